@@ -40,6 +40,9 @@ type record struct {
 	Starts map[string]*siteStart `cbor:"starts"`
 	// Diverged says that the rounds were stopped because they ran away from the data.
 	Diverged bool `cbor:"diverged,omitempty"`
+	// Undetermined are the sites whose subjects do not determine as many factors, for whom
+	// the rounds were stopped.
+	Undetermined []string `cbor:"undetermined,omitempty"`
 }
 
 // oneShot is the one shot's model, and how its fit went.
@@ -48,6 +51,9 @@ type oneShot struct {
 	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of what the sites said, by iteration
 	Converged bool           `cbor:"converged"`
 }
+
+// stopped says whether nothing of the rounds is kept.
+func (r *record) stopped() bool { return r.Diverged || len(r.Undetermined) > 0 }
 
 func (way) Record() any { return new(record) }
 
@@ -92,7 +98,7 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
 func (c way) Describe(s *halves.State, m *use.Model) error {
-	if own(s).Diverged {
+	if own(s).stopped() {
 		m.ForgetSpread()
 	}
 	if s.SiteMeans != nil {
@@ -107,7 +113,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
-	if note := spreadNote(s.Trace, own(s).Diverged); note != nil {
+	if note := spreadNote(s.Trace, own(s)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
 	return c.AssessedResult(s, m, files, &settled)
@@ -193,7 +199,11 @@ const settledAfter = 3
 func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	var messages []hierarchical.Message
 	logLik, subjects := 0.0, 0.0
-	sites, _, err := halves.Answers(c.Common, s, func(_ string, a *RefineAnswer) error {
+	sites, _, err := halves.Answers(c.Common, s, func(site string, a *RefineAnswer) error {
+		if a.Undetermined {
+			own(s).Undetermined = append(own(s).Undetermined, site)
+			return nil
+		}
 		m, err := a.message(c.Layout)
 		if err != nil {
 			return err
@@ -205,15 +215,23 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	found, err := c.oneShotParams(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(own(s).Undetermined) > 0 {
+		model, err := ppca.Weak(c.Layout, &found)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks, err := c.assessOneShot(s, model)
+		return tasks, nil, err
+	}
 	model, states, err := hierarchical.Pool(c.Layout, messages)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.Complete(&model.Params); err != nil {
-		return nil, nil, err
-	}
-	found, err := c.oneShotParams(s)
-	if err != nil {
 		return nil, nil, err
 	}
 	sound := c.sound(&model.Params, &found)
@@ -240,14 +258,18 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 		tasks, err := c.askRefine(s)
 		return tasks, info, err
 	}
-	// The rounds were for the spread between sites. The pooled population is
-	// described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
-	// are those of a typical site, which on real data fit pooled rows less well.
 	model.Params = found
+	tasks, err := c.assessOneShot(s, model)
+	return tasks, info, err
+}
+
+// assessOneShot ends the rounds, which were for the spread between sites. The pooled
+// population is described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
+// are those of a typical site, which on real data fit pooled rows less well.
+func (c way) assessOneShot(s *halves.State, model *ppca.Prior) ([]method.Task, error) {
 	s.Model = message.PackPrior(c.Layout, model)
 	own(s).Starts = nil // they are on other axes than the final model, and there is no further round
-	tasks, err := c.Assess(s)
-	return tasks, info, err
+	return c.Assess(s)
 }
 
 // mostApart is by how many standard deviations of the whole population a typical

@@ -95,6 +95,9 @@ type RefineAnswer struct {
 	Nu       wire.Vector `cbor:"nu"`
 	Xi       wire.Vector `cbor:"xi"`
 	LogLik   float64     `cbor:"log_lik"`
+	// Undetermined says that the site's subjects do not determine a model with so many
+	// factors; then nothing else is said.
+	Undetermined bool `cbor:"undetermined,omitempty"`
 }
 
 func (a *RefineAnswer) message(l ppca.Layout) (*hierarchical.Message, error) {
@@ -113,6 +116,9 @@ func (a *RefineAnswer) message(l ppca.Layout) (*hierarchical.Message, error) {
 }
 
 func (a *RefineAnswer) check(set options.Setup) error {
+	if a.Undetermined {
+		return nil
+	}
 	m, err := a.message(set.Layout)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package federated
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"parley/dataset"
@@ -38,6 +39,7 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
 		r.Say(2, "number of subjects and their log-likelihood")
+		r.Say(1, "whether the subjects determine as many factors; nothing else is said if not")
 	}
 	return r.Request, nil
 }
@@ -57,7 +59,13 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 		})
 	case options.TaskRefine:
 		return halves.Open(t, func(task *RefineTask) (any, error) {
-			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.refine(ctx, task, sums) })
+			return exact(&task.Scale, func(sums *rows.Sums) (any, error) {
+				answer, err := h.refine(ctx, task, sums)
+				if errors.Is(err, ppca.ErrCollapsed) { // the one shot stands without these rounds
+					return &RefineAnswer{Undetermined: true}, nil
+				}
+				return answer, err
+			})
 		})
 	}
 	return nil, fmt.Errorf("unknown task %q", t.Kind)

@@ -38,7 +38,7 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		if got := diverged(c.trace); got != c.diverged {
 			t.Errorf("%v: diverged %t", c.trace, got)
 		}
-		note := spreadNote(c.trace, c.diverged)
+		note := spreadNote(c.trace, &record{Diverged: c.diverged})
 		if (note == nil) != (c.title == "") || note != nil && (!strings.Contains(note.Title, c.title) || note.Warning != (c.title != "has settled")) {
 			t.Errorf("%v: %+v, want %q", c.trace, note, c.title)
 		}

@@ -99,6 +99,10 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 // relative to what its last variance makes of as many values.
 const leastResidual = 1e-8
 
+// leastFree is the share of a noise group's values that are degrees of freedom of its residuals
+// at least.
+const leastFree = 1e-3
+
 // numberCells finds the features that share D^½ R D^½.
 func (h *Site) numberCells() {
 	view, most := h.layout.ViewOf(), 0
@@ -226,6 +230,9 @@ func (h *Site) Message() (*Message, error) {
 		w := h.md.W[j*h.LD:][:q]
 		m.Noise[g] = h.noise[g]
 		m.Spent[g] += linalg.Quadratic(h.Cov[h.Class[j]], h.LD, w, w) / h.noise[g]
+	}
+	for g, n := range m.Cells { // Cov is of the noise before the step, and so may ask for more than there is
+		m.Spent[g] = min(m.Spent[g], (1-leastFree)*n)
 	}
 	return m, m.Check(h.layout)
 }
