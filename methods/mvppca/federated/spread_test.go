@@ -43,4 +43,8 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 			t.Errorf("%v: %+v, want %q", c.trace, note, c.title)
 		}
 	}
+	note := spreadNote(trace([]float64{-100}, 0, 0.1), &record{Undetermined: []string{"north"}})
+	if note == nil || !note.Warning || !strings.Contains(note.Title, "could not be estimated") || !strings.Contains(note.Text, "north") {
+		t.Errorf("of a site that does not determine the factors, %+v is said", note)
+	}
 }

@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -166,39 +167,50 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 	return fitBest(l, blocks, pairwise, bounded, o)
 }
 
-// fitBest is [FitBest] from starts that are made of these.
-func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (*Fitted, error) {
+// fitBest is [FitBest] from starts that are made of these. A start from which the covariance of
+// the factors collapses is passed over, unless all are such.
+func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (best *Fitted, err error) {
+	var collapsed error
+	try := func(fit *Fitted, err error) error {
+		switch {
+		case errors.Is(err, ErrCollapsed):
+			collapsed = err
+		case err != nil:
+			return err
+		case best == nil || fit.LogLik > best.LogLik:
+			best = fit
+		}
+		return nil
+	}
 	rank := pairwise.rank
-	best, err := Fit(l, blocks, rank, pairwise.start(l), o)
-	if err != nil {
+	if err := try(Fit(l, blocks, rank, pairwise.start(l), o)); err != nil {
 		return nil, err
 	}
-	starts := []*Params{bounded.start(l)}
+	other := bounded.start(l)
+	if err := try(Fit(l, blocks, rank, other, o)); err != nil {
+		return nil, err
+	}
 	if l.Noise == NoisePerFeature {
 		shared := l
 		shared.Noise = NoisePerView
 		fit, err := fitBest(shared, blocks, pairwise, bounded, o)
-		if err != nil {
+		if err == nil {
+			each := fit.Params.eachNoise(shared)
+			fit, err = Fit(l, blocks, rank, &each, o)
+		}
+		if err := try(fit, err); err != nil {
 			return nil, err
 		}
-		each := fit.Params.eachNoise(shared)
-		starts = append(starts, &each)
 	}
-	drawn, err := drawnStart(l, blocks, starts[0], o)
-	if err != nil {
+	drawn, err := drawnStart(l, blocks, other, o)
+	if err == nil && drawn != nil {
+		err = try(Fit(l, blocks, rank, drawn, o))
+	}
+	if err != nil && !errors.Is(err, ErrCollapsed) {
 		return nil, err
 	}
-	if drawn != nil {
-		starts = append(starts, drawn)
-	}
-	for _, s := range starts {
-		fit, err := Fit(l, blocks, rank, s, o)
-		if err != nil {
-			return nil, err
-		}
-		if fit.LogLik > best.LogLik {
-			best = fit
-		}
+	if best == nil {
+		return nil, collapsed
 	}
 	return best, nil
 }
