@@ -81,6 +81,10 @@ func TestBadInput(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "feature x1: of 40 values the mean is 3") || !strings.Contains(err.Error(), "constant") {
 		t.Errorf("a constant column, standard: %v", err)
 	}
+	_, err = local.Run(t.Context(), change(func(s *sample) { each(s, func(x []float64) { x[1] = math.NaN() }) }).config(t, p))
+	if err == nil || !strings.Contains(err.Error(), "feature x1: no site has a single value of it") {
+		t.Errorf("an empty column, standard: %v", err)
+	}
 }
 
 // separate makes the first feature tell the classes apart without exception.

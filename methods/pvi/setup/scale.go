@@ -108,6 +108,9 @@ func (s *Setup) Pool(moments []*message.ScaleAnswer) (*message.Scale, error) {
 	if s.Options.Scaling == options.ScaleStandard {
 		for i, j := range numbers {
 			n, mean, sd := pooled(moments, i)
+			if n == 0 {
+				return nil, fmt.Errorf("feature %s: no site has a single value of it; leave it out of the plan", s.Encoding.Columns[j].Name)
+			}
 			if !(sd >= 1/message.FactorLargest) || !gvi.Finite(sd) || !gvi.Finite(mean) {
 				return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.Encoding.Columns[j].Name, n, mean, sd)
 			}
