@@ -113,7 +113,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
-	if note := spreadNote(s.Trace, own(s)); note != nil {
+	if note := spreadNote(s.Trace, own(s).Undetermined, own(s).Diverged); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
 	return c.AssessedResult(s, m, files, &settled)

@@ -34,17 +34,17 @@ func diverged(t message.Trace) bool {
 
 // spreadNote says whether the spread of the loadings between sites has settled; nil if
 // one round cannot tell.
-func spreadNote(t message.Trace, r *record) *figure.Note {
+func spreadNote(t message.Trace, undetermined []string, diverged bool) *figure.Note {
 	const failed = "The spread of the loadings between sites could not be estimated"
-	if len(r.Undetermined) > 0 {
+	if len(undetermined) > 0 {
 		return &figure.Note{Title: failed, Warning: true,
-			Text: fmt.Sprintf("The subjects of %s do not determine as many factors as the plan has: their values have fewer directions, or are described exactly. The rounds were stopped, and nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them. With fewer factors, or without these sites, the rounds can go on.", strings.Join(r.Undetermined, ", "))}
+			Text: fmt.Sprintf("The subjects of %s do not determine as many factors as the plan has: their values have fewer directions, or are described exactly. The rounds were stopped, and nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them. With fewer factors, or without these sites, the rounds can go on.", strings.Join(undetermined, ", "))}
 	}
 	n := len(t)
 	if n < 3 {
 		return nil
 	}
-	if r.Diverged {
+	if diverged {
 		return &figure.Note{Title: failed, Warning: true,
 			Text: fmt.Sprintf("In round %d the log-likelihood per subject fell from %.2f to %.2f nats: the rounds moved away from the data and were stopped. Nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them.", t[n-2].Round, t[n-3].LogLik, t[n-2].LogLik)}
 	}

@@ -38,12 +38,12 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		if got := diverged(c.trace); got != c.diverged {
 			t.Errorf("%v: diverged %t", c.trace, got)
 		}
-		note := spreadNote(c.trace, &record{Diverged: c.diverged})
+		note := spreadNote(c.trace, nil, c.diverged)
 		if (note == nil) != (c.title == "") || note != nil && (!strings.Contains(note.Title, c.title) || note.Warning != (c.title != "has settled")) {
 			t.Errorf("%v: %+v, want %q", c.trace, note, c.title)
 		}
 	}
-	note := spreadNote(trace([]float64{-100}, 0, 0.1), &record{Undetermined: []string{"north"}})
+	note := spreadNote(trace([]float64{-100}, 0, 0.1), []string{"north"}, false)
 	if note == nil || !note.Warning || !strings.Contains(note.Title, "could not be estimated") || !strings.Contains(note.Text, "north") {
 		t.Errorf("of a site that does not determine the factors, %+v is said", note)
 	}
