@@ -329,7 +329,7 @@ func (p *play) run() (*method.Result, error) {
 	return p.coordinator.Result(p.state)
 }
 
-// numbersIn counts the numbers in a message: every float64 and every count. It
+// numbersIn counts the numbers in a message: every float64, count and answer to a question. It
 // leaves out how arrays are laid out, and which features and views they are of.
 func numbersIn(t testing.TB, body []byte) int {
 	t.Helper()
@@ -358,7 +358,7 @@ func numbersIn(t testing.TB, body []byte) int {
 				return count(v.Content.([]any)[1])
 			}
 			return len(v.Content.([]byte)) / 8
-		case uint64, int64, float64:
+		case uint64, int64, float64, bool:
 			return 1
 		case nil:
 		default:
