@@ -87,6 +87,8 @@ func hostile(r *rand.Rand, v reflect.Value) {
 		v.SetInt([]int64{-1, 0, 1, v.Int() + 1, v.Int() - 1, 1 << 31, 1<<31 - 1, 1 << 40, math.MaxInt64, math.MinInt64}[r.IntN(10)])
 	case reflect.Float64:
 		v.SetFloat(hostileNumber(r, v.Float()))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
 	}
 }
 

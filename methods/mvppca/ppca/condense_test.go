@@ -56,27 +56,33 @@ func TestGapsInsideSitesCostNothing(t *testing.T) {
 	}
 }
 
+// centralAndOurs fits a model to all rows, and one to what sites say of theirs.
+func centralAndOurs(t *testing.T, l ppca.Layout, q int, sites [][][]float64) (central, ours *ppca.Fitted, rows []ppca.Block) {
+	t.Helper()
+	var said [][]ppca.Block
+	for _, site := range sites {
+		said = append(said, synthetic.Must(ppca.Condense(l, synthetic.BlocksOf(t, l, site), 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
+	}
+	rows = synthetic.BlocksOf(t, l, slices.Concat(sites...))
+	_, ours, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return synthetic.Must(ppca.Fit(l, rows, q, nil, ppca.FitOptions{}))(t), ours, rows
+}
+
 // However small the noise is, a site's few iterations from a drawn start leave as much of its
 // subjects as all sites together can tell.
 func TestFewIterationsCondense(t *testing.T) {
-	const q = 3
 	l := ppca.Layout{Dims: []int{20, 15, 10}, Noise: ppca.NoisePerFeature}
 	for _, noise := range []float64{1, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
 		r := rand.New(rand.NewPCG(3, 3))
-		tr := synthetic.NewTruth(r, l, q, noise)
-		var said [][]ppca.Block
-		var all [][]float64
+		tr := synthetic.NewTruth(r, l, 3, noise)
+		var sites [][][]float64
 		for _, n := range []int{40, 60, 30, 100, 35, 200} {
-			rows := tr.Subjects(r, n)
-			all = append(all, rows...)
-			said = append(said, synthetic.Must(ppca.Condense(l, synthetic.BlocksOf(t, l, rows), 4*q, 0, ppca.FitOptions{Tol: 1e-9}))(t))
+			sites = append(sites, tr.Subjects(r, n))
 		}
-		rows := synthetic.BlocksOf(t, l, all)
-		central := synthetic.Must(ppca.Fit(l, rows, q, nil, ppca.FitOptions{}))(t)
-		_, ours, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		central, ours, rows := centralAndOurs(t, l, 3, sites)
 		for _, b := range [][]ppca.Block{rows, synthetic.BlocksOf(t, l, tr.Subjects(r, 500))} {
 			want, n := logLik(t, l, central, b)
 			got, _ := logLik(t, l, ours, b)
@@ -90,12 +96,10 @@ func TestFewIterationsCondense(t *testing.T) {
 // Where features of unequal variances share a noise variance, sites say what such a model looks
 // for: the directions that vary most. None of the factors stands out here.
 func TestCondenseForSharedNoise(t *testing.T) {
-	const q = 3
 	l := ppca.Layout{Dims: []int{30, 30}, Noise: ppca.NoisePerView}
 	r := rand.New(rand.NewPCG(4, 4))
 	tr := synthetic.NewTruth(r, l, 20, 1)
-	var said [][]ppca.Block
-	var all [][]float64
+	var sites [][][]float64
 	for range 4 {
 		rows := tr.Subjects(r, 80)
 		for _, row := range rows {
@@ -103,15 +107,9 @@ func TestCondenseForSharedNoise(t *testing.T) {
 				row[j] *= math.Exp(float64(j%10) / 2)
 			}
 		}
-		all = append(all, rows...)
-		said = append(said, synthetic.Must(ppca.Condense(l, synthetic.BlocksOf(t, l, rows), 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
+		sites = append(sites, rows)
 	}
-	rows := synthetic.BlocksOf(t, l, all)
-	central := synthetic.Must(ppca.Fit(l, rows, q, nil, ppca.FitOptions{}))(t)
-	_, ours, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	central, ours, rows := centralAndOurs(t, l, 3, sites)
 	want, n := logLik(t, l, central, rows)
 	if got, _ := logLik(t, l, ours, rows); (got-want)/n < -0.05 {
 		t.Errorf("%.3f nats per row worse than one fit to all rows", (want-got)/n)

@@ -170,24 +170,9 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 // fitBest is [FitBest] from starts that are made of these. A start from which the covariance of
 // the factors collapses is passed over, unless all are such.
 func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (best *Fitted, err error) {
-	var collapsed error
-	try := func(fit *Fitted, err error) error {
-		switch {
-		case errors.Is(err, ErrCollapsed):
-			collapsed = err
-		case err != nil:
-			return err
-		case best == nil || fit.LogLik > best.LogLik:
-			best = fit
-		}
-		return nil
-	}
-	rank := pairwise.rank
-	if err := try(Fit(l, blocks, rank, pairwise.start(l), o)); err != nil {
-		return nil, err
-	}
-	other := bounded.start(l)
-	if err := try(Fit(l, blocks, rank, other, o)); err != nil {
+	starts := []*Params{pairwise.start(l), bounded.start(l)}
+	drawn, err := drawnStart(l, blocks, starts[1], o)
+	if err != nil {
 		return nil, err
 	}
 	if l.Noise == NoisePerFeature {
@@ -196,18 +181,25 @@ func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions
 		fit, err := fitBest(shared, blocks, pairwise, bounded, o)
 		if err == nil {
 			each := fit.Params.eachNoise(shared)
-			fit, err = Fit(l, blocks, rank, &each, o)
-		}
-		if err := try(fit, err); err != nil {
+			starts = append(starts, &each)
+		} else if !errors.Is(err, ErrCollapsed) {
 			return nil, err
 		}
 	}
-	drawn, err := drawnStart(l, blocks, other, o)
-	if err == nil && drawn != nil {
-		err = try(Fit(l, blocks, rank, drawn, o))
+	if drawn != nil {
+		starts = append(starts, drawn)
 	}
-	if err != nil && !errors.Is(err, ErrCollapsed) {
-		return nil, err
+	var collapsed error
+	for _, s := range starts {
+		fit, err := Fit(l, blocks, s.Rank, s, o)
+		switch {
+		case errors.Is(err, ErrCollapsed):
+			collapsed = err
+		case err != nil:
+			return nil, err
+		case best == nil || fit.LogLik > best.LogLik:
+			best = fit
+		}
 	}
 	if best == nil {
 		return nil, collapsed
@@ -223,8 +215,8 @@ const (
 
 // drawnStart is the likeliest of several starts with drawn loadings after a short run of each
 // (Biernacki, Celeux and Govaert, "Choosing starting values for the EM algorithm", 2003);
-// nil where subjects are as many as features: then hardly any start leads elsewhere. All
-// else is as in the start given.
+// nil where subjects are as many as features: then hardly any start leads elsewhere; or where all
+// collapse. All else is as in the start given.
 func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Params, err error) {
 	subjects := 0.0
 	for i := range blocks {
@@ -244,6 +236,9 @@ func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Par
 			drawLoadings(s.W[j*s.Rank:][:s.Rank], variance[j], r)
 		}
 		fit, err := Fit(l, blocks, s.Rank, &s, o)
+		if errors.Is(err, ErrCollapsed) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
