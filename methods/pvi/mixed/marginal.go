@@ -15,14 +15,17 @@ const nodes = 25
 
 var rule = gvi.GaussHermite(nodes)
 
-// logTauLargest bounds ln τ: beyond e^±12 deviations between sites are none, or are all
-// there is.
-const logTauLargest = 12
+// logTauLargest bounds ln τ about that of its prior's scale: beyond e^±12 deviations between
+// sites are none, or are all there is. logTauBeyond bounds it in any unit of an outcome.
+const (
+	logTauLargest = 12
+	logTauBeyond  = 72
+)
 
 // Point is where derivatives are asked for.
 type Point struct {
 	Weights []float64 `cbor:"w" json:"weights"`
-	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauLargest
+	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauBeyond
 }
 
 // Check reports a point that is none of p weights, or beyond what can be calculated with.
@@ -35,8 +38,8 @@ func (x Point) Check(p int) error {
 			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
 		}
 	}
-	if !gvi.Inside(x.LogTau, -logTauLargest, logTauLargest) {
-		return fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauLargest)
+	if !gvi.Inside(x.LogTau, -logTauBeyond, logTauBeyond) {
+		return fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauBeyond)
 	}
 	return nil
 }

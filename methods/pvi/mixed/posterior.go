@@ -28,7 +28,7 @@ type Spread struct {
 
 // Check reports what is no posterior of a standard deviation.
 func (t Spread) Check() error {
-	most := math.Exp(logTauLargest + 1)
+	most := math.Exp(logTauBeyond + 1)
 	if !(t.Low > 0) || !(t.Low <= t.Median && t.Median <= t.High && t.High <= most) || !gvi.Inside(t.Square, 0, most*most) {
 		return fmt.Errorf("a standard deviation between sites of %v, from %v to %v", t.Median, t.Low, t.High)
 	}
