@@ -70,10 +70,11 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 			x, a, first := make([]float64, d+categories), level+shift/10, 0.0
 			for j := range d {
 				z := r.NormFloat64() + shift
-				if copies && j > 0 {
+				if j == 0 {
+					first = z
+				} else if copies {
 					z = first
 				}
-				first = z
 				a += weights[j] * (z - shift)
 				if x[j] = z * scale[j]; r.IntN(300) == 0 {
 					x[j] *= 1e6

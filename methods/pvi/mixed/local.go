@@ -47,6 +47,12 @@ func (p Prior) add(x Point, d *Derivatives) {
 // logTau is the logarithm of the density of ln τ, up to a constant.
 func (p Prior) logTau(x float64) float64 { return x - math.Exp(2*x)/(2*p.Tau*p.Tau) }
 
+// allowed is how much of a step from ln τ stays within logTauLargest of the prior's scale.
+func (p Prior) allowed(logTau, step float64) float64 {
+	centre := math.Log(p.Tau)
+	return min(max(step, centre-logTauLargest-logTau), centre+logTauLargest-logTau)
+}
+
 // largestLog is the largest step of ln τ, whose log posterior need not be concave.
 const largestLog = 1.0
 

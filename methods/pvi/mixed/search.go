@@ -24,7 +24,6 @@ const (
 // nested Laplace approximation with one hyperparameter (Rue, Martino and Chopin, J R Stat
 // Soc B 2009). Its fields are its state, to be kept between exchanges.
 type Search struct {
-	Scale   float64   `cbor:"scale"`   // ln of the scale of τ's prior
 	Best    Point     `cbor:"best"`    // the best point so far
 	Value   float64   `cbor:"value"`   // the log posterior there
 	Step    []float64 `cbor:"step"`    // from Best, by weights and ln τ; of the first point none
@@ -37,16 +36,13 @@ type Search struct {
 // NewSearch starts at the prior's mean, with sites that differ as the prior expects.
 func NewSearch(p Prior) *Search {
 	mean, _ := p.Weights.Moments()
-	return &Search{Scale: math.Log(p.Tau), Best: Point{Weights: mean, LogTau: math.Log(p.Tau / 2)}}
+	return &Search{Best: Point{Weights: mean, LogTau: math.Log(p.Tau / 2)}}
 }
 
 // Check reports a search from elsewhere that is none of p weights.
 func (s *Search) Check(p int) error {
 	if err := s.Best.Check(p); err != nil {
 		return err
-	}
-	if most := float64(logTauBeyond - logTauLargest); !gvi.Inside(s.Scale, -most, most) {
-		return fmt.Errorf("a prior of τ with ln scale %v", s.Scale)
 	}
 	if len(s.Step) > 0 && len(s.Step) != p+1 || len(s.Grid) > 0 && len(s.Grid) != GridPoints {
 		return fmt.Errorf("a step of %d numbers and a grid of %d points", len(s.Step), len(s.Grid))
@@ -70,14 +66,9 @@ func (s *Search) Ask() []Point {
 		for j := range x.Weights {
 			x.Weights[j] += s.Step[j]
 		}
-		x.LogTau = s.within(x.LogTau + s.Step[n])
+		x.LogTau += s.Step[n]
 	}
 	return []Point{x}
-}
-
-// within bounds ln τ to what sites can differ by.
-func (s *Search) within(logTau float64) float64 {
-	return s.Scale + gvi.Clamp(logTau-s.Scale, logTauLargest)
 }
 
 // Tell takes in the sums over sites at the points that Ask returned. The posterior is not
@@ -117,6 +108,7 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 		return nil, err
 	}
 	step, size := l.newton(d)
+	step[len(step)-1] = p.allowed(x.LogTau, step[len(step)-1])
 	s.Best, s.Value, s.Step, s.Size = x, d.Value, step, size
 	if size > nearMode {
 		if s.Tried >= most {
@@ -129,7 +121,7 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	n := len(step) - 1
 	for k := range GridPoints {
 		by := (gridLow + float64(k)*(gridHigh-gridLow)/(GridPoints-1)) * l.sd
-		g := Point{Weights: append([]float64(nil), s.Best.Weights...), LogTau: s.within(s.Best.LogTau + by)}
+		g := Point{Weights: append([]float64(nil), s.Best.Weights...), LogTau: s.Best.LogTau + p.allowed(s.Best.LogTau, by)}
 		for j := range n {
 			g.Weights[j] += l.along[j] * by
 		}
