@@ -324,6 +324,47 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 	}
 }
 
+// TestMinimiseIsNotTrapped: with few sites, what differs in the means can pass for a
+// difference in the loadings, and the other way round. No pair of whole decades is better
+// than what is found.
+func TestMinimiseIsNotTrapped(t *testing.T) {
+	for seed := range uint64(120) {
+		r := rand.New(rand.NewPCG(seed, 99))
+		l := synthetic.Shape(t, []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature}[seed%2], 2+r.IntN(12), 1+r.IntN(5))
+		q, sizes := 1+r.IntN(3), []float64{0, 0.01, 0.05, 0.3, 1, 3}
+		tr := synthetic.NewTruth(r, l, q, 0.05)
+		var messages []Message
+		for _, rows := range differingSites(r, tr, 2+r.IntN(8), 10+r.IntN(60), sizes[r.IntN(6)], sizes[r.IntN(6)]) {
+			h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
+			for range 3 {
+				if err := h.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			messages = append(messages, *synthetic.Must(h.Message())(t))
+		}
+		p := synthetic.Must(newPool(l, q, messages))(t)
+		for k := range l.Views() {
+			re := p.view(k)
+			w, mu := re.minimise()
+			found := re.objective(w, mu)
+			scaleW, scaleMu := re.scale()
+			for i := -remlBelow; i <= remlAbove; i++ {
+				for j := -remlBelow; j <= remlAbove; j++ {
+					for _, v := range [][2]float64{
+						{scaleW * math.Pow(10, float64(i)), scaleMu * math.Pow(10, float64(j))},
+						{0, scaleMu * math.Pow(10, float64(j))}, {scaleW * math.Pow(10, float64(i)), 0},
+					} {
+						if at := re.objective(v[0], v[1]); at < found-1e-6*(1+math.Abs(found)) {
+							t.Fatalf("seed %d, view %d: %v at %v is below %v at (%v, %v)", seed, k, at, v, found, w, mu)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // state returns a site's current values.
 func state(h *Site) State {
 	return State{Params: h.md.Params(h.layout, h.Features), Nu: slices.Clone(h.nu), Xi: packed(h.xi, h.Q, h.LD)}

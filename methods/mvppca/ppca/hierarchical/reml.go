@@ -356,21 +356,26 @@ func (r *reml) scale() (w, mu float64) {
 }
 
 const (
-	// remlDecades is how far below and above its scale a variance is sought.
+	// remlBelow and remlAbove are how many decades below and above its scale a variance is sought.
 	remlBelow, remlAbove = 8, 2
-	remlStep             = 1e-4 // decades
+	remlStep             = 1.0 / (1 << 13) // decades
 )
 
-// minimise finds the variances: a search over whole decades and zero, then a
-// compass search around the best, halving its step. The objective is flat
-// towards zero and near the minimum, so neither derivatives nor a bracket are
-// relied upon, and a variance that gains nothing over zero is zero.
+// around is where a compass search looks from a point, in steps.
+var around = [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 1}, {-1, -1}, {1, -1}, {-1, 1}}
+
+// minimise finds the variances: by turns over whole decades and zero until neither moves,
+// beginning with either, then by a compass search around the best. The objective is flat
+// towards zero and near the minimum, so neither derivatives nor a bracket are relied upon,
+// and a variance that gains nothing over zero is zero. Where nothing around is better, a
+// parabola through what was looked at says where to go on with an eighth of the step.
 func (r *reml) minimise() (varW, varMu float64) {
 	if r.n == 0 { // no feature has two sites: nothing can be learnt of differences between them
 		return 0, 0
 	}
 	scaleW, scaleMu := r.scale()
 	// at maps exponents to variances; anything below the range is zero.
+	const zero = -remlBelow - 1.0
 	at := func(x, scale float64) float64 {
 		if x < -remlBelow {
 			return 0
@@ -385,42 +390,79 @@ func (r *reml) minimise() (varW, varMu float64) {
 		}
 		return known[v]
 	}
-	bestX, bestY := -remlBelow-1.0, -remlBelow-1.0
-	best := value(bestX, bestY)
-	// What an objective of this size cannot resolve is no gain.
-	gain := func(v float64) bool { return v < best-1e-11*(1+math.Abs(best)) }
-	for x := -remlBelow - 1; x <= remlAbove; x++ {
-		for y := -remlBelow - 1; y <= remlAbove; y++ {
-			if v := value(float64(x), float64(y)); gain(v) {
-				best, bestX, bestY = v, float64(x), float64(y)
+	type point struct{ x, y, value float64 }
+	nothing := point{zero, zero, value(zero, zero)}
+	best := nothing
+	take := func(x, y float64) bool {
+		x, y = min(max(x, zero), remlAbove+2), min(max(y, zero), remlAbove+2)
+		v := value(x, y)
+		if !(v < best.value-1e-11*(1+math.Abs(best.value))) { // what an objective of this size cannot resolve is no gain
+			return false
+		}
+		best = point{x, y, v}
+		return true
+	}
+	decades := func(ofMu bool) (moved bool) {
+		for v := zero; v <= remlAbove; v++ {
+			if ofMu {
+				moved = take(best.x, v) || moved
+			} else {
+				moved = take(v, best.y) || moved
 			}
 		}
+		return moved
 	}
-	for step := 0.5; step > remlStep; {
-		moved := false
-		for _, d := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 1}, {-1, -1}, {1, -1}, {-1, 1}} {
-			x := min(max(bestX+step*d[0], -remlBelow-1), remlAbove+2)
-			y := min(max(bestY+step*d[1], -remlBelow-1), remlAbove+2)
-			if v := value(x, y); gain(v) {
-				best, bestX, bestY, moved = v, x, y, true
-				break
-			}
+	for ofMu := true; decades(ofMu); {
+		ofMu = !ofMu
+	}
+	muFirst := best
+	best = nothing
+	for ofMu := false; decades(ofMu); {
+		ofMu = !ofMu
+	}
+	if muFirst.value < best.value {
+		best = muFirst
+	}
+	for step := 0.5; ; step /= 8 {
+		for moved := true; moved; {
+			moved = slices.ContainsFunc(around[:], func(d [2]float64) bool { return take(best.x+step*d[0], best.y+step*d[1]) })
 		}
-		if !moved {
-			step /= 2
+		if step <= remlStep {
+			break
+		}
+		x, y := vertex(func(x, y float64) float64 { return value(best.x+step*x, best.y+step*y) })
+		take(best.x+step*math.Round(8*x)/8, best.y+step*math.Round(8*y)/8)
+	}
+	for _, v := range [...][2]float64{{zero, zero}, {zero, best.y}, {best.x, zero}} {
+		if value(v[0], v[1]) <= best.value+1e-9*(1+math.Abs(best.value)) {
+			return at(v[0], scaleW), at(v[1], scaleMu)
 		}
 	}
-	for _, zero := range [...][2]bool{{true, true}, {true, false}, {false, true}} {
-		x, y := bestX, bestY
-		if zero[0] {
-			x = -remlBelow - 1
-		}
-		if zero[1] {
-			y = -remlBelow - 1
-		}
-		if v := value(x, y); v <= best+1e-9*(1+math.Abs(best)) {
-			return at(x, scaleW), at(y, scaleMu)
-		}
+	return at(best.x, scaleW), at(best.y, scaleMu)
+}
+
+// vertex returns the lowest point of a parabola through f at and around the origin, and no
+// more than one from it: where it has none, that of each direction for itself, or 0.
+func vertex(f func(x, y float64) float64) (x, y float64) {
+	along := func(dx, dy float64) (slope, bend float64) {
+		ahead, back := f(dx, dy), f(-dx, -dy)
+		return (ahead - back) / 2, ahead + back - 2*f(0, 0)
 	}
-	return at(bestX, scaleW), at(bestY, scaleMu)
+	gx, hx := along(1, 0)
+	gy, hy := along(0, 1)
+	_, sum := along(1, 1)
+	_, difference := along(1, -1)
+	hxy := (sum - difference) / 4
+	if det := hx*hy - hxy*hxy; det > 0 {
+		x, y = (hxy*gy-hy*gx)/det, (hxy*gx-hx*gy)/det
+	} else {
+		x, y = -gx/hx, -gy/hy
+	}
+	inside := func(v float64) float64 {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return 0
+		}
+		return min(max(v, -1), 1)
+	}
+	return inside(x), inside(y)
 }
