@@ -52,15 +52,17 @@ type sized struct {
 	name     string
 	dims     []int
 	factors  int
+	weaker   float64 // how strong a factor is, as a part of the one before
 	lacks    float64 // share of subjects who lack a view, of each but the first
 	subjects []int   // of each site
 }
 
 var cases = []sized{
-	{"300 × 1 000", []int{600, 400}, 5, 0, []int{300}},
-	{"3 × 40 × 10 000", []int{6000, 4000}, 5, 0, []int{40, 40, 40}},
-	{"34 sites × 216, views missing", []int{80, 60, 40, 36}, 10, 0.25, hospitals()},
-	{"200 × 50 × 60", []int{30, 30}, 4, 0, slices.Repeat([]int{50}, 200)},
+	{"300 × 1 000", []int{600, 400}, 5, 0.6, 0, []int{300}},
+	{"3 × 40 × 10 000", []int{6000, 4000}, 5, 0.6, 0, []int{40, 40, 40}},
+	{"34 sites × 216, views missing", []int{80, 60, 40, 36}, 10, 0.6, 0.25, hospitals()},
+	{"34 sites × 216, equal factors", []int{80, 60, 40, 36}, 10, 1, 0.25, hospitals()},
+	{"200 × 50 × 60", []int{30, 30}, 4, 0.6, 0, slices.Repeat([]int{50}, 200)},
 }
 
 // oneExchange are the options of a study that does what a fit to pooled rows does.
@@ -243,14 +245,17 @@ func (c sized) study(ctx context.Context, sites map[string]dataset.Source, optio
 // draw draws subjects of one population with unequal noise, and writes the rows of all sites
 // into a file for numpy.
 func (c sized) draw(file string) (sites map[string]dataset.Source, err error) {
-	rng := rand.New(rand.NewPCG(7, 14))
+	rng, strength := rand.New(rand.NewPCG(7, 14)), 0.0
+	for a := range c.factors {
+		strength += math.Pow(c.weaker, 2*float64(a))
+	}
 	var loadings [][]float64
 	var noise []float64
 	for _, n := range c.dims {
 		for range n {
 			w := make([]float64, c.factors)
 			for a := range w {
-				w[a] = rng.NormFloat64() / math.Sqrt(float64(c.factors))
+				w[a] = math.Pow(c.weaker, float64(a)) * rng.NormFloat64() / math.Sqrt(strength)
 			}
 			loadings, noise = append(loadings, w), append(noise, 0.5+rng.Float64())
 		}

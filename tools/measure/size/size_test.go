@@ -14,7 +14,7 @@ import (
 
 // What numpy reads is what the sites have, row by row.
 func TestRowsAreTheSites(t *testing.T) {
-	c := sized{"small", []int{3, 2}, 1, 0.4, []int{20, 30}}
+	c := sized{"small", []int{3, 2}, 1, 1, 0.4, []int{20, 30}}
 	file := filepath.Join(t.TempDir(), "rows")
 	sites, err := c.draw(file)
 	if err != nil {
