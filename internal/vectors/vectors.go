@@ -108,6 +108,17 @@ func Run(file []byte, formats map[string]func(file []byte, list *List) error) ([
 	return list, nil
 }
 
+// Format reads files whose keys are those of F, and hands them to what runs them.
+func Format[F any](run func(f *F, list *List) error) func([]byte, *List) error {
+	return func(file []byte, list *List) error {
+		f := new(F)
+		if err := Decode(file, f); err != nil {
+			return err
+		}
+		return run(f, list)
+	}
+}
+
 // Decode reads JSON whose keys must all be known.
 func Decode(file []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(file))
