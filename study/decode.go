@@ -48,7 +48,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		if m, ok := d.mapping(n, path); ok {
-			d.fields(m, v, path)
+			d.fields(m, v)
 		}
 	case reflect.Map: // of strings
 		if m, ok := d.mapping(n, path); ok {
@@ -128,7 +128,7 @@ func isContainer(n ast.Node) bool {
 }
 
 // fields decodes entries into the fields of a struct.
-func (d *decoder) fields(entries []entry, v reflect.Value, path string) {
+func (d *decoder) fields(entries []entry, v reflect.Value) {
 	byName := map[string]int{}
 	var names []string
 	for i := range v.NumField() {
@@ -178,7 +178,7 @@ func (d *decoder) method(n ast.Node, m *Method, path string) {
 		return // reported by the checks
 	}
 	if m.Options, ok = newOptions(d.methods, m.Name); ok {
-		d.fields(options, reflectValue(m.Options), path)
+		d.fields(options, reflectValue(m.Options))
 	}
 }
 
