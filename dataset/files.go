@@ -11,8 +11,7 @@ import (
 
 // files are the names of a data set's files, and of what is beside them.
 type files struct {
-	path     string
-	alone    bool // path is a long table by itself, not a folder
+	alone    bool // the data set is a long table by itself, not a folder
 	subjects string
 	long     string
 	views    []viewFile // in ascending order of name
@@ -105,7 +104,7 @@ func listFiles(path string) (*files, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	found := &files{path: path}
+	found := &files{}
 	folder := path
 	if !info.IsDir() {
 		found.alone, found.long, folder = true, path, filepath.Dir(path)

@@ -123,7 +123,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	d.schema = b.schema
 	d.warnings = append(d.warnings, b.warnings...)
 	d.bindFiles(found)
-	d.checkOrder(b.faults, opts)
+	d.checkOrder(opts)
 	if err := gather(all); err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (d *Dir) tables() []*table {
 
 // checkOrder warns of files that have to be sorted with temporary files, and
 // refuses too large ones.
-func (d *Dir) checkOrder(f *faults, opts Options) {
+func (d *Dir) checkOrder(opts Options) {
 	memory, limit := opts.sortMemory, opts.maxUnsorted
 	if memory == 0 {
 		memory = sortMemory

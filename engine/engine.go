@@ -170,7 +170,6 @@ type run struct {
 // pending is a task on its way.
 type pending struct {
 	outstanding
-	ctx    context.Context
 	task   []byte
 	answer chan answer // buffered: nobody is left behind when the run ends early
 	left   bool        // by the history that is followed
@@ -318,7 +317,7 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 		return fmt.Errorf("encoding the task for site %q: %w", o.Site, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &pending{outstanding: o, ctx: ctx, task: message, answer: make(chan answer, 1)}
+	p := &pending{outstanding: o, task: message, answer: make(chan answer, 1)}
 	r.pending = append(r.pending, p)
 	at := slices.Index(r.Sites, o.Site)
 	past := r.history.until(at, o.Records, r.cp.Marks[at])

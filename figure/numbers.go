@@ -2,6 +2,7 @@ package figure
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -179,4 +180,13 @@ func interval(f Format, v, low, high, width float64) (value, ends string) {
 	}
 	text := func(x float64) string { return tickLabel(x, step, max(math.Abs(v), math.Abs(low), math.Abs(high))) }
 	return text(v) + unit, text(low) + " to " + text(high)
+}
+
+// Plural says in words how many things there are, whose name takes an s if they are not
+// one: 1 site, 3 sites.
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -29,6 +29,8 @@ import (
 	"parley/figure"
 	"parley/internal/vectors"
 	"parley/privacy"
+	"parley/privacy/ledger"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -279,4 +281,45 @@ func (r Registry) Options(name string) (any, bool) {
 		return nil, false
 	}
 	return m.Options(), true
+}
+
+// Describer is a method that can say to people what it would do.
+type Describer interface {
+	Method
+	// Describe says in one or two plain sentences what a checked plan computes, and
+	// what sites do for it.
+	Describe(p *study.Plan) string
+}
+
+// Cost returns what a checked plan promises and what it costs each site. A
+// plan that its method cannot keep is an error.
+func (r Registry) Cost(p *study.Plan) (*ledger.Cost, error) {
+	m, ok := r.Lookup(p.Method.Name)
+	if !ok {
+		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	return ledger.CostOf(p, func(site string) ([]privacy.Request, error) {
+		list, err := m.Requests(p, site)
+		return privacy.Requests(list), err
+	})
+}
+
+// Noter is a method that knows of plans which are in order, and which nobody should
+// run without having read a word of warning.
+type Noter interface {
+	Method
+	// Notes says what to know of a checked plan; nil if there is nothing.
+	Notes(p *study.Plan) problem.List
+}
+
+// Notes returns what a checked plan's method has to say of it.
+func (r Registry) Notes(p *study.Plan) (problem.List, error) {
+	m, ok := r.Lookup(p.Method.Name)
+	if !ok {
+		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	if n, ok := m.(Noter); ok {
+		return n.Notes(p), nil
+	}
+	return nil, nil
 }

@@ -17,7 +17,7 @@ import (
 func (g *Gate) Check(a Ask) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept, _, err := g.find(a)
+	kept, err := g.find(a)
 	if err != nil || kept.Key != nil || kept.Sealed != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (g *Gate) Check(a Ask) error {
 func (g *Gate) Admit(a Ask) (*Session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept, _, err := g.find(a)
+	kept, err := g.find(a)
 	if err != nil {
 		return nil, err
 	}

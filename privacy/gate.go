@@ -150,7 +150,7 @@ func NewGate(study Study, rules policy.Policy, journal Journal, data dataset.Sou
 // Stored returns the release that already answers a task, if there is one.
 // ErrConflict is returned if the release answers another task.
 func (g *Gate) Stored(a Ask) (Release, bool, error) {
-	r, _, err := g.find(a)
+	r, err := g.find(a)
 	return Release{sealed: r.Sealed}, r.Sealed != nil, err
 }
 
@@ -173,16 +173,16 @@ func (g *Gate) Protection(kind string) Protection {
 }
 
 // find returns what is kept for a task.
-func (g *Gate) find(a Ask) (r sitestore.Release, charged bool, err error) {
+func (g *Gate) find(a Ask) (r sitestore.Release, err error) {
 	if a.Study != g.study.Digest || a.Site != g.study.Site {
-		return r, false, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
+		return r, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
 	}
-	r, charged, err = g.journal.Release(a.release())
+	r, charged, err := g.journal.Release(a.release())
 	if err != nil || !charged {
-		return sitestore.Release{}, false, err
+		return sitestore.Release{}, err
 	}
 	if r.Task != a.Task {
-		return sitestore.Release{}, false, fmt.Errorf("round %d of study %.12s: %w", a.Round, a.Study, ErrConflict)
+		return sitestore.Release{}, fmt.Errorf("round %d of study %.12s: %w", a.Round, a.Study, ErrConflict)
 	}
-	return r, true, nil
+	return r, nil
 }

@@ -48,7 +48,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		if m, ok := d.mapping(n, path); ok {
-			d.fields(m, v, path)
+			d.fields(m, v)
 		}
 	case reflect.Map: // of strings
 		if m, ok := d.mapping(n, path); ok {
@@ -128,7 +128,7 @@ func isContainer(n ast.Node) bool {
 }
 
 // fields decodes entries into the fields of a struct.
-func (d *decoder) fields(entries []entry, v reflect.Value, path string) {
+func (d *decoder) fields(entries []entry, v reflect.Value) {
 	byName := map[string]int{}
 	var names []string
 	for i := range v.NumField() {
@@ -178,7 +178,7 @@ func (d *decoder) method(n ast.Node, m *Method, path string) {
 		return // reported by the checks
 	}
 	if m.Options, ok = newOptions(d.methods, m.Name); ok {
-		d.fields(options, reflectValue(m.Options), path)
+		d.fields(options, reflectValue(m.Options))
 	}
 }
 
@@ -216,4 +216,28 @@ func checkDefaults(v reflect.Value) {
 // isOptional says whether a field is left out where it is empty.
 func isOptional(f reflect.StructField) bool {
 	return strings.HasSuffix(f.Tag.Get("json"), ",omitempty")
+}
+
+// Document is a kind of YAML file beside plans that people write.
+type Document struct {
+	Kind, Plural string // in one word each, such as policy and policies
+	First        string // the key that it begins with, which holds its version
+}
+
+var plans = Document{Kind: "plan", Plural: "plans", First: "parley"}
+
+// Decode decodes one such file into v, a pointer to a struct with json tags
+// (see [Methods]), as strictly as a plan: unknown keys, wrong types and keys
+// that stand twice are problems, with line, column and hint. Then check says
+// what else is wrong, by paths such as lifetime.epsilon; missing says whether
+// nothing was written for a path. Everything found comes back as one
+// problem.List; name stands for the file in it.
+func (k Document) Decode(name string, b []byte, v any, check func(missing func(path string) bool, report func(path, what, hint string))) error {
+	d := newDecoder(name, nil)
+	d.document = k
+	if root := d.parse(b); root != nil {
+		d.value(root, reflectValue(v), "")
+		check(d.missing, d.report)
+	}
+	return d.problems.Err()
 }

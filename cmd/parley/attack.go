@@ -21,7 +21,6 @@ func attackCommand() *cobra.Command {
 		Short: "Attack simulated studies of a method",
 		Long: "Attack simulated studies of a method, and print what is recovered. The rows are made up, or those\n" +
 			"of the plan's simulated sites. Without METHOD it lists what can be attacked.",
-		Args: args(cobra.RangeArgs(0, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			targets := attack.Targets(methods)
 			if len(a) == 0 {
@@ -69,6 +68,5 @@ func attackCommand() *cobra.Command {
 	f.Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
 	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside the plan's own")
 	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets")
-	as.flag(cmd, "print every attack, or the list, as JSON")
-	return cmd
+	return as.flag(cmd, "print every attack, or the list, as JSON")
 }

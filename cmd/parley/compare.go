@@ -17,7 +17,6 @@ func compareCommand() *cobra.Command {
 		Use:   "compare MODEL MODEL",
 		Short: "Compare two fits",
 		Long:  "Show how alike two fits of one method are: factors matched, or effects side by side.",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := page.check(); err != nil {
 				return err
@@ -34,8 +33,7 @@ func compareCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&on, "data", "", "also compare their predictions for the subjects of this data set")
 	page.flag(cmd)
-	as.flag(cmd, "print everything as JSON")
-	return cmd
+	return as.flag(cmd, "print everything as JSON")
 }
 
 // compare holds two models against each other, on data unless there are none.

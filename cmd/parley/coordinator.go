@@ -93,7 +93,6 @@ func coordinatorInitCommand() *cobra.Command {
 		Use:   "init DIR",
 		Short: "Make a coordinator's folder and its keys",
 		Long:  "Make a coordinator's folder and its keys. Keep a secret copy of its file coordinator.key.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			account, err := p.complete()
 			if err != nil {
@@ -123,7 +122,6 @@ func coordinatorServeCommand() *cobra.Command {
 		Use:   "serve DIR",
 		Short: "Serve every study",
 		Long:  "Serve every study until Ctrl-C or SIGTERM. What is under way continues at the next start.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, _ []string) error {
 			return serveCoordinator(cmd, f, flags)
 		}),
@@ -152,7 +150,6 @@ func coordinatorInviteCommand() *cobra.Command {
 		Use:   "invite DIR SITE",
 		Short: "Write an invitation for a site",
 		Long:  "Write an invitation, with which a site joins once. Send it as you would send a password.",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			if out == "" {
 				out = a[1] + ".invitation"
@@ -193,10 +190,9 @@ func writeInvitation(f *coordinator.Folder, site, out string, expires time.Durat
 
 func coordinatorSitesCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "sites DIR",
 		Short: "List who was invited and who has joined",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -216,9 +212,7 @@ func coordinatorSitesCommand() *cobra.Command {
 				return nil
 			})
 		}),
-	}
-	as.flag(cmd, "print them as one JSON object")
-	return cmd
+	}, "print them as one JSON object")
 }
 
 // printSites lists who is invited and has not come, and then who has joined.
@@ -246,7 +240,6 @@ func coordinatorRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke DIR SITE",
 		Short: "Refuse a site's keys, and withdraw its invitations",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			user, err := f.Revoke(a[1])
 			if err != nil {
@@ -265,11 +258,10 @@ func coordinatorRevokeCommand() *cobra.Command {
 
 func coordinatorSubmitCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "submit DIR PLAN",
 		Short: "Submit a study",
 		Long:  "Submit a study. The same plan twice is one study, and one that has stopped continues.",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			plan, cost, err := loadPlan(a[1])
 			if err != nil {
@@ -304,7 +296,5 @@ func coordinatorSubmitCommand() *cobra.Command {
 				return nil
 			})
 		}),
-	}
-	as.flag(cmd, "print the digest as JSON")
-	return cmd
+	}, "print the digest as JSON")
 }

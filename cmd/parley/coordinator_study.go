@@ -19,10 +19,9 @@ import (
 
 func coordinatorStatusCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "status DIR",
 		Short: "Show where studies and sites stand",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -33,9 +32,7 @@ func coordinatorStatusCommand() *cobra.Command {
 				return nil
 			})
 		}),
-	}
-	as.flag(cmd, "print it as one JSON object")
-	return cmd
+	}, "print it as one JSON object")
 }
 
 func printCoordinator(w io.Writer, dir string, s coordinator.Status) {
@@ -83,11 +80,10 @@ func standingLine(x coordinator.StandingState) string {
 
 func coordinatorWatchCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "watch DIR [STUDY]",
 		Short: "Print what changes until a study ends",
 		Long:  "Print what changes until the study, or every study, ends. Exit code 1 if one has stopped.",
-		Args:  args(cobra.RangeArgs(1, 2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			var only string
 			var err error
@@ -99,9 +95,7 @@ func coordinatorWatchCommand() *cobra.Command {
 			}
 			return watchStudies(cmd.Context(), cmd.OutOrStdout(), f, only, as)
 		}),
-	}
-	as.flag(cmd, "print one JSON object for each change of a study")
-	return cmd
+	}, "print one JSON object for each change of a study")
 }
 
 // watchStudies prints changes until the studies have ended.
@@ -192,9 +186,9 @@ func triedAgain(f *coordinator.Folder, st coordinator.StudyStatus) (bool, error)
 }
 
 // order gives the daemon a person's word about a study.
-func order(use, short, long string, most int, make func(a []string) coordinator.Order, done string) *cobra.Command {
+func order(use, short, long string, make func(a []string) coordinator.Order, done string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(most)),
+		Use: use, Short: short, Long: long,
 		RunE: inCoordinator(ofStudy(func(cmd *cobra.Command, f *coordinator.Folder, digest string, a []string) error {
 			plan, err := f.Plan(digest)
 			if err != nil {
@@ -218,27 +212,24 @@ func order(use, short, long string, most int, make func(a []string) coordinator.
 
 func coordinatorDropCommand() *cobra.Command {
 	return order("drop DIR STUDY SITE", "Let a study go on without a site",
-		"Let a study go on without a site, whose contributions stay.", 3,
+		"Let a study go on without a site, whose contributions stay.",
 		func(a []string) coordinator.Order { return coordinator.Order{Drop: a[2]} }, "the site leaves study %s")
 }
 
 func coordinatorAbortCommand() *cobra.Command {
-	return order("abort DIR STUDY", "End a study without a result", "End a study for good, without a result. What sites have released stays charged.", 2,
+	return order("abort DIR STUDY", "End a study without a result", "End a study for good, without a result. What sites have released stays charged.",
 		func([]string) coordinator.Order { return coordinator.Order{Abort: true} }, "study %s is aborted")
 }
 
 func coordinatorResultsCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "results DIR STUDY",
 		Short: "Print where the results of a study are",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(ofStudy(func(cmd *cobra.Command, f *coordinator.Folder, digest string, a []string) error {
 			return printResults(cmd, f, digest, as)
 		})),
-	}
-	as.flag(cmd, "print it as JSON")
-	return cmd
+	}, "print it as JSON")
 }
 
 func coordinatorRebuildCommand() *cobra.Command {
@@ -249,7 +240,6 @@ func coordinatorRebuildCommand() *cobra.Command {
 		Short: "Make a lost coordinator's folder again",
 		Long: "Make a lost coordinator's folder again from the copy of coordinator.key and its plans, with the\n" +
 			"same addresses. Sites reconnect, and nothing is charged again.",
-		Args: args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if _, err := p.complete(); err != nil {
 				return err

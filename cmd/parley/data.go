@@ -34,7 +34,6 @@ func dataDescribeCommand() *cobra.Command {
 			"Without --plan, a column that holds anything but numbers is left out with a warning.\n" +
 			"With it, such a column is a category of the plan or an error.\n" +
 			"The numbers are exact, so do not release them.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			dir, err := openData(cmd.Context(), a[0], plan)
 			if err != nil {
@@ -116,7 +115,6 @@ func dataSplitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "split DATA --scenario NAME --out DIR",
 		Short: "Split a data set into a folder for each simulated site",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return &usageError{err}

@@ -26,7 +26,6 @@ func demoCommand() *cobra.Command {
 		Use:   "demo PLAN",
 		Short: "Try a study over a network on one machine",
 		Long:  "Make a coordinator's folder and one for each site on this machine, and serve as the coordinator.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, err := study.Load(a[0], methods)
 			if err != nil {

@@ -25,7 +25,6 @@ func evaluateCommand() *cobra.Command {
 		Long: "Fit the study again and again without some subjects or a whole site, and score the fit on those.\n" +
 			"Simple rivals, each site alone and a central fit are scored beside it.",
 		Annotations: map[string]string{resumes: "yes"},
-		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			for _, name := range scenarios {
 				sc, err := evaluate.ParseScenario(name)
@@ -62,8 +61,7 @@ func evaluateCommand() *cobra.Command {
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
 	f.StringVar(&c.Label, "label", "", "subject column that the factors should tell apart (default that of local.split.by, or the first)")
 	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-evaluation)")
-	as.flag(cmd, "print the directory and all summaries as JSON")
-	return cmd
+	return as.flag(cmd, "print the directory and all summaries as JSON")
 }
 
 // otherwise says how methods are judged whose models cannot be asked about subjects

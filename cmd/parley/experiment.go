@@ -35,10 +35,9 @@ func experimentCommand() *cobra.Command {
 
 func experimentListCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "list",
 		Short: "List the experiments",
-		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []map[string]any
 			tables := map[string]*figure.Table{} // by paper
@@ -65,9 +64,7 @@ func experimentListCommand() *cobra.Command {
 				return nil
 			})
 		},
-	}
-	as.flag(cmd, "print the list as JSON")
-	return cmd
+	}, "print the list as JSON")
 }
 
 func experimentRunCommand() *cobra.Command {
@@ -79,7 +76,6 @@ func experimentRunCommand() *cobra.Command {
 		Long: "Repeat the table or figure of a paper on open data, and print published numbers beside ours.\n" +
 			"After an interruption the same command continues it.",
 		Annotations: map[string]string{resumes: "yes"},
-		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var err error
 			if c.Experiment, err = experiments.Find(a[0]); err != nil {
@@ -110,8 +106,7 @@ func experimentRunCommand() *cobra.Command {
 	f.StringVar(&c.Data.Clone, "clone", ".", "a clone of the repository, for the data of its examples")
 	f.StringVar(&c.Data.More, "data", "", "folder of the data sets that are not shipped")
 	f.IntVar(&c.Workers, "workers", 0, "computations at a time (default as many as there are processors)")
-	as.flag(cmd, "print the directory and all numbers as JSON")
-	return cmd
+	return as.flag(cmd, "print the directory and all numbers as JSON")
 }
 
 // printed is a record that can be shown.

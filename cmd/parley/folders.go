@@ -89,7 +89,7 @@ func logCommand(whose string) *cobra.Command {
 	file := func(dir string) string { return filepath.Join(dir, "audit.jsonl") }
 	var shown, verified form
 	show := &cobra.Command{
-		Use: "show DIR", Short: "Print what " + whose + " has noted, oldest first", Args: args(cobra.ExactArgs(1)),
+		Use: "show DIR", Short: "Print what " + whose + " has noted, oldest first",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return auditlog.Read(file(a[0]), func(e auditlog.Entry) error {
 				return shown.line(cmd, e, func(w io.Writer) error { return printEntry(w, e) })
@@ -100,7 +100,6 @@ func logCommand(whose string) *cobra.Command {
 	verify := &cobra.Command{
 		Use: "verify DIR", Short: "Check that no line was changed, removed or inserted",
 		Long: "Check the hashes of the log. Keep the last one elsewhere, because missing last lines go unnoticed.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			n, head, err := auditlog.Verify(file(a[0]))
 			if err != nil {
@@ -143,11 +142,10 @@ func siteDoctorCommand() *cobra.Command {
 
 func doctorCommand(whose, long string, examine func(context.Context, string, method.Registry, doctor.Options) doctor.Report) *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "doctor DIR",
 		Short: "Look for what stands in the way of " + whose,
 		Long:  long + "\nIt changes nothing. Exit code 1 if anything fails.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) (err error) {
 			r := examine(cmd.Context(), a[0], methods, doctor.Options{})
 			examined := struct {
@@ -160,7 +158,5 @@ func doctorCommand(whose, long string, examine func(context.Context, string, met
 			}
 			return err
 		},
-	}
-	as.flag(cmd, "print the checks as JSON")
-	return cmd
+	}, "print the checks as JSON")
 }

@@ -108,7 +108,7 @@ func commands() []*cobra.Command {
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			illustrate(c, c.Name())
+			complete(c, c.Name())
 			all = append(all, c)
 		}
 	}
@@ -125,19 +125,22 @@ func manualCommand() *cobra.Command {
 		Use:   "manual DIR",
 		Short: "Write the manual pages",
 		Long:  "Write a manual page for each command, parley-COMMAND.1, into a folder that exists.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE:  func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
 	}
 }
 
-// illustrate gives a command and those below it their examples.
-func illustrate(c *cobra.Command, path string) {
+// complete gives a command and those below it their examples, and the check that they
+// have the arguments of their usage line.
+func complete(c *cobra.Command, path string) {
+	if c.RunE != nil && c.Args == nil {
+		c.Args = asUsed
+	}
 	for _, line := range examples[path] {
 		c.Example += "  parley " + line + "\n"
 	}
 	c.Example = strings.TrimSuffix(c.Example, "\n")
 	for _, sub := range c.Commands() {
-		illustrate(sub, path+" "+sub.Name())
+		complete(sub, path+" "+sub.Name())
 	}
 }
 
@@ -236,32 +239,32 @@ type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-// args wraps cobra's check of positional arguments.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, a []string) error {
-		if check(c, a) == nil {
-			return nil
+// asUsed checks that a command has the arguments that its usage line names: [X] may be
+// missing, and X... are several.
+func asUsed(c *cobra.Command, a []string) error {
+	first, _, _ := strings.Cut(c.Use, " | ")
+	var names []string
+	required, several := 0, false
+	words := strings.Fields(first)[1:]
+	for i, word := range words {
+		if strings.HasPrefix(word, "--") || i > 0 && strings.HasPrefix(words[i-1], "--") {
+			continue // an option and its value
 		}
-		first, _, _ := strings.Cut(c.Use, " | ")
-		var names []string
-		required := 0
-		words := strings.Fields(first)[1:]
-		for i, word := range words {
-			if strings.HasPrefix(word, "--") || i > 0 && strings.HasPrefix(words[i-1], "--") {
-				continue // an option and its value
-			}
-			if names = append(names, word); !strings.HasPrefix(word, "[") {
-				required++
-			}
+		several = several || strings.Contains(word, "...")
+		if names = append(names, word); !strings.HasPrefix(word, "[") {
+			required++
 		}
-		what := fmt.Sprintf("%s needs %s, and got %s", c.CommandPath(), strings.Join(names, " "), cmp.Or(strings.Join(a, " "), "nothing"))
-		if len(names) == 0 {
-			what = fmt.Sprintf("%s takes options only, and got %s", c.CommandPath(), strings.Join(a, " "))
-		} else if len(a) > required {
-			what = fmt.Sprintf("%s takes %s, and got more: %s", c.CommandPath(), strings.Join(names, " "), strings.Join(a, " "))
-		}
-		return &usageError{fmt.Errorf("%s\n  hint: usage: %s", what, c.UseLine())}
 	}
+	if len(a) >= required && (several || len(a) <= len(names)) {
+		return nil
+	}
+	what := fmt.Sprintf("%s needs %s, and got %s", c.CommandPath(), strings.Join(names, " "), cmp.Or(strings.Join(a, " "), "nothing"))
+	if len(names) == 0 {
+		what = fmt.Sprintf("%s takes options only, and got %s", c.CommandPath(), strings.Join(a, " "))
+	} else if len(a) > required {
+		what = fmt.Sprintf("%s takes %s, and got more: %s", c.CommandPath(), strings.Join(names, " "), strings.Join(a, " "))
+	}
+	return &usageError{fmt.Errorf("%s\n  hint: usage: %s", what, c.UseLine())}
 }
 
 // flagError says what is wrong with an option.

@@ -36,7 +36,6 @@ func modelSummaryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "summary MODEL",
 		Short: "Show what was fitted, and what the factors or effects are",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if top < 1 {
 				return &usageError{fmt.Errorf("--top %d: at least 1", top)}
@@ -53,8 +52,7 @@ func modelSummaryCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&top, "top", 5, "loadings of each factor to show")
-	as.flag(cmd, "print everything as JSON")
-	return cmd
+	return as.flag(cmd, "print everything as JSON")
 }
 
 const siteUse = "site of the fit that the subjects come from (default all sites together)"
@@ -69,7 +67,6 @@ func modelTransformCommand() *cobra.Command {
 		Use:   "transform MODEL DATA --out FILE.csv",
 		Short: "Score subjects on the factors",
 		Long:  "Write the posterior mean and standard deviation of each factor for each subject.",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
 				return m.Transform(cmd.Context(), data, w, opts)
@@ -81,8 +78,7 @@ func modelTransformCommand() *cobra.Command {
 	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&opts.Covariance, "covariance", false, "also write the covariances of the factors")
-	as.flag(cmd, "print what was written, and the warnings, as JSON")
-	return cmd
+	return as.flag(cmd, "print what was written, and the warnings, as JSON")
 }
 
 func modelImputeCommand() *cobra.Command {
@@ -93,7 +89,6 @@ func modelImputeCommand() *cobra.Command {
 		Use:   "impute MODEL DATA --out FILE.csv",
 		Short: "Predict missing values, with intervals",
 		Long:  "Write mean, standard deviation and interval of each value that is missing, in the feature's unit.",
-		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m fitted.Imputer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
 				return m.Impute(cmd.Context(), data, w, opts)
@@ -106,8 +101,7 @@ func modelImputeCommand() *cobra.Command {
 	f.Float64Var(&opts.Level, "level", 0.9, "probability of the intervals")
 	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
-	as.flag(cmd, "print what was written, and the warnings, as JSON")
-	return cmd
+	return as.flag(cmd, "print what was written, and the warnings, as JSON")
 }
 
 func modelPredictCommand() *cobra.Command {
@@ -120,7 +114,6 @@ func modelPredictCommand() *cobra.Command {
 		Short: "Predict the outcome of new subjects",
 		Long: "Write each subject's predicted outcome: probabilities of levels, an interval of a number, or\n" +
 			"survival at each cut of a time.",
-		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if site != "" {
 				own, err := results.SiteModel(a[0], site)
@@ -164,8 +157,7 @@ func modelPredictCommand() *cobra.Command {
 	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes in subjects.csv")
 	f.StringVar(&site, "site", "", "site whose own model, with its random intercept, predicts (default a new site)")
 	f.Float64Var(&opts.Level, "level", 0.9, "probability of the intervals")
-	as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
-	return cmd
+	return as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 }
 
 func modelSampleCommand() *cobra.Command {
@@ -178,7 +170,6 @@ func modelSampleCommand() *cobra.Command {
 		Use:   "sample MODEL --n N --out DIR",
 		Short: "Draw new subjects from the model",
 		Long:  "Draw new subjects from the model, and write them as a data set whose column drawn_from says so.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -215,7 +206,6 @@ func modelExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
 		Short: "Write all parameters for other programs",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -245,12 +235,11 @@ func modelExportCommand() *cobra.Command {
 
 func modelContrastCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "contrast MODEL COLUMN AGAINST",
 		Short: "Compare two effects of a regression",
 		Long: "Print how much larger the effect of one column is than that of another, with its standard error.\n" +
 			"The names of the columns are those of coefficients.csv.",
-		Args: args(cobra.ExactArgs(3)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
 			if err != nil {
@@ -262,9 +251,7 @@ func modelContrastCommand() *cobra.Command {
 			}
 			return printAccount(cmd, account, as)
 		},
-	}
-	as.flag(cmd, "print everything as JSON")
-	return cmd
+	}, "print everything as JSON")
 }
 
 func modelRotateCommand() *cobra.Command {
@@ -276,7 +263,6 @@ func modelRotateCommand() *cobra.Command {
 		Short: "Turn the factors towards simple structure",
 		Long: "Write the same model with its factors turned: varimax keeps them uncorrelated, promax does not.\n" +
 			"Predictions stay the same.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -430,7 +416,6 @@ func modelRefitCommand() *cobra.Command {
 		Short: "Change the number of factors of a private study",
 		Long: "Make a model with another number of factors from what the sites of a private study released,\n" +
 			"without data and at no further cost of privacy.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if latent < 1 || latent > maxCount {
 				return &usageError{fmt.Errorf("--latent %d: from 1 to %d", latent, maxCount)}

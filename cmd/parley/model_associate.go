@@ -35,12 +35,12 @@ func modelAssociateCommand() *cobra.Command {
 		Short: "Test each factor against subject columns",
 		Long: "Test each factor against subject columns by least squares, with p values adjusted over all tests.\n" +
 			"The answer is exact, so do not release it, unless --protocol makes it differentially private.",
-		Args: args(func(cmd *cobra.Command, a []string) error {
-			if combine {
-				return cobra.MinimumNArgs(2)(cmd, a)
+		Args: func(cmd *cobra.Command, a []string) error {
+			if combine && len(a) >= 2 {
+				return nil
 			}
-			return cobra.ExactArgs(2)(cmd, a)
-		}),
+			return asUsed(cmd, a)
+		},
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if combine {
 				for _, name := range []string{"with", "category", "adjust", "share", "force", "protocol", "site", "store", "policy"} {
@@ -97,8 +97,7 @@ func modelAssociateCommand() *cobra.Command {
 	f.StringVar(&private.policy, "policy", "", "with --protocol: the site's policy")
 	f.BoolVar(&combine, "combine", false, "pool the tables of several sites")
 	page.flag(cmd)
-	as.flag(cmd, "print everything as JSON")
-	return cmd
+	return as.flag(cmd, "print everything as JSON")
 }
 
 // associate tests at one site.

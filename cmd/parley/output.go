@@ -142,9 +142,10 @@ func checkFolder(path string) error {
 // programs.
 type form struct{ json bool }
 
-// flag adds --json to a command.
-func (f *form) flag(cmd *cobra.Command, usage string) {
+// flag adds --json to a command, which it returns.
+func (f *form) flag(cmd *cobra.Command, usage string) *cobra.Command {
 	cmd.Flags().BoolVar(&f.json, "json", false, usage)
+	return cmd
 }
 
 // line prints v on one line, or else what text prints.

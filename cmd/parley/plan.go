@@ -55,7 +55,6 @@ func planCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
 		Short: "Check a plan, and say what it promises and costs",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, cost, err := loadPlan(a[0])
 			if err != nil {
@@ -91,10 +90,9 @@ func planCheckCommand() *cobra.Command {
 
 func planShowCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "show PLAN",
 		Short: "Print the plan with every default filled in, and its digest",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, cost, err := loadPlan(a[0])
 			if err != nil {
@@ -120,9 +118,7 @@ func planShowCommand() *cobra.Command {
 				return nil
 			})
 		},
-	}
-	as.flag(cmd, "print the digest, the cost and the plan as JSON")
-	return cmd
+	}, "print the digest, the cost and the plan as JSON")
 }
 
 func initCommand() *cobra.Command {
@@ -133,7 +129,6 @@ func initCommand() *cobra.Command {
 		Use:   "init DIR",
 		Short: "Write a first plan for a folder of data",
 		Long:  "Write a commented plan for the data in DIR: one data set, or a folder for each site.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := out.check(dataset.Files(a[0])...); err != nil {
 				return err
@@ -184,8 +179,7 @@ func initCommand() *cobra.Command {
 	f.StringVar(&o.Outcome, "outcome", "", "subject column to predict; empty for none (default asks on a terminal)")
 	f.StringSliceVar(&o.Missing, "missing", nil, "codes for missing values")
 	f.StringSliceVar(&o.LeaveOut, "leave-out", nil, "views and columns to leave out of the plan")
-	as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON; ask nothing")
-	return cmd
+	return as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON; ask nothing")
 }
 
 // unwritten tells what is wrong with a plan that was not written as what is wrong with

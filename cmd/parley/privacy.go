@@ -188,7 +188,6 @@ func curveCommand() *cobra.Command {
 		Long: "Run the whole private study on imagined subjects at several ε, and score every fit. It reads no\n" +
 			"data and charges no ledger. After an interruption the same command continues it.",
 		Annotations: map[string]string{resumes: "yes"},
-		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var err error
 			if c.Plan, err = study.Load(a[0], methods); err != nil {
@@ -214,6 +213,5 @@ func curveCommand() *cobra.Command {
 	f.IntVar(&c.Repeats, "repeats", 5, "populations to imagine for each")
 	f.Float64Var(&c.Noise, "noise-share", 0.3, "share of the variance that nothing explains, between 0 and 1")
 	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-curve)")
-	as.flag(cmd, "print the directory and all numbers as JSON")
-	return cmd
+	return as.flag(cmd, "print the directory and all numbers as JSON")
 }

@@ -51,7 +51,6 @@ func accountCommand() *cobra.Command {
 		Use:   "account [PLAN]",
 		Short: "Count what noised sums cost together",
 		Long:  "Count the tight ε of noised sums, given or those of a plan, beside what weaker theorems say.",
-		Args:  args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := c.checkPlan(cmd, len(a) > 0); err != nil {
 				return err
@@ -90,8 +89,7 @@ func accountCommand() *cobra.Command {
 	f.Float64SliceVar(&deltas, "delta", []float64{1e-5}, "δ to count at; with a plan its own")
 	f.StringVar(&site, "site", "", "with a plan: the site to count for (default its first)")
 	f.Float64SliceVar(&epsilons, "epsilon", nil, "also count the tight δ at these ε")
-	as.flag(cmd, "print everything as one JSON object")
-	return cmd
+	return as.flag(cmd, "print everything as one JSON object")
 }
 
 // ofRounds sets what the paper releases, and what it says of it.

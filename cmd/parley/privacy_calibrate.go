@@ -47,7 +47,6 @@ func calibrateCommand() *cobra.Command {
 		Short: "Find the noise that a total needs",
 		Long: "Find the least noise with which all sums together keep to a total. Noise that is given sets the\n" +
 			"proportions between the sums.",
-		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.check(cmd)
 			switch {

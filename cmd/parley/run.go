@@ -22,7 +22,6 @@ func runCommand() *cobra.Command {
 		Long: "Run a study with every site in this process, on the data that the plan's local section names.\n" +
 			"After an interruption the same command continues it to the same model.",
 		Annotations: map[string]string{resumes: "yes"},
-		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -92,8 +91,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the results (default results/NAME-DIGEST)")
-	as.flag(cmd, "print the directory and the metrics as JSON")
-	return cmd
+	return as.flag(cmd, "print the directory and the metrics as JSON")
 }
 
 // ran is what --json prints of a run, and of another model of what one released.

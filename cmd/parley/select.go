@@ -38,7 +38,6 @@ func selectCommand() *cobra.Command {
 		Long: "Fit the study with every number of factors given, and recommend the one under which held-out\n" +
 			"subjects are the most likely. With RESULTS of a private study it chooses from what the sites\n" +
 			"released, at no further cost of privacy.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			values, err := parseCounts(f.values)
 			if err != nil {

@@ -52,7 +52,6 @@ func ledgerShowCommand() *cobra.Command {
 		Short: "List every charge, and what is left",
 		Long: "List every charge, what they cost together, and what is left of each promise.\n" +
 			storeHelp,
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var rules *policy.Policy
 			if policyFile != "" {
@@ -78,8 +77,7 @@ func ledgerShowCommand() *cobra.Command {
 	siteFlag(cmd, &site)
 	deltaFlag(cmd, &delta)
 	cmd.Flags().StringVar(&policyFile, "policy", "", "policy file: also show what is left of its limits")
-	as.flag(cmd, "print everything as one JSON object")
-	return cmd
+	return as.flag(cmd, "print everything as one JSON object")
 }
 
 func ledgerVerifyCommand() *cobra.Command {
@@ -91,7 +89,6 @@ func ledgerVerifyCommand() *cobra.Command {
 		Long: "Check the hashes of the ledger and every stored release against its charge. Keep the last hash\n" +
 			"elsewhere, because the owner of the machine could forge a consistent ledger.\n" +
 			storeHelp,
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return look(a[0], site, func(file string, s *sitestore.Store) error {
 				found, err := ledger.Verify(s)
@@ -110,8 +107,7 @@ func ledgerVerifyCommand() *cobra.Command {
 		},
 	}
 	siteFlag(cmd, &site)
-	as.flag(cmd, "print what was found as JSON")
-	return cmd
+	return as.flag(cmd, "print what was found as JSON")
 }
 
 func ledgerExportCommand() *cobra.Command {
@@ -122,7 +118,6 @@ func ledgerExportCommand() *cobra.Command {
 		Short: "Write every charge for an auditor",
 		Long: "Write every charge for an auditor, without anything of what was released.\n" +
 			storeHelp,
-		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if format != "csv" && format != "json" {
 				return &usageError{fmt.Errorf("--format %s is not known\n  hint: csv or json", format)}
@@ -152,7 +147,6 @@ func policyInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
 		Short: "Print the default policy, with comments, to begin with",
-		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), policy.DefaultText)
 			return err

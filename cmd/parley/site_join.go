@@ -33,7 +33,6 @@ func siteJoinCommand() *cobra.Command {
 		Use:   "join INVITATION",
 		Short: "Join a coordinator by an invitation",
 		Long:  "Make the site's folder with its keys, join the coordinator, and show and ask about each study.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			text, err := readLimited(a[0])
 			if err != nil {
@@ -229,7 +228,7 @@ func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview,
 // siteStudyCommand is a command about a study in a site's folder.
 func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *site.Folder, digest string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(2)),
+		Use: use, Short: short, Long: long,
 		RunE: inSite(ofStudy(func(cmd *cobra.Command, f *site.Folder, digest string, _ []string) error {
 			return run(cmd, f, digest)
 		})),
@@ -247,8 +246,7 @@ func siteShowCommand() *cobra.Command {
 			}
 			return as.object(cmd, v, func(w io.Writer) error { return printPreview(w, f, digest, v) })
 		})
-	as.flag(cmd, "print it as one JSON object")
-	return cmd
+	return as.flag(cmd, "print it as one JSON object")
 }
 
 // printPreview says what a study would mean, and what somebody has decided already.
@@ -328,7 +326,7 @@ func siteGoOnCommand() *cobra.Command {
 
 func siteDataCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "data DIR PATH", Short: "Set where the site's rows are", Args: args(cobra.ExactArgs(2)),
+		Use: "data DIR PATH", Short: "Set where the site's rows are",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.SetData(a[1]); err != nil {
 				return err
@@ -345,7 +343,6 @@ func siteBackupCommand() *cobra.Command {
 		Use:   "backup DIR --out FOLDER",
 		Short: "Copy what the site must not lose",
 		Long:  "Copy keys, policy, store, studies and audit log as they are at one moment, served or not.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.Backup(out); err != nil {
 				return err

@@ -31,7 +31,6 @@ func policyCheckCommand() *cobra.Command {
 		Short: "Check a policy, alone or against a plan",
 		Long: "Check a policy. With a plan, also show whether each site would take part, what it would cost and\n" +
 			"what would be left.",
-		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			rules, err := policy.Load(a[0])
 			if err != nil {
@@ -65,8 +64,7 @@ func policyCheckCommand() *cobra.Command {
 	f.StringVar(&q.site, "site", "", "the site that asks (default that of the policy, or all of the plan)")
 	f.IntVar(&q.subjects, "subjects", 0, "rows at the site (default counted in the data that the plan names)")
 	f.StringVar(&q.store, "store", "", "the site's store, or a folder of stores (default no earlier charges)")
-	as.flag(cmd, "print the policy, and the sites, as one JSON object")
-	return cmd
+	return as.flag(cmd, "print the policy, and the sites, as one JSON object")
 }
 
 // of asks for every site that the flags mean.

@@ -26,7 +26,6 @@ func siteServeCommand() *cobra.Command {
 		Short: "Answer the studies that the site approved",
 		Long: "Answer approved studies until Ctrl-C or SIGTERM, through a proxy if HTTPS_PROXY names one. What is\n" +
 			"under way continues at the next start.",
-		Args: args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			return flags.serve(cmd, live.OfSite(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
 				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}).Serve
@@ -40,8 +39,8 @@ func siteServeCommand() *cobra.Command {
 
 func siteStatusCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
-		Use: "status DIR", Short: "Show where the site stands with each study", Args: args(cobra.ExactArgs(1)),
+	return as.flag(&cobra.Command{
+		Use: "status DIR", Short: "Show where the site stands with each study",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -52,9 +51,7 @@ func siteStatusCommand() *cobra.Command {
 				return nil
 			})
 		}),
-	}
-	as.flag(cmd, "print it as one JSON object")
-	return cmd
+	}, "print it as one JSON object")
 }
 
 func printSite(w io.Writer, dir string, s site.Status) {
@@ -73,16 +70,13 @@ func printSite(w io.Writer, dir string, s site.Status) {
 
 func siteWatchCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
+	return as.flag(&cobra.Command{
 		Use:   "watch DIR",
 		Short: "Print what changes until every study has ended here",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			return watchSite(cmd.Context(), cmd.OutOrStdout(), f, as)
 		}),
-	}
-	as.flag(cmd, "print one JSON object for each change of a study")
-	return cmd
+	}, "print one JSON object for each change of a study")
 }
 
 func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error {
@@ -141,8 +135,8 @@ func siteLine(dir string, s site.Status) string {
 
 func sitePendingCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
-		Use: "pending DIR", Short: "List the studies that wait for a decision", Args: args(cobra.ExactArgs(1)),
+	return as.flag(&cobra.Command{
+		Use: "pending DIR", Short: "List the studies that wait for a decision",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -168,15 +162,13 @@ func sitePendingCommand() *cobra.Command {
 				return nil
 			})
 		}),
-	}
-	as.flag(cmd, "print them as JSON")
-	return cmd
+	}, "print them as JSON")
 }
 
 func siteResultsCommand() *cobra.Command {
 	var as form
-	cmd := &cobra.Command{
-		Use: "results DIR [STUDY]", Short: "Print where the site's results are", Args: args(cobra.RangeArgs(1, 2)),
+	return as.flag(&cobra.Command{
+		Use: "results DIR [STUDY]", Short: "Print where the site's results are",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if len(a) > 1 {
 				digest, err := f.Find(a[1])
@@ -203,7 +195,5 @@ func siteResultsCommand() *cobra.Command {
 			}
 			return nil
 		}),
-	}
-	as.flag(cmd, "print it as JSON")
-	return cmd
+	}, "print it as JSON")
 }

@@ -20,7 +20,6 @@ func verifyCommand() *cobra.Command {
 		Use:   "verify DIR",
 		Short: "Check the program against published test vectors",
 		Long:  "Run every test vector of a folder, JSON with a \"schema\", and print where the program disagrees.",
-		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			folder := cmp.Or(data, filepath.Join(a[0], "..", "..", "data", "adult"))
 			open := func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(folder, name)) }
@@ -36,6 +35,5 @@ func verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder of the Adult data, for pvi/adult-exact (default DIR/../../data/adult)")
-	as.flag(cmd, "print the agreement of every entry as JSON")
-	return cmd
+	return as.flag(cmd, "print the agreement of every entry as JSON")
 }

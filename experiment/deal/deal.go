@@ -1,5 +1,6 @@
 // Package deal gives rows to sites for experiments: [Open] reads them, [Spread] spreads them
-// as a scenario says, and [BySite] names them.
+// as a scenario says, and [BySite] names
+// them. [Plan] is a study of them.
 package deal
 
 import (

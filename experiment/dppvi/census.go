@@ -2,7 +2,6 @@ package dppvi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/experiment"
+	"parley/experiment/deal"
 	"parley/judge/evaluate"
 	"parley/method"
 	pvimethod "parley/methods/pvi"
@@ -194,17 +194,11 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 		}
 		with["rows"] = rows
 	}
-	protection := keys{"protection": study.ProtectionNone}
+	says := keys{"name": "income", "seed": seed, "sites": names, "views": c.views, "subjects": c.plan.Subjects, "method": with}
 	if r.total != nil {
-		protection = keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove, "total": r.total}
+		says["privacy"] = deal.Protected(*r.total)
 	}
-	// JSON is YAML.
-	text, err := json.Marshal(keys{"parley": study.Version, "name": "income", "seed": seed, "sites": names, "views": c.views,
-		"subjects": c.plan.Subjects, "method": with, "privacy": protection})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, methods)
+	return deal.Plan(methods, says)
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.

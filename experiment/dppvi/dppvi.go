@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"parley/experiment"
+	"parley/experiment/deal"
 	"parley/figure"
 	"parley/judge/evaluate"
+	"parley/privacy/account"
 )
 
 // Paper is its page.
@@ -38,16 +40,10 @@ type rival struct {
 	options keys
 	rows    bool // the sites' numbers of rows are declared
 	draws   bool // repeats differ
-	total   *total
+	total   *account.Budget
 }
 
-type (
-	keys  = map[string]any
-	total struct {
-		Epsilon float64 `json:"epsilon"`
-		Delta   float64 `json:"delta"`
-	}
-)
+type keys = deal.Keys
 
 // delta is that of a total: the paper's, a power of ten below one over the site's rows,
 // for the largest sites.
@@ -59,12 +55,12 @@ var (
 )
 
 func published(epsilon float64) rival {
-	return rival{"DP-PVI", keys{"variant": "published"}, true, true, &total{epsilon, delta}}
+	return rival{"DP-PVI", keys{"variant": "published"}, true, true, &account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // today is what a plan has that says nothing but its total.
 func today(epsilon float64) rival {
-	return rival{"default", keys{}, false, true, &total{epsilon, delta}}
+	return rival{"default", keys{}, false, true, &account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // label names a rival with its total.

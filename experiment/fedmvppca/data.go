@@ -126,6 +126,19 @@ func (c condition) divide(ctx context.Context, rows *dataset.Table, repeat, fold
 	return d, nil
 }
 
+// first is the first fold of a repeat, scaled.
+func (c condition) first(ctx context.Context, at experiment.Data, repeat int) (*division, error) {
+	rows, err := c.data.open(ctx, at, repeat)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.divide(ctx, rows, repeat, 0)
+	if err != nil {
+		return nil, err
+	}
+	return d, c.scale(ctx, d)
+}
+
 func subjectsOf(ctx context.Context, rows dataset.Source) ([]evaluate.Subject, error) {
 	ids, groups, err := dataset.Labels(ctx, rows, "group")
 	if err != nil {

@@ -2,19 +2,19 @@ package fedmvppca
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/experiment"
+	"parley/experiment/deal"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/methods/vae"
+	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -44,7 +44,7 @@ type rival struct {
 }
 
 // keys are what a plan says under a key.
-type keys = map[string]any
+type keys = deal.Keys
 
 // federated fits a method by a study over the sites, of rows that are scaled already.
 func federated(name string, whole bool, say func(c condition, d *division) (method, privacy keys)) rival {
@@ -78,11 +78,7 @@ func run(ctx context.Context, c condition, d *division, seed uint64, say func(co
 	if err != nil {
 		return nil, nil, err
 	}
-	data := map[string]dataset.Source{}
-	for i, name := range p.Sites {
-		data[name] = d.sites[i]
-	}
-	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: deal.BySite(d.sites)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,26 +87,14 @@ func run(ctx context.Context, c condition, d *division, seed uint64, say func(co
 	return model, out, err
 }
 
-// plan describes a study of the views of the sites' rows.
+// plan describes a study of the views of the sites' rows, whose ranges private studies take as public.
 func plan(sites []dataset.Source, m, privacy keys, seed uint64) (*study.Plan, error) {
-	var views []keys
-	for _, v := range sites[0].Schema().Views {
-		var features []keys
-		for _, c := range v.Columns {
-			features = append(features, keys{"name": c.Name, "range": [2]float64{0, 1}}) // which private studies take as public
-		}
-		views = append(views, keys{"name": v.Name, "features": features})
+	says := keys{"name": "experiment", "seed": seed, "sites": evaluate.SiteNames(len(sites)), "method": m,
+		"views": deal.Views(sites[0].Schema(), func(int) [2]float64 { return [2]float64{0, 1} })}
+	if privacy != nil {
+		says["privacy"] = privacy
 	}
-	if privacy == nil {
-		privacy = keys{"protection": study.ProtectionNone}
-	}
-	// JSON is YAML.
-	text, err := json.Marshal(keys{"parley": study.Version, "name": "experiment", "seed": seed, "sites": evaluate.SiteNames(len(sites)),
-		"views": views, "method": m, "privacy": privacy})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, methods)
+	return deal.Plan(methods, says)
 }
 
 // published is the paper's iteration: 100 rounds of 15 iterations, 30 in the first; one
@@ -146,28 +130,13 @@ func guarded(c condition, d *division) (keys, keys) {
 	return m, privacy
 }
 
-// privateTotal is what all releases of the private default promise together.
-var privateTotal = keys{"epsilon": 10, "delta": 1e-5}
-
-// byPrivateDefault is the private method of today.
+// byPrivateDefault is the private method of today, with what all its releases promise together.
 func byPrivateDefault(c condition, d *division) (keys, keys) {
-	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()},
-		keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": privateTotal}
+	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(account.Budget{Epsilon: 10, Delta: 1e-5})
 }
 
 // patterns are the views that each site has, which are public.
-func (d *division) patterns() (all []keys) {
-	for i, lacking := range d.lacking {
-		var views []string
-		for k, v := range d.sites[i].Schema().Views {
-			if !slices.Contains(lacking, k) {
-				views = append(views, v.Name)
-			}
-		}
-		all = append(all, keys{"site": evaluate.SiteNames(len(d.sites))[i], "views": views})
-	}
-	return all
-}
+func (d *division) patterns() []keys { return deal.Patterns(d.sites[0].Schema(), d.lacking) }
 
 // byDefault is the method of today, with one noise variance for each view as the paper has.
 func byDefault(c condition, _ *division) (keys, keys) {

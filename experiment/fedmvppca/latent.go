@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/dataset"
 	"parley/experiment"
+	"parley/experiment/deal"
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method/judged"
@@ -103,16 +103,9 @@ func (r rival) named(q int) rival {
 // waic is what 'parley select' computes of the rows at three sites: WAIC by draws of the
 // posterior under flat priors.
 func waic(ctx context.Context, data source, at experiment.Data, repeat, largest int, noise string) (experiment.Values, error) {
-	rows, err := data.open(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
 	c := condition{data: data, scenario: evaluate.IID, sites: 3}
-	d, err := c.divide(ctx, rows, repeat, 0)
+	d, err := c.first(ctx, at, repeat)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.scale(ctx, d); err != nil {
 		return nil, err
 	}
 	m, _ := byDefault(c, d)
@@ -121,15 +114,11 @@ func waic(ctx context.Context, data source, at experiment.Data, repeat, largest 
 	if err != nil {
 		return nil, err
 	}
-	sites := map[string]dataset.Source{}
-	for i, name := range p.Sites {
-		sites[name] = d.sites[i]
-	}
 	config := judged.SelectConfig{Folds: folds, Repeats: 1, Criteria: []string{"waic"}}
 	for q := 2; q <= largest; q++ {
 		config.Values = append(config.Values, q)
 	}
-	chosen, err := mvppca.Method{}.Select(ctx, p, sites, config)
+	chosen, err := mvppca.Method{}.Select(ctx, p, deal.BySite(d.sites), config)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/dataset"
 	"parley/experiment"
 	"parley/figure"
 	"parley/judge/evaluate"
@@ -47,15 +46,8 @@ func latentSpace() experiment.Experiment {
 
 // picture fits the default, and measures what is to be drawn.
 func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-	rows, err := c.data.open(ctx, at, repeat)
+	d, err := c.first(ctx, at, repeat)
 	if err != nil {
-		return nil, err
-	}
-	d, err := c.divide(ctx, rows, repeat, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.scale(ctx, d); err != nil {
 		return nil, err
 	}
 	m, out, err := run(ctx, c, d, uint64(repeat), byDefault)
@@ -63,7 +55,7 @@ func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) 
 		return nil, err
 	}
 	v := experiment.Values{}
-	if err := predicted(ctx, m, out, c, d, v); err != nil {
+	if err := predicted(ctx, m, out, d, v); err != nil {
 		return nil, err
 	}
 	for i, site := range d.sites {
@@ -80,7 +72,7 @@ func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) 
 		v[fmt.Sprintf("latent %d", i+1)] = []float64{mx, my, vx, stat.Covariance(x, y, nil), vy}
 	}
 	for _, view := range []int{1, 2} {
-		if err := hidden(ctx, m.(evaluate.Predictive), d.held, rows.Schema(), view, c, d, v); err != nil {
+		if err := hidden(ctx, m.(evaluate.Predictive), view, d, v); err != nil {
 			return nil, err
 		}
 	}
@@ -89,12 +81,13 @@ func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) 
 
 // hidden hides a view from the rows held out, and counts what was hidden beside what the
 // model expects, feature by feature.
-func hidden(ctx context.Context, m evaluate.Predictive, held dataset.Source, s dataset.Schema, view int, c condition, d *division, v experiment.Values) error {
+func hidden(ctx context.Context, m evaluate.Predictive, view int, d *division, v experiment.Values) error {
+	s := d.held.Schema()
 	unit, err := evaluate.FitMinMax(ctx, d.whole)
 	if err != nil {
 		return err
 	}
-	without := evaluate.Select(unit.Apply(held), func(string) ([]int, bool) { return []int{view}, true })
+	without := evaluate.Select(unit.Apply(d.held), func(string) ([]int, bool) { return []int{view}, true })
 	var post evaluate.Posterior
 	sd := make([][]float64, len(s.Views))
 	for k := range sd {
@@ -125,7 +118,7 @@ func hidden(ctx context.Context, m evaluate.Predictive, held dataset.Source, s d
 			}
 		}
 	}
-	for row, err := range unit.Apply(held).Rows(ctx) {
+	for row, err := range unit.Apply(d.held).Rows(ctx) {
 		if err != nil {
 			return err
 		}

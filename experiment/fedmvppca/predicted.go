@@ -23,7 +23,7 @@ var shownViews = []string{"clinic", "immune", "metabolic", "vascular"}
 
 // predicted is Figure 5 (b): mean and covariance of the first two features of every view at
 // each site, as the model has its subjects, and as they are.
-func predicted(ctx context.Context, m evaluate.Model, out *local.Outcome, c condition, d *division, v experiment.Values) error {
+func predicted(ctx context.Context, m evaluate.Model, out *local.Outcome, d *division, v experiment.Values) error {
 	model, err := modelOf(out)
 	if err != nil {
 		return err

@@ -176,15 +176,8 @@ const (
 // growth is by what factor a private round changes the spread between sites, on the first
 // fold of a repeat: the geometric mean over a few rounds, of loadings and of means.
 func (c condition) growth(ctx context.Context, at experiment.Data, repeat int, s setting) (experiment.Values, error) {
-	rows, err := c.data.open(ctx, at, repeat)
+	d, err := c.first(ctx, at, repeat)
 	if err != nil {
-		return nil, err
-	}
-	d, err := c.divide(ctx, rows, repeat, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.scale(ctx, d); err != nil {
 		return nil, err
 	}
 	_, out, err := run(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {

@@ -50,15 +50,8 @@ var largest = []string{"loadings between sites, largest sd", "means between site
 
 // after is the fit of the first fold after so many rounds.
 func after(ctx context.Context, c condition, at experiment.Data, repeat, rounds int, say func(condition, *division) (keys, keys)) (experiment.Values, error) {
-	rows, err := c.data.open(ctx, at, repeat)
+	d, err := c.first(ctx, at, repeat)
 	if err != nil {
-		return nil, err
-	}
-	d, err := c.divide(ctx, rows, repeat, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.scale(ctx, d); err != nil {
 		return nil, err
 	}
 	m, out, err := run(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {

@@ -244,7 +244,7 @@ func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federati
 	if err != nil {
 		return nil, err
 	}
-	i := &federation.Invitation{ID: federation.NewID(), Site: site, URLs: f.Config.URLs(), Roots: f.roots(), Expires: expires.Unix()}
+	i := &federation.Invitation{ID: federation.NewID(), Site: site, URLs: f.Config.URLs(), Roots: f.Roots(), Expires: expires.Unix()}
 	var user string
 	if i.Seed, user, err = nats.NewUser(); err != nil {
 		return nil, err
@@ -275,7 +275,9 @@ func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federati
 	return i, f.Audit.Add("invited", "", site, "invitation "+i.ID+" until "+expires.UTC().Format(time.RFC3339))
 }
 
-func (f *Folder) roots() []byte {
+// Roots are the certificates, as PEM, that sites hold the broker's against; empty
+// for those that the system trusts.
+func (f *Folder) Roots() []byte {
 	if f.Config.Roots != "" {
 		return []byte(f.Config.Roots)
 	}

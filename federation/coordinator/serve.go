@@ -112,7 +112,7 @@ func (d *Daemon) connect() (err error) {
 	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: brokerName, Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
 	if len(f.Config.NATS) > 0 {
 		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
-		if roots := f.roots(); len(roots) > 0 {
+		if roots := f.Roots(); len(roots) > 0 {
 			o.Roots = x509.NewCertPool()
 			o.Roots.AppendCertsFromPEM(roots)
 		}

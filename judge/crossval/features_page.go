@@ -135,7 +135,7 @@ func (*features) errorSection(ev *Evaluation) figure.Section {
 	sec.Items = append(sec.Items, ev.differences(partFolds, ErrorTest, "error of the reference − error of the federated fit", Mean).item("test-error-differences", "References against the federated fit",
 		"The line at zero is the federated fit. A mark at the right of it is a reference with a larger error, one at the left a smaller error; where the whiskers (90 % intervals) cross the line, the experiments do not tell the two apart. The mean is left out: it is far to the right.",
 		"Differences in test error between each reference and the federated fit, with intervals, for every scenario.")...)
-	sec.Items = append(sec.Items, ev.fits(partFolds, ErrorTest, errorAxis).item("test-error", "Test error of every fit",
+	sec.Items = append(sec.Items, ev.fits(ErrorTest, errorAxis).item("test-error", "Test error of every fit",
 		"Smaller is better. "+whiskers+" All fits of a scenario share their folds, so the differences above are known better than the errors themselves.",
 		"Test error of every fit in every scenario, with intervals.")...)
 	sec.Items = append(sec.Items, ev.byView(partFolds, ErrorTest, errorAxis, 0, 1).item("test-error-by-view", "Test error of the federated fit by view",
@@ -147,7 +147,7 @@ func (*features) errorSection(ev *Evaluation) figure.Section {
 func (*features) hiddenSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "hidden", Title: "Filling in a view that was hidden",
 		Lead: "Each view was hidden in turn from subjects held out, and predicted from their other views."}
-	sec.Items = append(sec.Items, ev.fits(partFolds, ErrorHidden, errorAxis).item("hidden-error", "Error of hidden views",
+	sec.Items = append(sec.Items, ev.fits(ErrorHidden, errorAxis).item("hidden-error", "Error of hidden views",
 		"Smaller is better. A fit that is no better than the mean has found nothing in the other views that tells of the hidden one. "+whiskers,
 		"Error of hidden views for every fit and scenario, with intervals.")...)
 	sec.Items = append(sec.Items, ev.byView(partFolds, Coverage, fmt.Sprintf("coverage − %.0f %%, in percentage points", 100*Level), Level, 100).item("coverage", fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*Level),
@@ -158,7 +158,7 @@ func (*features) hiddenSection(ev *Evaluation) figure.Section {
 
 func (*features) accuracySection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "accuracy", Title: "What the latent space tells"}
-	sec.Items = append(sec.Items, ev.fits(partFolds, Accuracy, "share of subjects classified rightly").item("accuracy-by-fit", "Telling levels of "+ev.Label+" apart",
+	sec.Items = append(sec.Items, ev.fits(Accuracy, "share of subjects classified rightly").item("accuracy-by-fit", "Telling levels of "+ev.Label+" apart",
 		"Linear discriminant analysis on the factors, fitted to the training subjects and tried on those held out. Larger is better. The mean has no factors and always names the most frequent level: only what exceeds it was learned. "+whiskers,
 		"Accuracy of classification in latent space for every fit and scenario, with intervals.")...)
 	sec.Items = append(sec.Items, ev.differences(partFolds, LogLik, "log-likelihood of the reference − that of the federated fit (nats per subject)", Alone).item("log-likelihood-differences", "Density of subjects held out",

@@ -93,7 +93,7 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 		if m.Higher {
 			better = "Higher is better. "
 		}
-		sec.Items = append(sec.Items, ev.fits(partFolds, m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title, better+whiskers+shared,
+		sec.Items = append(sec.Items, ev.fits(m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title, better+whiskers+shared,
 			m.Title+" for every fit and scenario, with intervals.")...)
 		shared = ""
 	}
@@ -103,7 +103,7 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 func (o *outcomes) calibrationSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "calibration", Title: "Do predictions hold what they promise?"}
 	if len(o.outcome.Levels) == 0 {
-		sec.Items = ev.fits(partFolds, evaluate.MeasureCoverage, "share of outcomes inside").item("coverage", o.scoring.Measures[len(o.scoring.Measures)-1].Title,
+		sec.Items = ev.fits(evaluate.MeasureCoverage, "share of outcomes inside").item("coverage", o.scoring.Measures[len(o.scoring.Measures)-1].Title,
 			fmt.Sprintf("Of all outcomes, %.0f in 100 should lie inside their predictive intervals: less means that intervals promise too much, more that they are too wide. ", 100*Level)+whiskers,
 			"Share of outcomes inside their predictive intervals for every fit and scenario.")
 		return sec

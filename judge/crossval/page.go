@@ -151,12 +151,12 @@ func (f *forest) item(id, title, caption, alt string) []figure.Item {
 	return []figure.Item{{Figure: &figure.Figure{ID: id, Title: title, Caption: caption, Alt: alt, Chart: f.Bars}}}
 }
 
-// fits draws a measure of every fit.
-func (ev *Evaluation) fits(part, measure, axis string) *forest {
+// fits draws a measure of every fit, over folds.
+func (ev *Evaluation) fits(measure, axis string) *forest {
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
-	for _, sc := range ev.scenarios(part) {
+	for _, sc := range ev.scenarios(partFolds) {
 		for _, fit := range ev.judge.names() {
-			if s := ev.Find(part, sc, fit, measure, ""); s != nil && !s.FarOff {
+			if s := ev.Find(partFolds, sc, fit, measure, ""); s != nil && !s.FarOff {
 				f.add(title(sc), fit, s.Mean, s.Interval)
 			}
 		}

@@ -90,7 +90,6 @@ func (ev *Evaluation) find(part, scenario, site, fit, measure, view string) *Sum
 type group struct {
 	part     string
 	scenario evaluate.Scenario
-	site     int // −1 for all
 }
 
 // summarise reads what is stored, in order. Of every experiment it holds only
@@ -123,7 +122,7 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 			}
 			out.failures(part, sc, records)
 			out.calibrate(part, sc, records)
-			out.group(group{part, sc, -1}, "", records, len(sites), e.Folds)
+			out.group(group{part, sc}, "", records, len(sites), e.Folds)
 			for i := 0; part == partSites && i < len(sites); i++ {
 				var at []*record
 				for n, x := range some {
@@ -131,17 +130,17 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 						at = append(at, records[n])
 					}
 				}
-				out.group(group{part, sc, i}, sites[i], at, len(sites), e.Folds)
+				out.group(group{part, sc}, sites[i], at, len(sites), e.Folds)
 			}
 			if part != partFolds {
 				continue
 			}
-			for i, name := range append([]string{everySite}, sites...) {
+			for _, name := range append([]string{everySite}, sites...) {
 				var at []*record
 				for _, r := range records {
 					at = append(at, r.at(name))
 				}
-				out.group(group{part, sc, i - 1}, cmp.Or(name, allSites), at, len(sites), e.Folds)
+				out.group(group{part, sc}, cmp.Or(name, allSites), at, len(sites), e.Folds)
 			}
 		}
 	}

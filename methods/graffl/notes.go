@@ -57,3 +57,28 @@ func noteSketch(p *study.Plan, o *options.Options, row string, notes *problem.Li
 	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart, can be told from each other with about %s complete rows of all sites together", o.Components, o.Dim(p), options.RowsText(need)),
 		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	s, v, err := setupOf(p)
+	if err != nil {
+		return ""
+	}
+	o := s.Options
+	groups, rows, of := fmt.Sprintf("%d groups (normal components)", o.Components), "the rows", fmt.Sprintf("%d features", len(s.Names))
+	if o.Components == 1 {
+		groups = "one group (normal component)"
+	}
+	if o.Scarce != nil {
+		rows = fmt.Sprintf("the rows of class %s of column %s", o.Scarce.Class, o.Scarce.Outcome.Column)
+	}
+	if o.Encoder != nil {
+		encoder := "an encoder"
+		if o.Encoder.Kind == options.EncoderSuffiAE {
+			encoder += ", trained on rows without noise,"
+		}
+		of = fmt.Sprintf("%d numbers that %s makes of each row", len(s.Names), encoder)
+	}
+	text := fmt.Sprintf("It describes %s as a mixture of %s in %s: how large, where and how wide each is.", rows, groups, of)
+	return text + " " + v.Tells(s)
+}

@@ -15,7 +15,7 @@ func (Method) SchemaPrefix() string { return "vae/" }
 
 // Verify implements [method.Verifier]; testdata/vae/README.md describes the files.
 func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{"vae/bound/1": verifyBound})
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{"vae/bound/1": vectors.Format((*boundJSON).verify)})
 }
 
 type boundJSON struct {
@@ -38,11 +38,7 @@ type boundCase struct {
 
 var tolBound = vectors.Tolerance{Rel: 1e-9, Floor: 0.1}
 
-func verifyBound(file []byte, list *vectors.List) error {
-	var f boundJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *boundJSON) verify(list *vectors.List) error {
 	for i := range f.Cases {
 		c := &f.Cases[i]
 		value, grad, err := c.compute()

@@ -18,19 +18,17 @@ const VectorSchema = "dp-vectors/"
 // above the published value by a little, and never below. An unknown schema or
 // kind is an error, and so is a file that cannot be run.
 func Verify(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{VectorSchema + "1": verifyCases})
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{VectorSchema + "1": vectors.Format((*casesJSON).verify)})
 }
 
-func verifyCases(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string            `json:"schema"`
-		Set    string            `json:"set"`
-		Orders []float64         `json:"rdp_orders"`
-		Cases  []json.RawMessage `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type casesJSON struct {
+	Schema string            `json:"schema"`
+	Set    string            `json:"set"`
+	Orders []float64         `json:"rdp_orders"`
+	Cases  []json.RawMessage `json:"cases"`
+}
+
+func (f *casesJSON) verify(list *vectors.List) error {
 	v := verification{list: list, orders: f.Orders}
 	for i, c := range f.Cases {
 		if err := v.run(c); err != nil {
@@ -51,21 +49,21 @@ func (v *verification) run(c json.RawMessage) error {
 	if err := json.Unmarshal(c, &head); err != nil {
 		return err
 	}
-	run, ok := map[string]func(string, []byte) error{
-		"epsilon":               v.epsilon,
-		"rdp":                   v.rdp,
-		"calibrate_gaussian":    v.calibrateGaussian,
-		"calibrate_composition": v.calibrateComposition,
-		"calibrate_rounds":      v.calibrateRounds,
-		"zcdp":                  v.zcdp,
-		"composition_theorems":  v.theorems,
-		"clip":                  v.clip,
-		"sensitivity":           v.sensitivity,
+	run, ok := map[string]func(*verification, string, []byte) error{
+		"epsilon":               caseOf[epsilonCase],
+		"rdp":                   caseOf[rdpCase],
+		"calibrate_gaussian":    caseOf[calibrateGaussianCase],
+		"calibrate_composition": caseOf[calibrateCompositionCase],
+		"calibrate_rounds":      caseOf[calibrateRoundsCase],
+		"zcdp":                  caseOf[zcdpCase],
+		"composition_theorems":  caseOf[theoremsCase],
+		"clip":                  caseOf[clipCase],
+		"sensitivity":           caseOf[sensitivityCase],
 	}[head.Kind]
 	if !ok {
 		return fmt.Errorf("%s is of unknown kind %q", head.ID, head.Kind)
 	}
-	if err := run(head.ID, c); err != nil {
+	if err := run(v, head.ID, c); err != nil {
 		return fmt.Errorf("%s: %w", head.ID, err)
 	}
 	return nil
@@ -76,6 +74,18 @@ type caseHead struct {
 	ID   string   `json:"id"`
 	Kind string   `json:"kind"`
 	Tags []string `json:"tags"`
+}
+
+// caseOf reads a case whose keys are those of C, and runs it.
+func caseOf[C any, P interface {
+	*C
+	verify(v *verification, id string) error
+}](v *verification, id string, file []byte) error {
+	c := new(C)
+	if err := vectors.Decode(file, c); err != nil {
+		return err
+	}
+	return P(c).verify(v, id)
 }
 
 // between demands least ≤ got ≤ most, want being somewhere in it.
@@ -132,27 +142,25 @@ func compositionOf(list []mechanismJSON) (ms []Mechanism, err error) {
 	return ms, nil
 }
 
-func (v *verification) epsilon(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Adjacency  adjacencyJSON   `json:"adjacency"`
-		Mechanisms []mechanismJSON `json:"mechanisms"`
-		Delta      float64         `json:"delta"`
-		Expect     struct {
-			Epsilon       float64 `json:"epsilon"`
-			Improved      float64 `json:"epsilon_rdp_improved"`
-			ImprovedOrder float64 `json:"rdp_improved_order"`
-			Classic       float64 `json:"epsilon_rdp_classic"`
-			ClassicOrder  float64 `json:"rdp_classic_order"`
-			Check         struct {
-				Epsilon float64 `json:"epsilon"`
-				Delta   float64 `json:"delta"`
-			} `json:"delta_check"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type epsilonCase struct {
+	caseHead
+	Adjacency  adjacencyJSON   `json:"adjacency"`
+	Mechanisms []mechanismJSON `json:"mechanisms"`
+	Delta      float64         `json:"delta"`
+	Expect     struct {
+		Epsilon       float64 `json:"epsilon"`
+		Improved      float64 `json:"epsilon_rdp_improved"`
+		ImprovedOrder float64 `json:"rdp_improved_order"`
+		Classic       float64 `json:"epsilon_rdp_classic"`
+		ClassicOrder  float64 `json:"rdp_classic_order"`
+		Check         struct {
+			Epsilon float64 `json:"epsilon"`
+			Delta   float64 `json:"delta"`
+		} `json:"delta_check"`
+	} `json:"expect"`
+}
+
+func (c *epsilonCase) verify(v *verification, id string) error {
 	ms, err := compositionOf(c.Mechanisms)
 	if err != nil {
 		return err
@@ -189,19 +197,17 @@ func (v *verification) epsilon(id string, file []byte) error {
 	return err
 }
 
-func (v *verification) rdp(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Adjacency  adjacencyJSON   `json:"adjacency"`
-		Mechanisms []mechanismJSON `json:"mechanisms"`
-		Expect     struct {
-			Orders []float64 `json:"orders"`
-			RDP    []float64 `json:"rdp"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type rdpCase struct {
+	caseHead
+	Adjacency  adjacencyJSON   `json:"adjacency"`
+	Mechanisms []mechanismJSON `json:"mechanisms"`
+	Expect     struct {
+		Orders []float64 `json:"orders"`
+		RDP    []float64 `json:"rdp"`
+	} `json:"expect"`
+}
+
+func (c *rdpCase) verify(v *verification, id string) error {
 	ms, err := compositionOf(c.Mechanisms)
 	if err != nil {
 		return err
@@ -211,24 +217,22 @@ func (v *verification) rdp(id string, file []byte) error {
 	return err
 }
 
-func (v *verification) calibrateGaussian(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Epsilon     float64 `json:"epsilon"`
-		Delta       float64 `json:"delta"`
-		Sensitivity float64 `json:"l2_sensitivity"`
-		Expect      struct {
-			Analytic     float64 `json:"sigma_analytic"`
-			Zhao         float64 `json:"sigma_zhao"`
-			Classic      float64 `json:"sigma_classic"`
-			Valid        bool    `json:"classic_is_valid"`
-			DeltaZhao    float64 `json:"delta_actual_zhao"`
-			DeltaClassic float64 `json:"delta_actual_classic"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type calibrateGaussianCase struct {
+	caseHead
+	Epsilon     float64 `json:"epsilon"`
+	Delta       float64 `json:"delta"`
+	Sensitivity float64 `json:"l2_sensitivity"`
+	Expect      struct {
+		Analytic     float64 `json:"sigma_analytic"`
+		Zhao         float64 `json:"sigma_zhao"`
+		Classic      float64 `json:"sigma_classic"`
+		Valid        bool    `json:"classic_is_valid"`
+		DeltaZhao    float64 `json:"delta_actual_zhao"`
+		DeltaClassic float64 `json:"delta_actual_classic"`
+	} `json:"expect"`
+}
+
+func (c *calibrateGaussianCase) verify(v *verification, id string) error {
 	analytic, err := AnalyticGaussian(c.Epsilon, c.Delta)
 	if err != nil {
 		return err
@@ -258,45 +262,41 @@ func (v *verification) calibrateGaussian(id string, file []byte) error {
 	return nil
 }
 
-func (v *verification) calibrateComposition(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Q         float64       `json:"q"`
-		Count     int           `json:"count"`
-		Adjacency adjacencyJSON `json:"adjacency"`
-		Epsilon   float64       `json:"epsilon"`
-		Delta     float64       `json:"delta"`
-		Expect    struct {
-			Noise float64 `json:"noise_multiplier"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type calibrateCompositionCase struct {
+	caseHead
+	Q         float64       `json:"q"`
+	Count     int           `json:"count"`
+	Adjacency adjacencyJSON `json:"adjacency"`
+	Epsilon   float64       `json:"epsilon"`
+	Delta     float64       `json:"delta"`
+	Expect    struct {
+		Noise float64 `json:"noise_multiplier"`
+	} `json:"expect"`
+}
+
+func (c *calibrateCompositionCase) verify(v *verification, id string) error {
 	m := Mechanism{Kind: Gaussian, Noise: 1, Rate: c.Q, Diameter: 2, Count: c.Count}
 	got, err := Scale([]Mechanism{m}, Adjacency(c.Adjacency), Budget{c.Epsilon, c.Delta})
 	v.between(id+".noise_multiplier", c.Expect.Noise, got, c.Expect.Noise*(1-1e-6), 1.005*c.Expect.Noise)
 	return err
 }
 
-func (v *verification) calibrateRounds(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Views   int     `json:"views"`
-		Rounds  int     `json:"rounds"`
-		Each    float64 `json:"per_mechanism_delta"`
-		Epsilon float64 `json:"epsilon"`
-		Delta   float64 `json:"delta"`
-		Expect  struct {
-			Epsilon  float64 `json:"per_mechanism_epsilon"`
-			Gaussian float64 `json:"gaussian_sd_over_sensitivity"`
-			Laplace  float64 `json:"laplace_scale_over_sensitivity"`
-			Basic    float64 `json:"basic_composition_epsilon"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type calibrateRoundsCase struct {
+	caseHead
+	Views   int     `json:"views"`
+	Rounds  int     `json:"rounds"`
+	Each    float64 `json:"per_mechanism_delta"`
+	Epsilon float64 `json:"epsilon"`
+	Delta   float64 `json:"delta"`
+	Expect  struct {
+		Epsilon  float64 `json:"per_mechanism_epsilon"`
+		Gaussian float64 `json:"gaussian_sd_over_sensitivity"`
+		Laplace  float64 `json:"laplace_scale_over_sensitivity"`
+		Basic    float64 `json:"basic_composition_epsilon"`
+	} `json:"expect"`
+}
+
+func (c *calibrateRoundsCase) verify(v *verification, id string) error {
 	want := c.Expect
 	each, err := ScaleRounds(c.Views, c.Rounds, c.Each, Budget{c.Epsilon, c.Delta})
 	if err != nil {

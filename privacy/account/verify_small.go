@@ -12,21 +12,19 @@ import (
 	"parley/privacy/internal/fixed"
 )
 
-func (v *verification) zcdp(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Rho    float64 `json:"rho"`
-		Delta  float64 `json:"delta"`
-		Expect struct {
-			Classic  float64 `json:"epsilon_classic"`
-			Improved float64 `json:"epsilon_improved"`
-			Order    float64 `json:"alpha_improved"`
-			Gaussian float64 `json:"epsilon_if_gaussian"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type zcdpCase struct {
+	caseHead
+	Rho    float64 `json:"rho"`
+	Delta  float64 `json:"delta"`
+	Expect struct {
+		Classic  float64 `json:"epsilon_classic"`
+		Improved float64 `json:"epsilon_improved"`
+		Order    float64 `json:"alpha_improved"`
+		Gaussian float64 `json:"epsilon_if_gaussian"`
+	} `json:"expect"`
+}
+
+func (c *zcdpCase) verify(v *verification, id string) error {
 	classic, err := epsilonZCDPClassic(c.Rho, c.Delta)
 	if err != nil {
 		return err
@@ -48,25 +46,23 @@ func (v *verification) zcdp(id string, file []byte) error {
 	return err
 }
 
-func (v *verification) theorems(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Epsilon float64 `json:"epsilon0"`
-		Each    float64 `json:"delta0"`
-		Count   int     `json:"k"`
-		Slack   float64 `json:"advanced_slack"`
-		Delta   float64 `json:"delta"`
-		Expect  struct {
-			BasicEpsilon    float64  `json:"basic_epsilon"`
-			BasicDelta      float64  `json:"basic_delta"`
-			AdvancedEpsilon float64  `json:"advanced_epsilon"`
-			AdvancedDelta   float64  `json:"advanced_delta"`
-			Optimal         *float64 `json:"optimal_epsilon"` // null where δ cannot be had
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type theoremsCase struct {
+	caseHead
+	Epsilon float64 `json:"epsilon0"`
+	Each    float64 `json:"delta0"`
+	Count   int     `json:"k"`
+	Slack   float64 `json:"advanced_slack"`
+	Delta   float64 `json:"delta"`
+	Expect  struct {
+		BasicEpsilon    float64  `json:"basic_epsilon"`
+		BasicDelta      float64  `json:"basic_delta"`
+		AdvancedEpsilon float64  `json:"advanced_epsilon"`
+		AdvancedDelta   float64  `json:"advanced_delta"`
+		Optimal         *float64 `json:"optimal_epsilon"` // null where δ cannot be had
+	} `json:"expect"`
+}
+
+func (c *theoremsCase) verify(v *verification, id string) error {
 	each := Releases{Budget{c.Epsilon, c.Each}, c.Count}
 	basic, err := Basic([]Releases{each})
 	if err != nil {
@@ -89,24 +85,22 @@ func (v *verification) theorems(id string, file []byte) error {
 	return err
 }
 
-func (v *verification) sensitivity(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Name   string `json:"name"`
-		Params struct {
-			Bound     float64       `json:"bound"`
-			Bounds    []float64     `json:"bounds"`
-			N         int           `json:"n"`
-			Dim       int           `json:"dim"`
-			Adjacency adjacencyJSON `json:"adjacency"`
-		} `json:"params"`
-		Expect struct {
-			Sensitivity float64 `json:"sensitivity"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type sensitivityCase struct {
+	caseHead
+	Name   string `json:"name"`
+	Params struct {
+		Bound     float64       `json:"bound"`
+		Bounds    []float64     `json:"bounds"`
+		N         int           `json:"n"`
+		Dim       int           `json:"dim"`
+		Adjacency adjacencyJSON `json:"adjacency"`
+	} `json:"params"`
+	Expect struct {
+		Sensitivity float64 `json:"sensitivity"`
+	} `json:"expect"`
+}
+
+func (c *sensitivityCase) verify(v *verification, id string) error {
 	p, a := c.Params, Adjacency(c.Params.Adjacency)
 	var got float64
 	var err error
@@ -146,22 +140,20 @@ func (n *numberJSON) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func (v *verification) clip(id string, file []byte) error {
-	var c struct {
-		caseHead
-		Norm   fixed.Norm   `json:"norm"`
-		Input  []numberJSON `json:"input"`
-		Bound  float64      `json:"bound"`
-		Expect struct {
-			Error   bool      `json:"error"`
-			Norm    *float64  `json:"norm_before"` // null above the range of a float64
-			Clipped *bool     `json:"clipped"`     // null on the boundary
-			Output  []float64 `json:"output"`
-		} `json:"expect"`
-	}
-	if err := vectors.Decode(file, &c); err != nil {
-		return err
-	}
+type clipCase struct {
+	caseHead
+	Norm   fixed.Norm   `json:"norm"`
+	Input  []numberJSON `json:"input"`
+	Bound  float64      `json:"bound"`
+	Expect struct {
+		Error   bool      `json:"error"`
+		Norm    *float64  `json:"norm_before"` // null above the range of a float64
+		Clipped *bool     `json:"clipped"`     // null on the boundary
+		Output  []float64 `json:"output"`
+	} `json:"expect"`
+}
+
+func (c *clipCase) verify(v *verification, id string) error {
 	got := make([]float64, len(c.Input))
 	for i, x := range c.Input {
 		got[i] = float64(x)

@@ -18,12 +18,12 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/experiment"
+	"parley/experiment/deal"
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/mvppca"
-	"parley/study"
 )
 
 // Experiments are those of this package.
@@ -129,20 +129,20 @@ var methods = method.Registry{mvppca.Method{}}
 func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (*outcome, error) {
 	t, x, test := m.draw(seed)
 	names := evaluate.SiteNames(len(x))
-	data := map[string]dataset.Source{}
-	var schema dataset.Schema
+	var data []dataset.Source
 	for s, rows := range x {
 		at, err := table(names[s], rows)
 		if err != nil {
 			return nil, err
 		}
-		data[names[s]], schema = at, at.Schema()
+		data = append(data, at)
 	}
-	plan, err := planOf(schema, names, factors+m.spare, seed, noise, outliers)
+	plan, err := deal.Plan(methods, deal.Keys{"name": "robust", "seed": seed, "sites": names, "views": deal.Views(data[0].Schema(), nil),
+		"method": deal.Keys{"name": mvppca.Method{}.Name(), "latent": factors + m.spare, "noise": noise, "outliers": outliers}})
 	if err != nil {
 		return nil, err
 	}
-	result, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: data})
+	result, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: deal.BySite(data)})
 	if err != nil {
 		return nil, err
 	}
@@ -159,26 +159,6 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 		return nil, err
 	}
 	return o, o.predict(model.(evaluate.Predictive), rows)
-}
-
-func planOf(schema dataset.Schema, sites []string, latent int, seed uint64, noise, outliers string) (*study.Plan, error) {
-	var views []map[string]any
-	for _, v := range schema.Views {
-		var features []string
-		for _, c := range v.Columns {
-			features = append(features, c.Name)
-		}
-		views = append(views, map[string]any{"name": v.Name, "features": features})
-	}
-	// JSON is YAML.
-	text, err := json.Marshal(map[string]any{
-		"parley": study.Version, "name": "robust", "seed": seed, "sites": sites, "views": views, "privacy": map[string]any{"protection": "none"},
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": latent, "noise": noise, "outliers": outliers},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing the plan: %w", err)
-	}
-	return study.Parse("plan", text, methods)
 }
 
 // angle is the largest principal angle between the spans of fitted and true loadings.

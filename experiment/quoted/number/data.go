@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"parley/dataset"
 	"parley/experiment/deal"
@@ -17,6 +16,8 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/study"
 )
+
+var methods = method.Registry{mvppca.Method{}}
 
 const (
 	subjects = 400
@@ -84,24 +85,11 @@ var settings = []setting{
 
 // plan is the study of one data set.
 func plan(s setting, schema dataset.Schema, seed uint64) (*study.Plan, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "parley: 1\nname: selection\nseed: %d\nsites: [%s]\nviews:\n", seed, strings.Join(evaluate.SiteNames(sites), ", "))
-	for _, v := range schema.Views {
-		fmt.Fprintf(&b, "  - name: %s\n    features: [", v.Name)
-		for j, c := range v.Columns {
-			if j > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(c.Name)
-		}
-		b.WriteString("]\n")
-	}
-	options := ""
+	m := deal.Keys{"name": mvppca.Method{}.Name(), "latent": 1}
 	if s.scaling != "" {
-		options = fmt.Sprintf(", scaling: %s, noise: %s", s.scaling, s.noise)
+		m["scaling"], m["noise"] = s.scaling, s.noise
 	}
-	fmt.Fprintf(&b, "method: {name: mvppca, latent: 1%s}\nprivacy: {protection: none}\n", options)
-	return study.Parse("selection", []byte(b.String()), method.Registry{mvppca.Method{}})
+	return deal.Plan(methods, deal.Keys{"name": "selection", "seed": seed, "sites": evaluate.SiteNames(sites), "views": deal.Views(schema, nil), "method": m})
 }
 
 // choose runs one selection.

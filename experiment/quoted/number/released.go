@@ -2,7 +2,6 @@ package number
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/experiment/deal"
-	"parley/experiment/melba"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/judged"
@@ -42,7 +40,6 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 	if err != nil {
 		return nil, err
 	}
-	methods := method.Registry{mvppca.Method{}}
 	config := local.Config{Methods: methods}
 	if config.Plan, err = r.plan(all, seed); err != nil {
 		return nil, err
@@ -65,27 +62,15 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 
 // plan is that of the study. The ranges of the data stand in for public ones.
 func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
-	var views []map[string]any
-	for k, v := range melba.Schema(melba.Dims).Views {
-		var features []map[string]any
-		for j, c := range v.Columns {
-			low, high := math.Inf(1), math.Inf(-1)
-			for i := range all.Len() {
-				x := all.Row(i).Views[k][j]
-				low, high = min(low, x), max(high, x)
-			}
-			features = append(features, map[string]any{"name": c.Name, "range": []float64{low, high}})
+	public := func(feature int) [2]float64 {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range all.Len() {
+			x := slices.Concat(all.Row(i).Views...)[feature]
+			low, high = min(low, x), max(high, x)
 		}
-		views = append(views, map[string]any{"name": v.Name, "features": features})
+		return [2]float64{low, high}
 	}
-	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": views,
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
-		"privacy": map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
-			"total": account.Budget{Epsilon: r.epsilon, Delta: delta}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, method.Registry{mvppca.Method{}})
+	return deal.Plan(methods, deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": deal.Views(all.Schema(), public),
+		"method":  deal.Keys{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
+		"privacy": deal.Protected(account.Budget{Epsilon: r.epsilon, Delta: delta})})
 }

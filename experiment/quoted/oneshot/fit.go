@@ -2,12 +2,12 @@ package oneshot
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/local"
+	"parley/experiment/deal"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
@@ -29,29 +29,9 @@ func asIs(q, rounds int) options {
 
 // plan describes a study of the views that the sites share.
 func plan(schema dataset.Schema, sites []string, o options, seed uint64) (*study.Plan, error) {
-	type view struct {
-		Name     string   `json:"name"`
-		Features []string `json:"features"`
-	}
-	var views []view
-	for _, v := range schema.Views {
-		w := view{Name: v.Name}
-		for _, c := range v.Columns {
-			w.Features = append(w.Features, c.Name)
-		}
-		views = append(views, w)
-	}
-	m := options{"name": mvppca.Method{}.Name()}
+	m := deal.Keys{"name": mvppca.Method{}.Name()}
 	maps.Copy(m, o)
-	// JSON is YAML.
-	text, err := json.Marshal(map[string]any{
-		"parley": study.Version, "name": "oneshot", "seed": seed, "sites": sites, "views": views,
-		"method": m, "privacy": map[string]any{"protection": study.ProtectionNone},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, methods)
+	return deal.Plan(methods, deal.Keys{"name": "oneshot", "seed": seed, "sites": sites, "views": deal.Views(schema, nil), "method": m})
 }
 
 // federate runs a whole study over the sites through the engine, in memory.

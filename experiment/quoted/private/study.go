@@ -2,11 +2,8 @@ package private
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"parley/engine/local"
 	"parley/experiment"
@@ -15,6 +12,7 @@ import (
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
+	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -91,46 +89,8 @@ var methods = method.Registry{mvppca.Method{}}
 
 // plan is the study of a draw that keeps a total, at sites that lack these views.
 func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan, error) {
-	type feature struct {
-		Name  string     `json:"name"`
-		Range [2]float64 `json:"range"`
-	}
-	type view struct {
-		Name     string    `json:"name"`
-		Features []feature `json:"features"`
-	}
-	var views []view
-	j := 0
-	for _, v := range x.train.Schema().Views {
-		own := view{Name: v.Name}
-		for _, c := range v.Columns {
-			own.Features = append(own.Features, feature{c.Name, x.ranges[j]})
-			j++
-		}
-		views = append(views, own)
-	}
-	names := evaluate.SiteNames(len(lacking))
-	var patterns []options.Pattern
-	for i, gone := range lacking {
-		pattern := options.Pattern{Site: names[i]}
-		for k, v := range views {
-			if !slices.Contains(gone, k) {
-				pattern.Views = append(pattern.Views, v.Name)
-			}
-		}
-		patterns = append(patterns, pattern)
-	}
-	// JSON is YAML.
-	text, err := json.Marshal(map[string]any{
-		"parley": study.Version, "name": "private", "seed": seed, "sites": names, "views": views,
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": patterns},
-		"privacy": map[string]any{
-			"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove",
-			"total": map[string]any{"epsilon": epsilon, "delta": delta},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing the plan: %w", err)
-	}
-	return study.Parse("plan", text, methods)
+	schema := x.train.Schema()
+	return deal.Plan(methods, deal.Keys{"name": "private", "seed": seed, "sites": evaluate.SiteNames(len(lacking)),
+		"views": deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }), "privacy": deal.Protected(account.Budget{Epsilon: epsilon, Delta: delta}),
+		"method": deal.Keys{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
 }

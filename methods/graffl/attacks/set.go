@@ -137,7 +137,7 @@ func (a *attacker) scanned(ctx context.Context) error {
 		}
 		s.cells, s.side = next, s.side/2
 		asked += len(next)
-		if err := s.level(ctx, len(rows)/a.dim); err != nil {
+		if err := s.level(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *scan) halves() (out [][]float64) {
 
 // level asks for the kernel sum in the middle of every cell, and keeps the cells that
 // a row may be in: then it is at least that of a row in the corner.
-func (s *scan) level(ctx context.Context, rows int) error {
+func (s *scan) level(ctx context.Context) error {
 	h := s.side / 2
 	p, err := s.study(options.VariantSet, noProtection, func(o *options.Options) {
 		o.Set.Discrepancy, o.Set.Bandwidth, o.Set.Rows = string(mixture.MMD), h, 2

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/method"
@@ -106,4 +107,83 @@ func (v *view) sure() string {
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
+}
+
+// doubt collects what speaks against the posterior: the components by themselves, the predictive
+// check, how precise means are beside what the rows would tell, and the effective sample size.
+func (v *view) doubt() (all []string) {
+	all = report.Doubts(v.Posterior)
+	if v.misfits() {
+		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain (“Does the mixture fit?”)")
+	}
+	if says := report.Imprecise(v.imprecision); says != "" {
+		all = append(all, says)
+	}
+	if v.Posterior.Size < report.FewDraws {
+		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
+	}
+	return all
+}
+
+// doubtsNote stands above a mixture that should not be relied on; nil over others.
+func (v *view) doubtsNote() *figure.Note {
+	all := v.doubts
+	if len(all) == 0 {
+		return nil
+	}
+	if v.merelyImprecise() {
+		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
+			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
+	}
+	return &figure.Note{Warning: true, Title: "Do not rely on this mixture",
+		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
+}
+
+// merelyImprecise says whether nothing but precision speaks against a mixture.
+func (v *view) merelyImprecise() bool {
+	return len(v.doubts) == 1 && v.doubts[0] == report.Imprecise(v.imprecision)
+}
+
+// samplingSection says how the posterior was made, and whether to believe it.
+func (v *view) samplingSection(s *state) figure.Section {
+	p := v.Posterior
+	from := "from the prior to the posterior"
+	if v.rel.sketched() {
+		from = "from normal approximations around the best mixtures that a search found to the posterior"
+	}
+	section := figure.Section{ID: report.SamplingID, Title: "How the posterior was made",
+		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
+		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
+			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < report.FewDraws}}}}
+	if v.Options.Calibration == 0 && !v.rel.sketched() {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Whether intervals hold what they say was not tested for this plan",
+			Text: "With “calibration: 200” under “method” in the plan, the coordinator repeats this very study that often with made-up rows, which costs time and no privacy, and reports how often intervals of 90 % held the truth."}})
+	}
+	var names, answered []string
+	var rows figure.Numbers
+	for _, name := range v.Plan.Sites {
+		names = append(names, name)
+		if a := s.Sites[name]; a != nil {
+			rows, answered = append(rows, a.Rows), append(answered, "yes")
+		} else {
+			rows, answered = append(rows, math.NaN()), append(answered, "left before its release")
+		}
+	}
+	caption := "Rows that have all features; others take no part."
+	if v.Options.Encoder != nil {
+		caption = "A missing feature counts as its centre, so that every row has a code."
+	}
+	if v.Options.Scarce != nil {
+		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.Class()) + caption
+	}
+	if v.observed.RowsVar > 0 {
+		caption += " Counts are noised."
+	}
+	section.Items = append(section.Items, figure.Item{Table: &figure.Table{ID: "site-rows", Title: "Sites", Caption: caption,
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "rows", Format: figure.Count, Numbers: rows}, {Name: "released", Text: answered}}}})
+	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
+			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
+	}
+	return section
 }

@@ -37,7 +37,7 @@ func Listed(s *setup.Setup, site string, v setup.Variant) (list []privacy.Listed
 	}
 	list = append(list, privacy.Listed{Kind: v.Task(), Times: v.Times(s), Request: v.Request(s)})
 	if s.Tested() {
-		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: worthRequest(s)})
+		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: worthRequest()})
 	}
 	return list
 }
@@ -61,7 +61,7 @@ func linearRequest(s *setup.Setup) privacy.Request {
 		privacy.Content{What: "numbers of rows that are of the class, and that are not", Values: 2})
 }
 
-func worthRequest(s *setup.Setup) privacy.Request {
+func worthRequest() privacy.Request {
 	return setup.Unprotected(
 		privacy.Content{What: "scores of classifiers on rows here, by what was done about the scarce class, and how many rows were added", Values: 5 * len(arms)},
 		privacy.Content{What: "numbers of rows, and of the class, held and not", Values: 4},

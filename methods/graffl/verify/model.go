@@ -86,11 +86,7 @@ type priorsFile struct {
 	} `json:"unconstrained"`
 }
 
-func verifyPriors(file []byte, list *vectors.List) error {
-	f := new(priorsFile)
-	if err := vectors.Decode(file, f); err != nil {
-		return err
-	}
+func (f *priorsFile) verify(list *vectors.List) error {
 	if err := f.dirichlet(list); err != nil {
 		return err
 	}
@@ -236,11 +232,7 @@ type setDistanceFile struct {
 	} `json:"mixture"`
 }
 
-func verifySetDistance(file []byte, list *vectors.List) error {
-	f := new(setDistanceFile)
-	if err := vectors.Decode(file, f); err != nil {
-		return err
-	}
+func (f *setDistanceFile) verify(list *vectors.List) error {
 	d := width(f.Generated)
 	g, err := flat("generated", f.Generated, d)
 	if err != nil {

@@ -25,11 +25,11 @@ const Schema = "graffl/"
 // file that cannot be run.
 func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"graffl/discrepancy/1": verifyDiscrepancy,
+		"graffl/discrepancy/1": vectors.Format((*discrepancyFile).verify),
 		"graffl/selection/1":   verifySelection,
-		"graffl/priors/1":      verifyPriors,
-		"graffl/setdistance/1": verifySetDistance,
-		"graffl/privacy/1":     verifyPrivacy,
+		"graffl/priors/1":      vectors.Format((*priorsFile).verify),
+		"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
+		"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
 		"graffl/suffiae/1":     suffiae.Verify,
 	})
 }
@@ -64,18 +64,16 @@ func width(rows [][]float64) int {
 	return len(rows[0])
 }
 
-func verifyDiscrepancy(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string `json:"schema"`
-		Cases  []struct {
-			Encoded   [][]float64 `json:"x_enc"`
-			Generated [][]float64 `json:"x_gen"`
-			Squared   []float64   `json:"squared_distance"`
-		} `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type discrepancyFile struct {
+	Schema string `json:"schema"`
+	Cases  []struct {
+		Encoded   [][]float64 `json:"x_enc"`
+		Generated [][]float64 `json:"x_gen"`
+		Squared   []float64   `json:"squared_distance"`
+	} `json:"cases"`
+}
+
+func (f *discrepancyFile) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		d := width(c.Encoded)
 		x, err := flat("x_enc", c.Encoded, d)
@@ -179,30 +177,28 @@ func verifySelection(file []byte, list *vectors.List) error {
 	return nil
 }
 
-func verifyPrivacy(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema        string `json:"schema"`
-		Trilateration struct {
-			Probes  [][]float64 `json:"probes"`
-			Squared []float64   `json:"squared_distances"`
-			Row     []float64   `json:"row"`
-			Note    string      `json:"note"`
-		} `json:"trilateration"`
-		Gaussian []struct {
-			Epsilon float64 `json:"epsilon"`
-			Delta   float64 `json:"delta"`
-			Value   float64 `json:"value"`
-		} `json:"gaussian_mechanism_sigma_over_sensitivity"`
-		Landmark struct {
-			Bound float64   `json:"norm_bound_B"`
-			Rows  []int     `json:"n_j"`
-			L2    []float64 `json:"l2_replace_one"`
-			Note  string    `json:"note"`
-		} `json:"landmark_sensitivity"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type privacyFile struct {
+	Schema        string `json:"schema"`
+	Trilateration struct {
+		Probes  [][]float64 `json:"probes"`
+		Squared []float64   `json:"squared_distances"`
+		Row     []float64   `json:"row"`
+		Note    string      `json:"note"`
+	} `json:"trilateration"`
+	Gaussian []struct {
+		Epsilon float64 `json:"epsilon"`
+		Delta   float64 `json:"delta"`
+		Value   float64 `json:"value"`
+	} `json:"gaussian_mechanism_sigma_over_sensitivity"`
+	Landmark struct {
+		Bound float64   `json:"norm_bound_B"`
+		Rows  []int     `json:"n_j"`
+		L2    []float64 `json:"l2_replace_one"`
+		Note  string    `json:"note"`
+	} `json:"landmark_sensitivity"`
+}
+
+func (f *privacyFile) verify(list *vectors.List) error {
 	d := len(f.Trilateration.Row)
 	points, err := flat("probes", f.Trilateration.Probes, d)
 	if err != nil {

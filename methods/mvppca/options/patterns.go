@@ -11,7 +11,7 @@ import (
 // PatternsAt returns the patterns of a site in the plan's order, each as rising
 // indices of the plan's views: one of all views where the plan states none.
 func (o *Options) PatternsAt(p *study.Plan, site string) (patterns [][]int) {
-	if !slices.ContainsFunc(o.Patterns, func(x Pattern) bool { return x.Site == site }) {
+	if !slices.ContainsFunc(o.Patterns, func(x pattern) bool { return x.Site == site }) {
 		site = "" // not named
 	}
 	for _, x := range o.Patterns {
@@ -70,11 +70,11 @@ func (o *Options) checkPatterns(p *study.Plan, report study.Report) {
 				report(key, fmt.Sprintf("view %s is named twice", name), "")
 			}
 		}
-		if slices.ContainsFunc(o.Patterns[:i], func(y Pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
+		if slices.ContainsFunc(o.Patterns[:i], func(y pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
 			report(at+".views", "the same set of views is stated twice", "each once for a site")
 		}
 		if x.Site == "" && !slices.ContainsFunc(p.Sites, func(site string) bool {
-			return !slices.ContainsFunc(o.Patterns, func(y Pattern) bool { return y.Site == site })
+			return !slices.ContainsFunc(o.Patterns, func(y pattern) bool { return y.Site == site })
 		}) {
 			report(at, "no subject can have it: every site has patterns of its own", "leave it out, or name a site")
 		}

@@ -9,7 +9,6 @@ import (
 
 	"parley/dataset"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -37,7 +36,7 @@ func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, erro
 		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s: it says what to expect of a subject of whom these are known, and drawn subjects have none", options.AdjustedFor(m.adjustedFor())),
 			Hint: "draw from a model that was fitted without adjust"}
 	}
-	s := &drawn{model: m, n: n, seed: seed, schema: m.Schema(), params: m.params(), scale: m.scale(), wanted: wanted}
+	s := &drawn{model: m, n: n, seed: seed, schema: m.Schema(), wanted: wanted}
 	s.schema.Subject = []dataset.Column{{Name: drawnBy, Kind: dataset.Label}}
 	return s, nil
 }
@@ -48,8 +47,6 @@ type drawn struct {
 	n      int
 	seed   uint64
 	schema dataset.Schema
-	params *ppca.Params
-	scale  *ppca.Scale
 	wanted []bool
 }
 

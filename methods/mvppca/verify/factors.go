@@ -20,13 +20,9 @@ type factorAnalysisJSON struct {
 	} `json:"fits"`
 }
 
-// verifyFactorAnalysis fits one view with noise by feature, which is maximum-likelihood
+// verify fits one view with noise by feature, which is maximum-likelihood
 // factor analysis.
-func verifyFactorAnalysis(file []byte, list *vectors.List) error {
-	var f factorAnalysisJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *factorAnalysisJSON) verify(list *vectors.List) error {
 	d := len(f.Covariance)
 	l, err := ppca.NewLayout([]int{d}, ppca.NoisePerFeature)
 	if err != nil {

@@ -51,11 +51,7 @@ type hierarchicalJSON struct {
 	} `json:"master"`
 }
 
-func verifyHierarchical(file []byte, list *vectors.List) error {
-	var f hierarchicalJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *hierarchicalJSON) verify(list *vectors.List) error {
 	l, err := ppca.NewLayout(f.Dims, ppca.NoisePerView)
 	if err != nil {
 		return err

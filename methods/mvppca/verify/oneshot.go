@@ -65,11 +65,7 @@ func (o *optimumJSON) compare(list *vectors.List, entry string, l ppca.Layout, g
 	}
 }
 
-func verifyOneShot(file []byte, list *vectors.List) error {
-	var f oneShotJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *oneShotJSON) verify(list *vectors.List) error {
 	l, err := ppca.NewLayout(f.Dims, ppca.NoisePerView)
 	if err != nil {
 		return err

@@ -115,11 +115,7 @@ func (c *centreJSON) rows(l ppca.Layout) (*siteRows, error) {
 	return newSiteRows(l, c.Views, out)
 }
 
-func verifyCase(file []byte, list *vectors.List) error {
-	var f caseJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *caseJSON) verify(list *vectors.List) error {
 	l, err := ppca.NewLayout(f.Dims, ppca.NoisePerView)
 	if err != nil {
 		return err
@@ -269,11 +265,7 @@ type roundsJSON struct {
 	} `json:"rounds"`
 }
 
-func verifyRounds(file []byte, list *vectors.List) error {
-	var f roundsJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *roundsJSON) verify(list *vectors.List) error {
 	l, err := ppca.NewLayout(f.Dims, ppca.NoisePerView)
 	if err != nil {
 		return err
@@ -347,11 +339,7 @@ type inverseGammaJSON struct {
 	} `json:"cases"`
 }
 
-func verifyInverseGamma(file []byte, list *vectors.List) error {
-	var f inverseGammaJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *inverseGammaJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		entry := fmt.Sprintf("cases[%d]", i)
 		alpha, beta, err := iteration.InverseGamma(c.X)

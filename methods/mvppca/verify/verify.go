@@ -15,12 +15,12 @@ import (
 // and so is a file that cannot be run.
 func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"fedmvppca/case/1":            verifyCase,
-		"fedmvppca/rounds/1":          verifyRounds,
-		"fedmvppca/inverse-gamma/1":   verifyInverseGamma,
-		"fedmvppca/one-shot/1":        verifyOneShot,
-		"fedmvppca/hierarchical/1":    verifyHierarchical,
-		"fedmvppca/factor-analysis/1": verifyFactorAnalysis,
+		"fedmvppca/case/1":            vectors.Format((*caseJSON).verify),
+		"fedmvppca/rounds/1":          vectors.Format((*roundsJSON).verify),
+		"fedmvppca/inverse-gamma/1":   vectors.Format((*inverseGammaJSON).verify),
+		"fedmvppca/one-shot/1":        vectors.Format((*oneShotJSON).verify),
+		"fedmvppca/hierarchical/1":    vectors.Format((*hierarchicalJSON).verify),
+		"fedmvppca/factor-analysis/1": vectors.Format((*factorAnalysisJSON).verify),
 	})
 }
 

@@ -46,11 +46,7 @@ const maxAdult = 32 << 20 // bytes of a table, unpacked
 // tolPrinted is for rows, which the file has to ten digits.
 var tolPrinted = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 
-func verifyAdult(file []byte, list *vectors.List, open vectors.Opener) error {
-	var f adultJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *adultJSON) verify(list *vectors.List, open vectors.Opener) error {
 	table, err := openAdult(open)
 	if err != nil {
 		return err

@@ -23,26 +23,23 @@ type naturalCaseJSON struct {
 	KLOldNew  float64     `json:"kl_q_old_q_new"`
 }
 
-func verifyNatural(file []byte, list *vectors.List) error {
-	return verifyCases(file, func(c *naturalCaseJSON, at string) error { return c.verify(list, at) })
+// casesJSON is a file that is a list of cases.
+type casesJSON[C any] struct {
+	Schema string `json:"schema"`
+	Cases  []C    `json:"cases"`
 }
 
-// verifyCases reads a file that is a list of cases, and says which of them cannot be run.
-func verifyCases[C any](file []byte, verify func(c *C, at string) error) error {
-	var f struct {
-		Schema string `json:"schema"`
-		Cases  []C    `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
-	for i := range f.Cases {
-		at := fmt.Sprintf("cases[%d]", i)
-		if err := verify(&f.Cases[i], at); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
+// ofCases runs each case, and says which of them cannot be run.
+func ofCases[C any](verify func(c *C, list *vectors.List, at string) error) func([]byte, *vectors.List) error {
+	return vectors.Format(func(f *casesJSON[C], list *vectors.List) error {
+		for i := range f.Cases {
+			at := fmt.Sprintf("cases[%d]", i)
+			if err := verify(&f.Cases[i], list, at); err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (c *naturalCaseJSON) verify(list *vectors.List, at string) error {
@@ -125,10 +122,6 @@ type pointJSON struct {
 		GradMean   []float64 `json:"grad_mean"`
 		GradLogVar []float64 `json:"grad_log_var"`
 	} `json:"twenty_nodes"`
-}
-
-func verifyFreeEnergy(file []byte, list *vectors.List) error {
-	return verifyCases(file, func(c *energyCaseJSON, at string) error { return c.verify(list, at) })
 }
 
 func (c *energyCaseJSON) verify(list *vectors.List, at string) error {

@@ -10,25 +10,23 @@ import (
 	"parley/privacy/account"
 )
 
-func verifyPredictive(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string `json:"schema"`
-		Cases  []struct {
-			Mean     []float64   `json:"mean"`
-			Var      []float64   `json:"var"`
-			X        [][]float64 `json:"X"`
-			ActMean  []float64   `json:"act_mean"`
-			ActVar   []float64   `json:"act_var"`
-			Probit   []float64   `json:"probit"`
-			Exact    []float64   `json:"exact"`
-			T        []float64   `json:"t"`
-			Accuracy float64     `json:"accuracy"`
-			LogLik   float64     `json:"mean_log_lik"`
-		} `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type predictiveJSON struct {
+	Schema string `json:"schema"`
+	Cases  []struct {
+		Mean     []float64   `json:"mean"`
+		Var      []float64   `json:"var"`
+		X        [][]float64 `json:"X"`
+		ActMean  []float64   `json:"act_mean"`
+		ActVar   []float64   `json:"act_var"`
+		Probit   []float64   `json:"probit"`
+		Exact    []float64   `json:"exact"`
+		T        []float64   `json:"t"`
+		Accuracy float64     `json:"accuracy"`
+		LogLik   float64     `json:"mean_log_lik"`
+	} `json:"cases"`
+}
+
+func (f *predictiveJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		at := fmt.Sprintf("cases[%d].", i)
 		d, err := design(c.X, c.T)
@@ -61,21 +59,19 @@ func verifyPredictive(file []byte, list *vectors.List) error {
 	return nil
 }
 
-func verifyClipping(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string `json:"schema"`
-		Cases  []struct {
-			C       float64     `json:"C"`
-			G       [][]float64 `json:"g"`
-			Norms   []float64   `json:"norms"`
-			Factors []float64   `json:"factors"`
-			Sum     []float64   `json:"clipped_sum"`
-			Mean    []float64   `json:"clipped_mean"`
-		} `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type clippingJSON struct {
+	Schema string `json:"schema"`
+	Cases  []struct {
+		C       float64     `json:"C"`
+		G       [][]float64 `json:"g"`
+		Norms   []float64   `json:"norms"`
+		Factors []float64   `json:"factors"`
+		Sum     []float64   `json:"clipped_sum"`
+		Mean    []float64   `json:"clipped_mean"`
+	} `json:"cases"`
+}
+
+func (f *clippingJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		at := fmt.Sprintf("cases[%d].", i)
 		if len(c.G) == 0 || !(c.C > 0) {
@@ -105,33 +101,31 @@ func verifyClipping(file []byte, list *vectors.List) error {
 	return nil
 }
 
-func verifySplit(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string `json:"schema"`
-		Cases  []struct {
-			Name          string  `json:"name"`
-			N             int     `json:"N"`
-			Majority      int     `json:"N_majority"`
-			M             int     `json:"M"`
-			Rho           float64 `json:"rho"`
-			Kappa         float64 `json:"kappa"`
-			Valid         bool    `json:"valid"`
-			Small         int     `json:"N_small"`
-			Large         int     `json:"N_large"`
-			Fraction      float64 `json:"majority_fraction"`
-			Target        float64 `json:"target_fraction_small"`
-			SmallMajority int     `json:"small_majority"`
-			SmallMinority int     `json:"small_minority"`
-			Unused        int     `json:"unused"`
-			MinoritySmall float64 `json:"minority_fraction_small"`
-			MinorityLeft  float64 `json:"minority_fraction_left"`
-			DeltaSmall    float64 `json:"delta_small"`
-			DeltaLarge    float64 `json:"delta_large"`
-		} `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type splitJSON struct {
+	Schema string `json:"schema"`
+	Cases  []struct {
+		Name          string  `json:"name"`
+		N             int     `json:"N"`
+		Majority      int     `json:"N_majority"`
+		M             int     `json:"M"`
+		Rho           float64 `json:"rho"`
+		Kappa         float64 `json:"kappa"`
+		Valid         bool    `json:"valid"`
+		Small         int     `json:"N_small"`
+		Large         int     `json:"N_large"`
+		Fraction      float64 `json:"majority_fraction"`
+		Target        float64 `json:"target_fraction_small"`
+		SmallMajority int     `json:"small_majority"`
+		SmallMinority int     `json:"small_minority"`
+		Unused        int     `json:"unused"`
+		MinoritySmall float64 `json:"minority_fraction_small"`
+		MinorityLeft  float64 `json:"minority_fraction_left"`
+		DeltaSmall    float64 `json:"delta_small"`
+		DeltaLarge    float64 `json:"delta_large"`
+	} `json:"cases"`
+}
+
+func (f *splitJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		at := fmt.Sprintf("cases[%d].", i)
 		scheme := evaluate.Scheme{Rho: c.Rho, Kappa: c.Kappa}
@@ -179,23 +173,21 @@ type chargeJSON struct {
 	Upper         *float64 `json:"eps_tight_upper"`
 }
 
-func verifyAccounting(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string    `json:"schema"`
-		Orders []float64 `json:"dense_orders"`
-		RDP    []struct {
-			Rate   float64 `json:"q"`
-			Sigma  float64 `json:"sigma"`
-			Values []struct {
-				Alpha float64 `json:"alpha"`
-				RDP   float64 `json:"rdp"`
-			} `json:"values"`
-		} `json:"rdp"`
-		Epsilon []chargeJSON `json:"epsilon"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+type accountingJSON struct {
+	Schema string    `json:"schema"`
+	Orders []float64 `json:"dense_orders"`
+	RDP    []struct {
+		Rate   float64 `json:"q"`
+		Sigma  float64 `json:"sigma"`
+		Values []struct {
+			Alpha float64 `json:"alpha"`
+			RDP   float64 `json:"rdp"`
+		} `json:"values"`
+	} `json:"rdp"`
+	Epsilon []chargeJSON `json:"epsilon"`
+}
+
+func (f *accountingJSON) verify(list *vectors.List) error {
 	for i, r := range f.RDP {
 		var orders, want []float64
 		for _, v := range r.Values {

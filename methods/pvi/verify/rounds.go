@@ -55,13 +55,9 @@ type studies struct {
 	run func(*study.Plan, map[string]dataset.Source) (*method.Result, error)
 }
 
-// verifyRounds runs each schedule as a study of so many rounds as the file has
+// verify runs each schedule as a study of so many rounds as the file has
 // moments after, and all rows in one place.
-func verifyRounds(file []byte, list *vectors.List, of studies) error {
-	var f roundsJSON
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
+func (f *roundsJSON) verify(list *vectors.List, of studies) error {
 	if of.run == nil {
 		return errors.New("this runs studies, and cannot here")
 	}

@@ -24,14 +24,14 @@ const Schema = "pvi/"
 // is; an unknown one is an error, and so is a file that cannot be run.
 func Vectors(file []byte, m method.Method, means method.Means) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"pvi/natural-parameters/1": verifyNatural,
-		"pvi/local-free-energy/1":  verifyFreeEnergy,
-		"pvi/predictive/1":         verifyPredictive,
-		"pvi/client-split/1":       verifySplit,
-		"pvi/clipping/1":           verifyClipping,
-		"pvi/accounting/1":         verifyAccounting,
-		"pvi/pvi-exact/1":          func(file []byte, list *vectors.List) error { return verifyRounds(file, list, studies{m, means.Run}) },
-		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, means.Open) },
+		"pvi/natural-parameters/1": ofCases((*naturalCaseJSON).verify),
+		"pvi/local-free-energy/1":  ofCases((*energyCaseJSON).verify),
+		"pvi/predictive/1":         vectors.Format((*predictiveJSON).verify),
+		"pvi/client-split/1":       vectors.Format((*splitJSON).verify),
+		"pvi/clipping/1":           vectors.Format((*clippingJSON).verify),
+		"pvi/accounting/1":         vectors.Format((*accountingJSON).verify),
+		"pvi/pvi-exact/1":          vectors.Format(func(f *roundsJSON, list *vectors.List) error { return f.verify(list, studies{m, means.Run}) }),
+		"pvi/adult-exact/1":        vectors.Format(func(f *adultJSON, list *vectors.List) error { return f.verify(list, means.Open) }),
 	})
 }
 

@@ -144,7 +144,7 @@ func measure(ctx context.Context, o options, say func(format string, a ...any)) 
 		return nil, err
 	}
 	say("every site has approved; %d bytes at the sockets so far", p.bytes.Load())
-	if err := r.watch(ctx, o, c, p); err != nil {
+	if err := r.watch(o, c, p); err != nil {
 		return nil, err
 	}
 	if err := ended(ctx, o, names, digest, failed); err != nil {
@@ -206,7 +206,7 @@ func ended(ctx context.Context, o options, names []string, digest string, failed
 }
 
 // watch takes the times of rounds, and what passes at the sockets meanwhile.
-func (r *result) watch(ctx context.Context, o options, c *process, p *proxy) error {
+func (r *result) watch(o options, c *process, p *proxy) error {
 	var first uint64
 	round := 0
 	for at := range c.rounds {

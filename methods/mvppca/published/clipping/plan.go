@@ -100,7 +100,7 @@ func NewPlan(set options.Setup, site string) (*Plan, error) {
 		}
 	}
 	if o.Mechanism == options.MechanismJoint {
-		m, err := jointNoise(o, p)
+		m, err := jointNoise(p)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func differenceNoise(o *options.Options, p *study.Plan, kind parameter) (account
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
-func jointNoise(o *options.Options, p *study.Plan) (account.Mechanism, error) {
+func jointNoise(p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}

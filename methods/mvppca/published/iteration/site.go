@@ -45,7 +45,7 @@ type Site struct {
 	md       *ppca.Model
 	e        *ppca.EStep
 	b        []float64 // d × ld: Σ (t − μ)⟨x⟩ᵀ
-	chol, r  []float64 // q × ld scratch
+	chol     []float64 // q × ld scratch
 	u        []float64 // q scratch
 }
 
@@ -81,7 +81,7 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (
 	s := &Site{
 		layout: l, blocks: blocks, features: ppca.Observed(l, blocks),
 		md: ppca.NewModel(l, rank), e: ppca.NewEStep(rank, blocks),
-		b: make([]float64, d*ld), chol: make([]float64, rank*ld), r: make([]float64, rank*ld), u: make([]float64, rank),
+		b: make([]float64, d*ld), chol: make([]float64, rank*ld), u: make([]float64, rank),
 	}
 	s.md.LoadW(w)
 	s.md.LoadNoise(noise)
