@@ -56,6 +56,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	}
 	v.apart(apart)
 	v.disjointed()
+	v.lone()
 	v.useless()
 	if err := v.differences(); err != nil {
 		return nil, err
