@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,38 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	if x := r.Metrics["r2/v1"]; math.IsNaN(x) || x < 0.3 {
 		t.Errorf("view v1 has factors of its own, and %v of it is explained", x)
+	}
+}
+
+// Where nothing goes with anything, factors are chance, and so is what they seem to predict in the
+// subjects they were fitted to.
+func TestChanceIsNoGain(t *testing.T) {
+	missed := 0
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := shape{dims: []int{6, 5, 8}, sites: 3, rows: 100, seed: seed, options: "  latent: 3\n  rounds: 0\n"}.study(t)
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				views := make([][]float64, 3)
+				for k, d := range []int{6, 5, 8} {
+					for range d {
+						views[k] = append(views[k], rng.NormFloat64())
+					}
+				}
+				return views
+			})
+		}
+		r := synthetic.Must(newPlay(t, s).run())(t)
+		for _, view := range []string{"v0", "v1", "v2"} {
+			if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
+				return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
+			}) {
+				missed++
+			}
+		}
+	}
+	if missed > 0 {
+		t.Errorf("%d of 18 views without anything in common with others are not named", missed)
 	}
 }
 

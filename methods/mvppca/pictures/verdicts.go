@@ -121,7 +121,9 @@ func (v *verdicts) apart(list []rows.Apart) {
 // took part in the fit, which makes their errors smaller than those of others: q factors
 // fitted to n subjects explain q/n of what has nothing to do with them, and err by as much
 // more elsewhere, so the error of others is about (n + q)/(n − q) times as large (the final
-// prediction error of Akaike 1970).
+// prediction error of Akaike 1970). A gain g over N values has a standard error of
+// about 2 √(g/N), the values being independent given the others: what is not above 0 by two of
+// them may be chance. Views that have nothing in common seem to gain as much.
 func (v *verdicts) useless() {
 	q := float64(len(v.m.Factors))
 	for k := range v.m.Views {
@@ -129,12 +131,15 @@ func (v *verdicts) useless() {
 		if !(v.all.Squares[k] > 0) {
 			continue
 		}
-		times := (1 - v.all.Gain(k)) * (n + q) / max(n-q, 0)
+		gain := v.all.Gain(k)
+		times, chance := (1-gain)*(n+q)/max(n-q, 0), 4*math.Sqrt(max(gain, 0)/v.all.Cells[k])
 		switch says := "View %s is predicted from the other views no better than by its mean"; {
 		case math.IsInf(times, 1):
 			v.add(v.views(k), uselessAdvice, says+": %.0f subjects have it and another, and the model has %.0f factors", v.m.Views[k].Name, n, q)
 		case times > 1:
 			v.add(v.views(k), uselessAdvice, says+": the squared error at new subjects is about %.2f times that of the mean", v.m.Views[k].Name, times)
+		case times+chance > 1:
+			v.add(v.views(k), uselessAdvice, says+", as far as can be told: the squared error at new subjects is about %.2f times that of the mean, but chance would explain it", v.m.Views[k].Name, times)
 		}
 	}
 }
