@@ -166,6 +166,40 @@ func TestChanceIsNoGain(t *testing.T) {
 	}
 }
 
+// Heavy tails that all sites have are no difference between them.
+func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
+	said := 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		s := shape{dims: []int{6, 8, 10}, sites: 5, rows: 40, seed: seed, options: "  latent: 2\n  rounds: 0\n"}.study(t)
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				x, y := 0.7*rng.NormFloat64(), 0.7*rng.NormFloat64()
+				views := make([][]float64, 3)
+				for k, d := range []int{6, 8, 10} {
+					for j := range d {
+						chi := 0.0
+						for range 4 {
+							z := rng.NormFloat64()
+							chi += z * z / 4
+						}
+						views[k] = append(views[k], []float64{x, y, x + y}[j%3]+rng.NormFloat64()/math.Sqrt(chi))
+					}
+				}
+				return views
+			})
+		}
+		for _, v := range synthetic.Must(newPlay(t, s).run())(t).Verdicts() {
+			if strings.HasPrefix(v, "Features do not go") || strings.HasPrefix(v, "Noisier") || strings.HasPrefix(v, "Sites differ in noise") {
+				said++
+			}
+		}
+	}
+	if said > 3 {
+		t.Errorf("%d verdicts on 20 studies of sites that do not differ", said)
+	}
+}
+
 // More factors than the covariances of so many features can tell are said to be.
 func TestTooManyFactorsAreNamed(t *testing.T) {
 	for q, want := range map[int]bool{2: false, 9: true} {

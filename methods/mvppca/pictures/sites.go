@@ -21,6 +21,9 @@ func (v *verdicts) differences() error {
 			return err
 		}
 	}
+	for k := range v.m.Views {
+		v.tails = append(v.tails, v.heaviness(k, expected))
+	}
 	v.oddFeatures(expected)
 	v.noise(expected)
 	v.strange()
@@ -85,6 +88,7 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			var here []odd
 			for j := lo; j < hi; j++ {
 				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
+					x.se *= math.Sqrt(v.tails[k])
 					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
@@ -202,6 +206,7 @@ func (v *verdicts) noise(expected [][]residual) {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
 			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
+			freedom /= v.tails[k]
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > unequal && beyond(ratio, freedom, tail):
@@ -224,6 +229,26 @@ func (v *verdicts) noise(expected [][]residual) {
 	case len(noisy) > 0:
 		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
 	}
+}
+
+// heaviness is how many times as large as that of normal values the variance of subjects' squared
+// residuals of view k is within sites, at least 1: by so much chance moves their sums farther
+// (Layard 1973).
+func (v *verdicts) heaviness(k int, expected [][]residual) float64 {
+	lo, hi := v.set.Layout.View(k)
+	varies, subjects, normal, freedom := 0.0, 0.0, 0.0, 0.0
+	for i, s := range v.sites {
+		if n, u := s.Noise.Subjects[k], s.Noise.U[k]; n > 1 && u > 0 {
+			varies, subjects = varies+n*(n*s.Noise.Squares[k]/(u*u)-1), subjects+n-1
+		}
+		if _, f := excess(0, expected[i][lo:hi]); f > 0 && !math.IsInf(f, 1) {
+			normal, freedom = normal+s.Noise.Subjects[k], freedom+f
+		}
+	}
+	if !(subjects > 0 && normal > 0) {
+		return 1
+	}
+	return max(1, varies/subjects*freedom/(2*normal))
 }
 
 // strange names sites that the model describes badly for a reason that no other verdict gives.

@@ -78,6 +78,7 @@ type verdicts struct {
 	predictor *ppca.Predictor
 	sites     []Site
 	all       *leftout.Sums // of all sites
+	tails     []float64     // heaviness of each view's
 	said      [][]bool      // of each site's views: why they differ has been said
 	list      []use.Verdict
 }
