@@ -25,6 +25,7 @@ func (v *verdicts) differences() error {
 		v.tails = append(v.tails, v.heaviness(k, expected))
 	}
 	v.oddFeatures(expected)
+	v.flat(expected)
 	v.noise(expected)
 	v.strange()
 	return nil
@@ -127,6 +128,43 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	if len(where) > 0 {
 		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
 			"Features do not go with the others as they do elsewhere: %s", shortened(where))
+	}
+}
+
+// flat names features that vary far less at a site than at most others: what the factors leave of
+// them says nothing of that, because they leave of a constant what they explain.
+func (v *verdicts) flat(expected [][]residual) {
+	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
+	var where []string
+	var views []int
+	for j, k := range v.set.Layout.ViewOf() {
+		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
+		for i, s := range v.sites {
+			vary[i] = math.NaN()
+			if n := expected[i][j].subjects; n > 1 {
+				vary[i] = s.FeatureTotal[j] / (n - 1)
+			}
+		}
+		for i, s := range v.sites {
+			n := expected[i][j].subjects
+			others := slices.DeleteFunc(slices.Concat(vary[:i], vary[i+1:]), math.IsNaN)
+			if !(n > 1) || len(others) == 0 {
+				continue
+			}
+			// A few subjects can all have the same value: one who has not stands for that.
+			if ratio := vary[i] / median(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.tails[k], tail) {
+				lo, _ := v.set.Layout.View(k)
+				times := "constant"
+				if ratio > unvarying {
+					times = fmt.Sprintf("%.2g times", ratio)
+				}
+				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.m.Views[k].Features[j-lo].Name, s.Name, times)), append(views, k)
+			}
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+			"Features vary far less at a site than elsewhere: %s", shortened(where))
 	}
 }
 
