@@ -111,13 +111,13 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	return found
 }
 
-// FewWhole says whether a number takes two to five different values, all whole and not
-// just 0 and 1: they may be codes of kinds and not amounts.
-func (f *FeatureSummary) FewWhole() bool {
+// FewWhole says whether a number takes two to five different values, all whole: they may be codes
+// of kinds and not amounts. Whether just 0 and 1 count is for the caller to say.
+func (f *FeatureSummary) FewWhole(yesNo bool) bool {
 	if f.ends == nil || len(f.ends.low) < 2 || len(f.ends.low) == edge {
 		return false
 	}
-	if low := f.ends.low; len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
+	if low := f.ends.low; !yesNo && len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
 		return false
 	}
 	return !slices.ContainsFunc(f.ends.low, func(e extreme) bool { return e.value != math.Trunc(e.value) })
