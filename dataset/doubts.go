@@ -111,13 +111,13 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	return found
 }
 
-// FewWhole says whether a number takes two to five different values, all whole and not
-// just 0 and 1: they may be codes of kinds and not amounts.
-func (f *FeatureSummary) FewWhole() bool {
+// FewWhole says whether a number takes two to five different values, all whole: they may be codes
+// of kinds and not amounts. Whether just 0 and 1 count is for the caller to say.
+func (f *FeatureSummary) FewWhole(yesNo bool) bool {
 	if f.ends == nil || len(f.ends.low) < 2 || len(f.ends.low) == edge {
 		return false
 	}
-	if low := f.ends.low; len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
+	if low := f.ends.low; !yesNo && len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
 		return false
 	}
 	return !slices.ContainsFunc(f.ends.low, func(e extreme) bool { return e.value != math.Trunc(e.value) })
@@ -210,6 +210,26 @@ func (f *FeatureSummary) skewed() bool {
 	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD > f.Moments.Mean
 }
 
+// heaped is the share of values at one end from which on it is a floor or a ceiling (Terwee et
+// al., Journal of Clinical Epidemiology 60, 2007).
+const heaped = 0.15
+
+// atAnEnd counts the values that are the lowest of all, or the highest, if these are more than
+// heaped of the values and there are six different ones or more: a limit of detection or of a scale.
+func (f *FeatureSummary) atAnEnd() (n int64, end string) {
+	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
+		return 0, ""
+	}
+	n, end = f.ends.low[0].n, "lowest"
+	if high := f.ends.high[0].n; high > n {
+		n, end = high, "highest"
+	}
+	if float64(n) <= heaped*float64(f.Observed) {
+		return 0, ""
+	}
+	return n, end
+}
+
 // Doubts returns what makes a person look again before the data are used: values that
 // look like codes for missing ones, subjects who are copies of others, values far from all others, more than one in a hundred
 // beyond the plan's range, and skewed features. Codes are quoted, and no other value.
@@ -219,11 +239,14 @@ func (s *Summary) Doubts() (list problem.List) {
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
 	for _, v := range s.Views {
-		var beyond, skewed []string
+		var beyond, skewed, ends []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
-			suspects := f.suspects()
+			suspects, zeros := f.suspects(), f.bareZeros()
+			if n, end := f.atAnEnd(); n > 0 && zeros == 0 && len(suspects) == 0 {
+				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
+			}
 			if f.skewed() && len(suspects) == 0 {
 				skewed = append(skewed, f.Name)
 			}
@@ -232,8 +255,8 @@ func (s *Summary) Doubts() (list problem.List) {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
 					Hint: fmt.Sprintf("if it is one, list it in the plan: {name: %s, missing: [%s]}", f.Name, code)})
 			}
-			if n := f.bareZeros(); n > 0 {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", n, f.Observed),
+			if zeros > 0 {
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros, f.Observed),
 					Hint: fmt.Sprintf("if it stands for a missing value, list it in the plan: {name: %s, missing: [0]}", f.Name)})
 			}
 			if f.Beyond > f.Observed/100 {
@@ -247,6 +270,10 @@ func (s *Summary) Doubts() (list problem.List) {
 		if len(beyond) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "values lie beyond the plan's range, and count as its ends where the range scales them: " + problem.Names(beyond),
 				Hint: "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"})
+		}
+		if len(ends) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),
+				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither a line nor a normal distribution describes such a feature"})
 		}
 		if len(skewed) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),

@@ -224,6 +224,29 @@ func TestSkewedFeaturesAreNamed(t *testing.T) {
 	}
 }
 
+// Values below a limit of detection, and at the end of a scale, are counted.
+func TestValuesAtOneEndAreCounted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for name, c := range map[string]struct {
+		next func() float64
+		want string
+	}{
+		"limit of detection":  {func() float64 { return max(rng.NormFloat64(), 0.5) }, "at one end: x (lowest: "},
+		"test with 30 points": {func() float64 { return min(30, math.Round(28+2*rng.NormFloat64())) }, "at one end: x (highest: "},
+		"rare amounts":        {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) }, "at one end: x (lowest: "},
+		"normal, rounded":     {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
+		"yes or no":           {func() float64 { return math.Round(rng.Float64()) }, ""},
+	} {
+		var values []float64
+		for range 200 {
+			values = append(values, c.next())
+		}
+		if got := oneColumn(t, values).Doubts().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // Values that a study would move to the ends of the plan's range are counted.
 func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 	for low, want := range map[float64]string{

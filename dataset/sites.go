@@ -13,7 +13,7 @@ import (
 
 // Of features whose sizes differ so much between sites, the unit is doubted.
 const (
-	unitRatio    = 8  // of medians: units differ 10-fold or more, and sites can differ a little besides
+	unitRatio    = 8  // of medians: many units differ 10-fold or more, and sites can differ a little besides
 	unitObserved = 10 // values that a site must have for it
 )
 
@@ -100,7 +100,7 @@ func (o Others) Doubts() (list problem.List) {
 			}
 			where := "view " + v.Name + ", feature " + f.Name
 			if odd, rest, ratio := units(o.Sites, features); odd != nil {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), oneDigit(ratio), problem.Names(rest)),
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
 					Hint: "is it another unit? write them the same way at all sites"})
 			}
 			if differ := codings(o.Sites, features); differ != nil {
@@ -147,14 +147,19 @@ func (o Others) foreign(column int) (alone []string) {
 }
 
 // units parts the sites where the medians of the absolute values are farthest apart. It
-// returns those of one side, the fewer, with how many times as large values are there, if the
-// median of the medians above is unitRatio times that below or more, and if every site's
-// middle half above lies above every one's below. Where values have both signs, their size
-// is no matter of the unit alone, and it returns none.
+// returns those of one side, the fewer, with how many times as large values are there, if
+//
+//   - the median of the medians above is unitRatio times that below or more, and every site's
+//     middle half above lies above every one's below; or
+//   - the middle nine tenths above and below are farther apart than those of any site
+//     reach, as with mmHg and kPa, °F and °C, inches and centimetres.
+//
+// Where values have both signs, their size is no matter of the unit alone, and it returns none.
 func units(sites []string, features []*FeatureSummary) (odd, rest []string, ratio float64) {
 	type level struct {
-		site              string
-		low, median, high float64
+		site                   string
+		low, median, high      float64
+		least, greatest, reach float64 // of the middle nine tenths
 	}
 	var levels []level
 	var low, high float64 // around zero
@@ -166,7 +171,8 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 			continue
 		}
 		if m := f.sizes.quantile(0.5); m > 0 {
-			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75)})
+			least, greatest := f.sizes.quantile(0.05), f.sizes.quantile(0.95)
+			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75), least, greatest, greatest - least})
 		}
 	}
 	if len(levels) < 2 || low < 0 && high > 0 {
@@ -181,9 +187,12 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 	}
 	below, above := levels[:cut], levels[cut:]
 	ratio = above[len(above)/2].median / below[len(below)/2].median
-	top := slices.MaxFunc(below, func(a, b level) int { return cmp.Compare(a.high, b.high) }).high
-	bottom := slices.MinFunc(above, func(a, b level) int { return cmp.Compare(a.low, b.low) }).low
-	if ratio < unitRatio || top >= bottom {
+	most := func(of []level, what func(level) float64) float64 {
+		return what(slices.MaxFunc(of, func(a, b level) int { return cmp.Compare(what(a), what(b)) }))
+	}
+	halves := most(below, func(l level) float64 { return l.high }) < -most(above, func(l level) float64 { return -l.low })
+	gap = -most(above, func(l level) float64 { return -l.least }) - most(below, func(l level) float64 { return l.greatest })
+	if !(ratio >= unitRatio && halves) && !(gap > most(levels, func(l level) float64 { return l.reach })) {
 		return nil, nil, 0
 	}
 	if len(above) > len(below) {
@@ -219,9 +228,13 @@ func codings(sites []string, features []*FeatureSummary) (having []string) {
 	return having
 }
 
-// oneDigit writes a positive number with one significant digit and without an exponent:
-// classes of sizes know no more.
-func oneDigit(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 1, 64), 64)
+// times writes a positive ratio without an exponent, with one significant digit, or near 1 with
+// two: classes of sizes know no more.
+func times(v float64) string {
+	digits := 1
+	if v > 0.1 && v < 10 {
+		digits = 2
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

@@ -43,7 +43,11 @@ func TestUnitsAreDoubted(t *testing.T) {
 		"around zero and not":  {[][]float64{normal(60, 12, 1), normal(60, 0, 1)}, ""},
 		"few subjects":         {[][]float64{normal(9, 5, 1), normal(40, 5000, 1000)}, ""},
 		"mostly zeros":         {[][]float64{append(make([]float64, 30), skewed(20, 1)...), skewed(50, 1000)}, ""},
-		"sixfold":              {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, ""},
+		"mmHg and kPa":         {[][]float64{normal(180, 130, 18), normal(40, 17.3, 2.4), normal(60, 135, 18)}, "values at s1 are about 0.12 times as large as at s0, s2"},
+		"°C and °F":            {[][]float64{normal(60, 37, 0.7), normal(60, 98.6, 1.3)}, "values at s1 are about 2.6 times as large as at s0"},
+		"sixfold":              {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, "values at s1 are about 5.5 times"},
+		"other people":         {[][]float64{normal(30, 10, 2), normal(60, 18, 3), normal(200, 11, 2)}, ""},
+		"other instruments":    {[][]float64{normal(10, 40, 1), normal(10, 45, 1), normal(10, 40, 1)}, ""},
 	} {
 		got := severalSites(t, c.sites...).Doubts().Error()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

@@ -549,3 +549,11 @@ func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 		}
 	}
 }
+
+// A feature that only sets of few subjects have is lost to the minimum, which the error names.
+func TestAFeatureBelowTheMinimumNamesIt(t *testing.T) {
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, gaps: 0.5, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: "  latent: 1\n  minimum: 9\n", seed: 6}.study(t)
+	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "feature f1_0 of view v1: leave it out of the plan, or lower method.minimum: sets of views that fewer than 9 subjects have do not count") {
+		t.Errorf("got %v", err)
+	}
+}

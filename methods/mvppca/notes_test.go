@@ -31,6 +31,9 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 			t.Errorf("%s: %s subjects, want %s", name, got, x.want)
 		}
 	}
+	if notes := (Method{}).Notes(simulatedPlan(t, strings.Replace(private, "[north, south]", "[north]", 1))).Lines(); !strings.Contains(notes[0], "subjects at the only site this") || strings.Contains(notes[0], "fewer sites") {
+		t.Errorf("of one site: %q", notes)
+	}
 	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 || !strings.Contains(notes[1], "count for nothing") {
 		t.Errorf("without patterns: %q", notes)
 	}

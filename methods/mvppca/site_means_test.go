@@ -15,6 +15,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/use"
+	"parley/problem"
 )
 
 // shiftedSites is a study at four sites, of which the last lacks a view, whose means have
@@ -138,6 +139,36 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 	if math.Abs(mean) > 0.3 {
 		t.Errorf("the scores of a site's subjects are %v on average, and compare them with others of the site", mean)
+	}
+}
+
+// A view that one site has alone keeps the data from deciding whether sites have means of their
+// own. Where they differ, that is said, and so is what nobody knows if the plan gives them some.
+func TestALoneViewIsNamedWhereSitesDiffer(t *testing.T) {
+	for _, c := range []struct {
+		shift   float64
+		options string
+		want    string
+	}{
+		{0, "", ""}, {1, "  site_means: pooled\n", ""},
+		{1, "", "Sites' means differ in v0 ("}, {1, "  site_means: separate\n", "Sites' means differ, and only one site has v2"},
+	} {
+		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, lacks: map[[2]int]bool{{1, 2}: true, {2, 2}: true, {3, 2}: true},
+			options: "  latent: 1\n  rounds: 0\n" + c.options, shift: c.shift, seed: 3}.study(t)
+		m, r, _ := modelOf(t, s)
+		said := slices.IndexFunc(r.Verdicts(), func(v string) bool { return strings.HasPrefix(v, "Sites' means differ") })
+		if c.want == "" && said < 0 {
+			continue
+		}
+		if c.want == "" || said < 0 || !strings.HasPrefix(r.Verdicts()[said], c.want) || !strings.Contains(r.Verdicts()[said], "only one site has v2") {
+			t.Errorf("shifts of %v,%s: %q, want %q", c.shift, c.options, r.Verdicts(), c.want)
+			continue
+		}
+		var out bytes.Buffer // imputing the view says it again
+		_, notes, err := m.Impute(t.Context(), s.data["site-1"], &out, fitted.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
+		if err != nil || !slices.ContainsFunc(notes, func(p problem.Problem) bool { return strings.HasPrefix(p.What, c.want) }) {
+			t.Errorf("imputing says %v: %v", notes, err)
+		}
 	}
 }
 

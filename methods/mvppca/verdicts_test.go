@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,91 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	if x := r.Metrics["r2/v1"]; math.IsNaN(x) || x < 0.3 {
 		t.Errorf("view v1 has factors of its own, and %v of it is explained", x)
+	}
+}
+
+// Where nothing goes with anything, factors are chance, and so is what they seem to predict in the
+// subjects they were fitted to.
+func TestChanceIsNoGain(t *testing.T) {
+	missed := 0
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := shape{dims: []int{6, 5, 8}, sites: 3, rows: 100, seed: seed, options: "  latent: 3\n  rounds: 0\n"}.study(t)
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				views := make([][]float64, 3)
+				for k, d := range []int{6, 5, 8} {
+					for range d {
+						views[k] = append(views[k], rng.NormFloat64())
+					}
+				}
+				return views
+			})
+		}
+		r := synthetic.Must(newPlay(t, s).run())(t)
+		for _, view := range []string{"v0", "v1", "v2"} {
+			if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
+				return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
+			}) {
+				missed++
+			}
+		}
+	}
+	if missed > 1 {
+		t.Errorf("%d of 18 views without anything in common with others are not named", missed)
+	}
+}
+
+// Heavy tails that all sites have are no difference between them.
+func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
+	said := 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		s := shape{dims: []int{6, 8, 10}, sites: 5, rows: 40, seed: seed, options: "  latent: 2\n  rounds: 0\n"}.study(t)
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				x, y := 0.7*rng.NormFloat64(), 0.7*rng.NormFloat64()
+				views := make([][]float64, 3)
+				for k, d := range []int{6, 8, 10} {
+					for j := range d {
+						chi := 0.0
+						for range 4 {
+							z := rng.NormFloat64()
+							chi += z * z / 4
+						}
+						views[k] = append(views[k], []float64{x, y, x + y}[j%3]+rng.NormFloat64()/math.Sqrt(chi))
+					}
+				}
+				return views
+			})
+		}
+		for _, v := range synthetic.Must(newPlay(t, s).run())(t).Verdicts() {
+			if strings.HasPrefix(v, "Features do not go") || strings.HasPrefix(v, "Noisier") || strings.HasPrefix(v, "Sites differ in noise") {
+				said++
+			}
+		}
+	}
+	if said > 3 {
+		t.Errorf("%d verdicts on 20 studies of sites that do not differ", said)
+	}
+}
+
+// A feature that is in another unit at a site, or was filled in for everybody, varies less there.
+func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
+	for _, times := range []float64{0, 1 / 7.5, 0.5, 1} {
+		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, seed: 12, options: "  latent: 1\n  rounds: 0\n"}.study(t)
+		dealt(t, s, "site-2", func(table *dataset.Table, i int) [][]float64 {
+			views := slices.Clone(table.Row(i).Views)
+			views[1] = slices.Clone(views[1])
+			views[1][2] *= times
+			return views
+		})
+		said := slices.ContainsFunc(synthetic.Must(newPlay(t, s).run())(t).Verdicts(), func(v string) bool {
+			return strings.HasPrefix(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
+		})
+		if said != (times < 0.5) {
+			t.Errorf("times %v: said %t", times, said)
+		}
 	}
 }
 

@@ -149,6 +149,23 @@ func TestCodesOfOtherFeaturesAreSuspected(t *testing.T) {
 	}
 }
 
+// Factors are for amounts: yes or no as 1 and 0 is pointed at, which a regression takes as it is.
+func TestYesAndNoArePointedAtForFactors(t *testing.T) {
+	root := folders(t, map[string]string{
+		"subjects.csv": rows("n", 30, "group", label("a", "b")),
+		"view_lab.csv": rows("n", 30, "x,smokes,y", value, label("0", "1"), value),
+	})
+	for outcome, want := range map[string]bool{"": true, "group": false} {
+		d, err := Look(t.Context(), root, Options{Name: "tried", Outcome: outcome})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(d.YAML(root)); strings.Contains(text, "      - smokes  # few whole numbers: ") != want {
+			t.Errorf("outcome %q: got\n%s", outcome, text)
+		}
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {

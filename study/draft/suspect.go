@@ -55,7 +55,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 	if err := d.describe(ctx, func(k, j int, f *dataset.FeatureSummary) {
 		if m := f.Moments; m != nil {
 			before, known := d.mayBeKinds[f.Name]
-			d.mayBeKinds[f.Name] = f.FewWhole() && (before || !known)
+			d.mayBeKinds[f.Name] = f.FewWhole(d.Outcome == nil) && (before || !known)
 			if all := spans[f.Name]; all == nil {
 				spans[f.Name] = &dataset.Moments{Min: m.Min, Max: m.Max}
 			} else {

@@ -68,7 +68,11 @@ func (s Setup) Complete(p *ppca.Params) error {
 				at++
 				continue
 			}
-			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", v.Features[j-lo].Name, v.Name)
+			advice := "leave it out of the plan"
+			if n := s.Options.Minimum; n > 1 {
+				advice += fmt.Sprintf(", or lower method.minimum: sets of views that fewer than %d subjects have do not count", n)
+			}
+			return fmt.Errorf("no site has a single value of feature %s of view %s: %s", v.Features[j-lo].Name, v.Name, advice)
 		}
 	}
 	return nil

@@ -21,7 +21,11 @@ func (v *verdicts) differences() error {
 			return err
 		}
 	}
+	for k := range v.m.Views {
+		v.tails = append(v.tails, v.heaviness(k, expected))
+	}
 	v.oddFeatures(expected)
+	v.flat(expected)
 	v.noise(expected)
 	v.strange()
 	return nil
@@ -85,6 +89,7 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			var here []odd
 			for j := lo; j < hi; j++ {
 				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
+					x.se *= math.Sqrt(v.tails[k])
 					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
@@ -123,6 +128,43 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	if len(where) > 0 {
 		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
 			"Features do not go with the others as they do elsewhere: %s", shortened(where))
+	}
+}
+
+// flat names features that vary far less at a site than at most others: what the factors leave of
+// them says nothing of that, because they leave of a constant what they explain.
+func (v *verdicts) flat(expected [][]residual) {
+	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
+	var where []string
+	var views []int
+	for j, k := range v.set.Layout.ViewOf() {
+		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
+		for i, s := range v.sites {
+			vary[i] = math.NaN()
+			if n := expected[i][j].subjects; n > 1 {
+				vary[i] = s.FeatureTotal[j] / (n - 1)
+			}
+		}
+		for i, s := range v.sites {
+			n := expected[i][j].subjects
+			others := slices.DeleteFunc(slices.Concat(vary[:i], vary[i+1:]), math.IsNaN)
+			if !(n > 1) || len(others) == 0 {
+				continue
+			}
+			// A few subjects can all have the same value: one who has not stands for that.
+			if ratio := vary[i] / median(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.tails[k], tail) {
+				lo, _ := v.set.Layout.View(k)
+				times := "constant"
+				if ratio > unvarying {
+					times = fmt.Sprintf("%.2g times", ratio)
+				}
+				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.m.Views[k].Features[j-lo].Name, s.Name, times)), append(views, k)
+			}
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+			"Features vary far less at a site than elsewhere: %s", shortened(where))
 	}
 }
 
@@ -202,6 +244,7 @@ func (v *verdicts) noise(expected [][]residual) {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
 			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
+			freedom /= v.tails[k]
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > unequal && beyond(ratio, freedom, tail):
@@ -224,6 +267,26 @@ func (v *verdicts) noise(expected [][]residual) {
 	case len(noisy) > 0:
 		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
 	}
+}
+
+// heaviness is how many times as large as that of normal values the variance of subjects' squared
+// residuals of view k is within sites, at least 1: by so much chance moves their sums farther
+// (Layard 1973).
+func (v *verdicts) heaviness(k int, expected [][]residual) float64 {
+	lo, hi := v.set.Layout.View(k)
+	varies, subjects, normal, freedom := 0.0, 0.0, 0.0, 0.0
+	for i, s := range v.sites {
+		if n, u := s.Noise.Subjects[k], s.Noise.U[k]; n > 1 && u > 0 {
+			varies, subjects = varies+n*(n*s.Noise.Squares[k]/(u*u)-1), subjects+n-1
+		}
+		if _, f := excess(0, expected[i][lo:hi]); f > 0 && !math.IsInf(f, 1) {
+			normal, freedom = normal+s.Noise.Subjects[k], freedom+f
+		}
+	}
+	if !(subjects > 0 && normal > 0) {
+		return 1
+	}
+	return max(1, varies/subjects*freedom/(2*normal))
 }
 
 // strange names sites that the model describes badly for a reason that no other verdict gives.

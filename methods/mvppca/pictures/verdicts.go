@@ -28,6 +28,10 @@ const (
 	// weaker is how many times as large as at the other sites the residual variance of a single
 	// feature must be: half of it is then what other sites do not have.
 	weaker = 2
+	// hardly is the ratio of a feature's variances below which it hardly varies at a site: a quarter
+	// of the standard deviation, which no selection of subjects comes near but another unit does.
+	// unvarying is the ratio that rounding leaves of a constant.
+	hardly, unvarying = 1. / 16, 1e-12
 	// offCoverage is by how much a coverage must differ from 0.9.
 	offCoverage = 0.015
 	// alone is the share of a feature's variance given all others that its noise must make
@@ -56,6 +60,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	}
 	v.apart(apart)
 	v.disjointed()
+	v.lone()
 	v.useless()
 	if err := v.differences(); err != nil {
 		return nil, err
@@ -77,6 +82,7 @@ type verdicts struct {
 	predictor *ppca.Predictor
 	sites     []Site
 	all       *leftout.Sums // of all sites
+	tails     []float64     // heaviness of each view's
 	said      [][]bool      // of each site's views: why they differ has been said
 	list      []use.Verdict
 }
@@ -120,7 +126,9 @@ func (v *verdicts) apart(list []rows.Apart) {
 // took part in the fit, which makes their errors smaller than those of others: q factors
 // fitted to n subjects explain q/n of what has nothing to do with them, and err by as much
 // more elsewhere, so the error of others is about (n + q)/(n − q) times as large (the final
-// prediction error of Akaike 1970).
+// prediction error of Akaike 1970). A gain g over N values has a standard error of
+// about 2 √(g/N), the values being independent given the others. What is not above 0 by one of
+// them may be chance: 19 of 20 views that have nothing in common with others gain less.
 func (v *verdicts) useless() {
 	q := float64(len(v.m.Factors))
 	for k := range v.m.Views {
@@ -128,12 +136,15 @@ func (v *verdicts) useless() {
 		if !(v.all.Squares[k] > 0) {
 			continue
 		}
-		times := (1 - v.all.Gain(k)) * (n + q) / max(n-q, 0)
+		gain := v.all.Gain(k)
+		times, chance := (1-gain)*(n+q)/max(n-q, 0), 2*math.Sqrt(max(gain, 0)/v.all.Cells[k])
 		switch says := "View %s is predicted from the other views no better than by its mean"; {
 		case math.IsInf(times, 1):
 			v.add(v.views(k), uselessAdvice, says+": %.0f subjects have it and another, and the model has %.0f factors", v.m.Views[k].Name, n, q)
 		case times > 1:
 			v.add(v.views(k), uselessAdvice, says+": the squared error at new subjects is about %.2f times that of the mean", v.m.Views[k].Name, times)
+		case times+chance > 1:
+			v.add(v.views(k), uselessAdvice, says+", as far as can be told: the squared error at new subjects is about %.2f times that of the mean, but chance would explain it", v.m.Views[k].Name, times)
 		}
 	}
 }

@@ -50,11 +50,16 @@ func Foresee(set options.Setup) (problem.List, error) {
 		}
 		hint += fmt.Sprintf(", and about %.0f with %d features", narrower, few)
 	}
+	where := "the only site"
+	if sites > 1 {
+		where = fmt.Sprintf("each of the %d sites", sites)
+		hint += "; the same subjects at fewer sites help too"
+	}
 	var notes problem.List
 	notes.Add(problem.Problem{Where: "privacy.total",
-		What: fmt.Sprintf("with fewer than about %.0f subjects at each of the %d sites this study learns next to nothing: at ε %g, noise hides factors that together hold half of the variance of %d features",
-			least, sites, epsilon, features),
-		Hint: hint + "; the same subjects at fewer sites help too; parley privacy curve simulates it"})
+		What: fmt.Sprintf("with fewer than about %.0f subjects at %s this study learns next to nothing: at ε %g, noise hides factors that together hold half of the variance of %d features",
+			least, where, epsilon, features),
+		Hint: hint + "; parley privacy curve simulates it"})
 	if len(p.Views) > 1 && set.Options.Patterns == nil {
 		notes.Add(problem.Problem{Where: "method.patterns", What: "none are stated, so subjects who lack a view count for nothing",
 			Hint: "state the sets of views that many subjects have, that of all views among them"})

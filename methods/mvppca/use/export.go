@@ -328,9 +328,14 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 				record = append(record, Number(x))
 			}
 			for a := range m.Factors {
-				if errors != nil {
-					record = append(record, Number(errors[j*len(m.Factors)+a]))
+				if errors == nil {
+					continue
 				}
+				cell := "" // where nothing is known
+				if x := errors[j*len(m.Factors)+a]; !math.IsNaN(x) && !math.IsInf(x, 0) {
+					cell = Number(x)
+				}
+				record = append(record, cell)
 			}
 			j++
 			records = append(records, record)

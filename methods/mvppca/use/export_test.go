@@ -172,3 +172,19 @@ var (
 	_ fitted.Comparer    = (*Model)(nil)
 	_ fitted.Associater  = (*Model)(nil)
 )
+
+// A standard error that nobody knows is an empty cell, as in every table.
+func TestUnknownErrorsOfLoadingsAreEmptyCells(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerFeature, 5, 4), 2, 0.5), r)
+	for k := range m.Views {
+		for j := range m.Views[k].Features {
+			m.Views[k].Features[j].Loadings[1] = 0
+		}
+	}
+	m.Factors[1] = 0
+	data := string(synthetic.Must(m.LoadingsCSV())(t))
+	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") || !strings.Contains(data, ",\n") {
+		t.Errorf("loadings.csv is\n%s", data)
+	}
+}

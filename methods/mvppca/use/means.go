@@ -8,6 +8,7 @@ import (
 
 	"parley/method/fitted"
 	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 	"parley/problem"
@@ -140,8 +141,16 @@ func (m *Model) spreadNotes() (notes fitted.Notes, err error) {
 	var alone []string
 	for _, v := range m.Views {
 		if !m.Separate() && (v.LoadingSD == nil || v.MeanSD == nil) {
-			return nil, problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
+			p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
 				Hint: "fit it with at least one round (rounds: 3), or leave out --new-site"}
+			switch {
+			case m.Options != nil && m.Options.Mechanism == options.MechanismStatistics:
+				p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; leave out --new-site, and take the intervals for too narrow at a new site"
+			case m.Options != nil && m.Options.Rounds > 0:
+				p.What = "the rounds of the study could not estimate how sites differ, and its report says why: there is no spread for a new site"
+				p.Hint = "site_means: separate in the plan estimates how their means differ without rounds; or leave out --new-site, and take the intervals for too narrow at a new site"
+			}
+			return nil, p
 		}
 		if m.sitesWith(v.Name) < 2 {
 			alone = append(alone, v.Name)

@@ -244,6 +244,17 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 	if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") || !strings.Contains(err.Error(), "hint: fit it with at least one round") {
 		t.Errorf("got %v", err)
 	}
+	for _, c := range []struct {
+		o    options.Options
+		want string
+	}{
+		{options.Options{Rounds: 3}, "hint: site_means: separate"}, {options.Options{Mechanism: options.MechanismStatistics}, "does not estimate that"},
+	} {
+		m.Options = &c.o
+		if _, err := use(); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "at least one round") {
+			t.Errorf("%+v: got %v, want %s", c.o, err, c.want)
+		}
+	}
 	m.Scaling = options.ScaleSiteRange
 	if _, err := use(); err == nil || !strings.Contains(err.Error(), "every site had units of its own") {
 		t.Errorf("got %v", err)
