@@ -84,6 +84,18 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"numbers": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
 		}, ""},
+		"noise stated": {"outcome: {column: falls}\nnoise_variance: 4\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(2*r.NormFloat64() + row.Views[0][0]/10)
+		}, ""},
+		"noise too small": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\nvariant: partitioned\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
+		"calculated": {"outcome: {column: falls}\n", func(_ *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(3 + row.Views[0][0]/2)
+		}, "The features say what falls is, all but without an error"},
 		"no reference": {counts + "references: [{feature: sex, level: m}]", func(_ *rand.Rand, row *dataset.Row) { row.Views[0][2] = 0 }, "Nobody has the reference of sex, m"},
 	} {
 		t.Run(name, func(t *testing.T) {

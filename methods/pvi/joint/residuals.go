@@ -47,7 +47,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	} else if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := all.Shape(); {
 		case skewed:
-			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. Take logarithms of a positive outcome.", skewness))
+			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
 		case heavy:
 			says = append(says, fmt.Sprintf("The errors of predictions have heavy tails (kurtosis %.1f, where 3 is normal), so a few subjects decide the estimates, and intervals of predictions miss the few by far. Look for outliers of %s.", kurtosis, c.Options.Outcome.Column))
 		}
