@@ -247,6 +247,15 @@ func TestRemarksOnRows(t *testing.T) {
 				row.Views[0][1] = 9999
 			}
 		}, []string{`the farthest 9999 of subject "000003"`}},
+		"an outcome far off": {"outcome: {column: falls}", func(i int, row *dataset.Row) {
+			if i == 3 {
+				row.Subject[2] = "9999"
+			}
+		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
+		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
+			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of so many"}},
+		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
+		"people counted":  {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
 	} {
 		p := stayPlan(t, c.options)
 		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
