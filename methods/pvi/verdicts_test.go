@@ -72,6 +72,12 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 			}
 			row.Subject[2] = fmt.Sprint(y)
 		}, "Sites differ in the effect of age (lower at "},
+		"another unit at a site": {dead, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp((row.Views[0][0]-60)/10))+r.Float64()))]
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Views[0][0] = 165 + 2.2*(row.Views[0][0]-75)
+			}
+		}, "Within sites the effect of age is lower than between them"},
 		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
 		}, "The effect of age is not straight"},
@@ -276,6 +282,22 @@ func TestRemarksOnRows(t *testing.T) {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: %q, want %q", name, said, want)
 			}
+		}
+	}
+}
+
+// What to do about outcomes that cannot be used is another thing where they are there.
+func TestOutcomesThatCannotBeUsed(t *testing.T) {
+	for outcome, want := range map[string]string{"": "complete them, or leave out subjects", "-1": "write falls at all sites as the plan's method takes it", "many": "write falls at all sites"} {
+		p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\n")
+		rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
+		rows[3].Subject[2] = outcome
+		data := map[string]dataset.Source{}
+		for _, site := range p.Sites {
+			data[site] = tableOf(t, p, rows)
+		}
+		if _, err := methods.CheckData(t.Context(), p, data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", outcome, err, want)
 		}
 	}
 }

@@ -32,6 +32,8 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	}
 	if by != nil {
 		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
+	} else if within := c.within(sites, m); len(within) > 0 {
+		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. See whether sites have these features in the same unit and coding; if they do, let sites have intercepts of their own: site_effects: random.", problem.Names(within)))
 	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
@@ -53,6 +55,26 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 	}
 	return says
+}
+
+// within names the features whose effect within sites is other than between them.
+func (c coordinator) within(sites []*predict.Residuals, m *use.Model) (names []string) {
+	if c.Options.Random() {
+		return nil
+	}
+	groups := m.Encoding.Groups()
+	for j, name := range m.Encoding.Features() {
+		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
+			continue
+		}
+		switch sum := predict.Within(sites, j, len(groups)); {
+		case sum > 0:
+			names = append(names, name+" is higher")
+		case sum < 0:
+			names = append(names, name+" is lower")
+		}
+	}
+	return names
 }
 
 // differing names the features whose effect is not the same at all sites, and the site that is
