@@ -301,3 +301,26 @@ func TestOutcomesThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// An effect that turns with time leaves what a bent one leaves, and is told as one that may.
+func TestAnEffectThatChangesWithTime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(11, 600, func(age, dose, sex float64) float64 { return 0 })
+	r := rand.New(rand.NewPCG(14, 5))
+	for i := range rows {
+		row := &rows[i]
+		row.Subject[0], row.Subject[1] = "90", "no"
+		for k := range 3 {
+			effect := []float64{2, -1, -2}[k]
+			if r.Float64() < 1/(1+math.Exp(1-effect*(row.Views[0][0]-60)/10)) {
+				row.Subject[0], row.Subject[1] = strconv.Itoa(30*k+15), "yes"
+				break
+			}
+		}
+	}
+	m, _ := run(t, among(t, p, rows))
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes with time looks like this too") {
+		t.Errorf("said %q", said)
+	}
+}

@@ -39,7 +39,11 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	}
 	curved, wider := c.columnsAmiss(all, m)
 	if len(curved) > 0 {
-		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.", problem.Names(curved)))
+		changes := ""
+		if c.Options.Likelihood == options.LikelihoodHazard { // who is left later has other values
+			changes = " An effect that changes with time looks like this too: fit the first cuts alone beside all of them."
+		}
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more where features are far from their means. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
