@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/engine/local"
 	"parley/methods/pvi/use"
 )
 
@@ -321,6 +322,25 @@ func TestAnEffectThatChangesWithTime(t *testing.T) {
 	m, _ := run(t, among(t, p, rows))
 	said := strings.Join(m.Cautions().Lines(), "\n")
 	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes with time looks like this too") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Two sites do not tell how much sites differ, so that nobody is sent there.
+func TestAdviceForTwoSites(t *testing.T) {
+	text := stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}", unprotected)
+	p := parse(t, strings.Replace(text, "sites: [north, south, west]", "sites: [north, south]", 1))
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	for i, site := range p.Sites {
+		rows := stays(uint64(30+i), 200, func(age, dose, sex float64) float64 { return 0 })
+		for k := range rows {
+			rows[k].Subject[1] = []string{"no", "yes"}[min(1, (k+i)%3*i)]
+		}
+		c.Data[site] = tableOf(t, p, rows)
+	}
+	m, _ := run(t, c)
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "Outcomes differ between sites") || strings.Contains(said, "site_effects") || !strings.Contains(said, "Make the site a feature") {
 		t.Errorf("said %q", said)
 	}
 }

@@ -31,9 +31,9 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		by = predict.Apart(sites)
 	}
 	if by != nil {
-		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", c.farthest(by), c.apart()))
 	} else if within := c.within(sites, m); len(within) > 0 {
-		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. See whether sites have these features in the same unit and coding; if they do, let sites have intercepts of their own: site_effects: random.", problem.Names(within)))
+		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. See whether sites have these features in the same unit and coding; if they do: %s", problem.Names(within), c.apart()))
 	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
@@ -59,6 +59,14 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 	}
 	return says
+}
+
+// apart says what to do about sites that differ.
+func (c coordinator) apart() string {
+	if len(c.Plan.Sites) < options.FewestRandom {
+		return "Make the site a feature, a category that says where a subject is from."
+	}
+	return "Let sites have intercepts of their own: site_effects: random."
 }
 
 // within names the features whose effect within sites is other than between them.

@@ -72,6 +72,9 @@ const (
 	codingLevels    = "levels"    // one for each level
 )
 
+// FewestRandom is how many sites tell how much sites differ.
+const FewestRandom = 3
+
 // What sites may differ by beyond what the features of their subjects say.
 const (
 	effectsNone   = "none"
