@@ -121,19 +121,16 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 }
 
 // Whatever honest data are like, a study ends with a finite result, or says what it is that
-// cannot be modelled; in few studies, that the search did not converge.
+// cannot be modelled.
 func TestStudiesOfAwkwardData(t *testing.T) {
 	const studies = 400
-	ended, lost := 0, 0
+	ended := 0
 	for seed := range uint64(studies) {
 		plan, data := awkward(t, rand.New(rand.NewPCG(seed, 15)))
 		run, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: data})
 		if err != nil {
 			said := func(words string) bool { return strings.Contains(err.Error(), words) }
-			switch {
-			case said("did not converge"):
-				lost++
-			case !said("no site has a single value of it") && !said("so that it cannot be scaled"):
+			if !said("no site has a single value of it") && !said("so that it cannot be scaled") {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 			continue
@@ -145,9 +142,9 @@ func TestStudiesOfAwkwardData(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d studies had a result, %d did not converge", ended, studies, lost)
-	if ended < studies/2 || lost > studies/40 {
-		t.Errorf("%d of %d studies had a result, %d did not converge", ended, studies, lost)
+	t.Logf("%d of %d studies had a result", ended, studies)
+	if ended < studies/2 {
+		t.Errorf("%d of %d studies had a result", ended, studies)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/engine/local"
 	"parley/methods/pvi/use"
 )
 
@@ -72,6 +73,12 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 			}
 			row.Subject[2] = fmt.Sprint(y)
 		}, "Sites differ in the effect of age (lower at "},
+		"another unit at a site": {dead, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp((row.Views[0][0]-60)/10))+r.Float64()))]
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Views[0][0] = 165 + 2.2*(row.Views[0][0]-75)
+			}
+		}, "Within sites the effect of age is lower than between them"},
 		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
 		}, "The effect of age is not straight"},
@@ -84,6 +91,18 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"numbers": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
 		}, ""},
+		"noise stated": {"outcome: {column: falls}\nnoise_variance: 4\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(2*r.NormFloat64() + row.Views[0][0]/10)
+		}, ""},
+		"noise too small": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\nvariant: partitioned\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
+		"calculated": {"outcome: {column: falls}\n", func(_ *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(3 + row.Views[0][0]/2)
+		}, "The features say what falls is, all but without an error"},
 		"no reference": {counts + "references: [{feature: sex, level: m}]", func(_ *rand.Rand, row *dataset.Row) { row.Views[0][2] = 0 }, "Nobody has the reference of sex, m"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +254,15 @@ func TestRemarksOnRows(t *testing.T) {
 				row.Views[0][1] = 9999
 			}
 		}, []string{`the farthest 9999 of subject "000003"`}},
+		"an outcome far off": {"outcome: {column: falls}", func(i int, row *dataset.Row) {
+			if i == 3 {
+				row.Subject[2] = "9999"
+			}
+		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
+		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
+			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of so many"}},
+		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
+		"people counted":  {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
 	} {
 		p := stayPlan(t, c.options)
 		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
@@ -256,5 +284,63 @@ func TestRemarksOnRows(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, said, want)
 			}
 		}
+	}
+}
+
+// What to do about outcomes that cannot be used is another thing where they are there.
+func TestOutcomesThatCannotBeUsed(t *testing.T) {
+	for outcome, want := range map[string]string{"": "complete them, or leave out subjects", "-1": "write falls at all sites as the plan's method takes it", "many": "write falls at all sites"} {
+		p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\n")
+		rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
+		rows[3].Subject[2] = outcome
+		data := map[string]dataset.Source{}
+		for _, site := range p.Sites {
+			data[site] = tableOf(t, p, rows)
+		}
+		if _, err := methods.CheckData(t.Context(), p, data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", outcome, err, want)
+		}
+	}
+}
+
+// An effect that turns with time leaves what a bent one leaves, and is told as one that may.
+func TestAnEffectThatChangesWithTime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(11, 600, func(age, dose, sex float64) float64 { return 0 })
+	r := rand.New(rand.NewPCG(14, 5))
+	for i := range rows {
+		row := &rows[i]
+		row.Subject[0], row.Subject[1] = "90", "no"
+		for k := range 3 {
+			effect := []float64{2, -1, -2}[k]
+			if r.Float64() < 1/(1+math.Exp(1-effect*(row.Views[0][0]-60)/10)) {
+				row.Subject[0], row.Subject[1] = strconv.Itoa(30*k+15), "yes"
+				break
+			}
+		}
+	}
+	m, _ := run(t, among(t, p, rows))
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes with time looks like this too") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Two sites do not tell how much sites differ, so that nobody is sent there.
+func TestAdviceForTwoSites(t *testing.T) {
+	text := stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}", unprotected)
+	p := parse(t, strings.Replace(text, "sites: [north, south, west]", "sites: [north, south]", 1))
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	for i, site := range p.Sites {
+		rows := stays(uint64(30+i), 200, func(age, dose, sex float64) float64 { return 0 })
+		for k := range rows {
+			rows[k].Subject[1] = []string{"no", "yes"}[min(1, (k+i)%3*i)]
+		}
+		c.Data[site] = tableOf(t, p, rows)
+	}
+	m, _ := run(t, c)
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "Outcomes differ between sites") || strings.Contains(said, "site_effects") || !strings.Contains(said, "Make the site a feature") {
+		t.Errorf("said %q", said)
 	}
 }

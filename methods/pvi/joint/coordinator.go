@@ -117,6 +117,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step.Done = s.Phase == rounds.Done
 	step.Progress = 1 + s.Round
+	step.Of = max(step.Of, step.Progress+1)
 	if s.Phase == message.TaskAssess || step.Done {
 		step.Progress = step.Of
 	}

@@ -98,7 +98,7 @@ func information(m *use.Model, terms []gvi.Row) (data, prior *mat.SymDense, ok b
 		}
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		return inverse, chol.Factorize(s) && usable(chol.InverseTo(inverse))
+		return inverse, chol.Factorize(s) && gvi.Usable(chol.InverseTo(inverse))
 	}
 	prior, ok = precision(m.Prior.Normal())
 	if !ok {

@@ -94,7 +94,7 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 	}
 	var by mat.VecDense
 	var inverse mat.SymDense
-	if !usable(chol.SolveVecTo(&by, g)) || !usable(chol.InverseTo(&inverse)) {
+	if !gvi.Usable(chol.SolveVecTo(&by, g)) || !gvi.Usable(chol.InverseTo(&inverse)) {
 		return q, 0, false
 	}
 	scale := 1.0
@@ -187,13 +187,6 @@ func inside(q gvi.Normal, largest float64) bool {
 		}
 	}
 	return true
-}
-
-// usable takes what a factorisation warns of alone: weights whose priors differ by many
-// orders of magnitude make a bad condition number, and lose no digits of each.
-func usable(err error) bool {
-	_, warned := err.(mat.Condition)
-	return err == nil || warned
 }
 
 // between is the density half way in mean and covariance.

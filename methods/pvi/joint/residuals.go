@@ -31,13 +31,19 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		by = predict.Apart(sites)
 	}
 	if by != nil {
-		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", c.farthest(by), c.apart()))
+	} else if within := c.within(sites, m); len(within) > 0 {
+		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. See whether sites have these features in the same unit and coding; if they do: %s", problem.Names(within), c.apart()))
 	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
 	curved, wider := c.columnsAmiss(all, m)
 	if len(curved) > 0 {
-		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.", problem.Names(curved)))
+		changes := ""
+		if c.Options.Likelihood == options.LikelihoodHazard { // who is left later has other values
+			changes = " An effect that changes with time looks like this too: fit the first cuts alone beside all of them."
+		}
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more where features are far from their means. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
@@ -47,12 +53,40 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	} else if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := all.Shape(); {
 		case skewed:
-			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. Take logarithms of a positive outcome.", skewness))
+			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
 		case heavy:
 			says = append(says, fmt.Sprintf("The errors of predictions have heavy tails (kurtosis %.1f, where 3 is normal), so a few subjects decide the estimates, and intervals of predictions miss the few by far. Look for outliers of %s.", kurtosis, c.Options.Outcome.Column))
 		}
 	}
 	return says
+}
+
+// apart says what to do about sites that differ.
+func (c coordinator) apart() string {
+	if len(c.Plan.Sites) < options.FewestRandom {
+		return "Make the site a feature, a category that says where a subject is from."
+	}
+	return "Let sites have intercepts of their own: site_effects: random."
+}
+
+// within names the features whose effect within sites is other than between them.
+func (c coordinator) within(sites []*predict.Residuals, m *use.Model) (names []string) {
+	if c.Options.Random() {
+		return nil
+	}
+	groups := m.Encoding.Groups()
+	for j, name := range m.Encoding.Features() {
+		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
+			continue
+		}
+		switch sum := predict.Within(sites, j, len(groups)); {
+		case sum > 0:
+			names = append(names, name+" is higher")
+		case sum < 0:
+			names = append(names, name+" is lower")
+		}
+	}
+	return names
 }
 
 // differing names the features whose effect is not the same at all sites, and the site that is

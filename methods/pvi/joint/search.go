@@ -41,7 +41,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	}
 	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
 	if err != nil {
-		return nil, nil, fmt.Errorf("after %d exchanges: %w", s.Round, err)
+		return nil, nil, fmt.Errorf("after %d exchanges: how much sites differ cannot be found: %w\n  hint: site_effects: none, or fewer features", s.Round, err)
 	}
 	if q == nil {
 		if x := s.Search.Size; x > 0 && len(s.Search.Grid) == 0 {
@@ -52,7 +52,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 		return tasks, info, err
 	}
 	clear(s.Points)
-	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, true
+	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
 	s.Phase = message.TaskAssess
 	tasks, err = c.askQuality(s)

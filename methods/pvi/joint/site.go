@@ -39,7 +39,7 @@ func (h *site) Listed() []privacy.Listed {
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
 		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
-			ask(taskGrid, 2, h.values(mixed.GridPoints), what+fmt.Sprintf(", for %d sizes of that", mixed.GridPoints)))
+			ask(taskGrid, mixed.MostGrid, h.values(mixed.GridPoints), what+fmt.Sprintf(", for %d sizes of that", mixed.GridPoints)))
 	} else {
 		list = append(list, ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"))
 	}

@@ -24,7 +24,7 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round, s.lastStep(), advice))
 	}
 	if s.Fit.Settled {
-		says = append(says, results.Overdispersed(m.Options, pooled, c.Weights())...)
+		says = append(says, results.Dispersion(c.Options, pooled, c.Weights())...)
 	}
 	says = append(says, s.Unlike...)
 	says = append(says, c.emptyReferences(s, m)...)

@@ -66,16 +66,17 @@ type local struct {
 }
 
 // factorise reads the curvature at a point.
-func factorise(d *Derivatives) (*local, error) {
+func (p Prior) factorise(d *Derivatives) (*local, error) {
 	n := len(d.Gradient) - 1
 	l := &local{along: make([]float64, n)}
-	if ok := l.weights.Factorize(symmetric(d.Curvature, n)); !ok {
+	own := symmetric(d.Curvature, n)
+	if ok := l.weights.Factorize(own) || l.weights.Factorize(p.least(own)); !ok {
 		return nil, fmt.Errorf("the curvature by the weights is not positive definite: sites' sums do not fit together")
 	}
 	last := d.Curvature[n*(n+1)/2:]
 	cross := mat.NewVecDense(n, append([]float64(nil), last[:n]...))
 	move := mat.NewVecDense(n, l.along)
-	if err := l.weights.SolveVecTo(move, cross); err != nil {
+	if err := l.weights.SolveVecTo(move, cross); !gvi.Usable(err) {
 		return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 	}
 	l.left = last[n] - mat.Dot(cross, move)
@@ -91,7 +92,7 @@ func factorise(d *Derivatives) (*local, error) {
 // newton returns Newton's step, and its largest entry in standard deviations.
 func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 	n := len(d.Gradient) - 1
-	own := l.conditional(d)
+	own := l.conditional(d).step
 	g := d.Gradient[n]
 	for j, a := range l.along {
 		g += a * d.Gradient[j]
@@ -103,7 +104,7 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 	}
 	size = math.Abs(u) / l.sd
 	var covariance mat.SymDense
-	if err := l.weights.InverseTo(&covariance); err != nil {
+	if err := l.weights.InverseTo(&covariance); !gvi.Usable(err) {
 		return append(step, u), math.Inf(1)
 	}
 	for j, x := range step {
@@ -112,14 +113,58 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 	return append(step, u), size
 }
 
-// conditional returns Newton's step of the weights alone.
-func (l *local) conditional(d *Derivatives) []float64 {
+// least is a curvature that is nowhere below the prior's, as none is: what errors of quadrature
+// make of it where τ is large beside what a row or two can tell need not be.
+func (p Prior) least(curvature *mat.SymDense) *mat.SymDense {
+	n := curvature.SymmetricDim()
+	scaled := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			scaled.SetSym(i, j, curvature.At(i, j)/math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(scaled, true) {
+		return curvature
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	values := e.Values(nil)
+	for i := range n {
+		for j := range i + 1 {
+			x := 0.0
+			for k, value := range values {
+				x += max(value, 1) * v.At(i, k) * v.At(j, k)
+			}
+			scaled.SetSym(i, j, x*math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
+		}
+	}
+	return scaled
+}
+
+// conditional is what is known of the weights at one τ, by Laplace's method.
+type conditional struct {
+	*local
+	step  []float64 // Newton's
+	value float64   // the log posterior
+	gain  float64   // by which the step adds to it
+	fell  bool      // whether the point is worse than the one before
+}
+
+func (l *local) conditional(d *Derivatives) *conditional {
 	n := len(d.Gradient) - 1
 	step := mat.NewVecDense(n, nil)
-	// An error says that the matrix is badly conditioned, which factorise has refused.
+	// An error says that the matrix is badly conditioned, or what factorise has refused.
 	_ = l.weights.SolveVecTo(step, mat.NewVecDense(n, append([]float64(nil), d.Gradient[:n]...)))
-	return step.RawVector().Data
+	c := &conditional{local: l, step: step.RawVector().Data, value: d.Value}
+	for j, x := range c.step {
+		c.gain += x * d.Gradient[j] / 2
+	}
+	return c
 }
+
+// evidence is the logarithm of the density of ln τ, up to a constant.
+func (c *conditional) evidence() float64 { return c.value + c.gain - c.weights.LogDet()/2 }
 
 // symmetric reads the first n rows of a lower triangle.
 func symmetric(lower []float64, n int) *mat.SymDense {

@@ -123,8 +123,20 @@ func (m *Marginal) rows(b float64) (value, first, curve float64) {
 	return value, first, curve
 }
 
-// quadrature returns intercepts b with their posterior probabilities, and the value ℓ.
+// quadrature returns intercepts b with their posterior probabilities, and the value ℓ. Of
+// normal outcomes b is normal, and values that are far larger than what they differ by, as
+// with outliers or a noise that is far too small, leave none of their digits there.
 func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) {
+	if _, ok := m.likelihood.(gvi.Linear); ok {
+		_, first, curve := m.rows(0)
+		precision := curve + 1/(tau*tau)
+		mode := first / precision
+		for k, z := range rule.Nodes {
+			b[k], p[k] = mode+z/math.Sqrt(precision), rule.Weights[k]
+		}
+		value, _, _ = m.rows(mode)
+		return b, p, value - mode*mode/(2*tau*tau) - math.Log1p(tau*tau*curve)/2
+	}
 	rule.Adaptive(func(z float64) (float64, float64) {
 		_, first, curve := m.rows(tau * z)
 		return tau * first, -tau * tau * curve
@@ -147,10 +159,15 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 	return b, p, top + math.Log(sum)
 }
 
-// At returns the derivatives at a point, exact but for the quadrature: the gradient is
-// the posterior mean of that of the rows, and the curvature that of theirs less the
-// covariance of the gradient (Louis, J R Stat Soc B 1982). Nodes do not move with the
-// point, since the integral does not depend on where they are.
+// At returns the derivatives at a point, exact but for the quadrature: the gradient is the
+// posterior mean of that of the rows and of b's prior, and the curvature the mean of theirs
+// less the covariance of the gradient (Louis, J R Stat Soc B 1982). By ln τ the gradient is
+// u − 1, u = b²/τ². That by the weights is g = s x̄ + g̃: s the derivative by b, x̄ the mean
+// row in the weights of its curvature, and g̃ what is left. Where sites differ by more than
+// rows tell of b, nearly all of the information on x̄ cancels, and s is taken from b: as
+// E (s − b/τ²) f = −E f′ for any f,
+//
+//	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
 func (m *Marginal) At(x Point) (*Derivatives, error) {
 	p := len(x.Weights)
 	if err := x.Check(m.data.Columns()); err != nil {
@@ -158,42 +175,87 @@ func (m *Marginal) At(x Point) (*Derivatives, error) {
 	}
 	m.at(x.Weights)
 	d := NewDerivatives(p)
-	b, prob, value := m.quadrature(math.Exp(x.LogTau))
+	tau := math.Exp(x.LogTau)
+	b, prob, value := m.quadrature(tau)
 	d.Value = value
-	curve, cross := make([]float64, len(m.eta)), make([]float64, len(m.eta)) // E h and E h b of each row
-	g := make([]float64, p+1)
-	last := d.Curvature[p*(p+1)/2:]
-	outer := newOuter(p + 1)
-	for i := range prob {
-		k := (i + nodes/2) % nodes // the mode first
-		pk := prob[k]
-		_, sum, h := m.rows(b[k])
-		clear(g)
+	curve := make([]float64, len(m.eta)) // E h of each row
+	g := make([][]float64, len(prob))    // by the weights, then s or b/τ², then u
+	for k, b := range b {
+		_, s, _ := m.rows(b)
+		g[k] = append(make([]float64, p, p+2), s, b/tau*(b/tau))
 		for i := range m.eta {
 			r := m.data.Row(i)
 			for t, j := range r.Index {
-				g[j] += m.first[i] * r.Value[t]
+				g[k][j] += m.first[i] * r.Value[t]
 			}
-			curve[i] += pk * m.curve[i]
-			cross[i] += pk * m.curve[i] * b[k]
-		}
-		g[p] = b[k] * sum
-		last[p] += pk * b[k] * (b[k]*h - sum)
-		outer.add(pk, g)
-	}
-	outer.moments(d.Gradient, d.Curvature)
-	for i := range m.eta {
-		r := m.data.Row(i)
-		for t, j := range r.Index {
-			last[j] += cross[i] * r.Value[t]
-			row := d.Curvature[j*(j+1)/2:]
-			for u := range t + 1 {
-				row[r.Index[u]] += curve[i] * r.Value[t] * r.Value[u]
-			}
+			curve[i] += prob[k] * m.curve[i]
 		}
 	}
+	centre, all := m.information(curve, d)
+	base, shift := all, 0.0
+	large := tau*tau*all > 1
+	if large {
+		base = 1 / (tau * tau)
+	}
+	outer := newOuter(p + 2)
+	for i := range prob {
+		k := (i + nodes/2) % nodes // the mode first
+		for j, c := range centre {
+			g[k][j] -= c * g[k][p]
+		}
+		if large {
+			g[k][p] = b[k] / (tau * tau)
+		}
+		outer.add(prob[k], g[k])
+	}
+	mean, cov := outer.moments()
+	s, u := cov[gvi.Packed(p, 0):], cov[gvi.Packed(p+1, 0):]
+	if large {
+		shift = 2 * mean[p]
+	}
+	at := 0
+	for i, c := range centre {
+		d.Gradient[i] = mean[i] + c*mean[p]
+		for j := range i + 1 {
+			d.Curvature[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
+			at++
+		}
+	}
+	for j, c := range centre {
+		d.Curvature[at+j] = -u[j] - c*(u[p]-shift)
+	}
+	d.Gradient[p], d.Curvature[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
 	d.concave(p)
 	return d, nil
+}
+
+// information puts Σ h x xᵀ into the curvature by the weights, with the curvatures h of rows by
+// their activation, and takes x̄ x̄ᵀ Σ h away again. It returns x̄, the mean of x with weights h,
+// and Σ h.
+func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, all float64) {
+	centre = make([]float64, m.data.Columns())
+	for i, h := range h {
+		r := m.data.Row(i)
+		all += h
+		for t, j := range r.Index {
+			centre[j] += h * r.Value[t]
+			row := d.Curvature[gvi.Packed(int(j), 0):]
+			for u := range t + 1 {
+				row[r.Index[u]] += h * r.Value[t] * r.Value[u]
+			}
+		}
+	}
+	at := 0
+	for i := range centre {
+		if all > 0 {
+			centre[i] /= all
+		}
+		for j := range i + 1 {
+			d.Curvature[at] -= all * centre[i] * centre[j]
+			at++
+		}
+	}
+	return centre, all
 }
 
 // concave takes away what errors of quadrature make convex: of p weights the marginal
@@ -260,16 +322,19 @@ func (o *outer) add(p float64, g []float64) {
 	}
 }
 
-// moments sets the mean, and takes the covariance away from curvature.
-func (o *outer) moments(mean, curvature []float64) {
+// moments returns the mean and the covariance, which takes the place of square.
+func (o *outer) moments() (mean, covariance []float64) {
 	at := 0
 	for i := range o.mean {
-		mean[i] = o.centre[i] + o.mean[i]
 		for j := range i + 1 {
-			curvature[at] -= o.square[at] - o.mean[i]*o.mean[j]
+			o.square[at] -= o.mean[i] * o.mean[j]
 			at++
 		}
 	}
+	for i := range o.mean {
+		o.mean[i] += o.centre[i]
+	}
+	return o.mean, o.square
 }
 
 // intercept is what a site knows of its own intercept: normal, by the first two moments.

@@ -207,7 +207,7 @@ func TestNormalOutcomesHaveAClosedForm(t *testing.T) {
 }
 
 // search runs a whole search over sites, and counts exchanges.
-func search(t testing.TB, p Prior, sites []*Marginal) (*Posterior, int) {
+func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int) {
 	t.Helper()
 	s := NewSearch(p)
 	for exchange := 1; ; exchange++ {
@@ -223,7 +223,7 @@ func search(t testing.TB, p Prior, sites []*Marginal) (*Posterior, int) {
 				sums[i].Add(d)
 			}
 		}
-		q, err := s.Tell(p, sums, 40)
+		q, err := s.Tell(p, sums, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 		const n, noise = 20, 0.7
 		all := study(t, r, 2, sites, n, []float64{0.5, -1, 0.3}, 0.6)
 		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(noise)}
-		got, exchanges := search(t, p, all)
+		got, exchanges := search(t, p, all, 40)
 		if exchanges > 10 {
 			t.Errorf("%d sites: %d exchanges", sites, exchanges)
 		}
@@ -376,7 +376,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 		const sets = 60
 		for range sets {
 			tau := p.Tau * math.Abs(r.NormFloat64())
-			q, _ := search(t, p, study(t, r, f, sites, 12, weights, tau))
+			q, _ := search(t, p, study(t, r, f, sites, 12, weights, tau), 40)
 			at := 0
 			for j, w := range weights {
 				if math.Abs(q.Mean[j]-w) < 1.6449*math.Sqrt(q.Covariance[at]) {
@@ -442,7 +442,7 @@ func TestAnotherImplementationAgrees(t *testing.T) {
 			}
 			all = append(all, m)
 		}
-		got, _ := search(t, p, all)
+		got, _ := search(t, p, all, 40)
 		for j := range columns {
 			sd := math.Sqrt(want[columns+j*columns+j])
 			near(t, "mean, in standard deviations", 0, (got.Mean[j]-want[j])/sd, 4e-4)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/interp"
 	"gonum.org/v1/gonum/mat"
 
@@ -16,6 +17,7 @@ type Posterior struct {
 	Mean       []float64 // of the weights
 	Covariance []float64 // their lower triangle by rows
 	Tau        Spread
+	Settled    bool // whether the weights are found wherever τ may be
 }
 
 // Spread is the posterior of the standard deviation between sites.
@@ -37,28 +39,21 @@ func (t Spread) Check() error {
 
 // posterior takes one Newton step of the weights at each point of the grid, and integrates
 // them out by Laplace's method there.
-func posterior(p Prior, grid []Point, sums []*Derivatives) (*Posterior, error) {
+func posterior(p Prior, grid []Point, at []*conditional, wide bool) (*Posterior, error) {
 	n := len(grid[0].Weights)
 	means := make([][]float64, len(grid))
 	covariances := make([]mat.SymDense, len(grid))
 	logTau, evidence := make([]float64, len(grid)), make([]float64, len(grid)) // without the prior of τ
-	for k, d := range sums {
-		l, err := factorise(d)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.weights.InverseTo(&covariances[k]); err != nil {
+	for k, c := range at {
+		if err := c.weights.InverseTo(&covariances[k]); !gvi.Usable(err) {
 			return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 		}
-		step := l.conditional(d)
 		means[k] = append([]float64(nil), grid[k].Weights...)
-		gain := 0.0
-		for j, x := range step {
+		for j, x := range c.step {
 			means[k][j] += x
-			gain += x * d.Gradient[j] / 2
 		}
 		logTau[k] = grid[k].LogTau
-		evidence[k] = d.Value + gain - l.weights.LogDet()/2 - p.logTau(logTau[k])
+		evidence[k] = c.evidence() - p.logTau(logTau[k])
 		if k > 0 && !(logTau[k] > logTau[k-1]) {
 			return nil, fmt.Errorf("ln τ = %v has left what can be calculated with: the sites do not differ, or too much", logTau[k])
 		}
@@ -66,6 +61,14 @@ func posterior(p Prior, grid []Point, sums []*Derivatives) (*Posterior, error) {
 	tau, share, err := p.tauOf(logTau, evidence)
 	if err != nil {
 		return nil, err
+	}
+	if wide { // a share below 0 of a point whose covariance is many times that of others would count
+		sum := 0.0
+		for k := range share {
+			share[k] = max(share[k], 0)
+			sum += share[k]
+		}
+		floats.Scale(1/sum, share)
 	}
 	out := &Posterior{Mean: make([]float64, n), Covariance: make([]float64, n*(n+1)/2), Tau: tau}
 	for k, p := range share {
@@ -81,6 +84,10 @@ func posterior(p Prior, grid []Point, sums []*Derivatives) (*Posterior, error) {
 				at++
 			}
 		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(symmetric(out.Covariance, n)) {
+		return nil, fmt.Errorf("%w: the weights differ too much between points of the grid", gvi.ErrNotConverged)
 	}
 	return out, nil
 }

@@ -72,6 +72,9 @@ const (
 	codingLevels    = "levels"    // one for each level
 )
 
+// FewestRandom is how many sites tell how much sites differ.
+const FewestRandom = 3
+
 // What sites may differ by beyond what the features of their subjects say.
 const (
 	effectsNone   = "none"
@@ -107,8 +110,8 @@ type Options struct {
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	// PriorVariance is that of every weight around 0 (1; in a joint posterior 6.25, a deviation of 2.5 for one
-	// standard deviation of a number). Of a joint linear model without noise_variance it is in units of the
-	// outcome's variance.
+	// standard deviation of a number). Of a joint linear model it is in units of the outcome's variance, whether or
+	// not noise_variance is given: a default that says nothing in any unit of the outcome.
 	PriorVariance     float64 `json:"prior_variance"`
 	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100)
 

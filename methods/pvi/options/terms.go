@@ -141,7 +141,7 @@ func (c *optionCheck) plain() {
 	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
 		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to be known", "such as noise_variance: 1, in the outcome's unit squared")
 	}
-	if c.Random() && len(c.p.Sites) < 3 {
+	if c.Random() && len(c.p.Sites) < FewestRandom {
 		c.report("site_effects", fmt.Sprintf("how much sites differ cannot be told from %d", len(c.p.Sites)), "three sites at least, or site_effects: none")
 	}
 	for _, what := range has {

@@ -35,7 +35,8 @@ func (v exact) Releases() privacy.Content {
 // Refine implements [halves.Exact]: it finds the optimum of the local free energy.
 func (v exact) Refine(u *halves.Update, d *gvi.Design) (any, []byte, error) {
 	local := gvi.Local{Likelihood: v.Likelihood, Data: d, Cavity: u.Q.Over(u.Factor)}
-	target, info, err := local.Optimum(u.Q, gvi.Solve{})
+	// Counts that are far from what others expect come nearer by a factor of e in a step.
+	target, info, err := local.Optimum(u.Q, gvi.Solve{MaxSteps: 1000})
 	if err != nil {
 		return nil, nil, err
 	}

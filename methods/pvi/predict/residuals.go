@@ -202,6 +202,34 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 	return by
 }
 
+// Within says whether a column's effect within sites is other than the effect that it takes
+// from the differences between their means, in one of so many tests (Mundlak, Econometrica 1978):
+// above 0 where it is higher within, and 0 where it is the same, as far as the data tell. A fit
+// leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
+// sites, and within sites the opposite.
+func Within(sites []*Residuals, j, tests int) float64 {
+	all := PoolResiduals(sites)
+	if all == nil {
+		return 0
+	}
+	sum, within, between := 0.0, 0.0, 0.0
+	mean := all.Xs[j] / float64(all.Rows)
+	for _, s := range sites {
+		if s == nil {
+			continue
+		}
+		own := s.Xs[j] / float64(s.Rows)
+		sum -= (own - mean) * s.Net
+		within += max(s.Bread[j]-own*own*s.Variance, 0)
+		between += (own - mean) * (own - mean) * s.Variance
+	}
+	z2 := sum * sum * (1/within + 1/between) / all.dispersion()
+	if !((z2-1)/float64(all.Rows) > substantial) || !(z2 > quantile(tests, 2)) {
+		return 0
+	}
+	return sum
+}
+
 // Noisier is the site whose errors are most beyond those of the others, and how many times as
 // large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
 // half as large again. The variance of a mean square follows from the kurtosis of the errors.

@@ -34,7 +34,10 @@ func Reports(plan []string, of func(site string) *predict.Assessment) (sites []p
 	return sites, pooled
 }
 
-// Verdicts says why outcomes have nothing to learn from, or that they are perfectly separated;
+// exact is a share of an outcome's variance that no features explain which do not say what it is.
+const exact = 1 - 1e-6
+
+// Verdicts says why outcomes have nothing to learn from, or that features say what they are;
 // nothing if pooled is nil.
 func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 	if pooled == nil {
@@ -58,6 +61,9 @@ func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 	if len(says) == 0 && !o.Numeric() && pooled.Separated(len(y.Levels)) {
 		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect separation). The data set no bound to the weights, so their size is the prior's, and new subjects are hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else there are too few subjects for so many weights.")
 	}
+	if o.Likelihood == options.LikelihoodLinear && pooled.RSquared() > exact {
+		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the fit. Something that is calculated from others needs no model. See whether a feature is the outcome in another form, or was calculated from it.", y.Column))
+	}
 	if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
 		if c.Total == 0 {
 			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
@@ -66,17 +72,34 @@ func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 	return says
 }
 
-// Overdispersed says that counts vary more than a Poisson model of so many weights says; nothing
-// if pooled is nil. The fit must have converged: before, residuals are its own.
-func Overdispersed(o *options.Options, pooled *predict.Assessment, weights int) []string {
-	if pooled == nil || pooled.Counts == nil || o.Likelihood != options.LikelihoodPoisson {
-		return nil
+// farOver is a 99.9 % quantile of the standard normal distribution, and muchOff a ratio of
+// variances from which standard errors are a fifth too small or too large.
+const farOver, muchOff = 3.0902, 1.44
+
+// Dispersion says that counts vary more than a Poisson model of so many weights says, or numbers
+// more or less than the noise that the plan states; nothing if pooled is nil. The fit must have
+// converged: before, residuals are its own.
+func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
+	switch {
+	case pooled == nil:
+	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && o.Weight == "":
+		free := float64(pooled.Rows - weights)
+		left := pooled.Squares / free
+		ratio := left / *o.NoiseVariance
+		if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/free)) {
+			return nil
+		}
+		wrong, root := "narrow", math.Sqrt(ratio)
+		if ratio < 1 {
+			wrong, root = "wide", 1/root
+		}
+		return []string{fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", left, *o.NoiseVariance, wrong, root, left)}
+	case pooled.Counts != nil && o.Likelihood == options.LikelihoodPoisson:
+		if ratio, over := pooled.Counts.Ratio(pooled.Rows, weights); over {
+			return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
+		}
 	}
-	ratio, over := pooled.Counts.Ratio(pooled.Rows, weights)
-	if !over {
-		return nil
-	}
-	return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
+	return nil
 }
 
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if

@@ -38,11 +38,11 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic, Outcome: gvi.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
 		"softmax":  {options.Options{Likelihood: options.LikelihoodSoftmax, Outcome: gvi.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
 	} {
-		if says := append(Verdicts(&c.o, sent), Overdispersed(&c.o, sent, 1)...); len(says) != c.want {
+		if says := append(Verdicts(&c.o, sent), Dispersion(&c.o, sent, 1)...); len(says) != c.want {
 			t.Errorf("%s: %q", name, says)
 		}
 	}
-	if says := append(Verdicts(&options.Options{}, nil), Overdispersed(&options.Options{}, nil, 1)...); says != nil {
+	if says := append(Verdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says != nil {
 		t.Errorf("of nothing: %q", says)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/options"
 )
 
 // Values that are compared have to be a few.
@@ -18,7 +19,7 @@ const fewest = 20
 // rare is the share of a number's values that should not be most of its spread.
 const rare = 0.001
 
-// outlying says of which numbers hardly any values are most of the spread: at most one in a
+// outlying says of which numbers, an outcome among them, hardly any values are most of the spread: at most one in a
 // thousand, or a single one, makes up more than half of the sum of squared deviations from
 // the mean, so that a scale made of them would squeeze all others together. Wrong units and
 // codes for missing values are like that. It names the subjects and never leaves the site.
@@ -28,7 +29,12 @@ func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Sourc
 		value   float64
 	}
 	numbers := s.Numbers()
-	cells := make([][]cell, len(numbers))
+	cells := make([][]cell, len(numbers)+1) // the last for the outcome
+	names := []string{}
+	for _, j := range numbers {
+		names = append(names, s.Encoding.Columns[j].Name)
+	}
+	names = append(names, s.Options.Outcome.Column)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -36,6 +42,11 @@ func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Sourc
 		for i, j := range numbers {
 			if x := b.Cell(row, j); !math.IsNaN(x) {
 				cells[i] = append(cells[i], cell{row.ID, x})
+			}
+		}
+		if s.Options.Likelihood == options.LikelihoodLinear {
+			if y, err := b.Outcome(s.Likelihood, row); err == nil {
+				cells[len(numbers)] = append(cells[len(numbers)], cell{row.ID, y})
 			}
 		}
 	}
@@ -69,8 +80,8 @@ func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Sourc
 		if !(sum > total/2) {
 			continue
 		}
-		says = append(says, fmt.Sprintf("Most of the spread of %[2]s here comes from %[1]s, the farthest %.6[3]g of subject %[4]q. Look for wrong units, codes for missing values and mixed-up columns; give the number constants or a range that fit the others.",
-			figure.Plural(n, "value"), s.Encoding.Columns[numbers[i]].Name, all[0].value, all[0].subject))
+		says = append(says, fmt.Sprintf("Most of the spread of %[2]s here comes from %[1]s, the farthest %.6[3]g of subject %[4]q. Look for wrong units, codes for missing values and mixed-up columns; give a feature constants or a range that fit the others.",
+			figure.Plural(n, "value"), names[i], all[0].value, all[0].subject))
 	}
 	return says, nil
 }

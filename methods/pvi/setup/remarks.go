@@ -21,7 +21,8 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
 	var times followed
-	subjects := 0
+	var x gvi.Row
+	subjects, weights, whole := 0, 0.0, true
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, nil, err
@@ -38,11 +39,17 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 				inside[j]++
 			}
 		}
+		if s.Options.Weight != "" && b.Row(row, &x) == nil {
+			weights, whole = weights+x.Weight, whole && x.Weight == math.Trunc(x.Weight)
+		}
 		if s.Options.Outcome.Event != "" {
 			times.count(s.Options.Outcome.Cuts, row, b)
 		}
 	}
 	says = times.says(s)
+	if n := float64(subjects); !whole && (weights > 2*n || weights < n/2) { // whole ones may count people
+		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of so many. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
+	}
 	var kinds []string // of what counts in the place of missing cells, in order
 	lacks := map[string][]string{}
 	for j := range columns {

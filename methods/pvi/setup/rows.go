@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -154,7 +155,7 @@ func (s *Setup) OverRows(b *gvi.Binding, contribution func(x gvi.Row, y float64,
 func (s *Setup) labels() (names []string) {
 	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset, s.Encoding.Weight} {
 		if name != "" {
-			names = append(names, study.Quote(name))
+			names = append(names, name)
 		}
 	}
 	return names
@@ -170,7 +171,7 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	var x gvi.Row
 	var first string
 	var why error
-	bad, all := 0, 0
+	bad, all, empty := 0, 0, s.Options.Missing == string(gvi.Refuse) // whether a cell may be
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return err
@@ -180,12 +181,23 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 			if bad++; bad == 1 {
 				first, why = row.ID, err
 			}
+			for _, name := range s.labels() {
+				at := slices.IndexFunc(data.Schema().Subject, func(c dataset.Column) bool { return c.Name == name })
+				empty = empty || row.Subject[at] == ""
+			}
 		}
 	}
 	switch {
 	case bad > 0:
-		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", bad, all, first, why),
-			Hint: fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(s.labels(), ", "))}
+		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
+		if empty {
+			var quoted []string
+			for _, name := range s.labels() {
+				quoted = append(quoted, study.Quote(name))
+			}
+			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
+		}
+		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", bad, all, first, why), Hint: hint}
 	case all == 0:
 		return fmt.Errorf("the site has no subjects")
 	}
