@@ -58,7 +58,7 @@ var mixtureTables = []mixtureTable{
 	{"close", "900 rows, components close", 6, []float64{0, 1}, mixtureGrid([]int{3, 5}, []int{3}, []float64{2.5}, 900)},
 	{"small", "900 rows, a small component close to others", 6, []float64{0, 5, 1}, []mixtureKind{{2, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}, {3, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}}},
 	{"wide", "9000 rows, other widths than the scale of the plan", 3, []float64{0, 5}, []mixtureKind{{5, 3, 4, 9000, 0.4, nil}, {5, 3, 4, 9000, 0.6, nil}, {5, 3, 4, 9000, 2, nil}, {5, 3, 4, 9000, 3, nil}}},
-	{"edge", "As many rows as plan check asks for", 3, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
+	{"edge", "As many rows as plan check asks for, to be precise", 3, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
 }
 
 func mixtureGrid(dims, components []int, apart []float64, rows int) (all []mixtureKind) {
@@ -155,7 +155,7 @@ func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtu
 					s.add(v, epsilon)
 					kept[epsilon].add(v, epsilon)
 					if n := v[of(needs, epsilon)]; len(n) > 0 {
-						needed = options.RowsText(n[0])
+						needed = options.RowsText(n[0]) + ", " + options.RowsText(n[1])
 					}
 				}
 			}
@@ -319,7 +319,7 @@ func share(x, n int) string {
 func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (experiment.Values, error) {
 	r := rand.New(rand.NewPCG(seed, 21))
 	if c.rows == 0 {
-		n, err := c.needed(seed, totals[0])
+		_, n, err := c.needed(seed, totals[0])
 		if err != nil {
 			return nil, err
 		}
@@ -350,11 +350,11 @@ func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (ex
 			return nil, err
 		}
 		if seed == firstSet && c.dim > 2 {
-			n, err := c.needed(seed, epsilon)
+			found, precise, err := c.needed(seed, epsilon)
 			if err != nil {
 				return nil, err
 			}
-			v[of(needs, epsilon)] = []float64{n}
+			v[of(needs, epsilon)] = []float64{found, min(precise, math.MaxFloat64)}
 		}
 		v[of(lost, epsilon)], v[of(flagged, epsilon)] = []float64{0}, []float64{min(out.Result.Metrics["doubts"], 1)}
 		switch {
@@ -370,11 +370,11 @@ func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (ex
 	return v, nil
 }
 
-// needed is how many rows plan check asks for.
-func (c mixtureKind) needed(seed uint64, epsilon float64) (float64, error) {
+// needed is how many rows plan check asks for, to find components and to be precise.
+func (c mixtureKind) needed(seed uint64, epsilon float64) (found, precise float64, err error) {
 	p, err := c.plan(seed, epsilon)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	return p.Method.Options.(*options.Options).RowsNeeded(p)
 }

@@ -239,10 +239,12 @@ const (
 )
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k equally
-// large components, as wide as the scale and four widths apart, is found: by the
+// large components, as wide as the scale and four widths apart, is found, and so that its means are
+// at most [Precise] times as uncertain as those rows themselves leave them: by the
 // information in what they release (Fisher's, of its normal approximation), for mixtures
-// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9.
-func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (most float64) {
+// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
+// frequencies are too few.
+func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise float64) {
 	m := f.model(k, false)
 	n, q := 2*m.m, m.len()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -251,27 +253,46 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (most float64) 
 		t := f.madeUp(m, r)
 		m.mean(t, mean, jac)
 		m.covariance(t, mean, cov)
-		enough := func(rows float64) bool {
+		errors := func(rows float64) []float64 {
 			o := kernelmean.Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
-			return m.told(o, t, mean, jac, cov)
+			return m.errors(o, mean, jac, cov)
 		}
-		few, rows := leastRows, max(most, leastRows)
-		for !enough(rows) {
+		few, rows := leastRows, max(found, leastRows)
+		for !m.told(errors(rows)) {
 			if few, rows = rows, 4*rows; rows > mostRows {
-				return math.Inf(1)
+				return math.Inf(1), math.Inf(1)
 			}
 		}
 		for few < rows/1.2 { // the answer is between
-			if mid := math.Sqrt(few * rows); enough(mid) {
+			if mid := math.Sqrt(few * rows); m.told(errors(mid)) {
 				rows = mid
 			} else {
 				few = mid
 			}
 		}
-		most = max(most, rows)
+		found = max(found, rows)
+		all, err := m.mixture(t).ErrorsOfMeans(1, seed)
+		if err != nil {
+			return found, math.Inf(1)
+		}
+		// The squared ratio falls with rows as a + b/rows, nearly.
+		ratio := func(rows float64) float64 {
+			return rows * mixture.Squares(errors(rows)[m.k-1:][:m.k*m.d]) / mixture.Squares(all)
+		}
+		a := ratio(mostRows)
+		if a >= Precise*Precise {
+			return found, math.Inf(1)
+		}
+		for range 3 {
+			rows = max(rows*(ratio(rows)-a)/(Precise*Precise-a), leastRows)
+		}
+		precise = max(precise, rows)
 	}
-	return most
+	return found, max(found, precise)
 }
+
+// Precise is how many times as uncertain as all rows would leave them means may be.
+const Precise = 1.5
 
 // madeUp draws a mixture whose nearest components are apartExpected apart.
 func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
@@ -294,9 +315,9 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 	return t
 }
 
-// told says whether components can be told apart, by the information that an observation of so
-// many rows has.
-func (m model) told(o kernelmean.Observation, t, mean, jac, rowCov []float64) bool {
+// errors are the standard deviations of all parameters by the information that an observation of so
+// many rows has; nil if some make the same of it.
+func (m model) errors(o kernelmean.Observation, mean, jac, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	cov := make([]float64, n*n)
 	for r := range n {
@@ -307,27 +328,39 @@ func (m model) told(o kernelmean.Observation, t, mean, jac, rowCov []float64) bo
 	}
 	w, ok := factorised(cov, n)
 	if !ok {
-		return false
+		return nil
 	}
 	j := append([]float64(nil), jac...)
 	w.apply(j, q)
 	h := make([]float64, q*q)
 	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: j}
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, a, a, 0, blas64.General{Rows: q, Cols: q, Stride: q, Data: h})
+	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	if !ok {
-		return false
+		return nil
 	}
 	if _, ok := lapack64.Potri(u); !ok {
+		return nil
+	}
+	out := make([]float64, q)
+	for i := range q {
+		out[i] = math.Sqrt(h[i*q+i])
+	}
+	return out
+}
+
+// told says whether components can be told apart, by the standard deviations of parameters.
+func (m model) told(errors []float64) bool {
+	if errors == nil {
 		return false
 	}
-	for i := range m.k - 1 { // of ln π_i/π_K, two weights that are as uncertain
-		if math.Sqrt(h[i*q+i]/2)*surelyWeight > 1 {
+	for _, sd := range errors[:m.k-1] { // of ln π_i/π_K, two weights that are as uncertain
+		if sd/math.Sqrt2*surelyWeight > 1 {
 			return false
 		}
 	}
-	for i := m.k - 1; i < m.k-1+m.k*m.d; i++ {
-		if math.Sqrt(h[i*q+i]) > surelyPlace*apartExpected {
+	for _, sd := range errors[m.k-1:][:m.k*m.d] {
+		if sd > surelyPlace*apartExpected {
 			return false
 		}
 	}
