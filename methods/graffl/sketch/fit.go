@@ -258,19 +258,21 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise
 			return m.errors(o, mean, jac, cov)
 		}
 		few, rows := leastRows, max(found, leastRows)
-		for !m.told(errors(rows)) {
-			if few, rows = rows, 4*rows; rows > mostRows {
-				return math.Inf(1), math.Inf(1)
+		if found == 0 || !m.told(errors(rows)) { // otherwise as many are enough for this one
+			for !m.told(errors(rows)) {
+				if few, rows = rows, 4*rows; rows > mostRows {
+					return math.Inf(1), math.Inf(1)
+				}
 			}
-		}
-		for few < rows/1.2 { // the answer is between
-			if mid := math.Sqrt(few * rows); m.told(errors(mid)) {
-				rows = mid
-			} else {
-				few = mid
+			for few < rows/1.2 { // the answer is between
+				if mid := math.Sqrt(few * rows); m.told(errors(mid)) {
+					rows = mid
+				} else {
+					few = mid
+				}
 			}
+			found = rows
 		}
-		found = max(found, rows)
 		all, err := m.mixture(t).ErrorsOfMeans(1, seed)
 		if err != nil {
 			return found, math.Inf(1)
@@ -278,6 +280,9 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise
 		// The squared ratio falls with rows as a + b/rows, nearly.
 		ratio := func(rows float64) float64 {
 			return rows * mixture.Squares(errors(rows)[m.k-1:][:m.k*m.d]) / mixture.Squares(all)
+		}
+		if precise > 0 && ratio(precise) <= Precise*Precise {
+			continue
 		}
 		a := ratio(mostRows)
 		if a >= Precise*Precise {
