@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"parley/methods/graffl/options"
+	"parley/methods/graffl/sketch"
 	"parley/problem"
 	"parley/study"
 )
@@ -50,11 +51,11 @@ func noteSketch(p *study.Plan, o *options.Options, row string, notes *problem.Li
 	if o.Sketch.Rows > 0 {
 		return // refused if they are too few
 	}
-	need, err := o.RowsNeeded(p)
+	found, precise, err := o.RowsNeeded(p)
 	if err != nil {
 		return // which the plan says already
 	}
-	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart, can be told from each other with about %s complete rows of all sites together", o.Components, o.Dim(p), options.RowsText(need)),
+	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, o.Dim(p), options.RowsText(found), sketch.Precise, options.RowsText(precise)),
 		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }
 

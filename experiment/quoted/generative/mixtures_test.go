@@ -37,8 +37,25 @@ func TestVerdictsOfLines(t *testing.T) {
 		if got := c.score.verdict(); got != c.want {
 			t.Errorf("verdict %q, want %q", got, c.want)
 		}
-		if got := new(mixtureTally).add(c.score); got != c.tally {
+		if got := c.score.tally(); got != c.tally {
 			t.Errorf("%s: counts %+v, want %+v", c.want, got, c.tally)
+		}
+	}
+}
+
+// One failing run of ten that is not flagged may be chance, and so may one alarm of ten; half are not.
+func TestPromisesOfFlags(t *testing.T) {
+	for _, c := range []struct {
+		tally mixtureTally
+		want  int
+	}{
+		{mixtureTally{}, 0},
+		{mixtureTally{failing: 10, flagged: 9, good: 10, alarms: 1}, 0},
+		{mixtureTally{failing: 10, flagged: 5, good: 10, alarms: 1}, 1},
+		{mixtureTally{failing: 10, flagged: 5, good: 10, alarms: 5}, 2},
+	} {
+		if got := c.tally.broken(); len(got) != c.want {
+			t.Errorf("%+v breaks %q, want %d promises", c.tally, got, c.want)
 		}
 	}
 }

@@ -84,7 +84,7 @@ type SketchOptions struct {
 	// (1/16): components from half to twice as wide are found as well.
 	Scale float64 `json:"scale"`
 	// Frequencies is their number: by default three times that of the mixture's parameters,
-	// from 64 to 512.
+	// from 64 to 768.
 	Frequencies int `json:"frequencies"`
 	// Rows is how many complete rows all sites have together, at least, as is publicly known; 0
 	// for unknown (the default). A plan that needs more to find its components is refused.

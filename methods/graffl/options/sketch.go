@@ -47,7 +47,7 @@ func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
 		report("sketch.frequencies", fmt.Sprintf("%d components in %d dimensions have %d parameters, too many for %d frequencies", o.Components, d, o.parameters(d), s.Frequencies),
 			fmt.Sprintf("fewer components or features, or an encoder; frequencies go up to %d", sketch.MaxFrequencies))
 	case s.Rows > 0 && ready:
-		if need, err := o.RowsNeeded(p); err != nil {
+		if need, _, err := o.RowsNeeded(p); err != nil {
 			report("sketch", err.Error(), "other ranges, or another scale")
 		} else if s.Rows < need {
 			report("sketch.rows", fmt.Sprintf("with %.0f rows components that are four standard deviations apart would not be found: it takes about %s", s.Rows, RowsText(need)),
@@ -58,7 +58,7 @@ func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
 
 // RowsText is a number of rows in words.
 func RowsText(n float64) string {
-	if math.IsInf(n, 1) {
+	if n > 1e12 {
 		return "more than any study has"
 	}
 	digits := math.Pow(10, math.Floor(math.Log10(n))-1)
@@ -76,22 +76,24 @@ func (o *Options) DrawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
 }
 
 // RowsNeeded says how many rows all sites of a plan of variant sketch must have together for
-// its components to be found: see [sketch.Frequencies.RowsNeeded]. It follows from the plan alone.
-func (o *Options) RowsNeeded(p *study.Plan) (float64, error) {
+// its components to be found, and for its means to be precise: see [sketch.Frequencies.RowsNeeded].
+// It follows from the plan alone.
+func (o *Options) RowsNeeded(p *study.Plan) (found, precise float64, err error) {
 	f, err := o.DrawFrequencies(p)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var noise sketch.Noise
 	if p.Privacy.Differential() && p.Privacy.Total != nil {
 		m, err := ReleaseNoise(p)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		sd := m.Noise * ReleaseBound() * math.Sqrt(float64(len(p.Sites)))
 		noise = sketch.Noise{SD: sd * f.NormBound(), Rows: sd / CountEntry}
 	}
-	return f.RowsNeeded(o.Components, noise, Seed(p, "rows needed")), nil
+	found, precise = f.RowsNeeded(o.Components, noise, Seed(p, "rows needed"))
+	return found, precise, nil
 }
 
 // CountEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It

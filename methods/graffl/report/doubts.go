@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/sketch"
 )
 
 const (
@@ -14,8 +15,6 @@ const (
 	FewDraws = 100
 	// Level is the probability of being wrong above which a report has a doubt.
 	Level = 0.01
-	// imprecise is how many times as uncertain as from all rows means may be.
-	imprecise = 1.5
 )
 
 // Doubts says where a posterior is unsure of its components, by its own probabilities: that one lies
@@ -154,7 +153,7 @@ func Imprecision(p *mixture.Posterior, rows float64, seed uint64) float64 {
 
 // Imprecise says in words that means are too uncertain; "" if they are not.
 func Imprecise(times float64) string {
-	if times <= imprecise {
+	if times <= sketch.Precise {
 		return ""
 	}
 	return fmt.Sprintf("means may be %.1f times as uncertain as all rows themselves would leave them", times)

@@ -59,7 +59,16 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 	if !ok {
 		return nil, fmt.Errorf("the covariance of %d observed means is singular", n)
 	}
-	c := &check{w: w, sd: fit.SD, tails: m.tails(likely, w, jac)}
+	w.apply(jac, m.len())
+	basis, ok := orthonormal(jac, m.len())
+	c := &check{w: w, sd: fit.SD}
+	var u blas64.Triangular
+	if ok {
+		c.tails = m.tails(likely, w, basis)
+		if u, ok = believed(o, w, basis); !ok {
+			return nil, fmt.Errorf("the covariance of %d observed means is singular", n)
+		}
+	}
 	observed := c.statistics(off, nil, 0)
 	fit.ChiSq, fit.Largest = observed[0], observed[1]
 	draws := 0.0
@@ -69,6 +78,9 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 			one[r] = math.Sqrt(share) * (fit.Expected[r] - means[i*n+r])
 		}
 		w.apply(one, 1)
+		if u.N > 0 {
+			undo(u, basis, one)
+		}
 		draws += mixture.Squares(one)
 		c.fitted = append(c.fitted, one...)
 	}
@@ -123,12 +135,39 @@ func (c *check) heavier(off []float64) float64 {
 	return dot(c.tails, off)
 }
 
+// orthonormal is a basis of what changes of parameters make of means, of derivatives, n × q by
+// rows, which it overwrites; not ok if some parameters make the same of them.
+func orthonormal(jac []float64, q int) (basis blas64.General, ok bool) {
+	basis = blas64.General{Rows: len(jac) / q, Cols: q, Stride: q, Data: jac}
+	h := blas64.Symmetric{N: q, Stride: q, Data: make([]float64, q*q), Uplo: blas.Upper}
+	blas64.Syrk(blas.Trans, 1, basis, 0, h)
+	for i := range q {
+		h.Data[i*q+i] *= 1 + 1e-10
+	}
+	root, ok := lapack64.Potrf(h)
+	if ok {
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, root, basis)
+	}
+	return basis, ok
+}
+
+// undo makes whitened distances of a draw those that it had before [believed].
+func undo(u blas64.Triangular, basis blas64.General, off []float64) {
+	y := blas64.Vector{N: basis.Cols, Data: make([]float64, basis.Cols), Inc: 1}
+	all := blas64.Vector{N: len(off), Data: off, Inc: 1}
+	blas64.Gemv(blas.Trans, 1, basis, all, 0, y)
+	z := blas64.Vector{N: y.N, Data: append([]float64(nil), y.Data...), Inc: 1}
+	blas64.Trsv(blas.Trans, u, z)
+	blas64.Axpy(-1, y, z)
+	blas64.Gemv(blas.NoTrans, 1, basis, z, 1, all)
+}
+
 // tails is the direction in which whitened means move as tails of all components grow heavier, a
 // factor exp(η q²/8) on what a frequency with q = ωᵀΣω sees of each, as far as no change of the
-// parameters moves them as well: a score test. It returns the weights of distances in it, nil if
-// there is no such direction. jac are the derivatives of means, which it overwrites.
-func (m model) tails(t []float64, w *white, jac []float64) []float64 {
-	n, q := 2*m.m, m.len()
+// parameters, of which basis is, moves them as well: a score test. It returns the weights of
+// distances in it, nil if there is no such direction.
+func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
+	n := 2 * m.m
 	v := make([]float64, n)
 	l := make([]float64, m.d*m.d)
 	for k, share := range m.weights(t) {
@@ -150,21 +189,11 @@ func (m model) tails(t []float64, w *white, jac []float64) []float64 {
 		}
 	}
 	w.apply(v, 1)
-	w.apply(jac, q)
 	before := math.Sqrt(mixture.Squares(v))
-	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: jac}
-	h, g := make([]float64, q*q), make([]float64, q)
-	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
-	for i := range q {
-		h[i*q+i] *= 1 + 1e-10
-	}
-	blas64.Gemv(blas.Trans, 1, a, blas64.Vector{N: n, Data: v, Inc: 1}, 0, blas64.Vector{N: q, Data: g, Inc: 1})
-	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
-	if !ok {
-		return nil
-	}
-	lapack64.Potrs(u, blas64.General{Rows: q, Cols: 1, Stride: 1, Data: g})
-	blas64.Gemv(blas.NoTrans, -1, a, blas64.Vector{N: q, Data: g, Inc: 1}, 1, blas64.Vector{N: n, Data: v, Inc: 1})
+	all := blas64.Vector{N: n, Data: v, Inc: 1}
+	along := blas64.Vector{N: basis.Cols, Data: make([]float64, basis.Cols), Inc: 1}
+	blas64.Gemv(blas.Trans, 1, basis, all, 0, along)
+	blas64.Gemv(blas.NoTrans, -1, basis, along, 1, all)
 	length := math.Sqrt(mixture.Squares(v))
 	if !(length > 1e-6*before) {
 		return nil
@@ -172,7 +201,7 @@ func (m model) tails(t []float64, w *white, jac []float64) []float64 {
 	for i := range v {
 		v[i] /= length
 	}
-	blas64.Trsv(blas.NoTrans, w.upper, blas64.Vector{N: n, Data: v, Inc: 1}) // to weights of what is not whitened
+	blas64.Trsv(blas.NoTrans, w.upper, all) // to weights of what is not whitened
 	return v
 }
 
@@ -210,10 +239,12 @@ const (
 )
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k equally
-// large components, as wide as the scale and four widths apart, is found: by the
+// large components, as wide as the scale and four widths apart, is found, and so that its means are
+// at most [Precise] times as uncertain as those rows themselves leave them: by the
 // information in what they release (Fisher's, of its normal approximation), for mixtures
-// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9.
-func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (most float64) {
+// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
+// frequencies are too few.
+func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise float64) {
 	m := f.model(k, false)
 	n, q := 2*m.m, m.len()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -222,27 +253,51 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (most float64) 
 		t := f.madeUp(m, r)
 		m.mean(t, mean, jac)
 		m.covariance(t, mean, cov)
-		enough := func(rows float64) bool {
+		errors := func(rows float64) []float64 {
 			o := kernelmean.Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
-			return m.told(o, t, mean, jac, cov)
+			return m.errors(o, mean, jac, cov)
 		}
-		few, rows := leastRows, max(most, leastRows)
-		for !enough(rows) {
-			if few, rows = rows, 4*rows; rows > mostRows {
-				return math.Inf(1)
+		few, rows := leastRows, max(found, leastRows)
+		if found == 0 || !m.told(errors(rows)) { // otherwise as many are enough for this one
+			for !m.told(errors(rows)) {
+				if few, rows = rows, 4*rows; rows > mostRows {
+					return math.Inf(1), math.Inf(1)
+				}
 			}
-		}
-		for few < rows/1.2 { // the answer is between
-			if mid := math.Sqrt(few * rows); enough(mid) {
-				rows = mid
-			} else {
-				few = mid
+			for few < rows/1.2 { // the answer is between
+				if mid := math.Sqrt(few * rows); m.told(errors(mid)) {
+					rows = mid
+				} else {
+					few = mid
+				}
 			}
+			found = rows
 		}
-		most = max(most, rows)
+		all, err := m.mixture(t).ErrorsOfMeans(1, seed)
+		if err != nil {
+			return found, math.Inf(1)
+		}
+		// The squared ratio falls with rows as a + b/rows, nearly.
+		ratio := func(rows float64) float64 {
+			return rows * mixture.Squares(errors(rows)[m.k-1:][:m.k*m.d]) / mixture.Squares(all)
+		}
+		if precise > 0 && ratio(precise) <= Precise*Precise {
+			continue
+		}
+		a := ratio(mostRows)
+		if a >= Precise*Precise {
+			return found, math.Inf(1)
+		}
+		for range 3 {
+			rows = max(rows*(ratio(rows)-a)/(Precise*Precise-a), leastRows)
+		}
+		precise = max(precise, rows)
 	}
-	return most
+	return found, max(found, precise)
 }
+
+// Precise is how many times as uncertain as all rows would leave them means may be.
+const Precise = 1.5
 
 // madeUp draws a mixture whose nearest components are apartExpected apart.
 func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
@@ -265,9 +320,9 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 	return t
 }
 
-// told says whether components can be told apart, by the information that an observation of so
-// many rows has.
-func (m model) told(o kernelmean.Observation, t, mean, jac, rowCov []float64) bool {
+// errors are the standard deviations of all parameters by the information that an observation of so
+// many rows has; nil if some make the same of it.
+func (m model) errors(o kernelmean.Observation, mean, jac, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	cov := make([]float64, n*n)
 	for r := range n {
@@ -278,27 +333,39 @@ func (m model) told(o kernelmean.Observation, t, mean, jac, rowCov []float64) bo
 	}
 	w, ok := factorised(cov, n)
 	if !ok {
-		return false
+		return nil
 	}
 	j := append([]float64(nil), jac...)
 	w.apply(j, q)
 	h := make([]float64, q*q)
 	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: j}
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, a, a, 0, blas64.General{Rows: q, Cols: q, Stride: q, Data: h})
+	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	if !ok {
-		return false
+		return nil
 	}
 	if _, ok := lapack64.Potri(u); !ok {
+		return nil
+	}
+	out := make([]float64, q)
+	for i := range q {
+		out[i] = math.Sqrt(h[i*q+i])
+	}
+	return out
+}
+
+// told says whether components can be told apart, by the standard deviations of parameters.
+func (m model) told(errors []float64) bool {
+	if errors == nil {
 		return false
 	}
-	for i := range m.k - 1 { // of ln π_i/π_K, two weights that are as uncertain
-		if math.Sqrt(h[i*q+i]/2)*surelyWeight > 1 {
+	for _, sd := range errors[:m.k-1] { // of ln π_i/π_K, two weights that are as uncertain
+		if sd/math.Sqrt2*surelyWeight > 1 {
 			return false
 		}
 	}
-	for i := m.k - 1; i < m.k-1+m.k*m.d; i++ {
-		if math.Sqrt(h[i*q+i]) > surelyPlace*apartExpected {
+	for _, sd := range errors[m.k-1:][:m.k*m.d] {
+		if sd > surelyPlace*apartExpected {
 			return false
 		}
 	}

@@ -33,6 +33,7 @@ type mode struct {
 	w        *white
 	minusLog float64 // of the posterior's mass around it, up to a constant (Laplace)
 	root     blas64.Triangular
+	believed blas64.Triangular // see [believed]
 	value    float64
 }
 
@@ -185,10 +186,15 @@ func (m model) refine(o kernelmean.Observation, p *exact, t []float64) (at mode,
 		}
 	}
 	at.t = t
-	g, h := make([]float64, q), make([]float64, q*q)
-	m.normal(o.Mean, at.w, t, mean, make([]float64, n*q), g, h)
+	g, h, jac := make([]float64, q), make([]float64, q*q), make([]float64, n*q)
+	m.normal(o.Mean, at.w, t, mean, jac, g, h)
 	p.curvature(t, h)
 	if at.root, ok = lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper}); !ok {
+		return at, false
+	}
+	basis := blas64.General{Rows: n, Cols: q, Stride: q, Data: jac}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, at.root, basis)
+	if at.believed, ok = believed(o, at.w, basis); !ok {
 		return at, false
 	}
 	at.minusLog = at.value + at.w.logDet
@@ -196,6 +202,22 @@ func (m model) refine(o kernelmean.Observation, p *exact, t []float64) (at mode,
 		at.minusLog += math.Log(h[i*q+i])
 	}
 	return at, true
+}
+
+// believed is what is left of a normal approximation if what was observed is as uncertain as it
+// is without [nugget], by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust,
+// and is not believed: the fit is as good as its true errors make it (a sandwich, after Huber
+// 1967). basis are whitened derivatives of means by z.
+func believed(o kernelmean.Observation, w *white, basis blas64.General) (u blas64.Triangular, ok bool) {
+	b, q := basis, basis.Cols
+	b.Data = slices.Clone(basis.Data)
+	blas64.Trsm(blas.Left, blas.NoTrans, 1, w.upper, b)
+	m := blas64.Symmetric{N: q, Stride: q, Data: make([]float64, q*q), Uplo: blas.Upper}
+	for i := range q {
+		m.Data[i*q+i] = 1
+	}
+	blas64.Syrk(blas.Trans, -nugget/o.Rows, b, 1, m)
+	return lapack64.Potrf(m)
 }
 
 // curvature adds the second derivatives of the penalty to the upper triangle of h.
@@ -264,7 +286,7 @@ func (s *sampler) sample(count int) *mixture.Posterior {
 			p.z[j] = s.r.NormFloat64()
 		}
 	}
-	s.all(func(w *worker, p *particle) { w.evaluate(p) })
+	s.all(func(w *worker, group []particle) { w.evaluate(group) })
 	logs := make([]float64, count)
 	weights := make([]float64, count)
 	post := &mixture.Posterior{}
@@ -304,7 +326,11 @@ func (s *sampler) sample(count int) *mixture.Posterior {
 		}
 	}
 	reference := s.mixture(s.particles[top].t)
-	for _, p := range s.particles {
+	for i := range s.particles {
+		p := &s.particles[i]
+		at := &s.modes[p.mode]
+		blas64.Trmv(blas.Trans, at.believed, blas64.Vector{N: len(p.z), Data: p.z, Inc: 1})
+		at.place(p)
 		m := s.mixture(p.t)
 		post.Draws = append(post.Draws, s.f.unscaled(m.Reorder(mixture.Match(reference, m, nil))))
 	}
@@ -342,38 +368,66 @@ type worker struct {
 	*sampler
 	prior *mixture.Unconstrained
 	r     []float64
+	off   []float64 // of a group, by rows
 }
 
-func (s *sampler) all(do func(w *worker, p *particle)) {
+// together is how many particles are evaluated at a time: a metric of a thousand means is read once
+// for all of them.
+const together = 16
+
+// all hands groups of particles of one mode to workers, whatever the machine has.
+func (s *sampler) all(do func(w *worker, group []particle)) {
+	var groups [][]particle
+	for at := 0; at < len(s.particles); at += len(groups[len(groups)-1]) {
+		end := at + 1
+		for end < min(at+together, len(s.particles)) && s.particles[end].mode == s.particles[at].mode {
+			end++
+		}
+		groups = append(groups, s.particles[at:end])
+	}
 	var wait sync.WaitGroup
 	for first := range workers {
 		wait.Go(func() {
-			w := &worker{s, mixture.NewUnconstrained(s.prior), make([]float64, 2*s.m)}
-			for i := first; i < len(s.particles); i += workers {
-				do(w, &s.particles[i])
+			w := &worker{s, mixture.NewUnconstrained(s.prior), make([]float64, 2*s.m), make([]float64, 2*s.m*together)}
+			for i := first; i < len(groups); i += workers {
+				do(w, groups[i])
 			}
 		})
 	}
 	wait.Wait()
 }
 
-// evaluate works a particle's parameter out from z, and the log of the posterior there over
-// the approximation, each with its mode's share of the mass.
-func (w *worker) evaluate(p *particle) {
-	at := &w.modes[p.mode]
+// place works a particle's parameter out from z.
+func (m *mode) place(p *particle) {
 	copy(p.t, p.z)
-	blas64.Trsv(blas.NoTrans, at.root, blas64.Vector{N: len(p.t), Data: p.t, Inc: 1})
-	for i, v := range at.t {
+	blas64.Trsv(blas.NoTrans, m.root, blas64.Vector{N: len(p.t), Data: p.t, Inc: 1})
+	for i, v := range m.t {
 		p.t[i] += v
 	}
-	w.mean(p.t, w.r, nil)
-	for i, v := range w.o.Mean {
-		w.r[i] = v - w.r[i]
+}
+
+// evaluate works a group's parameters out from z, and the log of the posterior there over
+// the approximation, each with its mode's share of the mass.
+func (w *worker) evaluate(group []particle) {
+	at, b := &w.modes[group[0].mode], len(group)
+	off := w.off[:b*len(w.r)]
+	for j := range group {
+		at.place(&group[j])
+		w.mean(group[j].t, w.r, nil)
+		for i, v := range w.o.Mean {
+			off[i*b+j] = v - w.r[i]
+		}
 	}
-	at.w.apply(w.r, 1)
-	p.log = w.prior.LogDensity(p.t) - mixture.Squares(w.r)/2 + at.value + mixture.Squares(p.z)/2
-	if math.IsNaN(p.log) {
-		p.log = math.Inf(-1)
+	at.w.apply(off, b)
+	for j := range group {
+		p, s := &group[j], 0.0
+		for i := j; i < len(off); i += b {
+			s += off[i] * off[i]
+		}
+		p.log = w.prior.LogDensity(p.t) - s/2 + at.value + mixture.Squares(p.z)/2
+		if math.IsNaN(p.log) {
+			p.log = math.Inf(-1)
+		}
 	}
 }
 
@@ -383,22 +437,33 @@ func (s *sampler) move(beta, b float64) float64 {
 	for i := range s.particles {
 		s.particles[i].seed = s.r.Uint64()
 	}
-	s.all(func(w *worker, p *particle) {
-		r := rand.New(rand.NewPCG(p.seed, 2))
-		q := particle{p.mode, make([]float64, len(p.z)), make([]float64, len(p.t)), 0, 0}
+	s.all(func(w *worker, group []particle) {
+		var random []*rand.Rand
+		var trials []particle
+		for _, p := range group {
+			random = append(random, rand.New(rand.NewPCG(p.seed, 2)))
+			trials = append(trials, particle{p.mode, make([]float64, len(p.z)), make([]float64, len(p.t)), 0, 0})
+		}
 		keep := math.Sqrt(1 - b*b)
-		accepted := uint64(0)
+		accepted := make([]uint64, len(group))
 		for range moves {
-			for i, z := range p.z {
-				q.z[i] = keep*z + b*r.NormFloat64()
+			for j, q := range trials {
+				for i, z := range group[j].z {
+					q.z[i] = keep*z + b*random[j].NormFloat64()
+				}
 			}
-			w.evaluate(&q)
-			if math.Log(1-r.Float64()) < beta*(q.log-p.log) {
-				p.z, q.z, p.t, q.t, p.log = q.z, p.z, q.t, p.t, q.log
-				accepted++
+			w.evaluate(trials)
+			for j := range trials {
+				p, q := &group[j], &trials[j]
+				if math.Log(1-random[j].Float64()) < beta*(q.log-p.log) {
+					p.z, q.z, p.t, q.t, p.log = q.z, p.z, q.t, p.t, q.log
+					accepted[j]++
+				}
 			}
 		}
-		p.seed = accepted
+		for j, n := range accepted {
+			group[j].seed = n
+		}
 	})
 	sum := 0.0
 	for _, p := range s.particles {

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 )
@@ -254,15 +258,33 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 	}
 }
 
-// More components and more noise need more rows, and what noise drowns no number of rows shows.
+// More components and more noise need more rows, precise means more than found ones, and what noise
+// drowns no number of rows shows.
 func TestRowsNeeded(t *testing.T) {
 	s := newStudy(t, 3, 3, 6, 50, 0, 1)
-	few, more, noisy := s.f.RowsNeeded(2, Noise{}, 1), s.f.RowsNeeded(4, Noise{}, 1), s.f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
-	if !(few < more && few < noisy && noisy < 1e6) {
-		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v", few, more, noisy)
+	few, exact := s.f.RowsNeeded(2, Noise{}, 1)
+	more, _ := s.f.RowsNeeded(4, Noise{}, 1)
+	noisy, precise := s.f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
+	if !(few < more && few < noisy && noisy < precise && precise < 1e6) || exact != few {
+		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v, to be precise %v, and %v without noise", few, more, noisy, precise, exact)
 	}
-	if n := s.f.RowsNeeded(2, Noise{SD: 1e12}, 1); !math.IsInf(n, 1) {
+	if n, _ := s.f.RowsNeeded(2, Noise{SD: 1e12}, 1); !math.IsInf(n, 1) {
 		t.Errorf("under noise beyond measure %v rows would do", n)
+	}
+	// By the information that so many rows have, the ratio is what it should be.
+	m := s.f.model(2, false)
+	u := s.f.madeUp(m, rand.New(rand.NewPCG(1, 3)))
+	n, q := s.f.Len(), m.len()
+	mean, jac, cov := make([]float64, n), make([]float64, n*q), make([]float64, n*n)
+	m.mean(u, mean, jac)
+	m.covariance(u, mean, cov)
+	errors := m.errors(kernelmean.Observation{Rows: precise, NoiseVar: 9e4 / (precise * precise), RowsVar: 100}, mean, jac, cov)
+	all, err := m.mixture(u).ErrorsOfMeans(precise, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := math.Sqrt(mixture.Squares(errors[1:][:6]) / mixture.Squares(all)); r > 1.03*Precise || r < 0.8*Precise { // one of three mixtures needs most
+		t.Errorf("with %v rows means are %v times as uncertain, want %v at most", precise, r, Precise)
 	}
 }
 
@@ -324,5 +346,97 @@ func TestRivalsHaveComponentsElsewhere(t *testing.T) {
 	}
 	if got := m.rivals([]mode{best}); len(got) > 0 {
 		t.Errorf("rivals %v of the only mixture", got)
+	}
+}
+
+// The normal approximation has the covariance H⁻¹ (Jᵀ C̃⁻¹ C C̃⁻¹ J + P) H⁻¹ with H = Jᵀ C̃⁻¹ J + P, where
+// C̃ is C and the nugget, and P the curvature of the prior: the nugget widens no interval. C at the mode
+// is that of the step before to two per cent.
+func TestTheNuggetIsNotBelieved(t *testing.T) {
+	s := newStudy(t, 3, 2, 5, 3000, 2, 1)
+	m := s.f.model(2, false)
+	start := make([]float64, m.len())
+	if err := s.f.coordinates(s.truth, start); err != nil {
+		t.Fatal(err)
+	}
+	prior := new(exact).init(m, s.f.scaled(s.prior))
+	at, ok := m.refine(s.o, prior, start)
+	if !ok {
+		t.Fatal("no mode")
+	}
+	n, q := s.f.Len(), m.len()
+	mean, jac, cov := make([]float64, n), make([]float64, n*q), make([]float64, n*n)
+	m.mean(at.t, mean, jac)
+	m.spread(s.o, at.t, mean, cov)
+	p := make([]float64, q*q)
+	prior.curvature(at.t, p)
+	whole, bare := mat.NewSymDense(n, slices.Clone(cov)), mat.NewSymDense(n, cov)
+	for i := range n {
+		bare.SetSym(i, i, bare.At(i, i)-nugget/s.o.Rows)
+	}
+	var c mat.Cholesky
+	if !c.Factorize(whole) {
+		t.Fatal("singular")
+	}
+	j, curve := mat.NewDense(n, q, jac), mat.NewSymDense(q, p)
+	var x, h, b, bx, v, hi, want mat.Dense
+	if err := c.SolveTo(&x, j); err != nil {
+		t.Fatal(err)
+	}
+	h.Mul(j.T(), &x)
+	h.Add(&h, curve)
+	bx.Mul(bare, &x)
+	b.Mul(x.T(), &bx)
+	b.Add(&b, curve)
+	if err := hi.Inverse(&h); err != nil {
+		t.Fatal(err)
+	}
+	v.Mul(&hi, &b)
+	want.Mul(&v, &hi)
+	root, u := mat.NewTriDense(q, mat.Upper, at.root.Data), mat.NewTriDense(q, mat.Upper, at.believed.Data)
+	var rows, got mat.Dense
+	if err := rows.Solve(root, u.T()); err != nil {
+		t.Fatal(err)
+	}
+	got.Mul(&rows, rows.T())
+	narrower := 0.0
+	for i := range q {
+		for k := range q {
+			if off := math.Abs(got.At(i, k) - want.At(i, k)); off > 0.02*math.Sqrt(want.At(i, i)*want.At(k, k)) {
+				t.Fatalf("covariance of %d and %d is %v, want %v", i, k, got.At(i, k), want.At(i, k))
+			}
+		}
+		narrower = max(narrower, hi.At(i, i)/want.At(i, i))
+	}
+	if narrower < 1.05 {
+		t.Errorf("without the nugget variances are at most %.3f times as small: this tests nothing", narrower)
+	}
+}
+
+// Where a draw was before the nugget was taken from it is what [undo] finds.
+func TestUndoIsTheInverse(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	const n, q = 7, 3
+	jac := make([]float64, n*q)
+	for i := range jac {
+		jac[i] = r.NormFloat64()
+	}
+	basis, ok := orthonormal(jac, q)
+	if !ok {
+		t.Fatal("dependent")
+	}
+	u := blas64.Triangular{N: q, Stride: q, Data: []float64{0.9, 0.1, -0.2, 0, 0.7, 0.3, 0, 0, 0.8}, Uplo: blas.Upper, Diag: blas.NonUnit}
+	z := []float64{1, -2, 0.5}
+	want, off := make([]float64, n), make([]float64, n)
+	all := func(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
+	blas64.Gemv(blas.NoTrans, 1, basis, all(z), 0, all(want))
+	blas64.Trmv(blas.Trans, u, all(z))
+	blas64.Gemv(blas.NoTrans, 1, basis, all(z), 0, all(off))
+	undo(u, basis, off)
+	for i, v := range want {
+		if math.Abs(v-off[i]) > 1e-9 {
+			t.Errorf("%v, want %v", off, want)
+			break
+		}
 	}
 }
