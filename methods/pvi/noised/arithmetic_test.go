@@ -94,8 +94,7 @@ func (d data) sums(c *columns, totals, products float64, r *rand.Rand) ([]float6
 
 // gradient is the sum that one round releases.
 func (d data) gradient(m []float64, clip, sd float64, r *rand.Rand) []float64 {
-	sum := make([]float64, len(m)+1)
-	v := make([]float64, len(m)+1)
+	sum, v := make([]float64, len(m)), make([]float64, len(m))
 	for i, x := range d.rows {
 		clear(v)
 		score(m, clip, x, d.outcome[i], v)
@@ -174,7 +173,7 @@ func TestExpectationsOfNormalRows(t *testing.T) {
 			bias[j] += b * x[j]
 		}
 	}
-	got := g.expect(m, clip)
+	got := g.expect(m, clip, 0)
 	for i := range 4 {
 		if math.Abs(got.Bias[i]-bias[i]) > 0.001*n {
 			t.Errorf("bias %d: %v, want %v", i, got.Bias[i]/n, bias[i]/n)
@@ -198,7 +197,7 @@ func TestBiasOfClipping(t *testing.T) {
 	g := newGram(c, totals, 0, products, 0)
 	const clip = 0.7
 	sum := d.gradient(w, clip, 0, r)
-	at := g.expect(w, clip)
+	at := g.expect(w, clip, 0)
 	left, all := 0.0, 0.0
 	for j := range w {
 		left += math.Pow(clip*sum[j]-at.Bias[j], 2)
@@ -226,14 +225,14 @@ func TestScoreIsBounded(t *testing.T) {
 				m[j] = math.Copysign(message.FactorLargest, m[j])
 			}
 		}
-		v := make([]float64, len(m)+1)
+		v := make([]float64, len(m))
 		score(m, math.Exp(r.NormFloat64()), x, float64(2*r.IntN(2)-1), v)
 		norm := 0.0
 		for _, e := range v {
 			norm += e * e
 		}
-		if !(math.Sqrt(norm) <= scoreBound*(1+1e-12)) {
-			t.Fatalf("norm %v, bound %v", math.Sqrt(norm), scoreBound)
+		if !(math.Sqrt(norm) <= 1+1e-12) {
+			t.Fatalf("norm %v, which is more than 1", math.Sqrt(norm))
 		}
 	}
 }
@@ -288,13 +287,19 @@ type fault struct {
 	sign  float64 // of outcomes
 }
 
+// priorOf is N(0, 1) of each weight.
+func priorOf(c *columns) *prior {
+	p := &prior{mean: make([]float64, c.width())}
+	for j := range p.mean {
+		p.precision, p.common = append(p.precision, 1), append(p.common, c.Feature[j] >= 0)
+	}
+	return p
+}
+
 // rehearse fits with the noise of so many sites at a total signal over noise of mu.
 func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) ([]float64, *mat.SymDense) {
 	m := math.Sqrt(float64(sites)) / mu
-	precision := make([]float64, c.width())
-	for j := range precision {
-		precision[j] = 1
-	}
+	p := priorOf(c)
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)
 	s := m * c.reach() * c.reach() / math.Sqrt(shareProducts)
 	totals, products := d.sums(c, s0, s, r)
@@ -304,9 +309,9 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Ra
 	}
 	f := newFit(c, 20)
 	for k := range 20 {
-		sd := m * scoreBound / math.Sqrt(share(20, k))
-		f.Take(g, precision, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
+		sd := m / math.Sqrt(share(20, k))
+		f.Take(g, p, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
 	}
-	mean, covariance, _ := f.Posterior(g, precision)
+	mean, covariance, _ := f.Posterior(g, p)
 	return mean, covariance
 }
