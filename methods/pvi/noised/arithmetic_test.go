@@ -291,7 +291,7 @@ type fault struct {
 func priorOf(c *columns) *prior {
 	p := &prior{mean: make([]float64, c.width())}
 	for j := range p.mean {
-		p.precision, p.common = append(p.precision, 1), append(p.common, c.Feature[j] >= 0)
+		p.precision, p.shared = append(p.precision, 1), append(p.shared, c.Feature[j] >= 0)
 	}
 	return p
 }

@@ -26,7 +26,7 @@ type fit struct {
 // prior is that of the plan: N(mean, 1/precision) of each weight.
 type prior struct {
 	mean, precision []float64
-	common          []bool // has no prior of its own, so that Narrow counts
+	shared          []bool // has no prior of its own, so that Narrow counts
 }
 
 // The rule by which the fit goes; none of it looks at data.
@@ -149,7 +149,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 				b.noise[k] += at.Mean * at.Mean * squares(b.vectors.ColView(k), doubt, b.covariance)
 			}
 			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]
-			if p.common[k] {
+			if p.shared[k] {
 				b.precision[k] *= f.Narrow
 			}
 		}
@@ -162,7 +162,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 // narrow is how much more precise the prior is than the plan says, by what is believed.
 func (p *prior) narrow(b *belief) float64 {
 	shape, rate := 1.0, 1.0
-	for j, is := range p.common {
+	for j, is := range p.shared {
 		if is {
 			w := b.from[j] + b.step.AtVec(j)
 			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+b.covariance.At(j, j))/2

@@ -50,7 +50,7 @@ func newCommon(s *setup.Setup) (*common, error) {
 	c.prior.mean, _ = s.Prior.Moments()
 	c.prior.precision = s.Prior.Lambda
 	for j, l := range s.Prior.Lambda {
-		c.prior.common = append(c.prior.common, c.columns.Feature[j] >= 0 && l == 1/s.Options.PriorVariance)
+		c.prior.shared = append(c.prior.shared, c.columns.Feature[j] >= 0 && l == 1/s.Options.PriorVariance)
 	}
 	var err error
 	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
