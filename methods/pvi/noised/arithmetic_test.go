@@ -94,8 +94,7 @@ func (d data) sums(c *columns, totals, products float64, r *rand.Rand) ([]float6
 
 // gradient is the sum that one round releases.
 func (d data) gradient(m []float64, clip, sd float64, r *rand.Rand) []float64 {
-	sum := make([]float64, len(m)+1)
-	v := make([]float64, len(m)+1)
+	sum, v := make([]float64, len(m)), make([]float64, len(m))
 	for i, x := range d.rows {
 		clear(v)
 		score(m, clip, x, d.outcome[i], v)
@@ -145,6 +144,135 @@ func TestGramShrinks(t *testing.T) {
 	}
 }
 
+// Sums of numbers that noise drowns are taken as centred, with squares alike, and the error
+// that is told of each is about as large as the one that is made.
+func TestPooledSumsShrink(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 1))
+	c := example(30)
+	d := simulate(c, 2000, make([]float64, c.width()), r)
+	exact, products := d.sums(c, 0, 0, r)
+	const sd = 1500
+	noised, _ := d.sums(c, sd, 0, r)
+	sum, square := c.pooled(noised, sd*sd, products, 1e18)
+	var plain, made, told float64
+	for k, j := range c.numbers {
+		plain += math.Pow(noised[j]-exact[j], 2) + math.Pow(2*(noised[c.width()+k]-exact[c.width()+k]), 2)
+		made += math.Pow(sum.value[j]-exact[j], 2) + math.Pow(square.value[j]-2*exact[c.width()+k], 2)
+		told += sum.doubt[j] + square.doubt[j]
+	}
+	if made > plain/3 || told > plain {
+		t.Errorf("squared errors of %.2g, of which %.2g are told, without shrinkage %.2g", made, told, plain)
+	}
+}
+
+// With little noise nothing of importance is shrunk.
+func TestPooledSumsStay(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 1))
+	c := example(6)
+	d := simulate(c, 4000, make([]float64, c.width()), r)
+	exact, products := d.sums(c, 0, 0, r)
+	sum, square := c.pooled(exact, 25, products, 25)
+	for k, j := range c.numbers {
+		if math.Abs(sum.value[j]-exact[j]) > 5 || math.Abs(square.value[j]-2*exact[c.width()+k]) > 10 {
+			t.Errorf("number %d: %v and %v, want %v and %v", j, sum.value[j], square.value[j], exact[j], 2*exact[c.width()+k])
+		}
+	}
+}
+
+// Where the truth is spread around m, Hessian and sum are averages over where it may be:
+// against ten draws of w for each of 20 000 rows, whose standard errors are below .3 %.
+func TestExpectationsOverAPosterior(t *testing.T) {
+	const n = 20_000
+	r := rand.New(rand.NewPCG(14, 1))
+	c := &columns{Feature: []int{0, 1, -1}, Category: make([]bool, 3), numbers: []int{0, 1}, features: 2}
+	m, sd := []float64{1, -0.5, -1}, []float64{0, 0, 0.9} // the same variance for every row
+	products := mat.NewSymDense(3, nil)
+	covariance := mat.NewSymDense(3, nil)
+	for j, s := range sd {
+		covariance.SetSym(j, j, s*s)
+	}
+	var rows [][]float64
+	for range n {
+		x := []float64{0.3 + r.NormFloat64(), r.NormFloat64(), 1}
+		rows = append(rows, x)
+		products.SymRankOne(products, 1, mat.NewVecDense(3, x))
+	}
+	g := &gram{Columns: c, Matrix: products, Rows: n}
+	const clip = 50 // none, so that h is p (1 − p) and its integral p
+	hessian, shift := mat.NewSymDense(3, nil), make([]float64, 3)
+	const draws = 10
+	for _, x := range rows {
+		at := 0.0
+		for j := range x {
+			at += x[j] * m[j]
+		}
+		for range draws {
+			a := at
+			for j := range x {
+				a += x[j] * sd[j] * r.NormFloat64()
+			}
+			p := 1 / (1 + math.Exp(-a))
+			hessian.SymRankOne(hessian, p*(1-p)/draws, mat.NewVecDense(3, x))
+			for j := range x {
+				shift[j] += (p - 1/(1+math.Exp(-at))) * x[j] / draws
+			}
+		}
+	}
+	got := g.expect(m, clip, g.spread(covariance))
+	for i := range 3 {
+		if math.Abs(got.Shift[i]-shift[i]) > 0.003*n {
+			t.Errorf("shift %d: %v, want %v", i, got.Shift[i]/n, shift[i]/n)
+		}
+		for j := range 3 {
+			if math.Abs(got.Hessian.At(i, j)-hessian.At(i, j)) > 0.005*n {
+				t.Errorf("Hessian %d, %d: %v, want %v", i, j, got.Hessian.At(i, j)/n, hessian.At(i, j)/n)
+			}
+		}
+	}
+}
+
+// The clip is as short as it may be where noise outweighs people, and as long where it hardly
+// counts.
+func TestClipFollowsNoise(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 1))
+	c := example(4)
+	d := simulate(c, 5000, make([]float64, c.width()), r)
+	totals, products := d.sums(c, 0, 0, r)
+	g := newGram(c, totals, 0, products, 0)
+	f := newFit(c, 20)
+	copy(f.Mean, []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5})
+	if short, long := f.choose(g, 1e4), f.choose(g, 0.1); short != c.reach()/4 || long != c.reach()/2 {
+		t.Errorf("clips of %v and %v, want %v and %v", short, long, c.reach()/4, c.reach()/2)
+	}
+}
+
+// A prior that is wide for the weights becomes narrower than the plan's, never wider; one of a
+// weight of its own stays, and so does its mean.
+func TestPriorIsThePlansOrNarrower(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	c := example(20)
+	for name, size := range map[string]float64{"small": 0.05, "large": 3} {
+		w := make([]float64, c.width())
+		for j := range w {
+			w[j] = size * r.NormFloat64()
+		}
+		d := simulate(c, 20_000, w, r)
+		totals, products := d.sums(c, 1, 1, r)
+		g := newGram(c, totals, 1, products, 1)
+		f, p := newFit(c, 20), priorOf(c)
+		p.shared[0], p.precision[0], p.mean[0] = false, 1e8, 0.7
+		for range 20 {
+			f.Take(g, p, d.gradient(f.Mean, f.Clip, 1, r), 1)
+		}
+		if (f.Narrow > 2) != (name == "small") || f.Narrow < 1 {
+			t.Errorf("%s weights: %v times the plan's precision", name, f.Narrow)
+		}
+		if math.Abs(f.Mean[0]-0.7) > 0.05 {
+			t.Errorf("%s weights: the weight with a prior of its own is %v, want 0.7", name, f.Mean[0])
+		}
+	}
+}
+
 // Stein's identity holds against rows that are normal, entry by entry: the sums of t x and
 // h x xᵀ over 400 000 of them, whose standard errors are below .3 % of the largest.
 func TestExpectationsOfNormalRows(t *testing.T) {
@@ -174,7 +302,7 @@ func TestExpectationsOfNormalRows(t *testing.T) {
 			bias[j] += b * x[j]
 		}
 	}
-	got := g.expect(m, clip)
+	got := g.expect(m, clip, 0)
 	for i := range 4 {
 		if math.Abs(got.Bias[i]-bias[i]) > 0.001*n {
 			t.Errorf("bias %d: %v, want %v", i, got.Bias[i]/n, bias[i]/n)
@@ -198,7 +326,7 @@ func TestBiasOfClipping(t *testing.T) {
 	g := newGram(c, totals, 0, products, 0)
 	const clip = 0.7
 	sum := d.gradient(w, clip, 0, r)
-	at := g.expect(w, clip)
+	at := g.expect(w, clip, 0)
 	left, all := 0.0, 0.0
 	for j := range w {
 		left += math.Pow(clip*sum[j]-at.Bias[j], 2)
@@ -226,14 +354,14 @@ func TestScoreIsBounded(t *testing.T) {
 				m[j] = math.Copysign(message.FactorLargest, m[j])
 			}
 		}
-		v := make([]float64, len(m)+1)
+		v := make([]float64, len(m))
 		score(m, math.Exp(r.NormFloat64()), x, float64(2*r.IntN(2)-1), v)
 		norm := 0.0
 		for _, e := range v {
 			norm += e * e
 		}
-		if !(math.Sqrt(norm) <= scoreBound*(1+1e-12)) {
-			t.Fatalf("norm %v, bound %v", math.Sqrt(norm), scoreBound)
+		if !(math.Sqrt(norm) <= 1+1e-12) {
+			t.Fatalf("norm %v, which is more than 1", math.Sqrt(norm))
 		}
 	}
 }
@@ -288,13 +416,19 @@ type fault struct {
 	sign  float64 // of outcomes
 }
 
+// priorOf is N(0, 1) of each weight.
+func priorOf(c *columns) *prior {
+	p := &prior{mean: make([]float64, c.width())}
+	for j := range p.mean {
+		p.precision, p.shared = append(p.precision, 1), append(p.shared, c.Feature[j] >= 0)
+	}
+	return p
+}
+
 // rehearse fits with the noise of so many sites at a total signal over noise of mu.
 func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) ([]float64, *mat.SymDense) {
 	m := math.Sqrt(float64(sites)) / mu
-	precision := make([]float64, c.width())
-	for j := range precision {
-		precision[j] = 1
-	}
+	p := priorOf(c)
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)
 	s := m * c.reach() * c.reach() / math.Sqrt(shareProducts)
 	totals, products := d.sums(c, s0, s, r)
@@ -304,9 +438,9 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Ra
 	}
 	f := newFit(c, 20)
 	for k := range 20 {
-		sd := m * scoreBound / math.Sqrt(share(20, k))
-		f.Take(g, precision, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
+		sd := m / math.Sqrt(share(20, k))
+		f.Take(g, p, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
 	}
-	mean, covariance, _ := f.Posterior(g, precision)
+	mean, covariance, _ := f.Posterior(g, p)
 	return mean, covariance
 }

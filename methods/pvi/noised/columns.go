@@ -70,29 +70,16 @@ func products(x gvi.Row, v []float64) {
 	}
 }
 
-// counted is the weight of the indicator beside the gradient. The quantile that it follows
-// costs the gradient a share of counted²/4 of the noise's variance.
-const counted = 0.3
-
-// scoreBound bounds the norm of what score writes: √(1 + counted²/4).
-var scoreBound = math.Sqrt(1 + counted*counted/4)
-
 // score writes the gradient of ln p(y | x) at weights m, shortened to clip and in units of
-// it, and ±counted/2 for whether it was short enough. Its norm is at most [scoreBound],
-// whatever the row: the first part is at most 1, the second counted/2.
+// it. Its norm is at most 1, whatever the row.
 func score(m []float64, clip float64, x gvi.Row, y float64, v []float64) {
 	a := 0.0
 	for i, j := range x.Index {
 		a += x.Value[i] * m[j]
 	}
 	residual := y / (1 + math.Exp(y*a))
-	norm := math.Abs(residual) * x.Norm()
-	times := residual / max(clip, norm)
+	times := residual / max(clip, math.Abs(residual)*x.Norm())
 	for i, j := range x.Index {
 		v[j] = times * x.Value[i]
-	}
-	v[len(m)] = -counted / 2
-	if norm <= clip {
-		v[len(m)] = counted / 2
 	}
 }

@@ -75,7 +75,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
 	d := c.columns.width()
-	for what, of := range map[int]map[string]*released{c.columns.totalsLen(): s.Totals, gvi.Triangle(d): s.Products, d + 1: s.Gradients} {
+	for what, of := range map[int]map[string]*released{c.columns.totalsLen(): s.Totals, gvi.Triangle(d): s.Products, d: s.Gradients} {
 		for site, r := range of {
 			if r == nil || len(r.Values) != what || !(r.Variance > 0) {
 				return nil, fmt.Errorf("the state's sums of site %s are not those of the plan", site)
@@ -86,7 +86,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !(f.Spread >= 0 && f.Narrow >= 1) || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil
@@ -112,7 +112,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 					sum.add(own)
 				}
 			}
-			s.Fit.Take(c.gram(s), c.Prior.Lambda, sum.Values, sum.sd())
+			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
 			clear(s.Gradients)
 			step.Info = method.Info{"root mean square step in activations": s.Fit.Trace[len(s.Fit.Trace)-1]}
 		} else {
@@ -183,14 +183,14 @@ func (c coordinator) gram(s *state) *gram {
 // intervals are than without noise.
 func (c coordinator) posterior(s *state) (modelTask, float64) {
 	if s.Fit.Noise == 0 { // no gradient since sites left: nothing is known
-		prior := gvi.Gaussian{Eta: make([]float64, c.columns.width()), Lambda: c.Prior.Lambda}.Normal()
+		prior := c.Prior.Normal()
 		m := mat.NewSymDense(c.columns.width(), nil)
 		for j, v := range prior.Variance {
 			m.SetSym(j, j, v)
 		}
 		return modelTask{prior.Mean, gvi.Lower(m)}, 1
 	}
-	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.Prior.Lambda)
+	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.prior)
 	return modelTask{mean, gvi.Lower(covariance)}, width
 }
 

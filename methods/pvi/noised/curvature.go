@@ -22,10 +22,14 @@ var norms = [...]struct{ size, weight float64 }{{0.72, 0.25}, {1, 0.5}, {1.28, 0
 
 // curvature is what the model expects of clipped gradients at weights m.
 type curvature struct {
-	Hessian *mat.SymDense // −∂/∂m of the expected sum
+	Hessian *mat.SymDense // −∂/∂m of the expected sum, averaged over where the truth may be
 	Bias    []float64     // the expected sum where m is true: what clipping alone makes of it
+	Shift   []float64     // by how much spread of the truth around m changes what the model makes of the sum
 	Mean    float64       // of −∂/∂a of the clipped residual over rows
 }
+
+// between are nodes and weights of an integral from 0 to 1.
+var between = [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444}, {0.8873, 0.2778}}
 
 // expect returns the curvature of the sum over all rows of clip(r x, C), where r is the
 // residual 1{y > 0} − p, p = 1/(1 + e^−a), a = xᵀm, by what the Gram matrix says of rows.
@@ -44,7 +48,15 @@ type curvature struct {
 //
 // (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its
 // root mean square √(tr G/n) and is taken as independent of a.
-func (g *gram) expect(m []float64, clip float64) *curvature {
+//
+// Where the truth is not at m but spread around it, so that activations at it vary by so
+// much more than v, h is averaged over both, as variational inference does. The residuals'
+// sum F(w), F′ = H, is then not that at m on average: with h averaged at variance u,
+//
+//	E F(w) − F(m) = n (½ ∫ κ₁ du μ + (κ₀(v + spread) − κ₀(v)) b)
+//
+// as ∂/∂u E s(a) = ½ E s″(a) for normal a of variance u, here with s′ = h.
+func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	d := len(m)
 	mean, b := make([]float64, d), make([]float64, d)
 	a0 := 0.0
@@ -61,26 +73,48 @@ func (g *gram) expect(m []float64, clip float64) *curvature {
 		v += m[j] * b[j]
 	}
 	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
-	sd := math.Sqrt(max(v, 0))
-	var h0, h1, h2, t0, t1 float64
+	v = max(v, 0)
+	var t0, t1 float64
 	for i, z := range nodes {
-		h, t := clipped(a0+sd*z, clip/size)
-		w := weights[i]
-		h0, h1, h2 = h0+w*h, h1+w*h*z, h2+w*h*(z*z-1)
-		t0, t1 = t0+w*t, t1+w*t*z
+		_, t := clipped(a0+math.Sqrt(v)*z, clip/size)
+		t0, t1 = t0+weights[i]*t, t1+weights[i]*t*z
 	}
-	if v < 1e-4 { // the quotients are derivatives, of order v where multiplied by b
-		h1, h2, t1, sd, v = 0, 0, 0, 1, 1
+	if t1 /= math.Sqrt(v); v < tiny { // a derivative, of order v where multiplied by b
+		t1 = 0
 	}
-	h1, h2, t1 = h1/sd, h2/v, t1/sd
-	out := &curvature{Hessian: mat.NewSymDense(d, nil), Bias: make([]float64, d), Mean: h0}
+	at, _, _ := derivatives(a0, v, clip/size)
+	h0, h1, h2 := derivatives(a0, v+spread, clip/size)
+	risen := 0.0
+	for _, q := range between {
+		_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)
+		risen += q.weight * spread / 2 * k1
+	}
+	out := &curvature{Hessian: mat.NewSymDense(d, nil), Bias: make([]float64, d), Shift: make([]float64, d), Mean: h0}
 	for i := range d {
 		out.Bias[i] = g.Rows * (t0*mean[i] + t1*b[i])
+		out.Shift[i] = g.Rows * (risen*mean[i] + (h0-at)*b[i])
 		for j := range i + 1 {
 			out.Hessian.SetSym(i, j, h0*g.Matrix.At(i, j)+g.Rows*(h1*(mean[i]*b[j]+b[i]*mean[j])+h2*b[i]*b[j]))
 		}
 	}
 	return out
+}
+
+// tiny is a variance of activations below which they are taken as all the same.
+const tiny = 1e-4
+
+// derivatives are κ₀, κ₁ and κ₂ of activations with this mean and variance.
+func derivatives(mean, variance, k float64) (h0, h1, h2 float64) {
+	sd := math.Sqrt(variance)
+	for i, z := range nodes {
+		h, _ := clipped(mean+sd*z, k)
+		w := weights[i]
+		h0, h1, h2 = h0+w*h, h1+w*h*z, h2+w*h*(z*z-1)
+	}
+	if variance < tiny {
+		return h0, 0, 0
+	}
+	return h0, h1 / sd, h2 / variance
 }
 
 // clipped returns h(a) and t(a), averaged over norms of rows; k is the clip in units of

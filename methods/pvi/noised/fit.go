@@ -19,57 +19,52 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
+	Spread   float64   `cbor:"spread"`   // variance over rows of activations around those at Mean, as far as the truth is unknown
+	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least 1
+}
+
+// prior is that of the plan: N(mean, 1/precision) of each weight.
+type prior struct {
+	mean, precision []float64
+	shared          []bool // has no prior of its own, so that Narrow counts
 }
 
 // The rule by which the fit goes; none of it looks at data.
 const (
-	least    = 0.5  // weight of a new gradient among the first few
-	pace     = 0.8  // share of a Newton step that is made
-	farthest = 1.0  // root mean square over rows of a step in activations
-	target   = 0.95 // share of gradients that are short enough
-	follow   = 0.15 // largest change of ln clip
-	flattest = 0.5  // eigenvalue of the Hessian, in rows
+	least    = 0.5 // weight of a new gradient among the first few
+	pace     = 0.8 // share of a Newton step that is made
+	farthest = 1.0 // root mean square over rows of a step in activations
+	mistrust = 0.4 // share of the clip bias that may be wrong
+	flattest = 0.5 // eigenvalue of the Hessian, in rows
 )
 
 // newFit begins with all weights 0, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
-	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2}
+	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: 1}
 }
 
 // Forget drops the filtered gradient: the next sum is of other rows.
 func (f *fit) Forget() { f.Gradient, f.Noise = nil, 0 }
 
 // Take takes in one sum over all rows of what [score] writes at Mean, with noise of
-// standard deviation sd on every entry. The prior is N(0, 1/precision) of each weight.
-//
-// With u the filtered gradient less its clip bias, V its noise's variance and H the
-// Hessian, the truth w has u ~ N(H(w − m), H + V): its own sampling variance is H. So the
-// step from m is that of a posterior (Bernstein and Sheldon, 2019, in one Newton step)
-//
-//	Δ = (Λ₀ + H (H+V)⁻¹ H)⁻¹ (H (H+V)⁻¹ u − Λ₀ m).
-func (f *fit) Take(g *gram, precision, sum []float64, sd float64) {
+// standard deviation sd on every entry.
+func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	d := len(f.Mean)
-	at := g.expect(f.Mean, f.Clip)
+	at := g.expect(f.Mean, f.Clip, 0)
 	fresh := make([]float64, d)
 	for j := range fresh {
 		fresh[j] = f.Clip*sum[j] - at.Bias[j]
 	}
 	f.filter(g, at, fresh, f.Clip*f.Clip*sd*sd)
 	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
-	f.adapt(g, sum[d]/(counted*g.Rows)+0.5, sd/(counted*g.Rows))
 
-	values, vectors := eigen(at.Hessian)
-	noise := make([]float64, d)
-	for k := range values {
-		values[k], noise[k] = max(values[k], flattest), f.Noise
-	}
-	_, spread := posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
-	along := g.path(f, vectors)
-	sure := g.sure(f.Mean, spread)
-	for k, h := range values {
+	b := f.believe(g, p, nil)
+	along := g.path(f, b.vectors)
+	sure := g.sure(f.Mean, b.covariance)
+	for k, h := range b.values {
 		along[k] = math.Pow(h, 1-sure) * math.Pow(along[k], sure)
 	}
-	step, _ := posterior(values, along, vectors, noise, precision, f.Gradient, f.Mean)
+	step, _ := b.posterior(along)
 	far := math.Sqrt(max(mat.Inner(step, g.Matrix, step)/g.Rows, 0))
 	times := pace
 	if far > farthest {
@@ -79,16 +74,132 @@ func (f *fit) Take(g *gram, precision, sum []float64, sd float64) {
 		f.Mean[j] += times * step.AtVec(j)
 	}
 	f.Trace = append(f.Trace, times*far)
+	f.Clip = f.choose(g, sd)
 	f.Round++
 }
 
-// sure is the share of the variance of activations that is not what the posterior's
-// covariance makes of it.
-func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
-	m := mat.NewVecDense(len(mean), mean)
+// choose returns the clip of the next sum. A short one has less noise, a long one less bias:
+// of some, that one is taken at which all rounds together tell most by what the model expects,
+// H² over H, the variance of their noise and the square of what may be wrong with the bias,
+// averaged over weights.
+func (f *fit) choose(g *gram, sd float64) (clip float64) {
+	d, best := float64(len(f.Mean)), 0.0
+	for short := range 5 {
+		c := g.Columns.reach() / 2 * math.Pow(0.5, float64(short)/4)
+		at := g.expect(f.Mean, c, 0)
+		h, bias := max(mat.Trace(at.Hessian)/d, flattest), mat.NewVecDense(len(at.Bias), at.Bias)
+		wrong := mistrust * mistrust * mat.Dot(bias, bias) / d
+		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + wrong); clip == 0 || told > best {
+			best, clip = told, c
+		}
+	}
+	return clip
+}
+
+// belief is what gradients so far say of the weights: a normal density around a step from
+// the fit's mean.
+type belief struct {
+	values, noise []float64 // of the Hessian, and variance of the gradient's noise in its basis
+	vectors       *mat.Dense
+	mean          float64   // κ₀
+	gradient      []float64 // less its shift
+	from          []float64 // the fit's mean, less the prior's
+	precision     []float64 // of the prior
+
+	step       *mat.VecDense
+	covariance *mat.SymDense
+}
+
+// sweeps are how often a belief enters what it follows from.
+const sweeps = 4
+
+// believe finds the density N(m + Δ, C) of the weights. With u the filtered gradient less its
+// clip bias and its shift, V its noise's variance and H the Hessian, the truth w has
+// u ~ N(H(w − m), H + V): its own sampling variance is H. So (Bernstein and Sheldon, 2019, in
+// one Newton step)
+//
+//	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
+//
+// H and the shift follow from C in turn, and so does the prior's precision: it is that of the
+// plan times Narrow, the variational mean of a Gamma variable of shape and rate 1, but at
+// least 1 (Bishop, 2006, section 10.3). So the plan's variance is the widest: weights that are
+// small for it are not left to the noise. Where doubt has the variance of the Gram matrix's
+// entries, V holds that too: the gradient at the truth differs from what the Hessian makes of
+// w − m by κ₀ (G − Ĝ)(w − m).
+func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
+	d := len(f.Mean)
+	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d), precision: make([]float64, d)}
+	if f.Spread == 0 { // nothing is believed yet but the prior
+		wide := mat.NewSymDense(d, nil)
+		for j, l := range p.precision {
+			wide.SetSym(j, j, 1/l)
+		}
+		f.Spread = g.spread(wide)
+	}
+	for j := range b.from {
+		b.from[j] = f.Mean[j] - p.mean[j]
+	}
+	for range sweeps {
+		at := g.expect(f.Mean, f.Clipped, f.Spread)
+		b.mean = at.Mean
+		b.values, b.vectors = eigen(at.Hessian)
+		for k := range b.values {
+			b.values[k], b.noise[k] = max(b.values[k], flattest), f.Noise
+			if doubt != nil && b.covariance != nil {
+				b.noise[k] += at.Mean * at.Mean * squares(b.vectors.ColView(k), doubt, b.covariance)
+			}
+			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]
+			if p.shared[k] {
+				b.precision[k] *= f.Narrow
+			}
+		}
+		b.step, b.covariance = b.posterior(b.values)
+		f.Spread, f.Narrow = g.spread(b.covariance), p.narrow(b)
+	}
+	return b
+}
+
+// narrow is how much more precise the prior is than the plan says, by what is believed.
+func (p *prior) narrow(b *belief) float64 {
+	shape, rate := 1.0, 1.0
+	for j, is := range p.shared {
+		if is {
+			w := b.from[j] + b.step.AtVec(j)
+			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+b.covariance.At(j, j))/2
+		}
+	}
+	return max(shape/rate, 1)
+}
+
+// squares is Σ u_j² D_jk C_kk.
+func squares(u mat.Vector, doubt *mat.Dense, covariance *mat.SymDense) (sum float64) {
+	for j := range u.Len() {
+		for k := range u.Len() {
+			sum += u.AtVec(j) * u.AtVec(j) * doubt.At(j, k) * covariance.At(k, k)
+		}
+	}
+	return sum
+}
+
+// spread is the mean over rows of the variance that a covariance of weights gives to an
+// activation.
+func (g *gram) spread(covariance *mat.SymDense) float64 {
 	var both mat.Dense
 	both.Mul(covariance, g.Matrix)
-	return max(1-mat.Trace(&both)/max(mat.Inner(m, g.Matrix, m), 1e-9), 0)
+	return max(mat.Trace(&both)/g.Rows, 0)
+}
+
+// sure is the share of the variance of activations over rows that is not what a covariance of
+// weights makes of it. Where all rows are alike does not count: an outcome that is rare makes
+// an intercept large, which says nothing of other weights.
+func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
+	d := len(mean)
+	rows := mat.NewSymDense(d, nil) // their covariance
+	rows.SymRankOne(g.Matrix, -1/g.Rows, mat.NewVecDense(d, mat.Row(nil, d-1, g.Matrix)))
+	m := mat.NewVecDense(d, mean)
+	var both mat.Dense
+	both.Mul(covariance, rows)
+	return max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0)
 }
 
 // path is the Hessian averaged between all weights 0 and where the fit is, along the given
@@ -98,12 +209,12 @@ func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
 func (g *gram) path(f *fit, vectors *mat.Dense) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)
-	for _, q := range [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444}, {0.8873, 0.2778}} {
+	for _, q := range between {
 		m := slices.Clone(f.Mean)
 		for j := range m {
 			m[j] *= q.at
 		}
-		h := g.expect(m, f.Clipped).Hessian
+		h := g.expect(m, f.Clipped, f.Spread).Hessian
 		for k := range d {
 			u := vectors.ColView(k)
 			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
@@ -122,7 +233,7 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	}
 	moved := f.carried(g, at)
 	if f.Clip != f.Clipped {
-		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped).Mean, 1e-9)
+		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped, 0).Mean, 1e-9)
 		for j := range moved {
 			moved[j] *= ratio
 		}
@@ -141,10 +252,10 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 // carried is the filtered gradient as it is at Mean, still of its own clip.
 func (f *fit) carried(g *gram, at *curvature) []float64 {
 	d := len(f.Mean)
-	before := g.expect(f.Before, f.Clipped)
+	before := g.expect(f.Before, f.Clipped, 0)
 	here := at
 	if f.Clip != f.Clipped {
-		here = g.expect(f.Mean, f.Clipped)
+		here = g.expect(f.Mean, f.Clipped, 0)
 	}
 	out := slices.Clone(f.Gradient)
 	for i := range d {
@@ -155,39 +266,30 @@ func (f *fit) carried(g *gram, at *curvature) []float64 {
 	return out
 }
 
-// adapt moves the clip towards the target's quantile of gradients' norms, of which short is
-// the share below it, with standard error se (Andrew et al., 2021).
-func (f *fit) adapt(g *gram, short, se float64) {
-	most := g.Columns.reach() / 2
-	off := min(max((short-target)/(1-target+se), -1), 1)
-	f.Clip = min(max(f.Clip*math.Exp(-follow*off), most/2), most)
-}
-
-// posterior is the step from mean and the covariance, for a Hessian with these eigenvalues
-// and vectors, and noise of these variances in its basis, which is weighed against along.
-func posterior(values, along []float64, vectors *mat.Dense, noise, precision, gradient, mean []float64) (*mat.VecDense, *mat.SymDense) {
-	d := len(values)
+// posterior is the step and the covariance, with noise weighed against along.
+func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
+	d := len(b.values)
 	informed, trusted := make([]float64, d), make([]float64, d)
-	for k, h := range values {
-		trusted[k] = along[k] / (along[k] + noise[k])
+	for k, h := range b.values {
+		trusted[k] = along[k] / (along[k] + b.noise[k])
 		informed[k] = h * trusted[k]
 	}
-	p := compose(vectors, informed)
+	p := compose(b.vectors, informed)
 	var right, turned mat.VecDense
-	turned.MulVec(vectors.T(), mat.NewVecDense(d, gradient))
+	turned.MulVec(b.vectors.T(), mat.NewVecDense(d, b.gradient))
 	for k := range trusted {
 		turned.SetVec(k, turned.AtVec(k)*trusted[k])
 	}
-	right.MulVec(vectors, &turned)
-	for j, l := range precision {
+	right.MulVec(b.vectors, &turned)
+	for j, l := range b.precision {
 		p.SetSym(j, j, p.At(j, j)+l)
-		right.SetVec(j, right.AtVec(j)-l*mean[j])
+		right.SetVec(j, right.AtVec(j)-l*b.from[j])
 	}
 	// By eigenvalues, which rounding cannot make smaller than the prior's: sums from a
 	// hostile site may be of any size.
 	own, basis := eigen(p)
 	for k := range own {
-		own[k] = 1 / max(own[k], slices.Min(precision))
+		own[k] = 1 / max(own[k], slices.Min(b.precision))
 	}
 	covariance := compose(basis, own)
 	var step mat.VecDense
@@ -195,43 +297,16 @@ func posterior(values, along []float64, vectors *mat.Dense, noise, precision, gr
 	return &step, covariance
 }
 
-// sweeps are how often the posterior's own variance enters the error of its Hessian.
-const sweeps = 4
-
-// Posterior returns mean and covariance of all weights. Beside the noise of the gradient
-// and its sampling variance, the covariance holds the error of the Gram matrix: the
-// gradient at the truth differs from what the Hessian makes of w − m by
-// κ₀ (G − Ĝ)(w − m), of which half the variance counts, as m is where others vanish.
-// Width is the median ratio of its standard deviations to those without noise.
-func (f *fit) Posterior(g *gram, precision []float64) (mean []float64, covariance *mat.SymDense, width float64) {
+// Posterior returns mean and covariance of all weights, in which the error of the Gram matrix
+// counts. Width is the median ratio of its standard deviations to those without noise.
+func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
 	d := len(f.Mean)
-	at := g.expect(f.Mean, f.Clipped)
-	values, vectors := eigen(at.Hessian)
-	noise := make([]float64, d)
-	for k := range values {
-		values[k] = max(values[k], flattest)
-	}
-	_, exact := posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
-	for k := range noise {
-		noise[k] = f.Noise
-	}
-	_, covariance = posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
-	for range sweeps {
-		var off mat.VecDense
-		variances := mat.NewVecDense(d, nil)
-		for j := range d {
-			variances.SetVec(j, covariance.At(j, j))
-		}
-		off.MulVec(g.Error, variances)
-		for k := range noise {
-			noise[k] = f.Noise
-			for j := range d {
-				u := vectors.At(j, k)
-				noise[k] += at.Mean * at.Mean / 2 * u * u * off.AtVec(j)
-			}
-		}
-		_, covariance = posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
-	}
+	last := *f
+	last.Gradient = f.carried(g, g.expect(f.Mean, f.Clip, 0))
+	b := last.believe(g, p, g.Error)
+	covariance = b.covariance
+	clear(b.noise)
+	_, exact := b.posterior(b.values)
 	ratios := make([]float64, d)
 	for j := range ratios {
 		ratios[j] = math.Sqrt(covariance.At(j, j) / exact.At(j, j))

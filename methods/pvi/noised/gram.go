@@ -24,49 +24,52 @@ const (
 // newGram combines noised sums over rows of (x, ½ x² of numbers), with noise of variance
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
 //
-// Entries that both sums know are averaged by the inverse of their variance. Those of two
-// features are shrunk towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u
-// being n² times both variances and τ² by the method of moments; levels of one category
-// never meet. Eigenvalues are at least 1, a row's worth.
+// Entries that both sums know are averaged by the inverse of their variance. What noise
+// drowns is shrunk by the method of moments: sums of numbers towards 0, their squares and
+// counts of levels towards the mean of these, and products of two features towards
+// independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
+// levels of one category never meet. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s float64) *gram {
 	d := c.width()
 	one := d - 1
 	sum, square := c.pooled(totals, v, products, s)
-	rows := sum[one]
+	rows := sum.value[one]
 	mean, spread := make([]float64, d), make([]float64, d)
 	for j := range mean {
-		mean[j] = sum[j] / rows
-		spread[j] = max(square[j]/rows-mean[j]*mean[j], 0)
+		mean[j] = sum.value[j] / rows
+		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
 	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Error: mat.NewDense(d, d, nil)}
-	excess, known := 0.0, 0.0
+	g.set(one, one, rows, square.doubt[one])
+	excess, known, pairs := 0.0, 0.0, 0.0
 	for i := range one {
-		g.Matrix.SetSym(i, i, square[i])
-		g.Matrix.SetSym(i, one, sum[i])
+		g.set(i, i, square.value[i], square.doubt[i])
+		g.set(i, one, sum.value[i], sum.doubt[i])
 		for j := range i {
 			if c.Feature[i] == c.Feature[j] {
 				continue
 			}
-			independent := rows * mean[i] * mean[j]
-			g.Matrix.SetSym(i, j, independent)
-			off := products.At(i, j) - independent
+			off := products.At(i, j) - rows*mean[i]*mean[j]
 			excess += off*off - s/2
 			known += rows * rows * spread[i] * spread[j]
+			pairs++
 		}
 	}
-	g.Matrix.SetSym(one, one, rows)
-	tau := min(max(excess/max(known, 1e-9), 0), 1) // a mean square of correlations
+	// A mean square of correlations, and what it may be by one standard error more: noise that
+	// hides correlations does not make them 0.
+	known = max(known, 1e-9)
+	tau := min(max(excess/known, 0), 1)
+	high := min(tau+s/2*math.Sqrt(2*pairs)/known, 1)
 	for i := range one {
 		for j := range i {
 			if c.Feature[i] == c.Feature[j] {
 				continue
 			}
-			u, noise := tau*rows*rows*spread[i]*spread[j], doubt*s/2
-			if u+noise > 0 {
-				w := u / (u + noise)
-				g.Matrix.SetSym(i, j, g.Matrix.At(i, j)+w*(products.At(i, j)-g.Matrix.At(i, j)))
-				g.Error.Set(i, j, w*noise)
-				g.Error.Set(j, i, w*noise)
+			u, noise := rows*rows*spread[i]*spread[j], doubt*s/2
+			independent := rows * mean[i] * mean[j]
+			if tau*u+noise > 0 {
+				w := tau * u / (tau*u + noise)
+				g.set(i, j, independent+w*(products.At(i, j)-independent), high*u/(high*u+noise)*noise)
 			}
 		}
 	}
@@ -74,35 +77,80 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s 
 	return g
 }
 
+// set puts in an entry and its error.
+func (g *gram) set(i, j int, value, doubt float64) {
+	g.Matrix.SetSym(i, j, value)
+	g.Error.Set(i, j, doubt)
+	g.Error.Set(j, i, doubt)
+}
+
+// pool are numbers by column, each with the variance of its error.
+type pool struct{ value, doubt []float64 }
+
 // pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
 // 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²).
-func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s float64) (sum, square []float64) {
+func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s float64) (sum, square pool) {
 	d := c.width()
 	one := d - 1
-	sum, square = make([]float64, d), make([]float64, d)
-	average := func(a, va, b, vb float64) float64 {
-		if va+vb == 0 {
-			return a
+	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
+	average := func(p pool, j int, a, va, b, vb float64) {
+		p.value[j] = a
+		if va+vb > 0 {
+			p.value[j], p.doubt[j] = (a*vb+b*va)/(va+vb), va*vb/(va+vb)
 		}
-		return (a*vb + b*va) / (va + vb)
 	}
-	rows := max(average(totals[one], v, products.At(one, one), s), fewestRows)
-	number := 0
+	average(square, one, totals[one], v, products.At(one, one), s)
+	rows := max(square.value[one], fewestRows)
+	var levels []int
 	for j := range one {
-		with, own := products.At(j, one), products.At(j, j)
-		if c.Category[j] { // both entries are its count, the second with twice the variance
-			n := average(totals[j], v, (2*with+own)/3, s/3)
-			sum[j] = min(max(n, 0), rows)
-			square[j] = max(sum[j], 1)
+		if with, own := products.At(j, one), products.At(j, j); c.Category[j] { // both entries are its count, the second with twice the variance
+			average(sum, j, totals[j], v, (2*with+own)/3, s/3)
+			levels = append(levels, j)
+		} else {
+			average(sum, j, totals[j], v, with, s/2)
+		}
+	}
+	for k, j := range c.numbers {
+		average(square, j, 2*totals[d+k], 4*v, products.At(j, j), s)
+	}
+	sum.shrink(c.numbers, 0)
+	square.shrink(c.numbers, square.centre(c.numbers))
+	sum.shrink(levels, sum.centre(levels))
+	for j := range one {
+		if c.Category[j] {
+			sum.value[j] = min(max(sum.value[j], 0), rows)
+			square.value[j], square.doubt[j] = max(sum.value[j], 1), sum.doubt[j]
 			continue
 		}
-		square[j] = max(average(2*totals[d+number], 4*v, own, s), 1)
-		most := math.Sqrt(square[j] * rows)
-		sum[j] = min(max(average(totals[j], v, with, s/2), -most), most)
-		number++
+		square.value[j] = max(square.value[j], 1)
+		most := math.Sqrt(square.value[j] * rows)
+		sum.value[j] = min(max(sum.value[j], -most), most)
 	}
-	sum[one], square[one] = rows, rows
+	sum.value[one], square.value[one] = rows, rows
 	return sum, square
+}
+
+// centre is the mean over some columns.
+func (p pool) centre(columns []int) (mean float64) {
+	for _, j := range columns {
+		mean += p.value[j] / float64(len(columns))
+	}
+	return mean
+}
+
+// shrink moves the numbers of some columns towards a centre as far as their mean square
+// around it, by the method of moments, is noise.
+func (p pool) shrink(columns []int, centre float64) {
+	excess := 0.0
+	for _, j := range columns {
+		excess += ((p.value[j]-centre)*(p.value[j]-centre) - p.doubt[j]) / float64(len(columns))
+	}
+	for _, j := range columns {
+		if u, noise := max(excess, 0), p.doubt[j]; u+noise > 0 {
+			w := u / (u + noise)
+			p.value[j], p.doubt[j] = centre+w*(p.value[j]-centre), w*noise
+		}
+	}
 }
 
 // floored raises the eigenvalues of a matrix to smallest.

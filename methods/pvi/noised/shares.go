@@ -68,8 +68,8 @@ func (c *columns) declare(rounds int, p study.Privacy) (*sums, error) {
 	s := &sums{
 		totals:   sum("totals and squares of columns", privacy.Vectors, c.totalsLen(), c.totalsBound(), all[0]),
 		products: sum("products of columns", privacy.Moments, c.width(), c.reach(), all[1]),
-		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width()+1, scoreBound, all[2]),
-		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width()+1, scoreBound, all[3]),
+		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[2]),
+		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[3]),
 	}
 	if p.Diagnostics > 0 {
 		s.quality = predict.Sum(all[4])

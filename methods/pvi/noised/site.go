@@ -42,10 +42,16 @@ type common struct {
 	*setup.Setup
 	columns *columns
 	sums    *sums
+	prior   *prior
 }
 
 func newCommon(s *setup.Setup) (*common, error) {
-	c := &common{Setup: s, columns: columnsOf(&s.Encoding)}
+	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
+	c.prior.mean, _ = s.Prior.Moments()
+	c.prior.precision = s.Prior.Lambda
+	for j, l := range s.Prior.Lambda {
+		c.prior.shared = append(c.prior.shared, c.columns.Feature[j] >= 0 && l == 1/s.Options.PriorVariance)
+	}
 	var err error
 	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
 	return c, err
