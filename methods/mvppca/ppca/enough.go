@@ -41,21 +41,27 @@ func (f *analysis) enough(factors int) bool {
 	if chance > most || p > denseStart {
 		return true
 	}
-	left, with := make([]float64, p*kernel.Stride(solvedTogether)), make([]float64, p)
-	for at := 0; at < p; at += solvedTogether {
-		some := min(solvedTogether, p-at)
-		ld := f.residual(left, at, some)
-		for i := at + 1; i < p; i++ {
-			for j, x := range left[i*ld:][:min(some, i-at)] {
-				if r := x * x / (least[i] * least[at+j]); r > chance {
-					gain := -math.Log(1-min(r, most)) / 2
-					with[i] += gain
-					with[at+j] += gain
+	// What gains so much are at least as many features as single ones that go into the bar, and
+	// any of them shows it.
+	single := -math.Log(1-most) / 2
+	every := max(1, int(min(bar/single, float64(p))))
+	left := make([]float64, p*kernel.Stride(solvedTogether))
+	for at := 0; at < p; at += every * solvedTogether {
+		ld, with := f.residual(left, at, every), [solvedTogether]float64{}
+		for j := range p {
+			for k, x := range left[j*ld:][:min(solvedTogether, (p-at+every-1)/every)] {
+				if i := at + k*every; i != j {
+					if r := x * x / (least[i] * least[j]); r > chance {
+						with[k] -= math.Log(1-min(r, most)) / 2
+					}
 				}
 			}
 		}
+		if slices.Max(with[:]) >= bar {
+			return false
+		}
 	}
-	return slices.Max(with) < bar
+	return true
 }
 
 // weakest is the least that one of so many factors gains, the strongest, added one by one with
@@ -114,34 +120,35 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 	return gain
 }
 
-// residual writes what the factors leave of the covariances of some features, from the given
-// one on, with these and all later: p rows of so many columns, and returns their stride.
-func (f *analysis) residual(left []float64, at, some int) (ld int) {
+// residual writes what the factors leave of the covariances of some features, every so manyth
+// from the given one on, with all: p rows, and returns their stride.
+func (f *analysis) residual(left []float64, at, every int) (ld int) {
 	b, p, r := f.b, len(f.psi), f.b.Rows()
+	some := min(solvedTogether, (p-at+every-1)/every)
 	ld = kernel.Stride(some)
 	clear(left)
 	thin := make([]float64, max(r, f.Rank)*ld)
-	for j := range some {
-		for a, w := range f.W[(at+j)*f.LD:][:f.Rank] {
-			thin[a*ld+j] = -w
+	for k := range some {
+		for a, w := range f.W[(at+k*every)*f.LD:][:f.Rank] {
+			thin[a*ld+k] = -w
 		}
 	}
-	kernel.MulAdd(left[at*ld:], f.W[at*f.LD:], f.LD, 1, thin, p-at, f.Rank, some)
+	kernel.MulAdd(left, f.W, f.LD, 1, thin, p, f.Rank, some)
 	if b.Scatter != nil {
-		for i := at; i < p; i++ {
-			for j, x := range b.Scatter[i*p+at:][:some] {
-				left[i*ld+j] += x / b.N
+		for j := range p {
+			for k := range some {
+				left[j*ld+k] += b.Scatter[j*p+at+k*every] / b.N
 			}
 		}
 		return ld
 	}
 	clear(thin)
-	for k := range r {
-		for j, x := range b.Factor[k*p+at:][:some] {
-			thin[k*ld+j] = x / b.N
+	for a := range r {
+		for k := range some {
+			thin[a*ld+k] = b.Factor[a*p+at+k*every] / b.N
 		}
 	}
-	kernel.MulAdd(left[at*ld:], b.Factor[at:], 1, p, thin, p-at, r, some)
+	kernel.MulAdd(left, b.Factor, 1, p, thin, p, r, some)
 	return ld
 }
 
