@@ -23,7 +23,7 @@ var revisionDigests = map[string]map[string]string{
 	},
 }
 
-const revisionOfDigests = 8
+const revisionOfDigests = 9
 
 func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	if got := (Method{}).Revision(); got != revisionOfDigests {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -50,6 +51,7 @@ type oneShot struct {
 	Params    message.Params `cbor:"params"`
 	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of what the sites said, by iteration
 	Converged bool           `cbor:"converged"`
+	Rough     []string       `cbor:"rough,omitempty"` // sites of which a set is described by too few factors
 }
 
 // stopped says whether nothing of the rounds is kept.
@@ -104,6 +106,10 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	if s.SiteMeans != nil {
 		m.PutSiteMeans(c.Layout, s.SiteMeans)
 	}
+	if rough := own(s).OneShot.Rough; len(rough) > 0 {
+		m.Verdicts = append(m.Verdicts, use.Verdict{Says: "The fit may be far behind one to all rows in one place: factors are not enough to describe the subjects of " + strings.Join(rough, ", "),
+			Advice: "Features go together there in many ways that are about as strong, local_rank allows for some of them, and exact sums of so many features would be too large to send. Other factors may describe the subjects better. Raise local_rank, or let the plan have fewer features."})
+	}
 	return nil
 }
 
@@ -125,6 +131,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	var names []string
 	var sites [][]ppca.Block
+	var rough []string
 	filled := 0.0
 	take := func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
@@ -132,6 +139,9 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 			names, sites = append(names, site), append(sites, own)
 		}
 		filled += a.Filled
+		if slices.ContainsFunc(own, func(b ppca.Block) bool { return b.Rough }) {
+			rough = append(rough, site)
+		}
 		return err
 	}
 	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
@@ -166,7 +176,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 		return tasks, method.Info{"single cells filled": filled}, err
 	}
 	own(s).Said = nil
-	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
+	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
 	c.meansInfo(s, info)

@@ -52,8 +52,8 @@ func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if rows := len(b.Factor) / len(b.Features); rows > set.Options.LocalRank {
-			return nil, fmt.Errorf("a block of %d factors, and the plan has at most %d", rows, set.Options.LocalRank)
+		if rows := b.Rows(); rows > set.Options.LocalRank && len(b.Factor) > ppca.LargestExact {
+			return nil, fmt.Errorf("a block of %d factors, and the plan has at most %d where they are of %d features", rows, set.Options.LocalRank, len(b.Features))
 		}
 		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
 			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)

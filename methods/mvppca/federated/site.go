@@ -31,10 +31,13 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	switch kind {
 	case options.TaskFit, options.TaskRefill:
 		sets := 1 << min(k, 16) // of views, each in half of them
+		half := max(sets/2, 1)
+		exact := min(d*(d+3)/2*half, ppca.LargestExact*sets+2*d*half)
 		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
 		r.Say((d+2)*sets/2+1, "which features these have")
-		r.Say(d*(h.Options.LocalRank+2)*max(sets/2, 1), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers or the subjects few: of one subject, the subject's values")
-		r.Say(1+d*max(sets/2, 1), "number of single missing values that were filled in, and of each feature of each set")
+		r.Say(max(d*(h.Options.LocalRank+2)*half, exact), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers, the subjects few or factors not enough: of one subject, the subject's values")
+		r.Say(sets, "whether factors are said though they are not enough, for each set")
+		r.Say(1+d*half, "number of single missing values that were filled in, and of each feature of each set")
 	case options.TaskRefine:
 		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")

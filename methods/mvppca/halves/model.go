@@ -111,9 +111,11 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart); err != nil {
+		found, err := pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
+		if err != nil {
 			return nil, err
 		}
+		m.Verdicts = append(m.Verdicts, found...)
 	}
 	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil

@@ -151,11 +151,12 @@ type Block struct {
 	Factor  wire.Matrix `cbor:"factor"`           // r × p
 	Diag    wire.Vector `cbor:"diag"`             // p, or none
 	Filled  wire.Vector `cbor:"filled,omitempty"` // p, or none
+	Rough   bool        `cbor:"rough,omitempty"`
 }
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
+	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled, Rough: b.Rough}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -171,7 +172,7 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 		return nil, err
 	}
 	p := len(features)
-	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag}
+	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag, Rough: m.Rough}
 	if len(m.Filled) > 0 {
 		b.Filled = m.Filled
 	}

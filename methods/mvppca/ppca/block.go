@@ -30,6 +30,8 @@ type Block struct {
 	// if there are none. Their noise is not in S: [FillNoise] adds that of the model which is
 	// fitted, and no fit takes a block without it.
 	Filled []float64
+	// Rough says that the factors of [Condense] leave out directions about as strong as they are.
+	Rough bool
 }
 
 // Rows returns the number of rows of the factor.

@@ -18,6 +18,9 @@ import (
 // those of a factor analysis of that rank, with a noise variance for each feature
 // whatever the layout has, so that the fit of all sites loses hardly anything of them.
 // That analysis takes at most 30 iterations, or fewer if the options say so.
+// Where factors leave out directions about as strong as they are, the scatter matrix is exact
+// too, if it takes no more than [LargestExact] numbers, and the block is rough otherwise: a
+// model of all sites may want other directions than those that a site picked.
 // Single missing cells of a set are first filled with what a small factor analysis of
 // all the site's subjects expects of them, with the spread of the factors: of rank/4 factors,
 // and of at most one for eight subjects. Their noise is left to [FillNoise].
@@ -202,6 +205,7 @@ func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
 	}
+	factors := max(1, rank/4)
 	rank = LocalRank(rank, p, b.N)
 	var begin *Params
 	if l.Noise != NoisePerFeature {
@@ -214,7 +218,11 @@ func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
-	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Factor: make([]float64, fit.Rank*p), Diag: make([]float64, p)}
+	rough := !fit.enough(min(factors, rank))
+	if rough && float64(p)*min(b.N-1, float64(p+1)/2) <= LargestExact {
+		return b.exact(int(b.N) - 1)
+	}
+	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Factor: make([]float64, fit.Rank*p), Diag: make([]float64, p), Rough: rough}
 	b.Squares(out.Diag)
 	for i := range p {
 		shared := 0.0
