@@ -131,8 +131,9 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	}
 }
 
-// flat names features that vary far less at a site than at most others: what the factors leave of
-// them says nothing of that, because they leave of a constant what they explain.
+// flat names features that vary far less at a site than at any other: what the factors leave of
+// them says nothing of that, because they leave of a constant what they explain. Where one site sees
+// all kinds of patients and another one kind, two sites tell nothing.
 func (v *verdicts) flat(expected [][]residual) {
 	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
 	var where []string
@@ -141,18 +142,18 @@ func (v *verdicts) flat(expected [][]residual) {
 		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
 		for i, s := range v.sites {
 			vary[i] = math.NaN()
-			if n := expected[i][j].subjects; n > 1 {
+			if n := expected[i][j].subjects; n >= fewToVary {
 				vary[i] = s.FeatureTotal[j] / (n - 1)
 			}
 		}
 		for i, s := range v.sites {
 			n := expected[i][j].subjects
 			others := slices.DeleteFunc(slices.Concat(vary[:i], vary[i+1:]), math.IsNaN)
-			if !(n > 1) || len(others) == 0 {
+			if math.IsNaN(vary[i]) || len(others) < 2 {
 				continue
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
-			if ratio := vary[i] / median(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.tails[k], tail) {
+			if ratio := vary[i] / slices.Min(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.tails[k], tail) {
 				lo, _ := v.set.Layout.View(k)
 				times := "constant"
 				if ratio > unvarying {
@@ -163,7 +164,7 @@ func (v *verdicts) flat(expected [][]residual) {
 		}
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+		v.add(v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
 			"Features vary far less at a site than elsewhere: %s", shortened(where))
 	}
 }

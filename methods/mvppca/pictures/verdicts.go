@@ -29,9 +29,10 @@ const (
 	// feature must be: half of it is then what other sites do not have.
 	weaker = 2
 	// hardly is the ratio of a feature's variances below which it hardly varies at a site: a quarter
-	// of the standard deviation, which no selection of subjects comes near but another unit does.
+	// of the standard deviation, as in another unit. fewToVary subjects tell how much it does.
+	hardly, fewToVary = 1. / 16, 10
 	// unvarying is the ratio that rounding leaves of a constant.
-	hardly, unvarying = 1. / 16, 1e-12
+	unvarying = 1e-12
 	// offCoverage is by how much a coverage must differ from 0.9.
 	offCoverage = 0.015
 	// alone is the share of a feature's variance given all others that its noise must make
