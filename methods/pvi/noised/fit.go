@@ -19,7 +19,6 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
-	Spread   float64   `cbor:"spread"`   // variance over rows of activations around those at Mean, as far as the truth is unknown
 	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least 1
 }
 
@@ -59,12 +58,13 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
 
 	b := f.believe(g, p, nil)
-	along := g.path(f, b.vectors)
+	along := g.path(f, b)
 	sure := g.sure(f.Mean, b.covariance)
 	for k, h := range b.values {
 		along[k] = math.Pow(h, 1-sure) * math.Pow(along[k], sure)
 	}
-	step, _ := b.posterior(along)
+	step, covariance := b.posterior(along)
+	f.Narrow = p.narrow(b.from, step, covariance)
 	far := math.Sqrt(max(mat.Inner(step, g.Matrix, step)/g.Rows, 0))
 	times := pace
 	if far > farthest {
@@ -96,17 +96,15 @@ func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	return clip
 }
 
-// belief is what gradients so far say of the weights: a normal density around a step from
-// the fit's mean.
+// belief is what gradients so far say of the weights, as seen from the fit's mean.
 type belief struct {
 	values, noise []float64 // of the Hessian, and variance of the gradient's noise in its basis
 	vectors       *mat.Dense
-	mean          float64   // κ₀
+	spread        float64   // of activations, over rows and the density
 	gradient      []float64 // less its shift
 	from          []float64 // the fit's mean, less the prior's
 	precision     []float64 // of the prior
 
-	step       *mat.VecDense
 	covariance *mat.SymDense
 }
 
@@ -120,28 +118,23 @@ const sweeps = 4
 //
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
-// H and the shift follow from C in turn, and so does the prior's precision: it is that of the
-// plan times Narrow, the variational mean of a Gamma variable of shape and rate 1, but at
-// least 1 (Bishop, 2006, section 10.3). So the plan's variance is the widest: weights that are
-// small for it are not left to the noise. Where doubt has the variance of the Gram matrix's
-// entries, V holds that too: the gradient at the truth differs from what the Hessian makes of
-// w − m by κ₀ (G − Ĝ)(w − m).
+// H and the shift follow from C in turn. The prior's precision is that of the plan times
+// Narrow, which each step chooses anew: the variational mean of a Gamma variable of shape and
+// rate 1, but at least 1 (Bishop, 2006, section 10.3). So the plan's variance is the widest:
+// weights that are small for it are not left to the noise. Where doubt has the variance of the
+// Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
+// Hessian makes of w − m by κ₀ (G − Ĝ)(w − m).
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
 	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d), precision: make([]float64, d)}
-	if f.Spread == 0 { // nothing is believed yet but the prior
-		wide := mat.NewSymDense(d, nil)
-		for j, l := range p.precision {
-			wide.SetSym(j, j, 1/l)
-		}
-		f.Spread = g.spread(wide)
-	}
 	for j := range b.from {
 		b.from[j] = f.Mean[j] - p.mean[j]
 	}
 	for range sweeps {
-		at := g.expect(f.Mean, f.Clipped, f.Spread)
-		b.mean = at.Mean
+		if b.covariance != nil {
+			b.spread = g.spread(b.covariance)
+		}
+		at := g.expect(f.Mean, f.Clipped, b.spread)
 		b.values, b.vectors = eigen(at.Hessian)
 		for k := range b.values {
 			b.values[k], b.noise[k] = max(b.values[k], flattest), f.Noise
@@ -153,19 +146,19 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 				b.precision[k] *= f.Narrow
 			}
 		}
-		b.step, b.covariance = b.posterior(b.values)
-		f.Spread, f.Narrow = g.spread(b.covariance), p.narrow(b)
+		_, b.covariance = b.posterior(b.values)
 	}
 	return b
 }
 
-// narrow is how much more precise the prior is than the plan says, by what is believed.
-func (p *prior) narrow(b *belief) float64 {
+// narrow is how much more precise the prior is than the plan says, by weights that are from the
+// prior's mean, a step more, with a covariance.
+func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDense) float64 {
 	shape, rate := 1.0, 1.0
 	for j, is := range p.shared {
 		if is {
-			w := b.from[j] + b.step.AtVec(j)
-			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+b.covariance.At(j, j))/2
+			w := from[j] + step.AtVec(j)
+			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+covariance.At(j, j))/2
 		}
 	}
 	return max(shape/rate, 1)
@@ -202,11 +195,11 @@ func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
 	return max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0)
 }
 
-// path is the Hessian averaged between all weights 0 and where the fit is, along the given
+// path is the Hessian averaged between all weights 0 and where the fit is, along a belief's
 // directions. Once labels are nearly certain, the Hessian at the fit hardly says anything,
 // while gradients on the way have told these directions well: noise is then weighed
 // against the path's, as far as the way was not noise itself.
-func (g *gram) path(f *fit, vectors *mat.Dense) []float64 {
+func (g *gram) path(f *fit, b *belief) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)
 	for _, q := range between {
@@ -214,9 +207,9 @@ func (g *gram) path(f *fit, vectors *mat.Dense) []float64 {
 		for j := range m {
 			m[j] *= q.at
 		}
-		h := g.expect(m, f.Clipped, f.Spread).Hessian
+		h := g.expect(m, f.Clipped, b.spread).Hessian
 		for k := range d {
-			u := vectors.ColView(k)
+			u := b.vectors.ColView(k)
 			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
 		}
 	}
