@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -104,9 +105,7 @@ func (f *features) alone(ctx context.Context, t *trial, federated evaluate.Model
 			return nil, errors.Join(failed, fmt.Errorf("site %s: %w", name, err))
 		}
 	}
-	for name, x := range s.home[everySite] {
-		s.marks[name] = x
-	}
+	maps.Copy(s.marks, s.home[everySite])
 	if slices.ContainsFunc(known, func(of *narrowing) bool { return of == nil || !of.whole }) {
 		delete(s.marks, LogLik) // of less than what the other fits were asked about
 	}

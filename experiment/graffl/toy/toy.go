@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -79,9 +80,7 @@ type Study struct {
 // Plan is the study's plan.
 func (s Study) Plan() (*study.Plan, error) {
 	options := map[string]any{"name": graffl.Method{}.Name(), "components": len(Sites)}
-	for key, v := range s.Options {
-		options[key] = v
-	}
+	maps.Copy(options, s.Options)
 	var features []map[string]any
 	for _, name := range names {
 		features = append(features, map[string]any{"name": name, "range": [2]float64{-box, box}})

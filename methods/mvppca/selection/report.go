@@ -2,6 +2,7 @@ package selection
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -19,9 +20,7 @@ func Metrics(out *judged.Selection, short map[string]string) map[string]float64 
 			m[fmt.Sprintf("%s/%d", name, c.Value)] = x
 		}
 	}
-	for name, x := range out.Settings {
-		m[name] = x
-	}
+	maps.Copy(m, out.Settings)
 	for _, c := range out.Choices {
 		m["choice/"+short[c.Rule]] = float64(c.Value)
 	}
