@@ -239,8 +239,8 @@ type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-// asUsed checks that a command has the arguments that its usage line names: [X] may be
-// missing, and X... are several.
+// asUsed checks that a command has the arguments that its usage line names: those in
+// brackets may be missing, and X... are several.
 func asUsed(c *cobra.Command, a []string) error {
 	first, _, _ := strings.Cut(c.Use, " | ")
 	var names []string
