@@ -123,20 +123,12 @@ func (p Prior) least(curvature *mat.SymDense) *mat.SymDense {
 			scaled.SetSym(i, j, curvature.At(i, j)/math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
 		}
 	}
-	var e mat.EigenSym
-	if !e.Factorize(scaled, true) {
+	if !floor(scaled, 1) {
 		return curvature
 	}
-	var v mat.Dense
-	e.VectorsTo(&v)
-	values := e.Values(nil)
 	for i := range n {
 		for j := range i + 1 {
-			x := 0.0
-			for k, value := range values {
-				x += max(value, 1) * v.At(i, k) * v.At(j, k)
-			}
-			scaled.SetSym(i, j, x*math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
+			scaled.SetSym(i, j, scaled.At(i, j)*math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
 		}
 	}
 	return scaled
@@ -165,16 +157,3 @@ func (l *local) conditional(d *Derivatives) *conditional {
 
 // evidence is the logarithm of the density of ln τ, up to a constant.
 func (c *conditional) evidence() float64 { return c.value + c.gain - c.weights.LogDet()/2 }
-
-// symmetric reads the first n rows of a lower triangle.
-func symmetric(lower []float64, n int) *mat.SymDense {
-	s := mat.NewSymDense(n, nil)
-	at := 0
-	for i := range n {
-		for j := range i + 1 {
-			s.SetSym(i, j, lower[at])
-			at++
-		}
-	}
-	return s
-}

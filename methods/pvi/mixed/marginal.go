@@ -269,28 +269,50 @@ func (d *Derivatives) concave(p int) {
 	if !convex {
 		return
 	}
-	block := mat.NewSymDense(p, nil)
+	block := symmetric(d.Curvature, p)
+	if !floor(block, 0) {
+		return // whoever takes the curvature refuses it
+	}
 	for i := range p {
 		for j := range i + 1 {
-			block.SetSym(i, j, d.Curvature[i*(i+1)/2+j])
+			d.Curvature[gvi.Packed(i, j)] = block.At(i, j)
 		}
 	}
+}
+
+// symmetric reads the first n rows of a lower triangle.
+func symmetric(lower []float64, n int) *mat.SymDense {
+	s := mat.NewSymDense(n, nil)
+	at := 0
+	for i := range n {
+		for j := range i + 1 {
+			s.SetSym(i, j, lower[at])
+			at++
+		}
+	}
+	return s
+}
+
+// floor raises the eigenvalues of a symmetric matrix to smallest. It leaves it as it is, and says
+// no, if they are not found.
+func floor(m *mat.SymDense, smallest float64) bool {
 	var e mat.EigenSym
-	if !e.Factorize(block, true) {
-		return // whoever takes the curvature refuses it
+	if !e.Factorize(m, true) {
+		return false
 	}
 	var vectors mat.Dense
 	e.VectorsTo(&vectors)
 	values := e.Values(nil)
-	for i := range p {
+	for i := range len(values) {
 		for j := range i + 1 {
 			x := 0.0
-			for k, v := range values {
-				x += max(v, 0) * vectors.At(i, k) * vectors.At(j, k)
+			for k, value := range values {
+				x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
 			}
-			d.Curvature[i*(i+1)/2+j] = x
+			m.SetSym(i, j, x)
 		}
 	}
+	return true
 }
 
 // outer gathers a mean and a covariance of weighted vectors, about the first of them, so
