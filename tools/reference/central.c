@@ -8,10 +8,13 @@
  *
  * Input, numbers apart by white space, "nan" for what is missing:
  *     rows, features, factors, views, 1 for noise by feature or 0 for noise by view,
- *     1 to remove the sites' shrunken means first or 0 not to, the least noise variance of a
- *     feature as a share of its variance, the features of each view;
+ *     1 to remove the sites' shrunken means first or 0 not to, 1 if a start follows or 0, the
+ *     least noise variance of a feature as a share of its variance, the features of each view;
  *     then for each row its site (from 0; -1 for one that is not in the training),
- *     whether it is of the training (1) or not (0), and its values.
+ *     whether it is of the training (1) or not (0), and its values;
+ *     then the start if there is one: by feature its mean, loadings and noise variance.
+ * The likeliest of the fits from principal directions, from random ones and from the start
+ * is the answer.
  * Output: nats a row of training rows and of the others; then by feature the mean, the
  * loadings and the noise variance; then, if sites' means were removed, for each site its
  * offset of each feature. The others are scored with the offset of their site, and where
@@ -26,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int n, d, q, views, byFeature, siteMeans, sites;
+static int n, d, q, views, byFeature, siteMeans, sites, given;
 static int *dims, *viewOf, *site, *train;
 static double *t; /* n × d */
 static double leastNoise;
@@ -214,12 +217,17 @@ static double next(unsigned long long *state) { /* a number of about mean 0 and 
 	return sum;
 }
 
-/* starts from random directions, or from them after 100 powers of the covariance of what
-   is observed */
-static model fit(int start) {
-	unsigned long long state = 1 + start;
+static model empty(void) {
 	model p = {numbers(d), numbers((size_t)d * q), numbers(d), 0};
-	double *least = numbers(d), *scores = numbers((size_t)n * q);
+	return p;
+}
+
+/* random directions, or these after 100 powers of the covariance of what is observed; least
+   becomes the least noise variances */
+static model begin(int principal, double *least) {
+	unsigned long long state = principal ? 1 : 2;
+	model p = empty();
+	double *scores = numbers((size_t)n * q);
 	for (int j = 0; j < d; j++) {
 		double rows = 0, m = 0, s = 0;
 		for (int i = 0; i < n; i++)
@@ -234,7 +242,7 @@ static model fit(int start) {
 		for (int a = 0; a < q; a++)
 			p.w[j * q + a] = next(&state);
 	}
-	for (int power = 0; power < (start ? 0 : 100); power++) {
+	for (int power = 0; power < (principal ? 100 : 0); power++) {
 		for (int i = 0; i < n; i++)
 			for (int a = 0; a < q; a++) {
 				double s = 0;
@@ -266,6 +274,11 @@ static model fit(int start) {
 				p.w[j * q + a] /= sqrt(s);
 		}
 	}
+	free(scores);
+	return p;
+}
+
+static model climb(model p, const double *least) {
 	double past = -INFINITY;
 	for (int i = 0; i < 3000; i++) {
 		p.nats = step(&p, least);
@@ -276,7 +289,6 @@ static model fit(int start) {
 		}
 	}
 	p.nats = nats(&p, 1);
-	free(least), free(scores);
 	return p;
 }
 
@@ -325,7 +337,7 @@ static void removeMeans(double *offset) {
 
 int main(void) {
 	n = number(), d = number(), q = number(), views = number(), byFeature = number(), siteMeans = number();
-	leastNoise = number();
+	given = number(), leastNoise = number();
 	dims = array(views, sizeof(int)), viewOf = array(d, sizeof(int));
 	for (int k = 0, j = 0; k < views; k++) {
 		dims[k] = number();
@@ -343,9 +355,20 @@ int main(void) {
 	double *offset = numbers((size_t)sites * d);
 	if (siteMeans)
 		removeMeans(offset);
-	model best = fit(0), other = fit(1);
-	if (other.nats > best.nats)
-		best = other;
+	double *least = numbers(d);
+	model starts[3] = {begin(1, least), begin(0, least), empty()};
+	for (int j = 0; given && j < d; j++) {
+		starts[2].mu[j] = number();
+		for (int a = 0; a < q; a++)
+			starts[2].w[j * q + a] = number();
+		starts[2].psi[j] = number();
+	}
+	model best = climb(starts[0], least);
+	for (int i = 1; i < 2 + given; i++) {
+		model other = climb(starts[i], least);
+		if (other.nats > best.nats)
+			best = other;
+	}
 	printf("%.17g %.17g\n", best.nats, nats(&best, 0));
 	for (int j = 0; j < d; j++) {
 		printf("%.17g", best.mu[j]);

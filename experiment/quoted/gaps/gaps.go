@@ -80,7 +80,7 @@ func of(name, item string, sources ...source) experiment.Experiment {
 	all := lines(sources)
 	x := experiment.Experiment{Name: name, Paper: "parley", Item: item,
 		About: fmt.Sprintf("Rows are cut into sites of log-normal sizes. Sites lack views at rates of their own, and subjects %v %% of the cells. Every fifth site takes no part, and a fifth of the rows of the others is held out. "+
-			"Central fits are by `tools/reference/central.c`, which needs a C compiler.", 100*missing),
+			"Central fits are by `tools/reference/central.c`, which needs a C compiler. Of its own starts and the fit of two exchanges it keeps the one that becomes likeliest.", 100*missing),
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, l := range all {
 				if quick && (l.sites > 5 || l.shift > 0 || l.perFeature || l.name != "adcsf" && l.name != "mfeat") {

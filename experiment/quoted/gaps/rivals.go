@@ -30,9 +30,9 @@ func build(ctx context.Context, source string) (program string, done func(), err
 	return program, done, nil
 }
 
-// central fits all training rows in one place by the other program, whose likelihoods and
-// ours of its parameters must be the same.
-func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool) (way, error) {
+// central fits all training rows in one place by the other program, from starts of its own and
+// from the one given, if any. Its likelihoods and ours of its parameters must be the same.
+func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool, start *ppca.Params) (way, error) {
 	if program == "" {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool
 		n += len(c.rows[i]) + len(c.held[i])
 	}
 	d := c.layout.Features()
-	fmt.Fprintln(&in, n, d, q, c.layout.Views(), flag(c.layout.Noise == ppca.NoisePerFeature), flag(siteMeans), ppca.LeastNoise, strings.Trim(fmt.Sprint(c.layout.Dims), "[]"))
+	fmt.Fprintln(&in, n, d, q, c.layout.Views(), flag(c.layout.Noise == ppca.NoisePerFeature), flag(siteMeans), flag(start != nil), ppca.LeastNoise, strings.Trim(fmt.Sprint(c.layout.Dims), "[]"))
 	write := func(site int, train bool, rows [][][]float64) {
 		for _, row := range rows {
 			fmt.Fprint(&in, site, " ", flag(train))
@@ -69,6 +69,12 @@ func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool
 		write(i, false, c.held[i])
 	}
 	write(elsewhere, false, c.newRows)
+	group := c.layout.GroupOf()
+	if start != nil {
+		for j := range d {
+			fmt.Fprintf(&in, "%.17g %s %.17g\n", start.Mu[j], strings.Trim(fmt.Sprint(start.W[j*q:(j+1)*q]), "[]"), start.Noise[group[j]])
+		}
+	}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	out, err := cmd.Output()
@@ -86,7 +92,6 @@ func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool
 	train := next()
 	next() // of all other rows: those at sites that took no part have columns of their own
 	p := ppca.Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.layout.Groups())}
-	group := c.layout.GroupOf()
 	for j := range d {
 		p.Features = append(p.Features, j)
 		p.Mu[j] = next()

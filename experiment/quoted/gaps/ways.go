@@ -109,8 +109,8 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 		numbers float64
 		fit     func() (way, error)
 	}{
-		{central, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, false) }},
-		{centralMeans, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, true) }},
+		{central, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, false, &second.Params) }},
+		{centralMeans, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, true, nil) }},
 		{oneExchange, numbers, is(first)},
 		{twoExchanges, numbers + more, is(second)},
 		{withNoise, numbers + more, func() (way, error) { return c.ownNoise(&second.Params) }},
