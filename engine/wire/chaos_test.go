@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -318,6 +319,12 @@ func (s *story) holds(out *engine.Outcome) {
 	}
 }
 
+func leftFor(out *engine.Outcome, site, reason string) bool {
+	return slices.ContainsFunc(out.Rounds, func(r engine.Round) bool {
+		return slices.ContainsFunc(r.Sites, func(e engine.Exchange) bool { return e.Site == site && strings.Contains(e.Left, reason) })
+	})
+}
+
 func trace0(out *engine.Outcome) (all []byte) {
 	for _, f := range out.Result.Files {
 		all = append(all, f.Data...)
@@ -465,8 +472,10 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	c.mu.Unlock()
 	s.holds(out)
 	for _, site := range out.Left {
-		if site != drop {
-			t.Errorf("site %s left, and nobody wanted that: %+v", site, out.Rounds[len(out.Rounds)-1])
+		// A site where a person has decided to go on with an old store makes a release again that
+		// was on its way already. If that one is counted, the site has another, and leaves.
+		if site != drop && !(s.decided[site] && leftFor(out, site, "counts another release of this site")) {
+			t.Errorf("site %s left, and nobody wanted that: %+v", site, out.Rounds)
 		}
 	}
 	again, err := s.replay(out.History)

@@ -335,6 +335,43 @@ func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 	})
 }
 
+// Sites that go on running, and have seen many terms, answer a coordinator that starts again after
+// the wire has lost them all; and an earlier claim that comes late does not stop it.
+func TestLostTermsAreNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := wire.NewMemory()
+		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 3, "north", "centre", "south"))
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := e.serve(ctx)
+		for range 5 {
+			e.links(t.Context())
+		}
+		e.run(t.Context())
+		claim := e.id + ".coordinator"
+		late, _, err := net.Get(ctx, claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.Lose()
+		time.Sleep(time.Second)
+		links := e.links(t.Context())
+		_, revision, err := net.Get(ctx, claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := net.Put(ctx, claim, late, revision); err != nil {
+			t.Fatal(err)
+		}
+		soon, stop := context.WithTimeout(ctx, time.Hour)
+		defer stop()
+		if _, err := e.coordinator(links).Run(soon); err != nil {
+			t.Errorf("the coordinator that started again: %v", err)
+		}
+		cancel()
+		wait()
+	})
+}
+
 // A coordinator that has lost everything but its keys and the plan asks the sites for
 // the history that they have kept.
 func TestHistoryIsHadBackFromTheSites(t *testing.T) {
