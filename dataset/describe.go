@@ -55,6 +55,7 @@ type FeatureSummary struct {
 
 	ends  *extremes // of a number
 	sizes *sizes    // of a number
+	often *often    // of a number
 }
 
 // Moments are the range, mean and standard deviation (divisor n − 1; 0 for a
@@ -162,6 +163,7 @@ type viewMoments struct {
 	levels          [][]int64
 	ends            []extremes
 	sizes           []sizes
+	often           []often
 	limits          []*[2]float64
 	beyond          []int64
 }
@@ -170,7 +172,7 @@ func newDescriber(s *Schema) *describer {
 	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}}
 	for _, v := range s.Views {
 		n := len(v.Columns)
-		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n),
+		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n), often: make([]often, n),
 			limits: make([]*[2]float64, n), beyond: make([]int64, n)}
 		for j, c := range v.Columns {
 			m.min[j], m.max[j], m.limits[j] = math.Inf(1), math.Inf(-1), c.Range
@@ -229,6 +231,7 @@ func (m *viewMoments) add(values []float64) {
 		}
 		m.ends[j].add(v)
 		m.sizes[j].add(v)
+		m.often[j].add(v)
 		if l := m.limits[j]; l != nil && (v < l[0] || v > l[1]) {
 			m.beyond[j]++
 		}
@@ -256,7 +259,7 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 					f.Levels = append(f.Levels, Level{c.Levels[i], n})
 				}
 			} else if m.n[j] > 0 {
-				f.ends, f.sizes, f.Beyond = &m.ends[j], &m.sizes[j], m.beyond[j]
+				f.ends, f.sizes, f.often, f.Beyond = &m.ends[j], &m.sizes[j], &m.often[j], m.beyond[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
 					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", m.min[j], m.max[j]),

@@ -74,7 +74,8 @@ func TestDescribeCounts(t *testing.T) {
 	}
 	for k := range s.Views {
 		for j := range s.Views[k].Features {
-			s.Views[k].Features[j].ends, s.Views[k].Features[j].sizes = nil, nil // no part of it
+			f := &s.Views[k].Features[j]
+			f.ends, f.sizes, f.often = nil, nil, nil // no part of it
 		}
 	}
 	s.rows = nil

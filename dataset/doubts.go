@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -50,6 +51,48 @@ func insert(list []extreme, v float64, before func(a, b float64) bool) []extreme
 	if list = slices.Insert(list, at, extreme{v, 1}); len(list) > edge {
 		list = list[:edge]
 	}
+	return list
+}
+
+// often counts the values of a feature that occur most: all of those that more than a
+// sixteenth of them are, but for their first few (Metwally, Agrawal and El Abbadi, ICDT 2005).
+type often struct {
+	list [16]counted
+	used int
+}
+
+type counted struct {
+	value float64
+	n     int64 // at most how often
+	extra int64 // of these: other values whose place it took
+}
+
+func (o *often) add(v float64) {
+	least := 0
+	for i := range o.used {
+		if o.list[i].value == v {
+			o.list[i].n++
+			return
+		}
+		if o.list[i].n < o.list[least].n {
+			least = i
+		}
+	}
+	if o.used < len(o.list) {
+		o.list[o.used] = counted{v, 1, 0}
+		o.used++
+		return
+	}
+	o.list[least] = counted{v, o.list[least].n + 1, o.list[least].n}
+}
+
+// top returns the most frequent values first, each with at least how often it occurs.
+func (o *often) top() []extreme {
+	var list []extreme
+	for _, c := range o.list[:o.used] {
+		list = append(list, extreme{c.value, c.n - c.extra})
+	}
+	slices.SortFunc(list, func(a, b extreme) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.value, b.value)) })
 	return list
 }
 
@@ -230,6 +273,21 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	return n, end
 }
 
+// repeated counts a value between others that is more than heaped of the values and four times as
+// many as are of any other but one, as where missing values were filled in with a mean, or with one
+// for each of two groups. Rounding makes neighbours frequent, too.
+func (f *FeatureSummary) repeated() int64 {
+	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
+		return 0
+	}
+	top := f.often.top()
+	first := top[0]
+	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) || first.n <= 4*top[2].n {
+		return 0
+	}
+	return first.n
+}
+
 // Doubts returns what makes a person look again before the data are used: values that
 // look like codes for missing ones, subjects who are copies of others, values far from all others, more than one in a hundred
 // beyond the plan's range, and skewed features. Codes are quoted, and no other value.
@@ -239,13 +297,16 @@ func (s *Summary) Doubts() (list problem.List) {
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
 	for _, v := range s.Views {
-		var beyond, skewed, ends []string
+		var beyond, skewed, ends, repeated []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
 			suspects, zeros := f.suspects(), f.bareZeros()
 			if n, end := f.atAnEnd(); n > 0 && zeros == 0 && len(suspects) == 0 {
 				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
+			}
+			if n := f.repeated(); n > 0 && len(suspects) == 0 {
+				repeated = append(repeated, fmt.Sprintf("%s (%d of %d)", f.Name, n, f.Observed))
 			}
 			if f.skewed() && len(suspects) == 0 {
 				skewed = append(skewed, f.Name)
@@ -274,6 +335,10 @@ func (s *Summary) Doubts() (list problem.List) {
 		if len(ends) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),
 				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither a line nor a normal distribution describes such a feature"})
+		}
+		if len(repeated) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are one and the same, which others lie below and above: " + problem.Names(repeated),
+				Hint: "were missing values filled in, by a mean for example? Leave such cells empty: values that were filled in hide how features go together, and intervals become too narrow"})
 		}
 		if len(skewed) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),

@@ -247,6 +247,51 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 	}
 }
 
+// Gaps that were filled in with a mean, or with those of two groups, are counted to within a few.
+func TestRepeatedValuesAreCounted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	filled := func(share float64, by ...float64) func() float64 {
+		return func() float64 {
+			if rng.Float64() < share {
+				return by[rng.IntN(len(by))]
+			}
+			return 10 + 3*rng.NormFloat64()
+		}
+	}
+	for name, c := range map[string]struct {
+		next func() float64
+		want bool
+	}{
+		"a mean":             {filled(0.4, 10.02), true},
+		"few means":          {filled(0.2, 10.02), true},
+		"of two groups":      {filled(0.5, 8.91, 11.3), true},
+		"hardly any":         {filled(0.05, 10.02), false},
+		"complete":           {rng.NormFloat64, false},
+		"rounded":            {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, false},
+		"rounded much":       {func() float64 { return math.Round(10 + rng.NormFloat64()) }, false},
+		"a scale of seven":   {func() float64 { return float64(rng.IntN(7)) }, false},
+		"limit of detection": {func() float64 { return max(rng.NormFloat64(), 0.5) }, false},
+		"digit preference":   {func() float64 { return 5 * math.Round((120+15*rng.NormFloat64())/5) }, false},
+	} {
+		for _, n := range []int{60, 400} {
+			count, values := map[float64]int{}, []float64(nil)
+			most := 0
+			for range n {
+				v := c.next()
+				values = append(values, v)
+				count[v]++
+				most = max(most, count[v])
+			}
+			_, says, _ := strings.Cut(oneColumn(t, values).Doubts().Error(), "others lie below and above: x (")
+			var said int
+			fmt.Sscanf(says, "%d of", &said)
+			if c.want != (said > 0) || said > most || c.want && float64(said) < 0.9*float64(most) {
+				t.Errorf("%s, %d values: %d, and %d are the same", name, n, said, most)
+			}
+		}
+	}
+}
+
 // Values that a study would move to the ends of the plan's range are counted.
 func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 	for low, want := range map[float64]string{
