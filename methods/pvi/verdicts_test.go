@@ -42,7 +42,11 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"no events":     {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
 		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
 		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "Counts vary more than a Poisson model says"},
-		"repeated":      {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 }, "The data hardly tell apart age, dose"},
+		"underdispersed": {counts, func(_ *rand.Rand, row *dataset.Row) {
+			n, _ := strconv.Atoi(row.Subject[2])
+			row.Subject[2] = fmt.Sprint(1 + min(n, 1))
+		}, "Counts vary less than a Poisson model says"},
+		"repeated": {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 }, "The data hardly tell apart age, dose"},
 		"nearly": {counts, func(r *rand.Rand, row *dataset.Row) {
 			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.005*r.NormFloat64()
 		}, "The data hardly tell apart age, dose"},

@@ -40,19 +40,19 @@ func (d *dispersion) check() error {
 }
 
 // farOver is the 99.9 % quantile of the standard normal distribution, and worthSaying a ratio
-// from which standard errors are a tenth too small.
+// from which standard errors are a tenth too small, or its inverse.
 const farOver, worthSaying = 3.0902, 1.2
 
 // Ratio is χ² by its degrees of freedom, rows − weights: 1 for Poisson counts, and the
-// variance by the expectation of others. Over says that it is far above 1: with p < .001, and
-// by enough to matter. Under the Poisson distribution a row's part of χ² has the expectation 1
-// and the variance 2 + 1/μ (McCullagh and Nelder, Generalized Linear Models, section 6.2).
-// NaN without degrees of freedom.
-func (d *dispersion) Ratio(rows, weights int) (ratio float64, over bool) {
+// variance by the expectation of others. Off says that it is far from 1: above or below with
+// p < .001 each, and by enough to matter. Under the Poisson distribution a row's part of χ² has the
+// expectation 1 and the variance 2 + 1/μ (McCullagh and Nelder, Generalized Linear Models, section
+// 6.2). NaN without degrees of freedom.
+func (d *dispersion) Ratio(rows, weights int) (ratio float64, off bool) {
 	free := float64(rows - weights)
 	if free < 1 {
 		return math.NaN(), false
 	}
 	ratio = d.Pearson / free
-	return ratio, ratio > worthSaying && d.Pearson-free > farOver*math.Sqrt(2*free+d.Inverse)
+	return ratio, max(ratio, 1/ratio) > worthSaying && math.Abs(d.Pearson-free) > farOver*math.Sqrt(2*free+d.Inverse)
 }

@@ -76,8 +76,8 @@ func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 // variances from which standard errors are a fifth too small or too large.
 const farOver, muchOff = 3.0902, 1.44
 
-// Dispersion says that counts vary more than a Poisson model of so many weights says, or numbers
-// more or less than the noise that the plan states; nothing if pooled is nil. The fit must have
+// Dispersion says that counts vary more or less than a Poisson model of so many weights says, or
+// numbers than the noise that the plan states; nothing if pooled is nil. The fit must have
 // converged: before, residuals are its own.
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
 	switch {
@@ -95,8 +95,12 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 		}
 		return []string{fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", left, *o.NoiseVariance, wrong, root, left)}
 	case pooled.Counts != nil && o.Likelihood == options.LikelihoodPoisson:
-		if ratio, over := pooled.Counts.Ratio(pooled.Rows, weights); over {
+		ratio, off := pooled.Counts.Ratio(pooled.Rows, weights)
+		switch {
+		case off && ratio > 1:
 			return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
+		case off:
+			return []string{fmt.Sprintf("Counts vary less than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too wide: by a factor of about %.2g. Do the counts have an upper limit, such as a number of visits or questions, or does one event make the next less likely? Then they are not counts of a rate.", ratio, 1/math.Sqrt(ratio))}
 		}
 	}
 	return nil
