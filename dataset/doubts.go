@@ -275,17 +275,27 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 
 // repeated counts a value between others that is more than heaped of the values and four times as
 // many as are of any other but one, as where missing values were filled in with a mean, or with one
-// for each of two groups. Rounding makes neighbours frequent, too.
+// for each of two groups. Forty hours of work a week are as frequent: so the others hardly repeat,
+// or are written with fewer digits.
 func (f *FeatureSummary) repeated() int64 {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0
 	}
 	top := f.often.top()
-	first := top[0]
-	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) || first.n <= 4*top[2].n {
+	first, third := top[0], top[2]
+	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) || first.n <= 4*third.n {
 		return 0
 	}
-	return first.n
+	if 50*third.n <= f.Observed || !slices.ContainsFunc(top[2:], func(e extreme) bool { return decimals(e.value) >= decimals(first.value) }) {
+		return first.n
+	}
+	return 0
+}
+
+// decimals is how many digits after the point say a number.
+func decimals(v float64) int {
+	_, after, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
+	return len(after)
 }
 
 // Doubts returns what makes a person look again before the data are used: values that

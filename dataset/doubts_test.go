@@ -265,6 +265,8 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 		"a mean":             {filled(0.4, 10.02), true},
 		"few means":          {filled(0.2, 10.02), true},
 		"of two groups":      {filled(0.5, 8.91, 11.3), true},
+		"of whole numbers":   {func() float64 { return []float64{math.Round(10 + 3*rng.NormFloat64()), 10.137}[rng.IntN(2)] }, true},
+		"usual hours":        {func() float64 { return []float64{5 * float64(1+rng.IntN(16)), 40}[rng.IntN(2)] }, false},
 		"hardly any":         {filled(0.05, 10.02), false},
 		"complete":           {rng.NormFloat64, false},
 		"rounded":            {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, false},
