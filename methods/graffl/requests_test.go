@@ -75,7 +75,7 @@ func numbers(v reflect.Value) (n int) {
 
 // What is declared bounds what leaves, whatever rows a site has.
 func TestRequestsBoundWhatLeaves(t *testing.T) {
-	rows := 3000
+	rows := 1000
 	if testing.Short() {
 		rows = 500
 	}
