@@ -49,7 +49,7 @@ func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 	for _, x := range []struct{ options, privacy, want string }{
 		{"landmarks: {scattered: 20, bandwidth: 0.1}", unprotected, "every row of a site with up to 20 of them"},
 		{"variant: sketch\nsketch: {rows: 1000}", unprotected, "every row of a site with up to 128 of them"},
-		{"variant: sketch", protected, "2 components in 1 dimensions, four standard deviations apart, can be told from each other with about"},
+		{"variant: sketch", protected, "2 components in 1 dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about"},
 		{"variant: sketch\nsketch: {rows: 1e6}", protected, ""},
 		{"variant: published", unprotected, "published gives every row away, by 2 exact distances"},
 		{"variant: set", unprotected, "set releases up to 15000 exact means"},

@@ -55,7 +55,7 @@ func noteSketch(p *study.Plan, o *options.Options, row string, notes *problem.Li
 	if err != nil {
 		return // which the plan says already
 	}
-	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, o.Dim(p), options.RowsText(found), sketch.Precise, options.RowsText(precise)),
+	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, o.Dim(p), options.RowsText(found), sketch.Precise, options.RowsText(precise)),
 		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }
 

@@ -238,10 +238,10 @@ const (
 	leastRows, mostRows       = 30., 1e9
 )
 
-// RowsNeeded says how many rows all sites must have together, so that a mixture of k equally
-// large components, as wide as the scale and four widths apart, is found, and so that its means are
-// at most [Precise] times as uncertain as those rows themselves leave them: by the
-// information in what they release (Fisher's, of its normal approximation), for mixtures
+// RowsNeeded says how many rows all sites must have together, so that a mixture of k components
+// is found that are as wide as the scale and four widths apart, the smallest half as large as the
+// largest, and so that its means are at most [Precise] times as uncertain as those rows themselves
+// leave them: by the information in what they release (Fisher's, of its normal approximation), for mixtures
 // that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
 // frequencies are too few.
 func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise float64) {
@@ -299,11 +299,15 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise
 // Precise is how many times as uncertain as all rows would leave them means may be.
 const Precise = 1.5
 
-// madeUp draws a mixture whose nearest components are apartExpected apart.
+// madeUp draws a mixture whose nearest components are apartExpected apart, and whose weights fall
+// evenly to half of the first.
 func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 	t := make([]float64, m.len())
 	least := math.Inf(1)
 	for k := range m.k {
+		if k < m.k-1 {
+			t[k] = math.Log(2 - float64(k)/float64(m.k-1))
+		}
 		mu := m.means(t, k)
 		for i := range mu {
 			mu[i] = r.NormFloat64()
