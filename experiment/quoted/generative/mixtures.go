@@ -58,7 +58,7 @@ var mixtureTables = []mixtureTable{
 	{"close", "900 rows, components close", 6, []float64{0, 1}, mixtureGrid([]int{3, 5}, []int{3}, []float64{2.5}, 900)},
 	{"small", "900 rows, a small component close to others", 6, []float64{0, 5, 1}, []mixtureKind{{2, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}, {3, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}}},
 	{"wide", "9000 rows, other widths than the scale of the plan", 3, []float64{0, 5}, []mixtureKind{{5, 3, 4, 9000, 0.4, nil}, {5, 3, 4, 9000, 0.6, nil}, {5, 3, 4, 9000, 2, nil}, {5, 3, 4, 9000, 3, nil}}},
-	{"edge", "As many rows as plan check asks for, to be precise", 3, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
+	{"edge", "As many rows as plan check asks for, to be precise", 6, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
 }
 
 func mixtureGrid(dims, components []int, apart []float64, rows int) (all []mixtureKind) {
