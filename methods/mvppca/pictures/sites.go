@@ -14,15 +14,9 @@ import (
 // differences names sites that the model does not describe as it describes the others, and says
 // nothing again of views of which disjointed has spoken.
 func (v *verdicts) differences() error {
-	expected := make([][]residual, len(v.sites))
-	for i, s := range v.sites {
-		var err error
-		if expected[i], err = v.residuals(s); err != nil {
-			return err
-		}
-	}
-	for k := range v.m.Views {
-		v.tails = append(v.tails, v.heaviness(k, expected))
+	expected, err := v.expected()
+	if err != nil {
+		return err
 	}
 	v.oddFeatures(expected)
 	v.flat(expected)
@@ -31,29 +25,28 @@ func (v *verdicts) differences() error {
 	return nil
 }
 
-// disjointed names sites where a view is predicted from the others worse than by its mean, though
-// elsewhere it is predicted better. To be beyond chance, the values of a subject count as one.
-func (v *verdicts) disjointed() {
-	tail := falseVerdict / float64(len(v.sites)*len(v.m.Views))
-	var where []string
-	var views []int
-	for i, s := range v.sites {
-		var names []string
-		for k := range v.m.Views {
-			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
-			here := s.LeftOut.Gain(k)
-			if here < 0 && elsewhere > 0 && beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
-				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
-			}
-		}
-		if len(names) > 0 {
-			where = append(where, fmt.Sprintf("%s: %s", s.Name, strings.Join(names, ", ")))
-		}
+// measureTails finds how heavy the tails of each view are.
+func (v *verdicts) measureTails() error {
+	expected, err := v.expected()
+	if err != nil {
+		return err
 	}
-	if len(where) > 0 {
-		v.add(v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all.",
-			"Views do not go together as they do elsewhere at %s", shortened(where))
+	for k := range v.m.Views {
+		v.tails = append(v.tails, v.heaviness(k, expected))
 	}
+	return nil
+}
+
+// expected is what the model expects of the residuals at each site.
+func (v *verdicts) expected() (all [][]residual, err error) {
+	for _, s := range v.sites {
+		expected, err := v.residuals(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, expected)
+	}
+	return all, nil
 }
 
 // together counts the subjects of some sites that have view k and another.

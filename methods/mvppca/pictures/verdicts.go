@@ -59,8 +59,13 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 		v.said = append(v.said, make([]bool, set.Layout.Views()))
 		v.all.Merge(s.LeftOut)
 	}
+	if err := v.measureTails(); err != nil {
+		return nil, err
+	}
 	v.apart(apart)
-	v.disjointed()
+	if err := v.disjointed(); err != nil {
+		return nil, err
+	}
 	v.lone()
 	v.useless()
 	if err := v.differences(); err != nil {
