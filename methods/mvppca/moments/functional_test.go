@@ -138,3 +138,64 @@ func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 		}
 	}
 }
+
+// What a prediction takes away of the squared error is linear in the moments: of moments
+// without noise it is that of their subjects, and among infinitely many its mean is that.
+func TestWhatPredictionsTakeAwayIsLinear(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 3, 2, 2)
+	r := rand.New(rand.NewPCG(7, 21))
+	tr, other := synthetic.NewTruth(r, l, 2, 0.3), synthetic.NewTruth(r, l, 2, 0.3)
+	rows := other.Subjects(r, 40)
+	predictor := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
+	for _, features := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {3, 4, 5, 6}} { // view 1 from others
+		takes, squares, err := takesAway(predictor, &tr.P, features, 3, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := len(features) + 1
+		moments := make([]float64, d*d)
+		took, whole := 0.0, 0.0
+		for _, row := range rows {
+			u := make([]float64, 0, d)
+			hidden := slices.Repeat([]float64{math.NaN()}, len(row))
+			for _, j := range features {
+				u = append(u, row[j]-0.5)
+				if j < 3 || j >= 5 {
+					hidden[j] = row[j]
+				}
+			}
+			u = append(u, 1)
+			for i := range u {
+				for j := range u {
+					moments[i*d+j] += u[i] * u[j]
+				}
+			}
+			post, values, err := predictor.Subject(synthetic.Split(l, hidden), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imputed := make([]float64, len(post.Missing))
+			post.Impute(imputed, values)
+			for i, j := range post.Missing {
+				if j == 3 || j == 4 {
+					off, err := row[j]-tr.P.Mu[j], row[j]-imputed[i]
+					took, whole = took+off*off-err*err, whole+off*off
+				}
+			}
+		}
+		if got, of := dot(takes, moments), dot(squares, moments); math.Abs(got-took) > 1e-9*whole || math.Abs(of-whole) > 1e-9*whole {
+			t.Errorf("features %v: %v of %v, want %v of %v", features, got, of, took, whole)
+		}
+		f := &repaired{}
+		n := float64(len(rows))
+		for i := range d - 1 {
+			f.mean = append(f.mean, moments[i*d+d-1]/n)
+			for j := range d - 1 {
+				f.cov = append(f.cov, moments[i*d+j]/n-moments[i*d+d-1]*moments[j*d+d-1]/n/n)
+			}
+		}
+		if got := n * takes.among(f); math.Abs(got-took) > 1e-9*whole {
+			t.Errorf("features %v: %v among subjects like these, want %v", features, got, took)
+		}
+	}
+}

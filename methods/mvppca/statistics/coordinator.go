@@ -35,9 +35,18 @@ func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled   *message.Assessment     `cbor:"pooled"`   // the variance explained by the noised sums
-	Released map[string]*siteSums    `cbor:"released"` // by site
-	Checked  map[string]*checkAnswer `cbor:"checked"`  // diagnostics of the model, of the sites that gave any
+	Pooled   *message.Assessment     `cbor:"pooled"`          // the variance explained by the noised sums
+	Released map[string]*siteSums    `cbor:"released"`        // by site
+	Checked  map[string]*checkAnswer `cbor:"checked"`         // diagnostics of the model, of the sites that gave any
+	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
+}
+
+// worse is a view that the model predicts worse at a site than its mean does, though it does not
+// where all sites are taken together.
+type worse struct {
+	Site string  `cbor:"site"`
+	View int     `cbor:"view"`
+	Gain float64 `cbor:"gain"` // over the mean, noised
 }
 
 func (way) Record() any {
@@ -143,6 +152,9 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	own(s).Pooled = message.Pooled(explained)
 	for i, name := range sites {
 		own(s).Released[name] = all[i]
+	}
+	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, releases); err != nil {
+		return nil, nil, err
 	}
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {

@@ -108,6 +108,9 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	if v := verdictOf(gains); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
+	if v := c.worseVerdict(own(s).Worse); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 	if err == nil {
 		var uncounted *use.Verdict
 		if uncounted, err = c.uncounted(s); uncounted != nil {
@@ -152,8 +155,8 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 	}
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
-		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Nothing is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ; this version does not tell these apart, and describes all sites together."}}}}
+		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only sites are named where a view is predicted worse than by its mean, beyond that noise; else this version does not tell these apart, and describes all sites together."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.

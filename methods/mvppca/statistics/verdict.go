@@ -3,10 +3,14 @@ package statistics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/use"
 )
@@ -70,6 +74,48 @@ func (c way) gains(s *halves.State) ([]gain, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// falseWorse is the probability that a study of sites that are alike has a site of which it is
+// said that a view is predicted worse there than by its mean.
+const falseWorse = 0.01
+
+// worseThanTheMean lists the views of sites for which the model expects another gain than what
+// the site released shows, beyond the noise and beyond chance.
+func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, sites []string, releases []moments.Released) (list []worse, err error) {
+	if len(sites) < 2 {
+		return nil, nil
+	}
+	far := distuv.UnitNormal.Quantile(1 - falseWorse/float64(len(sites)*c.Layout.Views()))
+	for i := range releases {
+		var gains []moments.SiteGain
+		if gains, err = repaired.SiteGains(&releases[i], model, c.Plan.Seed); err != nil {
+			return nil, fmt.Errorf("site %s: %w", sites[i], err)
+		}
+		for k, g := range gains {
+			if g.Known && g.Gain < 0 && g.Less > far*g.SD {
+				list = append(list, worse{sites[i], k, g.Gain})
+			}
+		}
+	}
+	return list, nil
+}
+
+// worseVerdict names them; nil if there are none.
+func (c way) worseVerdict(list []worse) *use.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var where, views []string
+	for _, w := range list {
+		view := c.Plan.Views[w.View].Name
+		where = append(where, fmt.Sprintf("%s at %s (R² about −%.2f)", view, w.Site, -w.Gain))
+		if !slices.Contains(views, view) {
+			views = append(views, view)
+		}
+	}
+	return &use.Verdict{Says: "Predicted worse than by their means at single sites: " + strings.Join(where, ", "), Views: views,
+		Advice: "What these sites released says so, beyond the noise in it. Views do not go together there as they do elsewhere, or the site's means are others. Look for scales that run the other way there, ids that belong to other subjects in one of the files, mixed-up columns and other units. Do not impute these views for subjects of these sites; intervals there are too narrow, and the loadings everywhere are blurred."}
 }
 
 // uncounted names the sites of which no subject may have counted: whose noised count is less
