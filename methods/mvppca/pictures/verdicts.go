@@ -157,26 +157,33 @@ func (v *verdicts) useless() {
 
 const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
 
-// intervals names views whose intervals of 90 % hold another share of the values.
+// intervals names views whose intervals of 90 % hold another share of the values. Those who say
+// so took part in the fit, so that intervals look wider than they are for others: that they hold
+// too little needs to be beyond chance, and to matter, but not to matter beyond chance.
 func (v *verdicts) intervals() {
 	for k := range v.m.Views {
 		coverage := v.all.Coverage(k)
-		if !v.uncovered(k) {
+		narrow := 0.9-coverage > max(offCoverage, v.chance()*v.all.CoverageError(k))
+		if !narrow && !v.uncovered(k) {
 			continue
 		}
-		kind := "narrow"
+		kind, too := "narrow", " So do batches and drifts within sites: a factor more may hold them."
 		if coverage > 0.9 {
-			kind = "wide"
+			kind, too = "wide", ""
 		}
-		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features.",
+		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
 			"Intervals for view %s are too %s: those of 90 %% held %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
 	}
 }
 
-// uncovered says whether the intervals of view k do not hold, beyond chance.
+// uncovered says whether the coverage of view k is off by what matters, beyond chance.
 func (v *verdicts) uncovered(k int) bool {
-	z := distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
-	return math.Abs(v.all.Coverage(k)-0.9) > offCoverage+z*v.all.CoverageError(k)
+	return math.Abs(v.all.Coverage(k)-0.9) > offCoverage+v.chance()*v.all.CoverageError(k)
+}
+
+// chance is how many standard errors chance takes the coverage of any view, on either side.
+func (v *verdicts) chance() float64 {
+	return distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
 }
 
 // outliers says how many subjects the model does not describe because they were far from
