@@ -2,7 +2,6 @@ package noised
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -25,24 +24,6 @@ func New(s *setup.Setup) (method.Coordinator, error) {
 	return coordinator{c}, err
 }
 
-// released is a noised sum of one site, or of several.
-type released struct {
-	Values   wire.Vector `cbor:"values"`
-	Variance float64     `cbor:"variance"` // of its noise
-}
-
-func (r *released) add(o *released) {
-	if r.Values == nil {
-		r.Values = make(wire.Vector, len(o.Values))
-	}
-	for i, v := range o.Values {
-		r.Values[i] += v
-	}
-	r.Variance += o.Variance
-}
-
-func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
-
 // state is what the coordinator carries.
 type state struct {
 	Phase string   `cbor:"phase"`
@@ -53,6 +34,7 @@ type state struct {
 	Products  map[string]*released           `cbor:"products"`
 	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
 	Fit       *fit                           `cbor:"fit"`
+	Late      lateSums                       `cbor:"late"`
 	Reports   map[string]*predict.Assessment `cbor:"reports"`
 }
 
@@ -80,6 +62,16 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			if r == nil || len(r.Values) != what || !(r.Variance > 0) {
 				return nil, fmt.Errorf("the state's sums of site %s are not those of the plan", site)
 			}
+		}
+	}
+	for site, r := range s.Late.Sums {
+		if r == nil || len(r.Values) != d || !(r.Variance > 0) {
+			return nil, fmt.Errorf("the state's late sums of site %s are not those of the plan", site)
+		}
+	}
+	for _, t := range s.Late.Asked {
+		if err := c.check(&t); err != nil {
+			return nil, fmt.Errorf("the state's late rounds: %w", err)
 		}
 	}
 	f := s.Fit
@@ -111,6 +103,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 				if own := s.Gradients[site]; own != nil {
 					sum.add(own)
 				}
+			}
+			if s.Phase == taskLate {
+				s.Late.take(gradientTask{s.Fit.Mean, s.Fit.Clip}, s.Gradients)
 			}
 			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
 			clear(s.Gradients)
@@ -168,6 +163,12 @@ func (c coordinator) gram(s *state) *gram {
 	if totals.Values == nil { // all have left
 		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1}, released{make(wire.Vector, gvi.Triangle(d)), 1}
 	}
+	return c.gramOf(&totals, &products)
+}
+
+// gramOf is what released sums say of their rows.
+func (c coordinator) gramOf(totals, products *released) *gram {
+	d := c.columns.width()
 	m := mat.NewSymDense(d, nil)
 	at := 0
 	for i := range d { // the upper triangle by rows
@@ -247,6 +248,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	delete(s.Totals, site)
 	delete(s.Products, site)
 	delete(s.Gradients, site)
+	delete(s.Late.Sums, site)
 	s.Fit.Forget()
 	return s, nil
 }

@@ -34,6 +34,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	for _, name := range c.Plan.Sites {
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: s.Fit.Round, Left: slices.Contains(s.Left, name)})
 	}
+	m.Verdicts = c.unlike(s)
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			counted = append(counted, rounds.Complete(c.Plan, name, t.Values[c.columns.width()-1], math.Sqrt(t.Variance)))
 		}
 	}
-	r.Sections = []figure.Section{rounds.Overview(c.Plan, counted), effects}
+	r.Sections = append(pictures.Verdicts(m.Verdicts), rounds.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

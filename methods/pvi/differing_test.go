@@ -1,0 +1,45 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+)
+
+// A private study says which site has its outcomes the other way round, in its report and wherever
+// the model is used, and nothing of the same sites without that fault (seeds are fixed).
+func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
+	p := driven{twoClasses + ", variant: joint", bySubject}.plan(t)
+	for _, turned := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(4, 44))
+		data := map[string]dataset.Source{}
+		for _, site := range p.Sites {
+			var rows []dataset.Row
+			for i := range 400 {
+				x0, x1, k := r.NormFloat64(), 1+r.NormFloat64(), float64(r.IntN(3))
+				yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
+				y := []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}})
+			}
+			table, err := dataset.NewTable(p.Schema(), rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[site] = table
+		}
+		out, err := (&drive{plan: p, data: data}).run(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Join(out.result.Verdicts(), "\n")
+		model := string(out.result.Files[0].Data)
+		named := strings.Contains(model, "the share of q at b is about ") && strings.Contains(model, "points higher")
+		if strings.Contains(said, "Outcomes differ between sites") != turned || named != turned || !turned && said != "" {
+			t.Errorf("turned round: %v; said %q", turned, said)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package noised
+
+import (
+	"fmt"
+	"math"
+
+	"parley/problem"
+)
+
+// unlike says how sites differ, by gradients that they have released; nothing where they do not, as
+// far as their noise lets one see.
+func (c coordinator) unlike(s *state) []string {
+	sites := c.surpluses(s)
+	one := c.columns.width() - 1
+	if by := differ(sites, one, 1); by != nil {
+		i := largestOf(by)
+		word := "higher"
+		if by[i] < 0 {
+			word = "lower"
+		}
+		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain: the share of %s at %s is about %.0f points %s than the model expects. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and intervals are too narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says where a subject is from.",
+			c.Options.Outcome.Levels[1], c.Plan.Sites[i], 100*math.Abs(by[i])/sites[i].Rows, word, c.Options.Outcome.Column)}
+	}
+	var names []string
+	for j, name := range c.Encoding.Features()[:one] {
+		if by := differ(sites, j, one); by != nil {
+			i := largestOf(by)
+			word := "higher"
+			if by[i] < 0 {
+				word = "lower"
+			}
+			names = append(names, fmt.Sprintf("%s (%s at %s)", name, word, c.Plan.Sites[i]))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Sites differ in the effect of %s, by more than the noise explains. One coefficient is an average that may hold at no site, and its interval is too narrow. See whether the sites code the outcome and these features alike, and have them in one unit; then fit the sites that agree, or make what sites differ by a feature.", problem.Names(names))}
+}
+
+// surpluses are those of the plan's sites; nil of a site that left.
+func (c coordinator) surpluses(s *state) []*surplus {
+	out := make([]*surplus, len(c.Plan.Sites))
+	for i, name := range c.Plan.Sites {
+		if t, p, sum := s.Totals[name], s.Products[name], s.Late.Sums[name]; t != nil && p != nil && sum != nil {
+			out[i] = s.Late.of(c.gramOf(t, p), sum)
+		}
+	}
+	return out
+}
