@@ -266,7 +266,9 @@ func TestRemarksOnRows(t *testing.T) {
 		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
 			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of so many"}},
 		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
-		"people counted":  {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
+		"unequal weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = []string{"0.1", "0.1", "0.1", "3.7"}[i%4] },
+			[]string{"The weights worth are so unequal that 100 subjects tell as much as 29 with one weight. If they are those of a sample, standard errors are too small by a factor of about 1.9"}},
+		"people counted": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
 	} {
 		p := stayPlan(t, c.options)
 		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
@@ -287,6 +289,42 @@ func TestRemarksOnRows(t *testing.T) {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: %q, want %q", name, said, want)
 			}
+		}
+	}
+}
+
+// A private study takes no row that it cannot read, and tells nobody: the site's own people are
+// told before it, and in their report.
+func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {
+	p := parse(t, stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}", protected))
+	rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
+	bad := 0
+	for i := range rows {
+		if rows[i].Subject[1] == "yes" {
+			rows[i].Subject[1] = "Yes"
+			bad++
+		}
+	}
+	sound := stays(16, 100, func(age, dose, sex float64) float64 { return 0 })
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, sound), "west": tableOf(t, p, sound)}}
+	notes, err := methods.CheckData(t.Context(), p, c.Data)
+	said := strings.Join(notes.Lines(), "\n")
+	want := fmt.Sprintf("%d of 100 subjects take no part; the first is", bad)
+	if err != nil || !strings.Contains(said, "site north: ") || !strings.Contains(said, want) || !strings.Contains(said, "Yes") || strings.Contains(said, "site south") {
+		t.Errorf("before the study %q, %v", said, err)
+	}
+	c.Data["south"] = tableOf(t, p, rows)
+	_, out := run(t, c)
+	if text := strings.Join(out.Result.Verdicts(), "\n"); strings.Contains(text, "no part") {
+		t.Errorf("what a site alone may know has left it: %q", text)
+	}
+	reports, err := out.SiteReports(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for site, has := range map[string]bool{"north": true, "south": true, "west": false} {
+		if text := strings.Join(reports[site].Result.Verdicts(), "\n"); strings.Contains(text, "take no part") != has {
+			t.Errorf("the report of %s says %q", site, text)
 		}
 	}
 }

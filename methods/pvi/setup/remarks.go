@@ -13,21 +13,23 @@ import (
 	"parley/problem"
 )
 
-// Remarks says of a site's rows what a fit takes as it is, and a person should know: times that
-// lie in no period or beyond all of them, splines without a value between their outer knots,
+// Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a
+// private study counts as nothing, weights that make standard errors too small, times that lie in no period or beyond all of them, splines without a value between their outer knots,
 // and outlying numbers; and which cells are absent, with what they count as. It never leaves
-// the site. Rows that cannot be used are left out.
+// the site. Rows that cannot be used are left out of the rest.
 func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source) (says, absent []string, err error) {
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
 	var times followed
 	var x gvi.Row
-	subjects, weights, whole := 0, 0.0, true
+	subjects, weights, squares, whole := 0, 0.0, 0.0, true
+	var unused unusable
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, nil, err
 		}
 		subjects++
+		unused.count(row.ID, b.Rows(s.Likelihood, row, &x, func(gvi.Row, float64) error { return nil }))
 		for j := range columns {
 			x := b.Cell(row, j)
 			if math.IsNaN(x) {
@@ -40,15 +42,18 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			}
 		}
 		if s.Options.Weight != "" && b.Row(row, &x) == nil {
-			weights, whole = weights+x.Weight, whole && x.Weight == math.Trunc(x.Weight)
+			weights, squares, whole = weights+x.Weight, squares+x.Weight*x.Weight, whole && x.Weight == math.Trunc(x.Weight)
 		}
 		if s.Options.Outcome.Event != "" {
 			times.count(s.Options.Outcome.Cuts, row, b)
 		}
 	}
-	says = times.says(s)
+	says = append(unused.says(subjects), times.says(s)...)
 	if n := float64(subjects); !whole && (weights > 2*n || weights < n/2) { // whole ones may count people
 		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of so many. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
+	}
+	if times := math.Sqrt(float64(subjects)*squares) / weights; !whole && times > muchTooSmall {
+		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
 	}
 	var kinds []string // of what counts in the place of missing cells, in order
 	lacks := map[string][]string{}
@@ -76,6 +81,35 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	}
 	far, err := s.outlying(ctx, b, data)
 	return append(says, far...), absent, err
+}
+
+// muchTooSmall is by how many times standard errors may be too small before that is said. What
+// weights w make of a sample's standard errors is about √(n Σw²)/Σw (Kish, Survey Sampling, 1965,
+// section 11.7), where they have nothing to do with outcomes.
+const muchTooSmall = 1.2
+
+// unusable counts rows that the plan cannot read.
+type unusable struct {
+	rows  int
+	first string
+	why   error
+}
+
+func (u *unusable) count(id string, why error) {
+	if why == nil {
+		return
+	}
+	if u.rows++; u.rows == 1 {
+		u.first, u.why = id, why
+	}
+}
+
+// says tells how many of so many subjects take no part.
+func (u *unusable) says(subjects int) []string {
+	if u.rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, subjects, u.first, u.why)}
 }
 
 // followed counts how long subjects were followed.
