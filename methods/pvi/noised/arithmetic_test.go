@@ -392,7 +392,7 @@ func TestIntervalsHoldAndFaultsShow(t *testing.T) {
 				for j := range w {
 					w[j] = 0.7 * r.NormFloat64()
 				}
-				mean, covariance := rehearse(columns, simulate(columns, 3000, w, r), mu, 10, c.fault, r)
+				_, _, mean, covariance := rehearse(columns, simulate(columns, 3000, w, r), mu, 10, c.fault, r)
 				for j := range w {
 					if math.Abs(mean[j]-w[j]) <= 1.645*math.Sqrt(covariance.At(j, j)) {
 						held++
@@ -425,8 +425,18 @@ func priorOf(c *columns) *prior {
 	return p
 }
 
-// rehearse fits with the noise of so many sites at a total signal over noise of mu.
-func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) ([]float64, *mat.SymDense) {
+// normalRow has independent numbers within ±2, and an intercept.
+func normalRow(numbers int, r *rand.Rand) (x gvi.Row) {
+	for j := range numbers {
+		x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, min(max(r.NormFloat64(), -2), 2))
+	}
+	x.Index, x.Value = append(x.Index, int32(numbers)), append(x.Value, 1)
+	return x
+}
+
+// rehearse fits with the noise of so many sites at a total signal over noise of mu, and returns how
+// the fit ends.
+func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) (*fit, *gram, []float64, *mat.SymDense) {
 	m := math.Sqrt(float64(sites)) / mu
 	p := priorOf(c)
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)
@@ -442,5 +452,5 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Ra
 		f.Take(g, p, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
 	}
 	mean, covariance, _ := f.Posterior(g, p)
-	return mean, covariance
+	return f, g, mean, covariance
 }

@@ -58,22 +58,8 @@ var between = [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444},
 // as ∂/∂u E s(a) = ½ E s″(a) for normal a of variance u, here with s′ = h.
 func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	d := len(m)
-	mean, b := make([]float64, d), make([]float64, d)
-	a0 := 0.0
-	for j := range mean {
-		mean[j] = g.Matrix.At(j, d-1) / g.Rows
-		a0 += mean[j] * m[j]
-	}
-	v := 0.0
-	for j := range b {
-		for k := range m {
-			b[j] += g.Matrix.At(j, k) * m[k]
-		}
-		b[j] = b[j]/g.Rows - mean[j]*a0
-		v += m[j] * b[j]
-	}
+	mean, b, a0, v := g.activations(m)
 	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
-	v = max(v, 0)
 	var t0, t1 float64
 	for i, z := range nodes {
 		_, t := clipped(a0+math.Sqrt(v)*z, clip/size)
@@ -98,6 +84,34 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 		}
 	}
 	return out
+}
+
+// activations are the mean and variance of rows' activations at weights m, the mean of rows, and
+// their covariance with the activations.
+func (g *gram) activations(m []float64) (mean, b []float64, a0, v float64) {
+	d := len(m)
+	mean, b = make([]float64, d), make([]float64, d)
+	for j := range mean {
+		mean[j] = g.Matrix.At(j, d-1) / g.Rows
+		a0 += mean[j] * m[j]
+	}
+	for j := range b {
+		for k := range m {
+			b[j] += g.Matrix.At(j, k) * m[k]
+		}
+		b[j] = b[j]/g.Rows - mean[j]*a0
+		v += m[j] * b[j]
+	}
+	return mean, b, a0, max(v, 0)
+}
+
+// cases is the share of rows that weights m expect to be of the second class.
+func (g *gram) cases(m []float64) (share float64) {
+	_, _, a0, v := g.activations(m)
+	for i, z := range nodes {
+		share += weights[i] / (1 + math.Exp(-a0-math.Sqrt(v)*z))
+	}
+	return share
 }
 
 // tiny is a variance of activations below which they are taken as all the same.

@@ -307,3 +307,22 @@ func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymD
 	slices.Sort(ratios)
 	return slices.Clone(f.Mean), covariance, ratios[d/2]
 }
+
+// A class is rare up to this share of rows, and lost in the noise where what the data say of the
+// intercept, h, is less than so many standard deviations √V of the gradients' noise. The posterior
+// is a normal approximation where the fit is. As the Hessian grows with the share of cases, it is
+// too sure where noise has made them too many.
+const rare, fewestNoises = 0.2, 4
+
+// lost says whether the rarer class is lost in the noise, how many rows are expected to be of it,
+// below 0 if it is the first class, and how many of them the noise weighs as much as.
+func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
+	share, one := g.cases(f.Mean), len(f.Mean)-1
+	rarer := min(share, 1-share)
+	h := g.expect(f.Mean, f.Clipped, 0).Hessian.At(one, one)
+	cases, noise = g.Rows*rarer, g.Rows*rarer*math.Sqrt(f.Noise)/max(h, flattest)
+	if share > 0.5 {
+		cases = -cases
+	}
+	return cases, noise, rarer < rare && h < fewestNoises*math.Sqrt(f.Noise)
+}

@@ -7,6 +7,25 @@ import (
 	"parley/problem"
 )
 
+// verdicts are what is to be known of the fit before anything is read from it.
+func (c coordinator) verdicts(s *state) []string {
+	return append(c.unlike(s), c.hidden(s.Fit, c.gram(s))...)
+}
+
+// hidden says that the rarer class is lost in the noise.
+func (c coordinator) hidden(f *fit, g *gram) []string {
+	cases, noise, is := f.lost(g)
+	if !is {
+		return nil
+	}
+	level := c.Options.Outcome.Levels[1]
+	if cases < 0 {
+		cases, level = -cases, c.Options.Outcome.Levels[0]
+	}
+	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
+		c.Options.Outcome.Column, level, cases, g.Rows, noise, level)}
+}
+
 // unlike says how sites differ, by gradients that they have released; nothing where they do not, as
 // far as their noise lets one see.
 func (c coordinator) unlike(s *state) []string {
