@@ -40,6 +40,7 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 			}
 		}, "on the data of the fit (perfect separation)"},
 		"no events":     {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
+		"only events":   {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" }, "Every subject who counts has the event (died = yes) in its first period, until 30"},
 		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
 		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "Counts vary more than a Poisson model says"},
 		"underdispersed": {counts, func(_ *rand.Rand, row *dataset.Row) {

@@ -50,6 +50,9 @@ func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 		case o.Likelihood == options.LikelihoodHazard && cases == 0:
 			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts, and whether method.outcome.levels has the event last.",
 				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
+		case o.Likelihood == options.LikelihoodHazard && controls == 0:
+			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, until %v: nobody was followed through a period without one, so that there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts.",
+				y.Event, y.Levels[1], y.Cuts[0], y.Column))
 		case o.Likelihood != options.LikelihoodHazard && (cases == 0 || controls == 0):
 			only := y.Levels[0]
 			if controls == 0 {
