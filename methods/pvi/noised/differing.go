@@ -8,8 +8,8 @@ import (
 	"parley/internal/wire"
 )
 
-// lateSums are what the later gradients of each site add up to, and where they were asked for: by then
-// the fit is about where it ends.
+// lateSums are what the later gradients of each site add up to, and where they were asked for: by
+// then the fit is about where it ends.
 type lateSums struct {
 	Asked []gradientTask       `cbor:"asked"`
 	Sums  map[string]*released `cbor:"sums"` // Σ over rounds, not in units of the clip

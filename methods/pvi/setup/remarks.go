@@ -14,8 +14,9 @@ import (
 )
 
 // Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a
-// private study counts as nothing, weights that make standard errors too small, times that lie in no period or beyond all of them, splines without a value between their outer knots,
-// and outlying numbers; and which cells are absent, with what they count as. It never leaves
+// private study counts as nothing, weights that make standard errors too small, times that lie in
+// no period or beyond all of them, splines without a value between their outer knots, and outlying
+// numbers; and which cells are absent, with what they count as. It never leaves
 // the site. Rows that cannot be used are left out of the rest.
 func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source) (says, absent []string, err error) {
 	columns := s.Encoding.Columns
