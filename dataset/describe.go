@@ -53,9 +53,10 @@ type FeatureSummary struct {
 	Levels   []Level  `json:"levels,omitempty"` // of a category, in the order of their codes
 	Beyond   int64    `json:"beyond,omitempty"` // values beyond the column's range
 
-	ends  *extremes // of a number
-	sizes *sizes    // of a number
-	often *often    // of a number
+	ends  *extremes   // of a number
+	sizes *sizes      // of a number
+	often *often      // of a number
+	limit *[2]float64 // of the column
 }
 
 // Moments are the range, mean and standard deviation (divisor n − 1; 0 for a
@@ -259,7 +260,7 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 					f.Levels = append(f.Levels, Level{c.Levels[i], n})
 				}
 			} else if m.n[j] > 0 {
-				f.ends, f.sizes, f.often, f.Beyond = &m.ends[j], &m.sizes[j], &m.often[j], m.beyond[j]
+				f.ends, f.sizes, f.often, f.limit, f.Beyond = &m.ends[j], &m.sizes[j], &m.often[j], m.limits[j], m.beyond[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
 					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", m.min[j], m.max[j]),

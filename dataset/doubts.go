@@ -292,6 +292,11 @@ func (f *FeatureSummary) repeated() int64 {
 	return 0
 }
 
+// cramped says whether all values lie within a tenth of the column's range.
+func (f *FeatureSummary) cramped() bool {
+	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min && 10*(f.Moments.Max-f.Moments.Min) < f.limit[1]-f.limit[0]
+}
+
 // decimals is how many digits after the point say a number.
 func decimals(v float64) int {
 	_, after, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
@@ -299,15 +304,16 @@ func decimals(v float64) int {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, subjects who are copies of others, values far from all others, more than one in a hundred
-// beyond the plan's range, and skewed features. Codes are quoted, and no other value.
+// look like codes for missing ones, subjects who are copies of others, values far from all others,
+// more than one in a hundred beyond the plan's range or all in a small part of it, values that are
+// one and the same, and skewed features. Codes are quoted, and no other value.
 func (s *Summary) Doubts() (list problem.List) {
 	if s.Copies > 0 {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
 	for _, v := range s.Views {
-		var beyond, skewed, ends, repeated []string
+		var beyond, skewed, ends, repeated, cramped []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
@@ -333,6 +339,9 @@ func (s *Summary) Doubts() (list problem.List) {
 			if f.Beyond > f.Observed/100 {
 				beyond = append(beyond, fmt.Sprintf("%s (%d of %d)", f.Name, f.Beyond, f.Observed))
 			}
+			if f.cramped() {
+				cramped = append(cramped, f.Name)
+			}
 			if n, how := f.outliers(); n > 0 && len(suspects) == 0 {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),
 					Hint: "is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"})
@@ -341,6 +350,10 @@ func (s *Summary) Doubts() (list problem.List) {
 		if len(beyond) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "values lie beyond the plan's range, and count as its ends where the range scales them: " + problem.Names(beyond),
 				Hint: "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"})
+		}
+		if len(cramped) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "values take up less than a tenth of the plan's range: " + problem.Names(cramped),
+				Hint: "is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, and hide what varies little in it: give a range that is publicly known to hold nearly all values, and no wider one"})
 		}
 		if len(ends) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),

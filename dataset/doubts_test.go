@@ -294,18 +294,20 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 	}
 }
 
-// Values that a study would move to the ends of the plan's range are counted.
+// Values that a study would move to the ends of the plan's range are counted, and a range that is far
+// too wide is named.
 func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 	for low, want := range map[float64]string{
-		-10: "",
-		1:   "",
-		2:   `range scales them: x (2 of 100)`,
+		-1e4: "less than a tenth of the plan's range: x",
+		-10:  "",
+		1:    "",
+		2:    `range scales them: x (2 of 100)`,
 	} {
 		var rows []Row
 		for i := range 100 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{float64(i)}}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 1000}}}}}}, rows)
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}}, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
