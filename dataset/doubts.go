@@ -273,7 +273,7 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	return n, end
 }
 
-// repeated counts a value between others that is more than heaped of the values and four times as
+// repeated counts, perhaps a few too low, a value between others that is more than heaped of the values and four times as
 // many as are of any other but one, as where missing values were filled in with a mean, or with one
 // for each of two groups. Forty hours of work a week are as frequent: so the others hardly repeat,
 // or are written with fewer digits.
@@ -322,7 +322,7 @@ func (s *Summary) Doubts() (list problem.List) {
 				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
 			}
 			if n := f.repeated(); n > 0 && len(suspects) == 0 {
-				repeated = append(repeated, fmt.Sprintf("%s (%d of %d)", f.Name, n, f.Observed))
+				repeated = append(repeated, fmt.Sprintf("%s (at least %d of %d)", f.Name, n, f.Observed))
 			}
 			if f.skewed() && len(suspects) == 0 {
 				skewed = append(skewed, f.Name)

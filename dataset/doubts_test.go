@@ -284,7 +284,7 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 				count[v]++
 				most = max(most, count[v])
 			}
-			_, says, _ := strings.Cut(oneColumn(t, values).Doubts().Error(), "others lie below and above: x (")
+			_, says, _ := strings.Cut(oneColumn(t, values).Doubts().Error(), "others lie below and above: x (at least ")
 			var said int
 			fmt.Sscanf(says, "%d of", &said)
 			if c.want != (said > 0) || said > most || c.want && float64(said) < 0.9*float64(most) {

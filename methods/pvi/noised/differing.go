@@ -102,12 +102,15 @@ func differ(sites []*surplus, j, tests int) []float64 {
 	return by
 }
 
-// largestOf is the place of the largest number, by its size.
-func largestOf(x []float64) (at int) {
+// largestOf is the place of the largest number, by its size, and the way in which it is off.
+func largestOf(x []float64) (at int, way string) {
 	for i, v := range x {
 		if math.Abs(v) > math.Abs(x[at]) {
 			at = i
 		}
 	}
-	return at
+	if x[at] < 0 {
+		return at, "lower"
+	}
+	return at, "higher"
 }
