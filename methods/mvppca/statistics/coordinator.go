@@ -41,8 +41,8 @@ type record struct {
 	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
 }
 
-// worse is a view that the model predicts worse at a site than its mean does, though it does not
-// where all sites are taken together.
+// worse is a view that the model predicts worse at a site than its mean does, and worse than it
+// would for subjects like those of the whole study.
 type worse struct {
 	Site string  `cbor:"site"`
 	View int     `cbor:"view"`

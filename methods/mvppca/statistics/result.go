@@ -156,7 +156,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only sites are named where a view is predicted worse than by its mean, beyond that noise; else this version does not tell these apart, and describes all sites together."}}}}
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.

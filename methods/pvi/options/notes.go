@@ -33,6 +33,6 @@ func (o *Options) Notes(p *study.Plan) (notes problem.List) {
 		return nil
 	}
 	notes.Add(problem.Problem{Where: "method.noise_variance", What: what,
-		Hint: fmt.Sprintf("write %s in a unit in which what features leave of it has a standard deviation of about 1: divided by %.3g. prior_variance then is of such units, too", o.Outcome.Column, sd)})
+		Hint: fmt.Sprintf("write %s in a unit in which what features leave of it has a standard deviation of about 1: divide it by %.3g. prior_variance is then in that unit, too", o.Outcome.Column, sd)})
 	return notes
 }
