@@ -8,6 +8,24 @@ import (
 	"parley/internal/wire"
 )
 
+// released is a noised sum of one site, or of several.
+type released struct {
+	Values   wire.Vector `cbor:"values"`
+	Variance float64     `cbor:"variance"` // of its noise
+}
+
+func (r *released) add(o *released) {
+	if r.Values == nil {
+		r.Values = make(wire.Vector, len(o.Values))
+	}
+	for i, v := range o.Values {
+		r.Values[i] += v
+	}
+	r.Variance += o.Variance
+}
+
+func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
+
 // lateSums are what the later gradients of each site add up to, and where they were asked for: by
 // then the fit is about where it ends.
 type lateSums struct {
