@@ -39,8 +39,7 @@ func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
 // The three contributions of a row x with outcome y = ±1.
 
-// totals writes (x, ½ x² of numbers). Its norm is at most [columns.totalsBound], which is
-// that of a row whose numbers are one scale from their centre, by the gate's clipping.
+// totals writes (x, ½ x² of numbers, 1); the last is for the count.
 func (c *columns) totals(x gvi.Row, v []float64) {
 	number := 0
 	for i, j := range x.Index {
@@ -52,15 +51,30 @@ func (c *columns) totals(x gvi.Row, v []float64) {
 			v[c.width()+number] = x.Value[i] * x.Value[i] / 2
 		}
 	}
+	v[len(v)-1] = 1
+}
+
+// shorten brings what totals writes within [columns.totalsBound], but for the 1: a row whose numbers
+// are more than one scale from their centre weighs less in the sums, and counts as one row.
+func (c *columns) shorten(v []float64) {
+	one, norm := len(v)-1, 0.0
+	for _, x := range v[:one] {
+		norm += x * x
+	}
+	if most := c.totalsBound()*c.totalsBound() - 1; norm > most {
+		for j := range v[:one] {
+			v[j] *= math.Sqrt(most / norm)
+		}
+	}
 }
 
 // totalsLen is the length of what totals writes.
-func (c *columns) totalsLen() int { return c.width() + len(c.numbers) }
+func (c *columns) totalsLen() int { return c.width() + len(c.numbers) + 1 }
 
-// totalsBound bounds the norm of what totals adds: 1 of the intercept and of each category,
-// 1 + ½ of each number.
+// totalsBound bounds the norm of what totals adds: 1 of the count, of the intercept and of each
+// category, 1 + ½ of each number.
 func (c *columns) totalsBound() float64 {
-	return math.Sqrt(1 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
+	return math.Sqrt(2 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
 }
 
 // products writes x, whose products with itself the gate sums.

@@ -3,19 +3,29 @@ package noised
 import (
 	"math"
 
-	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/pvi/gvi"
 )
 
-// nodes and weights integrate against N(0, 1).
-var nodes, weights = func() (z, w [31]float64) {
-	quad.Hermite{}.FixedLocations(z[:], w[:], math.Inf(-1), math.Inf(1))
-	for i := range z {
-		z[i] *= math.Sqrt2
-		w[i] /= math.SqrtPi
+// over integrates f against N(mean, variance) by the trapezoid rule: f is given an activation a, how
+// many standard deviations z it is from the mean, and the weight to count it with. Where activations
+// spread widely, [clipped] is a narrow peak among them: so nodes are as close as the peak asks for,
+// and only where it is not 0.
+func over(mean, variance float64, f func(a, z, weight float64)) {
+	const far, deviations = 30, 6
+	if variance < tiny {
+		f(mean, 0, 1)
+		return
 	}
-	return z, w
-}()
+	sd := math.Sqrt(variance)
+	step := min(sd/2, 0.4)
+	from, to := max(mean-deviations*sd, -far), min(mean+deviations*sd, far)
+	for a := from; a <= to; a += step {
+		z := (a - mean) / sd
+		f(a, z, step/sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
+	}
+}
 
 // norms are those of rows in units of their root mean square, with their weights.
 var norms = [...]struct{ size, weight float64 }{{0.72, 0.25}, {1, 0.5}, {1.28, 0.25}}
@@ -61,10 +71,10 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	mean, b, a0, v := g.activations(m)
 	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
 	var t0, t1 float64
-	for i, z := range nodes {
-		_, t := clipped(a0+math.Sqrt(v)*z, clip/size)
-		t0, t1 = t0+weights[i]*t, t1+weights[i]*t*z
-	}
+	over(a0, v, func(a, z, weight float64) {
+		_, t := clipped(a, clip/size)
+		t0, t1 = t0+weight*t, t1+weight*t*z
+	})
 	if t1 /= math.Sqrt(v); v < tiny { // a derivative, of order v where multiplied by b
 		t1 = 0
 	}
@@ -106,12 +116,9 @@ func (g *gram) activations(m []float64) (mean, b []float64, a0, v float64) {
 }
 
 // cases is the share of rows that weights m expect to be of the second class.
-func (g *gram) cases(m []float64) (share float64) {
+func (g *gram) cases(m []float64) float64 {
 	_, _, a0, v := g.activations(m)
-	for i, z := range nodes {
-		share += weights[i] / (1 + math.Exp(-a0-math.Sqrt(v)*z))
-	}
-	return share
+	return math.Exp(gvi.LogExpectSigmoid(a0, v))
 }
 
 // tiny is a variance of activations below which they are taken as all the same.
@@ -119,16 +126,14 @@ const tiny = 1e-4
 
 // derivatives are κ₀, κ₁ and κ₂ of activations with this mean and variance.
 func derivatives(mean, variance, k float64) (h0, h1, h2 float64) {
-	sd := math.Sqrt(variance)
-	for i, z := range nodes {
-		h, _ := clipped(mean+sd*z, k)
-		w := weights[i]
-		h0, h1, h2 = h0+w*h, h1+w*h*z, h2+w*h*(z*z-1)
-	}
+	over(mean, variance, func(a, z, weight float64) {
+		h, _ := clipped(a, k)
+		h0, h1, h2 = h0+weight*h, h1+weight*h*z, h2+weight*h*(z*z-1)
+	})
 	if variance < tiny {
 		return h0, 0, 0
 	}
-	return h0, h1 / sd, h2 / variance
+	return h0, h1 / math.Sqrt(variance), h2 / variance
 }
 
 // clipped returns h(a) and t(a), averaged over norms of rows; k is the clip in units of

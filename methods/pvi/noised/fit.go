@@ -19,7 +19,7 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
-	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least 1
+	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least widest
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -34,7 +34,9 @@ const (
 	pace     = 0.8 // share of a Newton step that is made
 	farthest = 1.0 // root mean square over rows of a step in activations
 	mistrust = 0.4 // share of the clip bias that may be wrong
+	drift    = 0.2 // share of the change of a gradient that may be wrong, as the model makes it out
 	flattest = 0.5 // eigenvalue of the Hessian, in rows
+	widest   = 0.5 // precision of the prior, in that of the plan
 )
 
 // newFit begins with all weights 0, for so many rounds.
@@ -84,8 +86,8 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 // averaged over weights.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	d, best := float64(len(f.Mean)), 0.0
-	for short := range 5 {
-		c := g.Columns.reach() / 2 * math.Pow(0.5, float64(short)/4)
+	for longer := range 9 {
+		c := g.Columns.reach() / 4 * math.Pow(2, float64(longer)/4)
 		at := g.expect(f.Mean, c, 0)
 		h, bias := max(mat.Trace(at.Hessian)/d, flattest), mat.NewVecDense(len(at.Bias), at.Bias)
 		wrong := mistrust * mistrust * mat.Dot(bias, bias) / d
@@ -120,8 +122,9 @@ const sweeps = 4
 //
 // H and the shift follow from C in turn. The prior's precision is that of the plan times
 // Narrow, which each step chooses anew: the variational mean of a Gamma variable of shape and
-// rate 1, but at least 1 (Bishop, 2006, section 10.3). So the plan's variance is the widest:
-// weights that are small for it are not left to the noise. Where doubt has the variance of the
+// rate 1, but at least widest (Bishop, 2006, section 10.3). So weights that are small for the
+// plan's variance are not left to the noise, and those that are large for it are held back less,
+// but never by so little that noise makes them large. Where doubt has the variance of the
 // Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
 // Hessian makes of w − m by κ₀ (G − Ĝ)(w − m).
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
@@ -161,7 +164,7 @@ func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDe
 			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+covariance.At(j, j))/2
 		}
 	}
-	return max(shape/rate, 1)
+	return max(shape/rate, widest)
 }
 
 // squares is Σ u_j² D_jk C_kk.
@@ -216,47 +219,50 @@ func (g *gram) path(f *fit, b *belief) []float64 {
 	return out
 }
 
-// filter combines a new gradient with those before, carried to here by the Hessian half way
-// and to this clip by the ratio of what it leaves: the Kalman filter of a gradient that
-// moves as the model says.
+// filter combines a new gradient with those before, carried to here and to this clip by the
+// ratio of what it leaves: the Kalman filter of a gradient that moves about as the model says.
 func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) {
 	if f.Noise == 0 {
 		f.Gradient, f.Noise = fresh, variance
 		return
 	}
-	moved := f.carried(g, at)
+	moved, noise := f.carried(g, at)
 	if f.Clip != f.Clipped {
 		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped, 0).Mean, 1e-9)
 		for j := range moved {
 			moved[j] *= ratio
 		}
-		f.Noise *= ratio * ratio
+		noise *= ratio * ratio
 	}
-	weight := f.Noise / (f.Noise + variance)
+	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
 	}
 	for j := range moved {
 		f.Gradient[j] = (1-weight)*moved[j] + weight*fresh[j]
 	}
-	f.Noise = (1-weight)*(1-weight)*f.Noise + weight*weight*variance
+	f.Noise = (1-weight)*(1-weight)*noise + weight*weight*variance
 }
 
-// carried is the filtered gradient as it is at Mean, still of its own clip.
-func (f *fit) carried(g *gram, at *curvature) []float64 {
+// carried is the filtered gradient as it is at Mean, still of its own clip, by the Hessian half
+// way, and its noise, to which the error of that is added.
+func (f *fit) carried(g *gram, at *curvature) (gradient []float64, noise float64) {
 	d := len(f.Mean)
 	before := g.expect(f.Before, f.Clipped, 0)
 	here := at
 	if f.Clip != f.Clipped {
 		here = g.expect(f.Mean, f.Clipped, 0)
 	}
-	out := slices.Clone(f.Gradient)
+	gradient, noise = slices.Clone(f.Gradient), f.Noise
 	for i := range d {
+		change := 0.0
 		for j := range d {
-			out[i] -= (here.Hessian.At(i, j) + before.Hessian.At(i, j)) / 2 * (f.Mean[j] - f.Before[j])
+			change += (here.Hessian.At(i, j) + before.Hessian.At(i, j)) / 2 * (f.Mean[j] - f.Before[j])
 		}
+		gradient[i] -= change
+		noise += drift * drift * change * change / float64(d)
 	}
-	return out
+	return gradient, noise
 }
 
 // posterior is the step and the covariance, with noise weighed against along.
@@ -295,7 +301,7 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
 	d := len(f.Mean)
 	last := *f
-	last.Gradient = f.carried(g, g.expect(f.Mean, f.Clip, 0))
+	last.Gradient, last.Noise = f.carried(g, g.expect(f.Mean, f.Clip, 0))
 	b := last.believe(g, p, g.Error)
 	covariance = b.covariance
 	clear(b.noise)
@@ -320,7 +326,7 @@ func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
 	share, one := g.cases(f.Mean), len(f.Mean)-1
 	rarer := min(share, 1-share)
 	h := g.expect(f.Mean, f.Clipped, 0).Hessian.At(one, one)
-	cases, noise = g.Rows*rarer, g.Rows*rarer*math.Sqrt(f.Noise)/max(h, flattest)
+	cases, noise = g.Subjects*rarer, g.Subjects*rarer*math.Sqrt(f.Noise)/max(h, flattest)
 	if share > 0.5 {
 		cases = -cases
 	}

@@ -8,10 +8,11 @@ import (
 
 // gram is what noised sums say of Σ x xᵀ over the rows of all sites.
 type gram struct {
-	Columns *columns
-	Matrix  *mat.SymDense
-	Rows    float64    // how many there are
-	Error   *mat.Dense // variance of each entry around the truth, given the sums
+	Columns  *columns
+	Matrix   *mat.SymDense
+	Rows     float64    // how many there are; one that had to be shortened counts as less than one
+	Subjects float64    // how many there are
+	Error    *mat.Dense // variance of each entry around the truth, given the sums
 }
 
 const (
@@ -21,7 +22,7 @@ const (
 	doubt = 4
 )
 
-// newGram combines noised sums over rows of (x, ½ x² of numbers), with noise of variance
+// newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
 //
 // Entries that both sums know are averaged by the inverse of their variance. What noise
@@ -39,7 +40,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s 
 		mean[j] = sum.value[j] / rows
 		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Error: mat.NewDense(d, d, nil)}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil)}
 	g.set(one, one, rows, square.doubt[one])
 	excess, known, pairs := 0.0, 0.0, 0.0
 	for i := range one {

@@ -51,7 +51,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Totals[name]; t != nil {
-			counted = append(counted, rounds.Complete(c.Plan, name, t.Values[c.columns.width()-1], math.Sqrt(t.Variance)))
+			counted = append(counted, rounds.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
 		}
 	}
 	r.Sections = append(pictures.Verdicts(m.Verdicts), rounds.Overview(c.Plan, counted), effects)

@@ -148,7 +148,10 @@ func (h *site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 	case h.sum(t.Kind) == nil:
 		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	case t.Kind == taskTotals:
-		return func(x gvi.Row, _ float64, v []float64) { h.columns.totals(x, v) }, rounds.Open(t, new(gradientTask))
+		return func(x gvi.Row, _ float64, v []float64) {
+			h.columns.totals(x, v)
+			h.columns.shorten(v)
+		}, rounds.Open(t, new(gradientTask))
 	case t.Kind == taskProducts:
 		return func(x gvi.Row, _ float64, v []float64) { products(x, v) }, rounds.Open(t, new(gradientTask))
 	case t.Kind == message.TaskAssess:

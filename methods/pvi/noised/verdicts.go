@@ -23,7 +23,7 @@ func (c coordinator) hidden(f *fit, g *gram) []string {
 		cases, level = -cases, c.Options.Outcome.Levels[0]
 	}
 	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
-		c.Options.Outcome.Column, level, cases, g.Rows, noise, level)}
+		c.Options.Outcome.Column, level, cases, g.Subjects, noise, level)}
 }
 
 // unlike says how sites differ, by gradients that they have released; nothing where they do not, as
