@@ -23,7 +23,7 @@ var golden = map[string]map[string]string{
 		"global":                           "6e1dba474edbb345ae74e9b5fa8ade44ed37bf19310e941c1e73ec1029f3efa4",
 		"logistic, diagnostics":            "69c05de4275f7ca5e8c570f3f9e8e1595f23f9d3e2bfa9fa090a46b62283401b",
 		"noised, logistic":                 "abc38fb76c3c436efecd8800a578a665400e13b2cf929ba6ba4c6f93ac915385",
-		"noised, diagnostics":              "ed4cf991c96dc50f86ac7e264bc19ec0280e3e75857c860bd093de5be8a22939",
+		"noised, diagnostics":              "20930c549c31c0f007302647d6f830c622925e43ae72cf2ebf7f6105d457293e",
 		"softmax, diagnostics":             "a69d07091b4a995e7c335ee2831bac2218a2137b41e32c99b29213b042377956",
 		"linear":                           "4e389f60d932cc07f5367b5701786acaf20af9189a0145d1c87063620a78a8cf",
 		"published, logistic, diagnostics": "893b629c5329d9bfbd9f25db9228e503b5e32a2d59e24a89cbec6d12253c19a2",

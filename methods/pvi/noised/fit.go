@@ -314,11 +314,13 @@ func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymD
 	return slices.Clone(f.Mean), covariance, ratios[d/2]
 }
 
-// A class is rare up to this share of rows, and lost in the noise where what the data say of the
-// intercept, h, is less than so many standard deviations √V of the gradients' noise. The posterior
-// is a normal approximation where the fit is. As the Hessian grows with the share of cases, it is
-// too sure where noise has made them too many.
-const rare, fewestNoises = 0.2, 4
+// The posterior is a normal approximation where the fit is, and too sure where the Hessian falls
+// quickly from there on. What the data say of a direction of weights, h, is lost in the noise where
+// it is less than so many standard deviations √V of the gradients' noise.
+const fewestNoises = 4
+
+// A class is rare up to this share of rows.
+const rare = 0.2
 
 // lost says whether the rarer class is lost in the noise, how many rows are expected to be of it,
 // below 0 if it is the first class, and how many of them the noise weighs as much as.
@@ -331,4 +333,18 @@ func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
 		cases = -cases
 	}
 	return cases, noise, rarer < rare && h < fewestNoises*math.Sqrt(f.Noise)
+}
+
+// unsized says whether the size of effects is lost in the noise: they are large for the prior, at its
+// widest, so that nothing else holds them.
+func (f *fit) unsized(g *gram, p *prior) bool {
+	u, square := mat.NewVecDense(len(f.Mean), nil), 0.0
+	for j, is := range p.shared {
+		if w := f.Mean[j] - p.mean[j]; is {
+			u.SetVec(j, w)
+			square += w * w
+		}
+	}
+	h := mat.Inner(u, g.expect(f.Mean, f.Clipped, 0).Hessian, u)
+	return f.Narrow == widest && h < fewestNoises*math.Sqrt(f.Noise)*square
 }

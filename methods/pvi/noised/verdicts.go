@@ -3,13 +3,23 @@ package noised
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/problem"
 )
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
-	return append(c.unlike(s), c.hidden(s.Fit, c.gram(s))...)
+	g := c.gram(s)
+	return slices.Concat(c.unlike(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+}
+
+// unsized says that the size of effects is lost in the noise.
+func (c coordinator) unsized(f *fit, g *gram) []string {
+	if !f.unsized(g, c.prior) {
+		return nil
+	}
+	return []string{"Noise hides how large effects are. They are larger than the plan's prior expects, and labels are then so nearly certain that it hardly shows by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
 }
 
 // hidden says that the rarer class is lost in the noise.
