@@ -22,10 +22,20 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 		a := at(i)
 		return noiseLawLogLik(a, noiseLawBeta(a, s, nu), s, nu)
 	}
+	// Every fifth, then all around the best of these: the value has one maximum, or is flat.
 	best, bestValue := steps, value(steps)
-	for i := range steps {
+	look := func(i int) {
 		if v := value(float64(i)); v > bestValue+1e-6 { // rounding of ln Γ(10⁶)
 			best, bestValue = i, v
+		}
+	}
+	const apart = 5
+	for i := 0; i < steps; i += apart {
+		look(i)
+	}
+	for i, to := max(best-apart+1, 0), min(best+apart, steps); i < to; i++ {
+		if i%apart != 0 {
+			look(i)
 		}
 	}
 	if best == steps {
@@ -34,12 +44,17 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 	// Golden section between the neighbours of the best.
 	const ratio = 0.6180339887498949
 	a, b := float64(max(best-1, 0)), float64(best+1)
+	x, y := b-ratio*(b-a), a+ratio*(b-a)
+	atX, atY := value(x), value(y)
 	for b-a > 1e-6 {
-		x, y := b-ratio*(b-a), a+ratio*(b-a)
-		if value(x) >= value(y) {
+		if atX >= atY {
 			b = y
+			x, y = b-ratio*(b-a), a+ratio*(b-a)
+			atX, atY = value(x), atX
 		} else {
 			a = x
+			x, y = b-ratio*(b-a), a+ratio*(b-a)
+			atX, atY = atY, value(y)
 		}
 	}
 	alpha = at((a + b) / 2)
@@ -48,9 +63,11 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 
 func noiseLawLogLik(alpha, beta float64, s, nu []float64) float64 {
 	g, _ := math.Lgamma(alpha)
-	total := 0.0
+	total, h := 0.0, 0.0
 	for i := range s {
-		h, _ := math.Lgamma(alpha + nu[i]/2)
+		if i == 0 || nu[i] != nu[i-1] {
+			h, _ = math.Lgamma(alpha + nu[i]/2)
+		}
 		// α ln β − (α + ν/2) ln(β + νs/2), the large terms taken together.
 		total += h - g - alpha*math.Log1p(nu[i]*s[i]/2/beta) - nu[i]/2*math.Log(beta+nu[i]*s[i]/2)
 	}

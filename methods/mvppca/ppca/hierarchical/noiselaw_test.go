@@ -76,6 +76,31 @@ func TestNoiseLawBetaIsThatOfHalving(t *testing.T) {
 	}
 }
 
+// No α of a grid is better than what is found, whatever the sites: few or many, alike or not.
+func TestNoiseLawMissesNoMaximum(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 57))
+		s, nu := make([]float64, 2+r.IntN(60)), make([]float64, 62)
+		spread, scale := 2*r.Float64(), math.Exp(10*r.NormFloat64())
+		for i := range s {
+			nu[i] = math.Exp(6 * r.Float64())
+			s[i] = scale * math.Exp((spread+math.Sqrt(2/nu[i]))*r.NormFloat64())
+			if r.IntN(20) == 0 {
+				s[i] *= 1e3
+			}
+		}
+		nu = nu[:len(s)]
+		alpha, beta := noiseLaw(s, nu)
+		found := noiseLawLogLik(alpha, beta, s, nu)
+		for decades := -1.0; decades <= 6; decades += 0.05 {
+			a := math.Pow(10, decades)
+			if v := noiseLawLogLik(a, noiseLawBeta(a, s, nu), s, nu); v > found+1e-5 {
+				t.Fatalf("seed %d: α = %v has %v, and %v was found with %v", seed, a, v, alpha, found)
+			}
+		}
+	}
+}
+
 func BenchmarkNoiseLaw(b *testing.B) {
 	r := rand.New(rand.NewPCG(53, 1))
 	s, nu := make([]float64, 34), make([]float64, 34)
