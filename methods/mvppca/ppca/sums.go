@@ -1,6 +1,8 @@
 package ppca
 
 import (
+	"slices"
+
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 )
@@ -28,7 +30,19 @@ type Sums struct {
 	blockClasses [][]int   // the classes each block observes
 	x            []float64 // q: Σ ⟨x⟩ over all subjects
 	xx           []float64 // q × LD: Σ ⟨x xᵀ⟩
+
+	// With a class for each feature, as where single cells are missing, most of the work is to
+	// add up R and Cov. So they are one matrix, a row for each class, and a product adds some
+	// blocks at a time, in their order.
+	classes []float64 // classes × width
+	width   int
+	waiting int       // blocks in batch
+	batch   []float64 // blockBatch × width: of each block, what its classes get
+	has     []float64 // blockBatch × classes: 1 where a block has a class
 }
+
+// blockBatch is how many blocks are added up together.
+const blockBatch = 32
 
 // NewSums prepares the sums over some blocks.
 func NewSums(l Layout, blocks []Block, rank int) *Sums {
@@ -40,12 +54,14 @@ func NewSums(l Layout, blocks []Block, rank int) *Sums {
 	}
 	s.B, s.xx = make([]float64, d*s.LD), make([]float64, rank*s.LD)
 	s.Class, s.blockClasses = Classes(d, blocks)
-	for _, c := range s.Class {
-		for c >= len(s.R) {
-			s.R = append(s.R, make([]float64, (rank+1)*s.Stride))
-			s.Cov = append(s.Cov, make([]float64, rank*s.LD))
-		}
+	n, size := 1+slices.Max(s.Class), (rank+1)*s.Stride
+	s.width = size + rank*s.LD
+	s.classes = make([]float64, n*s.width)
+	for row := range slices.Chunk(s.classes, s.width) {
+		s.R, s.Cov = append(s.R, row[:size:size]), append(s.Cov, row[size:])
 	}
+	most := min(blockBatch, len(blocks))
+	s.batch, s.has = make([]float64, most*s.width), make([]float64, most*n)
 	for i := range blocks {
 		s.Subjects += blocks[i].N
 		for _, j := range blocks[i].Features {
@@ -57,16 +73,14 @@ func NewSums(l Layout, blocks []Block, rank int) *Sums {
 
 // Reset prepares for another E step.
 func (s *Sums) Reset() {
-	for c := range s.R {
-		clear(s.R[c])
-		clear(s.Cov[c])
-	}
-	for _, x := range [][]float64{s.B, s.Dev, s.Square, s.x, s.xx} {
+	for _, x := range [][]float64{s.classes, s.B, s.Dev, s.Square, s.x, s.xx} {
 		clear(x)
 	}
+	s.waiting = 0
 }
 
-// Collect adds block i, on which e was just run.
+// Collect adds block i, on which e was just run. Blocks are collected in their order, and R and Cov
+// are complete with the last.
 func (s *Sums) Collect(i int, e *EStep) {
 	b, q, ld := &s.Blocks[i], s.Q, s.LD
 	for a, j := range b.Features {
@@ -77,20 +91,11 @@ func (s *Sums) Collect(i int, e *EStep) {
 			row[c] += x
 		}
 	}
-	for _, c := range s.blockClasses[i] {
-		r := s.R[c]
-		for a := range q {
-			row := r[a*s.Stride:]
-			for k, x := range e.SXX[a*ld:][:q] {
-				row[k] += x
-			}
-			row[q] += b.N * e.X[a]
-			r[q*s.Stride+a] += b.N * e.X[a]
-		}
-		r[q*s.Stride+q] += b.N
-		for a, x := range e.M {
-			s.Cov[c][a] += b.N * x
-		}
+	s.enter(i, e)
+	if s.waiting == blockBatch || i == len(s.Blocks)-1 {
+		n := len(s.R)
+		kernel.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
+		s.waiting = 0
 	}
 	for a, x := range e.X {
 		s.x[a] += b.N * x
@@ -98,6 +103,28 @@ func (s *Sums) Collect(i int, e *EStep) {
 	for a, x := range e.SXX {
 		s.xx[a] += x
 	}
+}
+
+// enter puts what the classes of block i get into the batch.
+func (s *Sums) enter(i int, e *EStep) {
+	b, q, n := &s.Blocks[i], s.Q, len(s.R)
+	has := s.has[s.waiting*n:][:n]
+	clear(has)
+	for _, c := range s.blockClasses[i] {
+		has[c] = 1
+	}
+	row := s.batch[s.waiting*s.width:][:s.width]
+	r, cov := row[:(q+1)*s.Stride], row[(q+1)*s.Stride:]
+	for a := range q {
+		copy(r[a*s.Stride:], e.SXX[a*s.LD:][:q])
+		r[a*s.Stride+q] = b.N * e.X[a]
+		r[q*s.Stride+a] = b.N * e.X[a]
+	}
+	r[q*s.Stride+q] = b.N
+	for a, x := range e.M {
+		cov[a] = b.N * x
+	}
+	s.waiting++
 }
 
 // Factors turns the sums of the factors into their mean and covariance, in place.
