@@ -71,7 +71,7 @@ func (e *EStep) Run(md *Model, b *Block, z *Latent) error {
 		w, v := e.w[i*ld:][:ld], e.v[i*ld:][:ld]
 		copy(w, md.W[j*ld:][:ld])
 		s := 1 / md.Psi[j]
-		for a, x := range w {
+		for a, x := range w[:len(v)] {
 			v[a] = x * s
 		}
 		e.Delta[i] = b.Mean[i] - md.Mu[j]
@@ -86,9 +86,10 @@ func (e *EStep) Run(md *Model, b *Block, z *Latent) error {
 	linalg.CholInverse(e.M, e.chol, q, ld)
 
 	clear(e.g)
+	g := e.g
 	for i, y := range e.Delta[:p] {
-		for a, v := range e.v[i*ld:][:q] {
-			e.g[a] += v * y
+		for a, v := range e.v[i*ld:][:len(g)] {
+			g[a] += v * y
 		}
 	}
 	for a := range q {
@@ -104,8 +105,9 @@ func (e *EStep) Run(md *Model, b *Block, z *Latent) error {
 	e.scatter(b)
 	for i, y := range e.Delta[:p] {
 		y *= b.N
-		for a, x := range e.X {
-			e.STX[i*ld+a] += y * x
+		row := e.STX[i*ld:][:q]
+		for a, x := range e.X[:len(row)] {
+			row[a] += y * x
 		}
 	}
 	for a := range q {
