@@ -64,19 +64,25 @@ func simulate(c *columns, n int, w []float64, r *rand.Rand) (d data) {
 	return d
 }
 
-// sums are those that sites release, with noise of the given standard deviations.
-func (d data) sums(c *columns, totals, products float64, r *rand.Rand) ([]float64, *mat.SymDense) {
+// sums are those that sites release, with noise of the given standard deviations: of rows shortened
+// by site and gate, the products of rows divided by a scale; of rows as they are if it is 0.
+func (d data) sums(c *columns, scale, totals, products float64, r *rand.Rand) ([]float64, *mat.SymDense) {
 	p := c.width()
 	all, square := make([]float64, c.totalsLen()), mat.NewSymDense(p, nil)
 	for _, x := range d.rows {
 		v := make([]float64, len(all))
 		c.totals(x, v)
+		short := 1.0
+		if scale > 0 {
+			c.shorten(v)
+			short = min(1, c.reach()*scale/x.Norm()) / scale
+		}
 		for j := range v {
 			all[j] += v[j]
 		}
 		for i, j := range x.Index {
 			for k := range i + 1 {
-				square.SetSym(int(j), int(x.Index[k]), square.At(int(j), int(x.Index[k]))+x.Value[i]*x.Value[k])
+				square.SetSym(int(j), int(x.Index[k]), square.At(int(j), int(x.Index[k]))+short*short*x.Value[i]*x.Value[k])
 			}
 		}
 	}
@@ -113,7 +119,7 @@ func TestGramWithoutNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
-	totals, products := d.sums(c, 0, 0, r)
+	totals, products := d.sums(c, 0, 0, 0, r)
 	g := newGram(c, totals, 0, products, 0)
 	if g.Rows != 4000 {
 		t.Errorf("%v rows", g.Rows)
@@ -133,9 +139,9 @@ func TestGramShrinks(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
-	totals, products := d.sums(c, 1, 1e6, r)
+	totals, products := d.sums(c, 0, 1, 1e6, r)
 	g := newGram(c, totals, 1, products, 1e12)
-	exact, _ := d.sums(c, 0, 0, r)
+	exact, _ := d.sums(c, 0, 0, 0, r)
 	if want := exact[0] * exact[1] / 4000; math.Abs(g.Matrix.At(0, 1)-want) > 0.02*4000 {
 		t.Errorf("product of numbers: %v, want %v", g.Matrix.At(0, 1), want)
 	}
@@ -150,9 +156,9 @@ func TestPooledSumsShrink(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 1))
 	c := example(30)
 	d := simulate(c, 2000, make([]float64, c.width()), r)
-	exact, products := d.sums(c, 0, 0, r)
+	exact, products := d.sums(c, 0, 0, 0, r)
 	const sd = 1500
-	noised, _ := d.sums(c, sd, 0, r)
+	noised, _ := d.sums(c, 0, sd, 0, r)
 	sum, square := c.pooled(noised, sd*sd, products, 1e18)
 	var plain, made, told float64
 	for k, j := range c.numbers {
@@ -170,7 +176,7 @@ func TestPooledSumsStay(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	c := example(6)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
-	exact, products := d.sums(c, 0, 0, r)
+	exact, products := d.sums(c, 0, 0, 0, r)
 	sum, square := c.pooled(exact, 25, products, 25)
 	for k, j := range c.numbers {
 		if math.Abs(sum.value[j]-exact[j]) > 5 || math.Abs(square.value[j]-2*exact[c.width()+k]) > 10 {
@@ -237,7 +243,7 @@ func TestClipFollowsNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 1))
 	c := example(4)
 	d := simulate(c, 5000, make([]float64, c.width()), r)
-	totals, products := d.sums(c, 0, 0, r)
+	totals, products := d.sums(c, 0, 0, 0, r)
 	g := newGram(c, totals, 0, products, 0)
 	f := newFit(c, 20)
 	copy(f.Mean, []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5})
@@ -257,7 +263,7 @@ func TestPriorFollowsTheWeights(t *testing.T) {
 			w[j] = size * r.NormFloat64()
 		}
 		d := simulate(c, 20_000, w, r)
-		totals, products := d.sums(c, 1, 1, r)
+		totals, products := d.sums(c, 0, 1, 1, r)
 		g := newGram(c, totals, 1, products, 1)
 		f, p := newFit(c, 20), priorOf(c)
 		p.shared[0], p.precision[0], p.mean[0] = false, 1e8, 0.7
@@ -348,7 +354,7 @@ func TestBiasOfClipping(t *testing.T) {
 	c := example(4)
 	w := []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5}
 	d := simulate(c, 200_000, w, r)
-	totals, products := d.sums(c, 0, 0, r)
+	totals, products := d.sums(c, 0, 0, 0, r)
 	g := newGram(c, totals, 0, products, 0)
 	const clip = 0.7
 	sum := d.gradient(w, clip, 0, r)
@@ -447,6 +453,46 @@ func TestIntervalsHoldAndFaultsShow(t *testing.T) {
 	}
 }
 
+// Intervals hold where features share a direction, along which the gate shortens many rows: of 40
+// data sets of 8000 rows with four numbers whose neighbours have the correlation .9, at ε of about 3
+// and 8. Without a scale they hold .74 and .78 of the 160 weights.
+func TestIntervalsHoldWhereFeaturesShareADirection(t *testing.T) {
+	for _, mu := range []float64{0.8, 1.6} {
+		held := 0.0
+		for seed := range uint64(40) {
+			r := rand.New(rand.NewPCG(seed, 41))
+			c := &columns{features: 4, numbers: []int{0, 1, 2, 3}, Feature: []int{0, 1, 2, 3, -1}, Category: make([]bool, 5)}
+			w := []float64{0, 0, 0, 0, -0.5}
+			for j := range 4 {
+				w[j] = 0.7 * r.NormFloat64()
+			}
+			d := normalRows(8000, w, r)
+			for i, x := range d.rows {
+				a := w[4]
+				for j := range 4 {
+					z := r.NormFloat64()
+					if j > 0 {
+						z = 0.9*x.Value[j-1] + math.Sqrt(1-0.81)*z
+					}
+					x.Value[j] = z
+					a += w[j] * z
+				}
+				d.outcome[i] = math.Copysign(1, 1/(1+math.Exp(-a))-r.Float64())
+			}
+			_, _, mean, covariance := rehearse(c, d, mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
+			for j := range 4 {
+				if math.Abs(mean[j]-w[j]) <= 1.645*math.Sqrt(covariance.At(j, j)) {
+					held += 1. / 160
+				}
+			}
+		}
+		t.Logf("μ %v: %.3f", mu, held)
+		if held < 0.87 {
+			t.Errorf("μ = %v: 90 %% intervals hold the truth in %.3f of cases", mu, held)
+		}
+	}
+}
+
 // fault is what is wrong with the halves of a rehearsal.
 type fault struct {
 	told  float64 // share of the noise's standard deviation that the coordinator is told
@@ -479,7 +525,10 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Ra
 	p := priorOf(c)
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)
 	s := m * c.reach() * c.reach() / math.Sqrt(shareProducts)
-	totals, products := d.sums(c, s0, s, r)
+	scale := scaleOf(float64(len(d.rows)), s)
+	totals, products := d.sums(c, scale, s0, s, r)
+	products.ScaleSym(scale*scale, products)
+	s *= scale * scale
 	g := newGram(c, totals, wrong.told*wrong.told*s0*s0, products, wrong.told*wrong.told*s*s)
 	for i := range d.outcome {
 		d.outcome[i] *= wrong.sign

@@ -77,10 +77,21 @@ func (c *columns) totalsBound() float64 {
 	return math.Sqrt(2 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
 }
 
-// products writes x, whose products with itself the gate sums.
-func products(x gvi.Row, v []float64) {
+// Rows are divided by at most largestScale before their products are summed, and by no more than
+// leaves the noise of products below hardly of the count.
+const largestScale, hardly = 1.5, 0.03
+
+// scaleOf chooses a scale by a count and the standard deviation of the noise of products. A row that
+// is longer than the bound is shortened, which makes too little of a direction that features share.
+// A scale leaves fewer rows to shorten, and multiplies the noise by its square.
+func scaleOf(count, noise float64) float64 {
+	return math.Sqrt(min(max(hardly*count/noise, 1), largestScale*largestScale))
+}
+
+// products writes x/scale, whose products with itself the gate sums.
+func products(x gvi.Row, scale float64, v []float64) {
 	for i, j := range x.Index {
-		v[j] = x.Value[i]
+		v[j] = x.Value[i] / scale
 	}
 }
 

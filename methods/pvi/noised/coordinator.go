@@ -2,6 +2,7 @@ package noised
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -32,6 +33,7 @@ type state struct {
 	// gradients are.
 	Totals    map[string]*released           `cbor:"totals"`
 	Products  map[string]*released           `cbor:"products"`
+	Scale     float64                        `cbor:"scale"`     // of the products
 	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
 	Fit       *fit                           `cbor:"fit"`
 	Late      lateSums                       `cbor:"late"`
@@ -74,6 +76,11 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's late rounds: %w", err)
 		}
 	}
+	if s.Phase == taskProducts {
+		if err := c.checkProducts(&productsTask{s.Scale}); err != nil {
+			return nil, fmt.Errorf("the state's products: %w", err)
+		}
+	}
 	f := s.Fit
 	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
@@ -91,9 +98,10 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch s.Phase {
 	case "":
-		step.Tasks, err = c.ask(s, taskTotals, gradientTask{})
+		step.Tasks, err = c.ask(s, taskTotals, totalsTask{})
 	case taskTotals:
-		step.Tasks, err = c.ask(s, taskProducts, gradientTask{})
+		s.Scale = c.scale(s)
+		step.Tasks, err = c.ask(s, taskProducts, productsTask{s.Scale})
 	case taskProducts:
 		step.Tasks, err = c.gradient(s)
 	case taskEarly, taskLate:
@@ -148,6 +156,19 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	m, _ := c.posterior(s)
 	tasks, err := c.ask(s, message.TaskAssess, m)
 	return rounds.Optional(tasks), err
+}
+
+// scale is what rows are divided by before their products are summed.
+func (c coordinator) scale(s *state) float64 {
+	var totals released
+	for _, t := range s.Totals {
+		totals.add(t)
+	}
+	if totals.Values == nil { // all have left
+		return 1
+	}
+	sum := c.sums.products
+	return scaleOf(totals.Values[len(totals.Values)-1], sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Totals))))
 }
 
 // gram is what the sites that stay released of their rows.
@@ -226,6 +247,10 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case taskTotals:
 		s.Totals[in.Site] = r
 	case taskProducts:
+		for i := range r.Values {
+			r.Values[i] *= s.Scale * s.Scale
+		}
+		r.Variance *= math.Pow(s.Scale, 4)
 		s.Products[in.Site] = r
 	default:
 		s.Gradients[in.Site] = r

@@ -117,7 +117,7 @@ func differing(c *columns, sites []data, mu, told float64, r *rand.Rand) (found 
 	var grams []*gram
 	all, both := make([]float64, c.totalsLen()), mat.NewSymDense(d, nil)
 	for _, one := range sites {
-		totals, products := one.sums(c, s0, s, r)
+		totals, products := one.sums(c, 0, s0, s, r)
 		grams = append(grams, newGram(c, totals, told*told*s0*s0, products, told*told*s*s))
 		for j, v := range totals {
 			all[j] += v

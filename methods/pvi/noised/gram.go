@@ -25,7 +25,8 @@ const (
 // newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
 //
-// Entries that both sums know are averaged by the inverse of their variance. What noise
+// Entries that both sums know are averaged by the inverse of their variance, to which the square of
+// what is missing of rows that were shortened is added. What noise
 // drowns is shrunk by the method of moments: sums of numbers towards 0, their squares and
 // counts of levels towards the mean of these, and products of two features towards
 // independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
@@ -94,7 +95,15 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s 
 	d := c.width()
 	one := d - 1
 	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
+	// Shortened rows make a sum too small, by about as much as the count of them.
+	count := max(totals[len(totals)-1], fewestRows)
+	missing := func(rows, variance float64) float64 {
+		share := 1 - rows/count
+		return max(share*share-(v+variance)/(count*count), 0)
+	}
+	lessTotals, lessProducts := missing(totals[one], v), missing(products.At(one, one), s)
 	average := func(p pool, j int, a, va, b, vb float64) {
+		va, vb = va+lessTotals*a*a, vb+lessProducts*b*b
 		p.value[j] = a
 		if va+vb > 0 {
 			p.value[j], p.doubt[j] = (a*vb+b*va)/(va+vb), va*vb/(va+vb)

@@ -24,11 +24,20 @@ const (
 	taskLate     = "gradient"
 )
 
-// gradientTask asks for a gradient at weights, clipped so; other sums need nothing. All of it
-// follows from the plan and from noised sums.
+// totalsTask asks for the totals of columns.
+type totalsTask struct{}
+
+// gradientTask asks for a gradient at weights, clipped so. All of it follows from the plan and
+// from noised sums.
 type gradientTask struct {
 	Mean wire.Vector `cbor:"mean"`
 	Clip float64     `cbor:"clip"`
+}
+
+// productsTask asks for the products of rows divided by a scale, which follows from the plan and
+// from noised counts.
+type productsTask struct {
+	Scale float64 `cbor:"scale"`
 }
 
 // modelTask asks how well a posterior predicts. It is what sites get back, too.
@@ -86,6 +95,14 @@ func (c *common) check(t *gradientTask) error {
 	}
 	if !gvi.Inside(t.Clip, c.columns.reach()/8, c.columns.reach()) {
 		return fmt.Errorf("a clip of %v", t.Clip)
+	}
+	return nil
+}
+
+// checkProducts reports a task for products that no honest coordinator sends.
+func (c *common) checkProducts(t *productsTask) error {
+	if !gvi.Inside(t.Scale, 1, largestScale) {
+		return fmt.Errorf("a scale of %v", t.Scale)
 	}
 	return nil
 }
@@ -151,9 +168,14 @@ func (h *site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 		return func(x gvi.Row, _ float64, v []float64) {
 			h.columns.totals(x, v)
 			h.columns.shorten(v)
-		}, rounds.Open(t, new(gradientTask))
+		}, rounds.Open(t, new(totalsTask))
 	case t.Kind == taskProducts:
-		return func(x gvi.Row, _ float64, v []float64) { products(x, v) }, rounds.Open(t, new(gradientTask))
+		task := new(productsTask)
+		err := rounds.Open(t, task)
+		if err == nil {
+			err = h.checkProducts(task)
+		}
+		return func(x gvi.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
 	case t.Kind == message.TaskAssess:
 		m := new(modelTask)
 		if err := rounds.Open(t, m); err != nil {
