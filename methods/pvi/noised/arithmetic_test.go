@@ -237,6 +237,32 @@ func TestExpectationsOverAPosterior(t *testing.T) {
 	}
 }
 
+// What a gradient is off by once it is carried along a step is at most three times what its noise
+// tells, and of the first step at least a third: on the way to large effects, without noise of sites.
+func TestCarriedGradientsTellTheirError(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 1))
+	c := &columns{features: 6, numbers: []int{0, 1, 2, 3, 4, 5}, Feature: []int{0, 1, 2, 3, 4, 5, -1}, Category: make([]bool, 7)}
+	w := []float64{2, -1.5, 1, 3, 0, -2, -1}
+	d := normalRows(20_000, w, r)
+	totals, products := d.sums(c, 0, 0, 0, r)
+	g, f, p := newGram(c, totals, 1e-6, products, 1e-6), newFit(c, 20), priorOf(c)
+	for range 4 {
+		f.Take(g, p, d.gradient(f.Mean, f.Clip, 0, r), 1e-3)
+		clip := f.Clip
+		f.Clip = f.Clipped
+		at := g.expect(f.Mean, f.Clip, 0)
+		carried, noise := f.carried(g, at)
+		off := 0.0
+		for j, x := range d.gradient(f.Mean, f.Clip, 0, r) {
+			off += math.Pow(f.Clip*x-at.Bias[j]-carried[j], 2) / float64(len(w))
+		}
+		if ratio := math.Sqrt(off / noise); !(ratio < 3) || f.Round == 1 && ratio < 1./3 {
+			t.Errorf("round %d: off by %.1f, told %.1f", f.Round, math.Sqrt(off), math.Sqrt(noise))
+		}
+		f.Clip = clip
+	}
+}
+
 // The clip is as short as it may be where noise outweighs people, and as long where it hardly
 // counts.
 func TestClipFollowsNoise(t *testing.T) {

@@ -335,8 +335,8 @@ func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
 	return cases, noise, rarer < rare && h < fewestNoises*math.Sqrt(f.Noise)
 }
 
-// unsized says whether the size of effects is lost in the noise: they are large for the prior, at its
-// widest, so that nothing else holds them.
+// unsized says whether the size of effects is lost in the noise: they are large for the prior even at
+// its widest, so that nothing else holds them.
 func (f *fit) unsized(g *gram, p *prior) bool {
 	u, square := mat.NewVecDense(len(f.Mean), nil), 0.0
 	for j, is := range p.shared {

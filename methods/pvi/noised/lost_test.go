@@ -111,7 +111,7 @@ func slopesOf(features int, spread, mu float64, n int, r *rand.Rand) (said bool,
 }
 
 // Where effects are larger than the prior expects and noise hides by how much, the verdict is there in
-// at least 16 of 20 studies of each kind, and it is there in none of 20 where intervals hold.
+// at least 16 of 20 studies of each kind, and in none of 20 of four kinds in which intervals hold.
 func TestSizesThatNoiseHides(t *testing.T) {
 	for _, k := range []struct {
 		spread, mu float64

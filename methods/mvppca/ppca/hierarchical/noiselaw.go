@@ -22,7 +22,8 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 		a := at(i)
 		return noiseLawLogLik(a, noiseLawBeta(a, s, nu), s, nu)
 	}
-	// Every fifth, then all around the best of these: the value has one maximum, or is flat.
+	// Every fifth, then all around the best of these: but for a few sites with hardly any degrees of
+	// freedom the value has one maximum, or is flat.
 	best, bestValue := steps, value(steps)
 	look := func(i int) {
 		if v := value(float64(i)); v > bestValue+1e-6 { // rounding of ln Γ(10⁶)
