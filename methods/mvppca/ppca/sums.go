@@ -37,12 +37,13 @@ type Sums struct {
 	classes []float64 // classes × width
 	width   int
 	waiting int       // blocks in batch
-	batch   []float64 // blockBatch × width: of each block, what its classes get
-	has     []float64 // blockBatch × classes: 1 where a block has a class
+	batch   []float64 // BlockBatch × width: of each block, what its classes get
+	has     []float64 // BlockBatch × classes: 1 where a block has a class
 }
 
-// blockBatch is how many blocks are added up together.
-const blockBatch = 32
+// BlockBatch is how many blocks are worked on together where single cells are missing: each then has
+// classes of its own, and a product takes far less time than a loop over them.
+const BlockBatch = 32
 
 // NewSums prepares the sums over some blocks.
 func NewSums(l Layout, blocks []Block, rank int) *Sums {
@@ -60,7 +61,7 @@ func NewSums(l Layout, blocks []Block, rank int) *Sums {
 	for row := range slices.Chunk(s.classes, s.width) {
 		s.R, s.Cov = append(s.R, row[:size:size]), append(s.Cov, row[size:])
 	}
-	most := min(blockBatch, len(blocks))
+	most := min(BlockBatch, len(blocks))
 	s.batch, s.has = make([]float64, most*s.width), make([]float64, most*n)
 	for i := range blocks {
 		s.Subjects += blocks[i].N
@@ -92,7 +93,7 @@ func (s *Sums) Collect(i int, e *EStep) {
 		}
 	}
 	s.enter(i, e)
-	if s.waiting == blockBatch || i == len(s.Blocks)-1 {
+	if s.waiting == BlockBatch || i == len(s.Blocks)-1 {
 		n := len(s.R)
 		kernel.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
 		s.waiting = 0

@@ -305,8 +305,8 @@ func TestPriorFollowsTheWeights(t *testing.T) {
 	}
 }
 
-// What the model expects of clipped residuals is integrated to 3 %, and 1 % of the density of activations at
-// their mean or .002, however widely they spread: against far more nodes.
+// What the model expects of clipped residuals is integrated to 3 %, and the smaller of .01/sd and .002,
+// however widely activations spread: against far more nodes.
 func TestExpectationsWhereActivationsSpread(t *testing.T) {
 	for _, sd := range []float64{0.02, 0.3, 1, 3, 8, 20, 100} {
 		for _, mean := range []float64{-20, -4, 0, 1.5, 7} {

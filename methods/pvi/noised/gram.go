@@ -26,10 +26,9 @@ const (
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
 //
 // Entries that both sums know are averaged by the inverse of their variance, to which the square of
-// what is missing of rows that were shortened is added. What noise
-// drowns is shrunk by the method of moments: sums of numbers towards 0, their squares and
-// counts of levels towards the mean of these, and products of two features towards
-// independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
+// what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
+// moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
+// and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
 // levels of one category never meet. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s float64) *gram {
 	d := c.width()

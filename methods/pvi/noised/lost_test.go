@@ -71,7 +71,7 @@ func TestRareClassesThatNoiseHides(t *testing.T) {
 // On studies that the limit was not chosen by, of 500 to 5000 subjects with 2 to 8 features, shares
 // from under one in a hundred to most, and noise over a range of forty, intervals of 90 % held the
 // intercept in .55 of those with the verdict, and in .88 of the others (2500 draws). Of 600 the
-// bounds are three standard errors away.
+// bounds are two and three standard errors away.
 func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(600) {
@@ -86,7 +86,7 @@ func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 			held[said]++
 		}
 	}
-	if n[true] < 60 || held[true]/n[true] > 0.70 || held[false]/n[false] < 0.83 {
+	if n[true] < 60 || held[true]/n[true] > 0.65 || held[false]/n[false] < 0.83 {
 		t.Errorf("intercepts held: %v of %v with the verdict, %v of %v without", held[true], n[true], held[false], n[false])
 	}
 }
@@ -137,7 +137,7 @@ func TestSizesThatNoiseHides(t *testing.T) {
 
 // On studies that nothing was chosen by, of 500 to 10 000 subjects with 2 to 10 features, slopes with
 // standard deviations of .2 to 6, and noise over a range of forty, intervals of 90 % held .75 of slopes
-// with the verdict, and .89 without (2000 draws). Of 300 the bounds are three standard errors away.
+// with the verdict, and .89 without (1500 draws). Of 300 the bounds are three standard errors away.
 func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(300) {

@@ -19,7 +19,7 @@ func (c coordinator) unsized(f *fit, g *gram) []string {
 	if !f.unsized(g, c.prior) {
 		return nil
 	}
-	return []string{"Noise hides how large effects are. They seem larger than the plan's prior expects, and what gradients say of by how much is lost in the noise. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
+	return []string{"Noise hides how large effects are. They seem to be larger than the plan's prior expects, but the noise leaves open by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
 }
 
 // hidden says that the rarer class is lost in the noise.

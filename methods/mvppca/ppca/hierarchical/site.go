@@ -48,8 +48,8 @@ type Site struct {
 	cellsOf    [][]int       // of each class
 	blockClass [][]int       // the classes that each block observes
 	sums       []float64     // cells × (q+1) × stride: what each has of V, the cells of one class together
-	has        []float64     // scratch: blockBatch × cells
-	precise    []float64     // scratch: blockBatch × (q+1) × stride
+	has        []float64     // scratch: BlockBatch × cells
+	precise    []float64     // scratch: BlockBatch × (q+1) × stride
 	post       []float64     // d × stride: posterior mean of [W μ], μ relative to the E step's
 	scratch    []float64     // (q+1) × stride
 	row        []float64     // q + 1
@@ -138,7 +138,7 @@ func (h *Site) numberCells() {
 			at++
 		}
 	}
-	n := min(blockBatch, len(h.Blocks))
+	n := min(ppca.BlockBatch, len(h.Blocks))
 	h.has, h.precise = make([]float64, n*len(h.cells)), make([]float64, n*size)
 }
 
@@ -179,8 +179,8 @@ func (h *Site) expect() error {
 	linalg.CholInverse(base.Prec, chol, q, ld)
 	linalg.Times(base.H, base.Prec, ld, h.nu)
 	h.Reset()
-	for first := 0; first < len(h.Blocks); first += blockBatch {
-		n := min(blockBatch, len(h.Blocks)-first)
+	for first := 0; first < len(h.Blocks); first += ppca.BlockBatch {
+		n := min(ppca.BlockBatch, len(h.Blocks)-first)
 		h.integrate(base, first, n)
 		for i := range n {
 			for a := range q {
@@ -196,10 +196,6 @@ func (h *Site) expect() error {
 	}
 	return nil
 }
-
-// blockBatch is how many blocks are integrated over together: where single cells are missing each
-// has other cells, and a product takes most of the time that a loop would.
-const blockBatch = 32
 
 // integrate adds what the cells of n blocks have of V to a base: (Prec, −H) of each.
 func (h *Site) integrate(base ppca.Latent, first, n int) {
