@@ -19,6 +19,7 @@ import (
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
 	"parley/problem"
+	"parley/sitestore"
 	"parley/study"
 )
 
@@ -149,23 +150,41 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	}
 	return engine.NewSite(engine.Site{
 		Name: h.Site, Study: s.Digest, Revision: m.Revision(), Sites: p.Sites, Minimum: h.Policy.Minimum.Sites, AnswerAfter: p.Privacy.AnswerAfter.Duration(),
-		Half: half, Gate: privacy.NewGate(s, h.Policy, h.Store, h.Data, h.Options...), Store: h.Store, Marks: h.Marks,
+		Half: half, Gate: h.gate(m, s), Store: h.Store, Marks: h.Marks,
 	}), nil
 }
 
-// agree holds everything that the study will ask for against policy and ledger,
-// unless it has begun, and keeps its terms.
+// agree holds everything that the study will ask for against policy and ledger. If
+// it has begun, its terms are compared instead.
 func (h *Host) agree(m method.Method, s privacy.Study) error {
 	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest }) {
-		if err := charged.Check(h.Policy, s, privacy.Requests(s.Requests)...); err != nil {
-			return err
-		}
+	if slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest }) {
+		return h.keep(m, s)
 	}
-	return h.keep(m, s)
+	return charged.Check(h.Policy, s, privacy.Requests(s.Requests)...)
+}
+
+// gate is the gate of a study, whose first charge makes its terms final: until then
+// the data may change, and the study may be approved again.
+func (h *Host) gate(m method.Method, s privacy.Study) *privacy.Gate {
+	return privacy.NewGate(s, h.Policy, binding{h.Store, func() error { return h.keep(m, s) }}, h.Data, h.Options...)
+}
+
+// binding keeps a study's terms before it is charged.
+type binding struct {
+	Store
+	keep func() error
+}
+
+// Reserve fails if the terms that are kept are others.
+func (b binding) Reserve(r sitestore.Reservation, key [32]byte) error {
+	if err := b.keep(); err != nil {
+		return err
+	}
+	return b.Store.Reserve(r, key)
 }
 
 // keep keeps the terms of a study, or compares them with those that are kept.

@@ -80,11 +80,37 @@ type revised struct{ enginetest.Toy }
 
 func (revised) Revision() int { return 2 }
 
+// begin opens the study and answers its first task.
+func begin(t *testing.T, h *host.Host) {
+	t.Helper()
+	site, err := h.Open(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := taskOf(site.Study, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := site.Handle(t.Context(), task, engine.Past{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A study goes on with the data and the revision of the method that it began with.
+// Before its first charge, both may change.
 func TestStudyKeepsItsTerms(t *testing.T) {
 	store := sitestore.NewMemory()
-	if _, err := hostOf(store, enginetest.ToyRows(7)).Open(t.Context(), plan); err != nil {
+	before, err := hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan)
+	if err != nil {
 		t.Fatal(err)
+	}
+	begin(t, hostOf(store, enginetest.ToyRows(7)))
+	task, err := taskOf(before.Study, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, host.ErrChanged) {
+		t.Errorf("a task for the data before: %v", err)
 	}
 	if _, err := hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("other data: %v", err)
@@ -216,9 +242,7 @@ func (s shifted) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 // One other value is other data.
 func TestEveryCellIsInTheFingerprint(t *testing.T) {
 	store := sitestore.NewMemory()
-	if _, err := hostOf(store, enginetest.ToyRows(7)).Open(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, hostOf(store, enginetest.ToyRows(7)))
 	if _, err := hostOf(store, shifted{7}).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
 		t.Errorf("other values: %v", err)
 	}

@@ -38,7 +38,7 @@ func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row 
 	}
 	listed := s.Requests[0]
 	ask := privacy.Ask{Study: s.Digest, Site: h.Site, Round: 1, Kind: listed.Kind, Task: sha256.Sum256([]byte(s.Digest + " " + listed.Kind))}
-	gate := privacy.NewGate(s, h.Policy, h.Store, h.Data, h.Options...)
+	gate := h.gate(m, s)
 	release, stored, err := gate.Stored(ask)
 	if err != nil {
 		return nil, err
