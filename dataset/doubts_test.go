@@ -226,7 +226,7 @@ func TestSkewedFeaturesAreNamed(t *testing.T) {
 
 // Values below a limit of detection, and at the end of a scale, are counted.
 func TestValuesAtOneEndAreCounted(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 3))
+	var rng *rand.Rand // each case has its own: they come in any order
 	for name, c := range map[string]struct {
 		next func() float64
 		want string
@@ -237,6 +237,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		"normal, rounded":     {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
 		"yes or no":           {func() float64 { return math.Round(rng.Float64()) }, ""},
 	} {
+		rng = rand.New(rand.NewPCG(1, 3))
 		var values []float64
 		for range 200 {
 			values = append(values, c.next())
@@ -249,7 +250,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 
 // Gaps that were filled in with a mean, or with those of two groups, are counted to within a few.
 func TestRepeatedValuesAreCounted(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 4))
+	var rng *rand.Rand // each case has its own: they come in any order
 	filled := func(share float64, by ...float64) func() float64 {
 		return func() float64 {
 			if rng.Float64() < share {
@@ -268,13 +269,14 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 		"of whole numbers":   {func() float64 { return []float64{math.Round(10 + 3*rng.NormFloat64()), 10.137}[rng.IntN(2)] }, true},
 		"usual hours":        {func() float64 { return []float64{5 * float64(1+rng.IntN(16)), 40}[rng.IntN(2)] }, false},
 		"hardly any":         {filled(0.05, 10.02), false},
-		"complete":           {rng.NormFloat64, false},
+		"complete":           {func() float64 { return rng.NormFloat64() }, false},
 		"rounded":            {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, false},
 		"rounded much":       {func() float64 { return math.Round(10 + rng.NormFloat64()) }, false},
 		"a scale of seven":   {func() float64 { return float64(rng.IntN(7)) }, false},
 		"limit of detection": {func() float64 { return max(rng.NormFloat64(), 0.5) }, false},
 		"digit preference":   {func() float64 { return 5 * math.Round((120+15*rng.NormFloat64())/5) }, false},
 	} {
+		rng = rand.New(rand.NewPCG(1, 4))
 		for _, n := range []int{60, 400} {
 			count, values := map[float64]int{}, []float64(nil)
 			most := 0
