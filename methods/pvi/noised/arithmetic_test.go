@@ -296,7 +296,7 @@ func TestPriorFollowsTheWeights(t *testing.T) {
 		for range 20 {
 			f.Take(g, p, d.gradient(f.Mean, f.Clip, 1, r), 1)
 		}
-		if (f.Narrow > 2) != (name == "small") || (f.Narrow == widest) != (name == "large") {
+		if (f.Narrow > 2) != (name == "small") || (f.Narrow == p.widest) != (name == "large") {
 			t.Errorf("%s weights: %v times the plan's precision", name, f.Narrow)
 		}
 		if math.Abs(f.Mean[0]-0.7) > 0.05 {
@@ -528,7 +528,7 @@ type fault struct {
 
 // priorOf is N(0, 1) of each weight.
 func priorOf(c *columns) *prior {
-	p := &prior{mean: make([]float64, c.width())}
+	p := &prior{mean: make([]float64, c.width()), widest: widestOf(c.features, 1)}
 	for j := range p.mean {
 		p.precision, p.shared = append(p.precision, 1), append(p.shared, c.Feature[j] >= 0)
 	}

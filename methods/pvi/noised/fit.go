@@ -19,13 +19,21 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
-	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least widest
+	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least the prior's widest
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
 type prior struct {
 	mean, precision []float64
-	shared          []bool // has no prior of its own, so that Narrow counts
+	shared          []bool  // has no prior of its own, so that Narrow counts
+	widest          float64 // precision, in that of the plan
+}
+
+// widestOf is how wide the prior may become, by the variance of the plan for the weights of so many
+// features. It must leave activations where outcomes are not certain: beyond, gradients hardly tell
+// of weights, and noise would make them large.
+func widestOf(features int, variance float64) float64 {
+	return min(max(float64(features)*variance/certain, 0.5), 1)
 }
 
 // The rule by which the fit goes; none of it looks at data.
@@ -36,7 +44,7 @@ const (
 	mistrust = 0.4 // share of the clip bias that may be wrong
 	drift    = 0.2 // share of the change of a gradient that may be wrong, as the model makes it out
 	flattest = 0.5 // eigenvalue of the Hessian, in rows
-	widest   = 0.5 // precision of the prior, in that of the plan
+	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
 
 // newFit begins with all weights 0, for so many rounds.
@@ -122,7 +130,7 @@ const sweeps = 4
 //
 // H and the shift follow from C in turn. The prior's precision is that of the plan times
 // Narrow, which each step chooses anew: the variational mean of a Gamma variable of shape and
-// rate 1, but at least widest (Bishop, 2006, section 10.3). So weights that are small for the
+// rate 1, but at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the
 // plan's variance are not left to the noise, and those that are large for it are held back less,
 // but never by so little that noise makes them large. Where doubt has the variance of the
 // Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
@@ -164,7 +172,7 @@ func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDe
 			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+covariance.At(j, j))/2
 		}
 	}
-	return max(shape/rate, widest)
+	return max(shape/rate, p.widest)
 }
 
 // squares is Σ u_j² D_jk C_kk.
@@ -346,5 +354,5 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 		}
 	}
 	h := mat.Inner(u, g.expect(f.Mean, f.Clipped, 0).Hessian, u)
-	return f.Narrow == widest && h < fewestNoises*math.Sqrt(f.Noise)*square
+	return f.Narrow == p.widest && h < fewestNoises*math.Sqrt(f.Noise)*square
 }

@@ -58,9 +58,16 @@ func newCommon(s *setup.Setup) (*common, error) {
 	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
 	c.prior.mean, _ = s.Prior.Moments()
 	c.prior.precision = s.Prior.Lambda
-	for j, l := range s.Prior.Lambda {
-		c.prior.shared = append(c.prior.shared, c.columns.Feature[j] >= 0 && l == 1/s.Options.PriorVariance)
+	names, groups := s.Encoding.Features(), s.Encoding.Groups()
+	shared := map[int]bool{}
+	for j, i := range c.columns.Feature {
+		is := i >= 0 && !s.Options.OwnPrior(names[j], groups[j])
+		c.prior.shared = append(c.prior.shared, is)
+		if is {
+			shared[i] = true
+		}
 	}
+	c.prior.widest = widestOf(len(shared), s.Options.PriorVariance)
 	var err error
 	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
 	return c, err

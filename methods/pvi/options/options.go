@@ -182,6 +182,11 @@ func (p *termPrior) Of(name, group string) bool {
 	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
 }
 
+// OwnPrior says whether a weight has a prior of its own, by name and group as in [gvi.Encoding].
+func (o *Options) OwnPrior(name, group string) bool {
+	return slices.ContainsFunc(o.Priors, func(p termPrior) bool { return p.Of(name, group) })
+}
+
 // SiteRows is how many rows a site has, which is then public.
 type SiteRows struct {
 	Site string `json:"site"`
