@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/problem"
@@ -21,6 +22,7 @@ import (
 func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source) (says, absent []string, err error) {
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
+	distance := make([]distances, len(columns))
 	var times followed
 	var x gvi.Row
 	subjects, weights, squares, whole := 0, 0.0, 0.0, true
@@ -38,6 +40,7 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 				continue
 			}
 			values[j]++
+			distance[j].count(&columns[j], x)
 			if k := columns[j].Knots; len(k) > 0 && x > k[0] && x < k[len(k)-1] {
 				inside[j]++
 			}
@@ -50,6 +53,9 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 		}
 	}
 	says = append(unused.says(subjects), times.says(s)...)
+	if s.Options.Noised(s.Plan) {
+		says = append(says, farOff(columns, distance)...)
+	}
 	if n := float64(subjects); !whole && (weights > 2*n || weights < n/2) { // whole ones may count people
 		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of so many. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
 	}
@@ -111,6 +117,45 @@ func (u *unusable) says(subjects int) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, subjects, u.first, u.why)}
+}
+
+// distances are those of a number's values from its centre in the plan, in scales.
+type distances struct {
+	far          int     // values beyond two
+	squares, all float64 // of these, and of all
+}
+
+func (d *distances) count(c *gvi.Column, x float64) {
+	if c.Scale == 0 || len(c.Knots) > 0 {
+		return
+	}
+	z := (x - c.Centre) / c.Scale
+	if c.Limit > 0 {
+		z = gvi.Clamp(z, c.Limit)
+	}
+	d.all += z * z
+	if math.Abs(z) > 2 {
+		d.far++
+		d.squares += z * z
+	}
+}
+
+// mostlyFar is the share of a number's squares beyond two scales from which on a fit that shortens
+// rows does not describe it. That of normal values with the plan's centre and scale is ¼.
+const mostlyFar = 0.7
+
+// farOff names the numbers that vary mostly where a private fit shortens rows.
+func farOff(columns []gvi.Column, all []distances) []string {
+	var names []string
+	for j, d := range all {
+		if d.all > 0 && d.squares > mostlyFar*d.all {
+			names = append(names, fmt.Sprintf("%s (%s)", columns[j].Name, figure.Plural(d.far, "value")))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Most of the variance of %s is that of values more than two of the plan's scales from its centre. A private fit shortens such rows, so that estimates and intervals of all features can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, make a number that is mostly one value a category, and plan a long-tailed one in logarithms.", problem.Names(names))}
 }
 
 // followed counts how long subjects were followed.
