@@ -535,15 +535,6 @@ func priorOf(c *columns) *prior {
 	return p
 }
 
-// normalRow has independent numbers within ±2, and an intercept.
-func normalRow(numbers int, r *rand.Rand) (x gvi.Row) {
-	for j := range numbers {
-		x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, min(max(r.NormFloat64(), -2), 2))
-	}
-	x.Index, x.Value = append(x.Index, int32(numbers)), append(x.Value, 1)
-	return x
-}
-
 // rehearse fits with the noise of so many sites at a total signal over noise of mu, and returns how
 // the fit ends.
 func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) (*fit, *gram, []float64, *mat.SymDense) {

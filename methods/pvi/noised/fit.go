@@ -20,6 +20,8 @@ type fit struct {
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
 	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least the prior's widest
+	Surprise float64   `cbor:"surprise"` // sum over entries of gradients of (new − carried)² over its variance
+	Entries  int       `cbor:"entries"`  // that are in Surprise
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -242,6 +244,10 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 		}
 		noise *= ratio * ratio
 	}
+	for j := range moved {
+		f.Surprise += (fresh[j] - moved[j]) * (fresh[j] - moved[j]) / (noise + variance)
+	}
+	f.Entries += len(moved)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
@@ -355,4 +361,15 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 	}
 	h := mat.Inner(u, g.expect(f.Mean, f.Clipped, 0).Hessian, u)
 	return f.Narrow == p.widest && h < fewestNoises*math.Sqrt(f.Noise)*square
+}
+
+// strange is how many times as far as noise explains new gradients are from those carried to them,
+// in squares, where the rows are others than the fit supposes. Carrying is not exact, so that this is
+// more than chance alone asks for.
+const strange = 1.6
+
+// misdescribed says whether gradients change with the weights otherwise than [gram] makes out.
+func (f *fit) misdescribed() bool {
+	n := max(float64(f.Entries), 1)
+	return f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
 }

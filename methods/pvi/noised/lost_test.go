@@ -5,15 +5,31 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/methods/pvi/gvi"
 )
 
-// normalRows are independent numbers and an intercept, with outcomes of which weights are true.
-func normalRows(n int, w []float64, r *rand.Rand) (d data) {
+// numbersOnly are columns of so many numbers, and the intercept.
+func numbersOnly(features int) *columns {
+	c := &columns{features: features}
+	for j := range features {
+		c.numbers, c.Feature = append(c.numbers, j), append(c.Feature, j)
+	}
+	c.Feature, c.Category = append(c.Feature, -1), make([]bool, features+1)
+	return c
+}
+
+// rowsOf are independent numbers and an intercept, with outcomes of which weights are true.
+func rowsOf(n int, w []float64, next func(r *rand.Rand) float64, r *rand.Rand) (d data) {
 	for range n {
-		x, a, y := normalRow(len(w)-1, r), 0.0, -1.0
-		for j, v := range x.Value {
-			a += w[j] * v
+		var x gvi.Row
+		a, y := w[len(w)-1], -1.0
+		for j, w := range w[:len(w)-1] {
+			v := next(r)
+			x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, v)
+			a += w * v
 		}
+		x.Index, x.Value = append(x.Index, int32(len(w)-1)), append(x.Value, 1)
 		if r.Float64() < 1/(1+math.Exp(-a)) {
 			y = 1
 		}
@@ -22,16 +38,17 @@ func normalRows(n int, w []float64, r *rand.Rand) (d data) {
 	return d
 }
 
+// normalRows have numbers within ±2.
+func normalRows(n int, w []float64, r *rand.Rand) data {
+	return rowsOf(n, w, func(r *rand.Rand) float64 { return min(max(r.NormFloat64(), -2), 2) }, r)
+}
+
 // interceptOf draws a study of n subjects and fits it at a signal over noise of mu: whether
 // the verdict is there, for how many cases, and whether the interval of 90 % holds the intercept.
 func interceptOf(slopes []float64, intercept, mu float64, n int, r *rand.Rand) (said bool, cases, noise float64, held bool) {
-	columns, one := &columns{}, len(slopes)
-	for j := range slopes {
-		columns.numbers, columns.Feature, columns.Category = append(columns.numbers, j), append(columns.Feature, j), append(columns.Category, false)
-	}
-	columns.features, columns.Feature, columns.Category = one, append(columns.Feature, -1), append(columns.Category, false)
+	one := len(slopes)
 	d := normalRows(n, append(slices.Clone(slopes), intercept), r)
-	f, g, mean, covariance := rehearse(columns, d, mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
+	f, g, mean, covariance := rehearse(numbersOnly(one), d, mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
 	cases, noise, said = f.lost(g)
 	return said, cases, noise, math.Abs(mean[one]-intercept) <= 1.645*math.Sqrt(covariance.At(one, one))
 }
@@ -95,12 +112,10 @@ func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 // a signal over noise of mu: whether the verdict on sizes is there, and the share of slopes that
 // intervals of 90 % hold.
 func slopesOf(features int, spread, mu float64, n int, r *rand.Rand) (said bool, held float64) {
-	c, w := &columns{features: features}, make([]float64, features+1)
+	c, w := numbersOnly(features), make([]float64, features+1)
 	for j := range features {
-		c.numbers, c.Feature = append(c.numbers, j), append(c.Feature, j)
 		w[j] = spread * r.NormFloat64()
 	}
-	c.Feature, c.Category = append(c.Feature, -1), make([]bool, features+1)
 	f, g, mean, covariance := rehearse(c, normalRows(n, w, r), mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
 	for j := range features {
 		if math.Abs(mean[j]-w[j]) <= 1.645*math.Sqrt(covariance.At(j, j)) {
@@ -148,5 +163,40 @@ func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	}
 	if n[true] < 60 || held[true]/n[true] > 0.84 || held[false]/n[false] < 0.845 {
 		t.Errorf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
+	}
+}
+
+// Rows that are others than the fit supposes are found: of 20 studies all where numbers are five
+// times as wide as the plan says, and most where they are mostly one value and noise is small. Of
+// studies with normal rows, small and large effects, hardly any is said to be so.
+func TestRowsOfAnotherLawAreFound(t *testing.T) {
+	const features = 5
+	wide := func(r *rand.Rand) float64 { return 5 * r.NormFloat64() }
+	mostlyZero := func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }
+	for _, k := range []struct {
+		name        string
+		next        func(r *rand.Rand) float64
+		mu          float64
+		least, most int
+	}{
+		{"wide", wide, 0.27, 20, 20}, {"wide", wide, 2, 20, 20}, {"mostly zero", mostlyZero, 5, 14, 20},
+		{"normal", (*rand.Rand).NormFloat64, 0.27, 0, 1}, {"normal", (*rand.Rand).NormFloat64, 5, 0, 1},
+	} {
+		said := 0
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 41))
+			c, w := numbersOnly(features), make([]float64, features+1)
+			spread := 0.3 * math.Pow(10, r.Float64())
+			for j := range features {
+				w[j] = spread * r.NormFloat64()
+			}
+			f, _, _, _ := rehearse(c, rowsOf(4000, w, k.next, r), k.mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
+			if f.misdescribed() {
+				said++
+			}
+		}
+		if said < k.least || said > k.most {
+			t.Errorf("%s, μ %v: %d of 20", k.name, k.mu, said)
+		}
 	}
 }

@@ -11,7 +11,15 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unlike(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+}
+
+// misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
+func (c coordinator) misdescribed(f *fit) []string {
+	if !f.misdescribed() {
+		return nil
+	}
+	return []string{"Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but gradients change otherwise, by more than their noise. Estimates can be wrong, mostly too small, and intervals hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data tells each site which of its numbers are meant."}
 }
 
 // unsized says that the size of effects is lost in the noise.
