@@ -30,8 +30,12 @@ func (u *Unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]
 // study.
 func (o *Repaired) Variances(a Functional, u *Unrepaired) (noise, sampling float64) {
 	_, noise = a.of(u.total)
-	at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })
-	return noise, u.count() * a.spreadAmong(o.fits[at])
+	return noise, u.count() * a.spreadAmong(o.fitOf(u))
+}
+
+// fitOf is what the whole study says of the subjects of the pattern.
+func (o *Repaired) fitOf(u *Unrepaired) *repaired {
+	return o.fits[slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })]
 }
 
 // Unrepaired estimates T of every pattern that a site released. What clipping

@@ -36,17 +36,17 @@ func (o *Repaired) SiteGains(site *Released, m *ppca.Params, seed uint64) ([]Sit
 			if !slices.Contains(u.features, lo) || len(u.features) == hi-lo {
 				continue
 			}
-			at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })
+			fit := o.fitOf(u)
 			take, squares, err := takesAway(predictor, m, u.features, lo, hi)
 			if err != nil {
 				return nil, err
 			}
 			value, _ := take.of(u.total)
 			d := u.total.p + 1
-			take[d*d-1] -= take.among(o.fits[at]) // what is expected of each subject
+			take[d*d-1] -= take.among(fit) // what is expected of each subject
 			below, noise := take.of(u.total)
-			takes, less, variance = takes+value, less-below, variance+noise+u.count()*take.spreadAmong(o.fits[at])
-			whole += u.count() * squares.among(o.fits[at])
+			takes, less, variance = takes+value, less-below, variance+noise+u.count()*take.spreadAmong(fit)
+			whole += u.count() * squares.among(fit)
 		}
 		if !(whole > 0) {
 			out = append(out, SiteGain{})

@@ -39,6 +39,7 @@ type record struct {
 	Released map[string]*siteSums    `cbor:"released"`        // by site
 	Checked  map[string]*checkAnswer `cbor:"checked"`         // diagnostics of the model, of the sites that gave any
 	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
+	Apart    []apart                 `cbor:"apart,omitempty"` // views of which sites have other means
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it
@@ -47,6 +48,12 @@ type worse struct {
 	Site string  `cbor:"site"`
 	View int     `cbor:"view"`
 	Gain float64 `cbor:"gain"` // over the mean, noised
+}
+
+// apart is a view of which sites have other means.
+type apart struct {
+	View  int     `cbor:"view"`
+	Share float64 `cbor:"share"` // of its variance that lies between sites
 }
 
 func (way) Record() any {
@@ -154,6 +161,9 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		own(s).Released[name] = all[i]
 	}
 	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, releases); err != nil {
+		return nil, nil, err
+	}
+	if own(s).Apart, err = c.meansApart(repaired, &model.Params, releases); err != nil {
 		return nil, nil, err
 	}
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}

@@ -111,6 +111,9 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	if v := c.worseVerdict(own(s).Worse); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
+	if v := c.apartVerdict(own(s).Apart); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 	if err == nil {
 		var uncounted *use.Verdict
 		if uncounted, err = c.uncounted(s); uncounted != nil {

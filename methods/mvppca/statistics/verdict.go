@@ -118,6 +118,46 @@ func (c way) worseVerdict(list []worse) *use.Verdict {
 		Advice: "What these sites released says so, beyond the noise in it. Views do not go together there as they do elsewhere, or the site's means are others. Look for scales that run the other way there, ids that belong to other subjects in one of the files, mixed-up columns and other units. Do not impute these views for subjects of these sites; intervals there are too narrow, and the loadings everywhere are blurred."}
 }
 
+const (
+	// leastApart is the share of a view's variance between sites from which on it is said: with two sites
+	// of one size, their means are then two thirds of a standard deviation apart.
+	leastApart = 0.1
+	// falseApart is the probability that means are said to differ of sites that are alike.
+	falseApart = 0.01
+)
+
+// meansApart lists the views of which much lies between sites, beyond the noise and beyond chance.
+func (c way) meansApart(repaired *moments.Repaired, model *ppca.Params, releases []moments.Released) (list []apart, err error) {
+	if len(releases) < 2 {
+		return nil, nil
+	}
+	all, err := repaired.Apart(releases, model, c.Plan.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the sites' means: %w", err)
+	}
+	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*len(releases)*c.Layout.Features()))
+	for k, a := range all {
+		if a.Share > leastApart && a.Far > far {
+			list = append(list, apart{k, a.Share})
+		}
+	}
+	return list, nil
+}
+
+// apartVerdict names them; nil if there are none.
+func (c way) apartVerdict(list []apart) *use.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var shares, views []string
+	for _, a := range list {
+		view := c.Plan.Views[a.View].Name
+		shares, views = append(shares, fmt.Sprintf("at least %.0f %% of the variance of %s", 100*a.Share, view)), append(views, view)
+	}
+	return &use.Verdict{Says: "Sites have other means: " + strings.Join(shares, ", ") + " lies between sites", Views: views,
+		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and what is imputed for a subject leans on the site. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise study sites together that are alike."}
+}
+
 // uncounted names the sites of which no subject may have counted: whose noised count is less
 // than two standard deviations of its noise. Nil if there is none.
 func (c way) uncounted(s *halves.State) (*use.Verdict, error) {

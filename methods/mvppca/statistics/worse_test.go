@@ -11,9 +11,9 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// several is a private study of sites alike, with rows subjects each, of which the first turned
-// have the scale of view v1 the other way round. It returns what is said of single sites.
-func several(t *testing.T, seed uint64, sites, rows, turned int, epsilon string) string {
+// several is a private study of sites with rows subjects each, alike but for a change to their rows, of
+// which mu is the mean. It returns the verdicts that begin so.
+func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change func(site int, mu, row []float64), begin string) (said []string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 23))
 	l := synthetic.Shape(t, ppca.NoisePerView, 5, 5, 4)
@@ -24,12 +24,8 @@ func several(t *testing.T, seed uint64, sites, rows, turned int, epsilon string)
 	for i := range sites {
 		site := fmt.Sprintf("s%02d", i)
 		names, all[site] = append(names, site), tr.Subjects(r, rows)
-		if i < turned {
-			for _, row := range all[site] {
-				for j := 5; j < 10; j++ {
-					row[j] = 2*tr.P.Mu[j] - row[j]
-				}
-			}
+		for _, row := range all[site] {
+			change(i, tr.P.Mu, row)
 		}
 		together = append(together, all[site]...)
 	}
@@ -54,12 +50,27 @@ func several(t *testing.T, seed uint64, sites, rows, turned int, epsilon string)
 	}
 	p.behindGates(data, seed)
 	_, result := p.run()
-	for _, said := range result.Verdicts() {
-		if strings.HasPrefix(said, "Predicted worse than by their means at single sites: ") {
-			return said
+	for _, v := range result.Verdicts() {
+		if strings.HasPrefix(v, begin) {
+			said = append(said, v)
 		}
 	}
-	return ""
+	return said
+}
+
+// What is said of sites that differ.
+const (
+	worseThere = "Predicted worse than by their means at single sites: "
+	otherMeans = "Sites have other means: "
+)
+
+// alike changes nothing, and turned the scale of view v1 at the first site.
+func alike(int, []float64, []float64) {}
+
+func turned(site int, mu, row []float64) {
+	for j := 5; j < 10 && site == 0; j++ {
+		row[j] = 2*mu[j] - row[j]
+	}
 }
 
 // A site that has the scale of a view the other way round is named by what it released, from two
@@ -73,11 +84,11 @@ func TestSitesWhereAViewIsPredictedWorseThanByItsMeanAreNamed(t *testing.T) {
 		epsilon     string
 	}{{2, 400, "3"}, {3, 250, "1"}, {3, 60, "3"}, {10, 75, "3"}, {34, 22, "10"}} {
 		for seed := range uint64(4) {
-			if all++; strings.Contains(several(t, 600+seed, c.sites, c.rows, 1, c.epsilon), "v1 at s00 (R² about −") {
+			if all++; strings.Contains(strings.Join(several(t, 600+seed, c.sites, c.rows, c.epsilon, turned, worseThere), ""), "v1 at s00 (R² about −") {
 				named++
 			}
-			if said := several(t, 600+seed, c.sites, c.rows, 0, c.epsilon); said != "" {
-				t.Errorf("%+v, seed %d, sites alike: %s", c, seed, said)
+			if said := several(t, 600+seed, c.sites, c.rows, c.epsilon, alike, worseThere); said != nil {
+				t.Errorf("%+v, seed %d, sites alike: %q", c, seed, said)
 			}
 		}
 	}
@@ -85,4 +96,32 @@ func TestSitesWhereAViewIsPredictedWorseThanByItsMeanAreNamed(t *testing.T) {
 		t.Errorf("%d of %d sites are named", named, all)
 	}
 	t.Logf("%d of %d", named, all)
+}
+
+// Sites whose means are one and a half apart, where values within them have a standard deviation of
+// about 1, are said to have other means, and sites alike are not.
+func TestSitesOfOtherMeansAreNamed(t *testing.T) {
+	apart := func(site int, _, row []float64) {
+		for j := range row {
+			row[j] += 1.5 * float64((site+j)%2)
+		}
+	}
+	named, all := 0, 0
+	for _, c := range []struct {
+		sites, rows int
+		epsilon     string
+	}{{2, 400, "3"}, {3, 250, "1"}, {10, 75, "3"}, {34, 40, "10"}} {
+		for seed := range uint64(5) {
+			if all++; several(t, 700+seed, c.sites, c.rows, c.epsilon, apart, otherMeans) != nil {
+				named++
+			}
+			if said := several(t, 700+seed, c.sites, c.rows, c.epsilon, alike, otherMeans); said != nil {
+				t.Errorf("%+v, seed %d, sites alike: %q", c, seed, said)
+			}
+		}
+	}
+	t.Logf("%d of %d", named, all)
+	if named < 15 {
+		t.Errorf("%d of %d studies are named", named, all)
+	}
 }
