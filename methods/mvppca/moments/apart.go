@@ -37,15 +37,10 @@ func (o *Repaired) Apart(sites []Released, m *ppca.Params, seed uint64) ([]Apart
 				if at < 0 {
 					continue
 				}
-				fit := o.fitOf(u)
-				p := u.total.p
-				d := p + 1
-				a := make(Functional, d*d) // Σ (u_j − μ_j)
-				a[at*d+p], a[p*d+at], a[d*d-1] = 0.5, 0.5, 0.5-m.Mu[j]
-				value, noised := a.of(u.total)
-				off, variance = off+value, variance+noised+u.count()*a.spreadAmong(fit)
+				value, noised := u.total.off(at, m.Mu[j]-0.5)
+				within := u.count() * o.fitOf(u).variance(at)
+				off, variance, model = off+value, variance+noised+within, model+within
 				n, noise = n+u.count(), noise+u.total.countVar
-				model += u.count() * fit.cov[at*p+at]
 			}
 			if n > fewestCounts*math.Sqrt(noise) && variance > 0 {
 				between[j] += (off*off - variance) / n
@@ -66,3 +61,23 @@ func (o *Repaired) Apart(sites []Released, m *ppca.Params, seed uint64) ([]Apart
 	}
 	return out, nil
 }
+
+// off returns Σ (u_j − mu), j the place of a feature, and the variance of the noise in it: what
+// [Functional.of] returns for ½ (e eᵀ_d + e_d eᵀ) − mu e_d e_dᵀ, e having a 1 at j.
+func (t *total) off(j int, mu float64) (value, variance float64) {
+	d := t.p + 1
+	row, last := t.z[j*d:][:d], t.z[t.p*d:][:d]
+	value = t.t[j*d+t.p] - mu*t.t[d*d-1]
+	g := t.gain[j*d+t.p] - mu*t.gain[d*d-1]
+	variance = g * g * t.more * t.more
+	for a := range d {
+		for b := range d {
+			x := (row[a]*last[b]+last[a]*row[b])/2 - (mu+g)*last[a]*last[b]
+			variance += 2 * x * x * t.sd[a*d+b] * t.sd[a*d+b]
+		}
+	}
+	return value, variance
+}
+
+// variance is that of a feature.
+func (f *repaired) variance(j int) float64 { return f.cov[j*len(f.mean)+j] }
