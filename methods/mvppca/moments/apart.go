@@ -20,15 +20,11 @@ type Apart struct {
 // site's mean to be told.
 const fewestCounts = 3
 
-// Apart returns that of all views.
-func (o *Repaired) Apart(sites []Released, m *ppca.Params, seed uint64) ([]Apart, error) {
+// Apart returns that of all views, from all patterns of each site.
+func (o *Repaired) Apart(sites [][]Unrepaired, m *ppca.Params) []Apart {
 	features := o.layout.Features()
 	between, fitted, far := make([]float64, features), make([]float64, features), make([]float64, features)
-	for i := range sites {
-		all, err := o.Unrepaired(&sites[i], seed)
-		if err != nil {
-			return nil, err
-		}
+	for _, all := range sites {
 		for j := range features {
 			off, variance, n, noise, model := 0.0, 0.0, 0.0, 0.0, 0.0
 			for k := range all {
@@ -59,7 +55,7 @@ func (o *Repaired) Apart(sites []Released, m *ppca.Params, seed uint64) ([]Apart
 			out[k].Far = max(out[k].Far, far[j])
 		}
 	}
-	return out, nil
+	return out
 }
 
 // off returns Σ (u_j − mu), j the place of a feature, and the variance of the noise in it: what

@@ -17,13 +17,9 @@ type SiteGain struct {
 	Known bool    // the site may have subjects with the view and another
 }
 
-// SiteGains returns those of all views.
-func (o *Repaired) SiteGains(site *Released, m *ppca.Params, seed uint64) ([]SiteGain, error) {
+// SiteGains returns those of all views, from all patterns of a site.
+func (o *Repaired) SiteGains(all []Unrepaired, m *ppca.Params) ([]SiteGain, error) {
 	predictor, err := ppca.NewPredictor(o.layout, m)
-	if err != nil {
-		return nil, err
-	}
-	all, err := o.Unrepaired(site, seed)
 	if err != nil {
 		return nil, err
 	}

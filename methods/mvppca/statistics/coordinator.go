@@ -160,12 +160,16 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	for i, name := range sites {
 		own(s).Released[name] = all[i]
 	}
-	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, releases); err != nil {
+	told := make([][]moments.Unrepaired, len(releases))
+	for i := range releases {
+		if told[i], err = repaired.Unrepaired(&releases[i], c.Plan.Seed); err != nil {
+			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
+		}
+	}
+	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, told); err != nil {
 		return nil, nil, err
 	}
-	if own(s).Apart, err = c.meansApart(repaired, &model.Params, releases); err != nil {
-		return nil, nil, err
-	}
+	own(s).Apart = c.meansApart(repaired, &model.Params, told)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {
 		tasks, err := c.askCheck(s)

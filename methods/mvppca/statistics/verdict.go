@@ -82,14 +82,14 @@ const falseWorse = 0.01
 
 // worseThanTheMean lists the views of sites for which the model expects another gain than what
 // the site released shows, beyond the noise and beyond chance.
-func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, sites []string, releases []moments.Released) (list []worse, err error) {
+func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, sites []string, told [][]moments.Unrepaired) (list []worse, err error) {
 	if len(sites) < 2 {
 		return nil, nil
 	}
 	far := distuv.UnitNormal.Quantile(1 - falseWorse/float64(len(sites)*c.Layout.Views()))
-	for i := range releases {
-		var gains []moments.SiteGain
-		if gains, err = repaired.SiteGains(&releases[i], model, c.Plan.Seed); err != nil {
+	for i := range told {
+		gains, err := repaired.SiteGains(told[i], model)
+		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 		for k, g := range gains {
@@ -127,21 +127,17 @@ const (
 )
 
 // meansApart lists the views of which much lies between sites, beyond the noise and beyond chance.
-func (c way) meansApart(repaired *moments.Repaired, model *ppca.Params, releases []moments.Released) (list []apart, err error) {
-	if len(releases) < 2 {
-		return nil, nil
+func (c way) meansApart(repaired *moments.Repaired, model *ppca.Params, told [][]moments.Unrepaired) (list []apart) {
+	if len(told) < 2 {
+		return nil
 	}
-	all, err := repaired.Apart(releases, model, c.Plan.Seed)
-	if err != nil {
-		return nil, fmt.Errorf("comparing the sites' means: %w", err)
-	}
-	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*len(releases)*c.Layout.Features()))
-	for k, a := range all {
+	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*len(told)*c.Layout.Features()))
+	for k, a := range repaired.Apart(told, model) {
 		if a.Share > leastApart && a.Far > far {
 			list = append(list, apart{k, a.Share})
 		}
 	}
-	return list, nil
+	return list
 }
 
 // apartVerdict names them; nil if there are none.
