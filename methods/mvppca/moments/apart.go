@@ -12,8 +12,8 @@ import (
 type Apart struct {
 	// Share of the variance that lies between sites, averaged over features: at least. What is fitted
 	// holds part of it, and not all where clipping takes much from sites that are far off.
-	Share float64
-	Far   float64 // largest distance of a site's mean of a feature from the model's, in its standard deviations
+	Share float64 `cbor:"share"`
+	Far   float64 `cbor:"far"` // largest distance of a site's mean of a feature from the model's, in its standard deviations
 }
 
 // fewestCounts is how many standard deviations of its noise a site's count must have for the

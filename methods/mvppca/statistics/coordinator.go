@@ -39,7 +39,7 @@ type record struct {
 	Released map[string]*siteSums    `cbor:"released"`        // by site
 	Checked  map[string]*checkAnswer `cbor:"checked"`         // diagnostics of the model, of the sites that gave any
 	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
-	Apart    []apart                 `cbor:"apart,omitempty"` // views of which sites have other means
+	Apart    []moments.Apart         `cbor:"apart,omitempty"` // by view
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it
@@ -48,12 +48,6 @@ type worse struct {
 	Site string  `cbor:"site"`
 	View int     `cbor:"view"`
 	Gain float64 `cbor:"gain"` // over the mean, noised
-}
-
-// apart is a view of which sites have other means.
-type apart struct {
-	View  int     `cbor:"view"`
-	Share float64 `cbor:"share"` // of its variance that lies between sites
 }
 
 func (way) Record() any {
@@ -169,7 +163,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, told); err != nil {
 		return nil, nil, err
 	}
-	own(s).Apart = c.meansApart(repaired, &model.Params, told)
+	own(s).Apart = repaired.Apart(told, &model.Params)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {
 		tasks, err := c.askCheck(s)

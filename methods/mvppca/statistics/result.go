@@ -111,7 +111,7 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	if v := c.worseVerdict(own(s).Worse); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
-	if v := c.apartVerdict(own(s).Apart); v != nil {
+	if v := c.apartVerdict(own(s)); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 	if err == nil {

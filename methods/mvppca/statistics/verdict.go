@@ -88,8 +88,8 @@ func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, si
 	}
 	far := distuv.UnitNormal.Quantile(1 - falseWorse/float64(len(sites)*c.Layout.Views()))
 	for i := range told {
-		gains, err := repaired.SiteGains(told[i], model)
-		if err != nil {
+		var gains []moments.SiteGain
+		if gains, err = repaired.SiteGains(told[i], model); err != nil {
 			return nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 		for k, g := range gains {
@@ -126,32 +126,21 @@ const (
 	falseApart = 0.01
 )
 
-// meansApart lists the views of which much lies between sites, beyond the noise and beyond chance.
-func (c way) meansApart(repaired *moments.Repaired, model *ppca.Params, told [][]moments.Unrepaired) (list []apart) {
-	if len(told) < 2 {
-		return nil
-	}
-	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*len(told)*c.Layout.Features()))
-	for k, a := range repaired.Apart(told, model) {
-		if a.Share > leastApart && a.Far > far {
-			list = append(list, apart{k, a.Share})
+// apartVerdict names the views of which much lies between sites, beyond the noise and beyond chance; nil
+// if there are none.
+func (c way) apartVerdict(r *record) *use.Verdict {
+	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
+	var shares, views []string
+	for k, view := range c.Plan.Views {
+		if k < len(r.Apart) && r.Apart[k].Share > leastApart && r.Apart[k].Far > far {
+			shares, views = append(shares, fmt.Sprintf("at least %.0f %% in %s", 100*r.Apart[k].Share, view.Name)), append(views, view.Name)
 		}
 	}
-	return list
-}
-
-// apartVerdict names them; nil if there are none.
-func (c way) apartVerdict(list []apart) *use.Verdict {
-	if len(list) == 0 {
+	if views == nil {
 		return nil
 	}
-	var shares, views []string
-	for _, a := range list {
-		view := c.Plan.Views[a.View].Name
-		shares, views = append(shares, fmt.Sprintf("at least %.0f %% of the variance of %s", 100*a.Share, view)), append(views, view)
-	}
-	return &use.Verdict{Says: "Sites have other means: " + strings.Join(shares, ", ") + " lies between sites", Views: views,
-		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and what is imputed for a subject leans on the site. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise study sites together that are alike."}
+	return &use.Verdict{Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,
+		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and values that are imputed at a site lean toward those of the others. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise let sites that are alike make a study of their own."}
 }
 
 // uncounted names the sites of which no subject may have counted: whose noised count is less

@@ -61,7 +61,7 @@ func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change 
 // What is said of sites that differ.
 const (
 	worseThere = "Predicted worse than by their means at single sites: "
-	otherMeans = "Sites have other means: "
+	otherMeans = "Sites' means differ, which is part of the variance: "
 )
 
 // alike changes nothing, and turned the scale of view v1 at the first site.
@@ -99,7 +99,7 @@ func TestSitesWhereAViewIsPredictedWorseThanByItsMeanAreNamed(t *testing.T) {
 }
 
 // Sites whose means are one and a half apart, where values within them have a standard deviation of
-// about 1, are said to have other means, and sites alike are not.
+// about 1, are named, and sites alike are not.
 func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 	apart := func(site int, _, row []float64) {
 		for j := range row {

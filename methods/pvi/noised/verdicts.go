@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/figure"
 	"parley/problem"
 )
 
@@ -28,8 +29,8 @@ func (c coordinator) heldBack(f *fit, g *gram) []string {
 	if !yes {
 		return nil
 	}
-	return []string{fmt.Sprintf("The plan's prior holds the intercept back: it is %.1f, and would be about %.1f without the prior, whose standard deviation is %.2g. Its interval holds less often than it says, and so do those of large effects, which are then too small. In another study, plan an intercept_variance that allows for how rare the outcome is: 10, say, where one subject in a hundred has it.",
-		is, without, math.Sqrt(1/c.prior.precision[len(c.prior.precision)-1]))}
+	return []string{fmt.Sprintf("The plan's prior holds the intercept back: it is %s, and would be about %s without the prior, whose standard deviation is %.2g. Its interval holds less often than it says, and so do those of large effects, which are then too small. In another study, plan an intercept_variance that allows for how rare the outcome is: 10, say, where one subject in a hundred has it.",
+		figure.General.Text(math.Round(10*is)/10), figure.General.Text(math.Round(10*without)/10), math.Sqrt(1/c.prior.precision[len(c.prior.precision)-1]))}
 }
 
 // unsized says that the size of effects is lost in the noise.
