@@ -373,20 +373,3 @@ func (f *fit) misdescribed() bool {
 	n := max(float64(f.Entries), 1)
 	return f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
 }
-
-// farthestPull is by how many of its standard deviations a prior may move a weight.
-const farthestPull = 2.5
-
-// heldBack says whether the prior moves the intercept by more than it may, and how far: what the
-// intercept would be without, beside what it is.
-func (f *fit) heldBack(g *gram, p *prior) (is, without float64, yes bool) {
-	mean, covariance, _ := f.Posterior(g, p)
-	one, pull := len(mean)-1, 0.0
-	for j, l := range p.precision {
-		if p.shared[j] {
-			l *= f.Narrow
-		}
-		pull += covariance.At(one, j) * l * (mean[j] - p.mean[j])
-	}
-	return mean[one], mean[one] + pull, math.Abs(pull) > farthestPull*math.Sqrt(covariance.At(one, one))
-}

@@ -5,14 +5,13 @@ import (
 	"math"
 	"slices"
 
-	"parley/figure"
 	"parley/problem"
 )
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit), c.hidden(s.Fit, g), c.heldBack(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
 }
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
@@ -21,16 +20,6 @@ func (c coordinator) misdescribed(f *fit) []string {
 		return nil
 	}
 	return []string{"Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but gradients change otherwise, by more than their noise. Estimates can be wrong, mostly too small, and intervals hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data tells each site which of its numbers are meant."}
-}
-
-// heldBack says that the plan's prior and the data disagree about the intercept.
-func (c coordinator) heldBack(f *fit, g *gram) []string {
-	is, without, yes := f.heldBack(g, c.prior)
-	if !yes {
-		return nil
-	}
-	return []string{fmt.Sprintf("The plan's prior holds the intercept back: it is %s, and would be about %s without the prior, whose standard deviation is %.2g. Its interval holds less often than it says, and so do those of large effects, which are then too small. In another study, plan an intercept_variance that allows for how rare the outcome is: 10, say, where one subject in a hundred has it.",
-		figure.General.Text(math.Round(10*is)/10), figure.General.Text(math.Round(10*without)/10), math.Sqrt(1/c.prior.precision[len(c.prior.precision)-1]))}
 }
 
 // unsized says that the size of effects is lost in the noise.
