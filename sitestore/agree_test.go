@@ -68,6 +68,7 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 				both("append", func(x keeper) (any, error) { return nil, x.Append(of, first, records) })
 			case 3:
 				terms := payload.Draw(rt, "terms")
+				both("ask", func(x keeper) (any, error) { return x.Agree(of, nil) })
 				both("agree", func(x keeper) (any, error) { return x.Agree(of, terms) })
 				both("decide", func(x keeper) (any, error) { return nil, x.Decide(time.Unix(0, 0), of, string(terms)) })
 			case 4:

@@ -178,7 +178,7 @@ func (m *Memory) Append(study string, first int, records [][]byte) error {
 func (m *Memory) Agree(study string, terms []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.terms[study] == nil {
+	if m.terms[study] == nil && terms != nil {
 		m.terms[study] = bytes.Clone(terms)
 	}
 	return m.terms[study], nil

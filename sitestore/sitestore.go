@@ -357,10 +357,11 @@ func (s *Store) State(study string) ([]byte, error) {
 }
 
 // Agree keeps what was agreed to for a study, or returns what is kept: the
-// first terms stay. Where terms are kept, a store that is only looked at will do.
+// first terms stay. Where terms are kept, or these are nil, which keeps nothing, a
+// store that is only looked at will do.
 func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
 	err = s.db.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
-	if err == nil {
+	if err == nil || terms == nil && errors.Is(err, sql.ErrNoRows) {
 		return kept, nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -64,10 +64,8 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 	if !a.Admitted {
 		return nil, a.Refusal()
 	}
-	if a.Begun {
-		if err := h.keep(m, s); err != nil { // its terms are kept: this compares
-			return nil, err
-		}
+	if err := h.keep(m, s, a.Begun); err != nil {
+		return nil, err
 	}
 	now := h.approval(m, s, coordinator)
 	now.At, now.By = time.Now().UTC().Truncate(time.Second), by

@@ -29,7 +29,8 @@ type Store interface {
 	engine.Store
 	// Bind fails if the store belongs to another site.
 	Bind(site string) error
-	// Agree keeps the terms of a study, or returns those that are kept.
+	// Agree returns the terms of a study that are kept, after it has kept these if there were none
+	// and they are not nil.
 	Agree(study string, terms []byte) (kept []byte, err error)
 	Decide(at time.Time, study, decision string) error
 }
@@ -162,7 +163,10 @@ func (h *Host) agree(m method.Method, s privacy.Study) error {
 		return err
 	}
 	if slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest }) {
-		return h.keep(m, s)
+		return h.keep(m, s, true)
+	}
+	if err := h.keep(m, s, false); err != nil {
+		return err
 	}
 	return charged.Check(h.Policy, s, privacy.Requests(s.Requests)...)
 }
@@ -170,13 +174,23 @@ func (h *Host) agree(m method.Method, s privacy.Study) error {
 // gate is the gate of a study, whose first charge makes its terms final: until then
 // the data may change, and the study may be approved again.
 func (h *Host) gate(m method.Method, s privacy.Study) *privacy.Gate {
-	return privacy.NewGate(s, h.Policy, binding{h.Store, func() error { return h.keep(m, s) }}, h.Data, h.Options...)
+	return privacy.NewGate(s, h.Policy, binding{h.Store, func() error { return h.keep(m, s, true) }}, h.Data, h.Options...)
 }
 
 // binding keeps a study's terms before it is charged.
 type binding struct {
 	Store
 	keep func() error
+}
+
+// Release fails if what was charged is not stored yet, and the terms are others: it would be made of
+// other data than the charge was for.
+func (b binding) Release(id string) (sitestore.Release, bool, error) {
+	r, charged, err := b.Store.Release(id)
+	if err == nil && charged && r.Sealed == nil {
+		err = b.keep()
+	}
+	return r, charged, err
 }
 
 // Reserve fails if the terms that are kept are others.
@@ -187,15 +201,20 @@ func (b binding) Reserve(r sitestore.Reservation, key [32]byte) error {
 	return b.Store.Reserve(r, key)
 }
 
-// keep keeps the terms of a study, or compares them with those that are kept.
-func (h *Host) keep(m method.Method, s privacy.Study) error {
+// keep compares the terms of a study with those that are kept. If there are none, it keeps them if they
+// are final now.
+func (h *Host) keep(m method.Method, s privacy.Study, final bool) error {
 	now := terms{Version: 1, Method: m.Name(), Revision: m.Revision(), Data: s.Data[:]}
 	data, err := wire.Marshal(now)
 	if err != nil {
 		return err
 	}
-	kept, err := h.Store.Agree(s.Digest, data)
-	if err != nil || string(kept) == string(data) {
+	var offered []byte
+	if final {
+		offered = data
+	}
+	kept, err := h.Store.Agree(s.Digest, offered)
+	if err != nil || kept == nil || string(kept) == string(data) {
 		return err
 	}
 	var old terms

@@ -75,6 +75,77 @@ func TestBadCellsAreFoundBeforeAnything(t *testing.T) {
 	}
 }
 
+// failing has rows that can be counted once, and a disk that is gone when they are summed.
+type failing struct {
+	enginetest.ToyRows
+	counted *bool
+}
+
+func (f failing) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	if !*f.counted {
+		*f.counted = true
+		return f.ToyRows.Rows(ctx)
+	}
+	return func(yield func(*dataset.Row, error) bool) { yield(nil, errors.New("the disk is gone")) }
+}
+
+// What was charged for some data is answered with no others, whoever had the study open before.
+func TestAChargeIsForItsDataAlone(t *testing.T) {
+	store := sitestore.NewMemory()
+	before, err := hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charged, err := hostOf(store, failing{7, new(bool)}).Open(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := taskOf(before.Study, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := charged.Handle(t.Context(), task, engine.Past{}); err == nil {
+		t.Fatal("summed without a disk")
+	}
+	if lines, _ := store.Reservations(0); len(lines) != 1 {
+		t.Fatalf("%d charges", len(lines))
+	}
+	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, host.ErrChanged) {
+		t.Errorf("nine rows for a charge of seven: %v", err)
+	}
+	begin(t, hostOf(store, enginetest.ToyRows(7)))
+}
+
+// full is a store in which nothing can be charged.
+type full struct{ *sitestore.Memory }
+
+func (full) Reserve(sitestore.Reservation, [32]byte) error { return errors.New("the disk is full") }
+
+// Where terms are final and the charge then failed, other data are refused at once, not after the
+// study has been approved.
+func TestTermsWithoutACharge(t *testing.T) {
+	store := sitestore.NewMemory()
+	site, err := hostOf(full{store}, enginetest.ToyRows(9)).Open(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := taskOf(site.Study, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := site.Handle(t.Context(), task, engine.Past{}); err == nil {
+		t.Fatal("charged on a full disk")
+	}
+	other := hostOf(store, enginetest.ToyRows(7))
+	if _, err := other.Approve(t.Context(), plan, []byte("key"), host.ByPerson); !errors.Is(err, host.ErrChanged) {
+		t.Errorf("approved: %v", err)
+	}
+	if _, err := other.Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
+		t.Errorf("opened: %v", err)
+	}
+	begin(t, hostOf(store, enginetest.ToyRows(9)))
+}
+
 // revised is the toy with other numbers.
 type revised struct{ enginetest.Toy }
 
