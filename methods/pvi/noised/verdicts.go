@@ -19,7 +19,7 @@ func (c coordinator) misdescribed(f *fit) []string {
 	if !f.misdescribed() {
 		return nil
 	}
-	return []string{"Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but gradients change otherwise, by more than their noise. Estimates can be wrong, mostly too small, and intervals hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data tells each site which of its numbers are meant."}
+	return []string{"Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but gradients change otherwise, by more than their noise. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects."}
 }
 
 // unsized says that the size of effects is lost in the noise.
@@ -27,7 +27,7 @@ func (c coordinator) unsized(f *fit, g *gram) []string {
 	if !f.unsized(g, c.prior) {
 		return nil
 	}
-	return []string{"Noise hides how large effects are. They seem to be larger than the plan's prior expects, but the noise leaves open by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
+	return []string{"Noise hides how large effects are. They are at least as large as the plan's prior expects, but the noise leaves open by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
 }
 
 // hidden says that the rarer class is lost in the noise.
