@@ -7,25 +7,25 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// Apart is how far the means of sites are from each other in a view, by what they released:
+// Apart is how far the means of sites are from each other in a feature, by what they released:
 // without bias from the noise.
 type Apart struct {
-	// Share of the variance that lies between sites, averaged over features: at least. What is fitted
-	// holds part of it, and not all where clipping takes much from sites that are far off.
+	// Share of the variance that lies between sites, at least. What is fitted holds part of it, and
+	// not all where clipping takes much from sites that are far off.
 	Share float64 `cbor:"share"`
-	Far   float64 `cbor:"far"` // largest distance of a site's mean of a feature from the model's, in its standard deviations
+	Far   float64 `cbor:"far"` // largest distance of a site's mean from the model's, in its standard deviations
 }
 
 // fewestCounts is how many standard deviations of its noise a site's count must have for the
 // site's mean to be told.
 const fewestCounts = 3
 
-// Apart returns that of all views, from all patterns of each site.
+// Apart returns that of all features, from all patterns of each site.
 func (o *Repaired) Apart(sites [][]Unrepaired, m *ppca.Params) []Apart {
-	features := o.layout.Features()
-	between, fitted, far := make([]float64, features), make([]float64, features), make([]float64, features)
-	for _, all := range sites {
-		for j := range features {
+	out := make([]Apart, o.layout.Features())
+	for j := range out {
+		between, fitted := 0.0, 0.0
+		for _, all := range sites {
 			off, variance, n, noise, model := 0.0, 0.0, 0.0, 0.0, 0.0
 			for k := range all {
 				u := &all[k]
@@ -39,20 +39,12 @@ func (o *Repaired) Apart(sites [][]Unrepaired, m *ppca.Params) []Apart {
 				n, noise = n+u.count(), noise+u.total.countVar
 			}
 			if n > fewestCounts*math.Sqrt(noise) && variance > 0 {
-				between[j] += (off*off - variance) / n
-				fitted[j] += model
-				far[j] = max(far[j], math.Abs(off)/math.Sqrt(variance))
+				between, fitted = between+(off*off-variance)/n, fitted+model
+				out[j].Far = max(out[j].Far, math.Abs(off)/math.Sqrt(variance))
 			}
 		}
-	}
-	out := make([]Apart, o.layout.Views())
-	for k := range out {
-		lo, hi := o.layout.View(k)
-		for j := lo; j < hi; j++ {
-			if between[j] > 0 && fitted[j] > 0 {
-				out[k].Share += between[j] / (between[j] + fitted[j]) / float64(hi-lo)
-			}
-			out[k].Far = max(out[k].Far, far[j])
+		if between > 0 && fitted > 0 {
+			out[j].Share = between / (between + fitted)
 		}
 	}
 	return out

@@ -39,7 +39,7 @@ type record struct {
 	Released map[string]*siteSums    `cbor:"released"`        // by site
 	Checked  map[string]*checkAnswer `cbor:"checked"`         // diagnostics of the model, of the sites that gave any
 	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
-	Apart    []moments.Apart         `cbor:"apart,omitempty"` // by view
+	Apart    []moments.Apart         `cbor:"apart,omitempty"` // by feature
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it

@@ -119,21 +119,37 @@ func (c way) worseVerdict(list []worse) *use.Verdict {
 }
 
 const (
-	// leastApart is the share of a view's variance between sites from which on it is said: with two sites
-	// of one size, their means are then two thirds of a standard deviation apart.
-	leastApart = 0.1
+	// leastApart is the share of a view's variance between sites from which on it is said: of two sites
+	// of one size, means are then at least two thirds of a standard deviation apart. Of single
+	// features, of which a view can have many, it is more.
+	leastApart, leastApartAlone = 0.1, 0.3
 	// falseApart is the probability that means are said to differ of sites that are alike.
 	falseApart = 0.01
 )
 
-// apartVerdict names the views of which much lies between sites, beyond the noise and beyond chance; nil
-// if there are none.
+// apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
+// and beyond chance; nil if there are none.
 func (c way) apartVerdict(r *record) *use.Verdict {
+	if len(r.Apart) != c.Layout.Features() {
+		return nil
+	}
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
 	var shares, views []string
 	for k, view := range c.Plan.Views {
-		if k < len(r.Apart) && r.Apart[k].Share > leastApart && r.Apart[k].Far > far {
-			shares, views = append(shares, fmt.Sprintf("at least %.0f %% in %s", 100*r.Apart[k].Share, view.Name)), append(views, view.Name)
+		lo, hi := c.Layout.View(k)
+		share, farthest := 0.0, 0.0
+		var alone []string
+		for j, a := range r.Apart[lo:hi] {
+			share, farthest = share+a.Share/float64(hi-lo), max(farthest, a.Far)
+			if a.Share > leastApartAlone && a.Far > far {
+				alone = append(alone, fmt.Sprintf("at least %.0f %% in %s", 100*a.Share, view.Features[j].Name))
+			}
+		}
+		if few := alone != nil && 2*len(alone) < hi-lo; !few && share > leastApart && farthest > far {
+			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
+		}
+		if alone != nil {
+			shares, views = append(shares, alone...), append(views, view.Name)
 		}
 	}
 	if views == nil {

@@ -106,6 +106,14 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 			row[j] += 1.5 * float64((site+j)%2)
 		}
 	}
+	unit := func(site int, _, row []float64) {
+		if site == 0 {
+			row[7] += 6
+		}
+	}
+	if said := several(t, 700, 2, 800, "3", unit, otherMeans); len(said) != 1 || !strings.Contains(said[0], " in f7") || strings.Count(said[0], " in ") != 1 {
+		t.Errorf("one feature in another unit: %q", said)
+	}
 	named, all := 0, 0
 	for _, c := range []struct {
 		sites, rows int
