@@ -120,7 +120,7 @@ func TestGramWithoutNoise(t *testing.T) {
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
 	totals, products := d.sums(c, 0, 0, 0, r)
-	g := newGram(c, totals, 0, products, 0)
+	g := newGram(c, totals, 0, products, 0, 1)
 	if g.Rows != 4000 {
 		t.Errorf("%v rows", g.Rows)
 	}
@@ -140,7 +140,7 @@ func TestGramShrinks(t *testing.T) {
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
 	totals, products := d.sums(c, 0, 1, 1e6, r)
-	g := newGram(c, totals, 1, products, 1e12)
+	g := newGram(c, totals, 1, products, 1e12, 1)
 	exact, _ := d.sums(c, 0, 0, 0, r)
 	if want := exact[0] * exact[1] / 4000; math.Abs(g.Matrix.At(0, 1)-want) > 0.02*4000 {
 		t.Errorf("product of numbers: %v, want %v", g.Matrix.At(0, 1), want)
@@ -159,7 +159,7 @@ func TestPooledSumsShrink(t *testing.T) {
 	exact, products := d.sums(c, 0, 0, 0, r)
 	const sd = 1500
 	noised, _ := d.sums(c, 0, sd, 0, r)
-	sum, square := c.pooled(noised, sd*sd, products, 1e18)
+	sum, square, _ := c.pooled(noised, sd*sd, products, 1e18, 1)
 	var plain, made, told float64
 	for k, j := range c.numbers {
 		plain += math.Pow(noised[j]-exact[j], 2) + math.Pow(2*(noised[c.width()+k]-exact[c.width()+k]), 2)
@@ -177,7 +177,7 @@ func TestPooledSumsStay(t *testing.T) {
 	c := example(6)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
 	exact, products := d.sums(c, 0, 0, 0, r)
-	sum, square := c.pooled(exact, 25, products, 25)
+	sum, square, _ := c.pooled(exact, 25, products, 25, 1)
 	for k, j := range c.numbers {
 		if math.Abs(sum.value[j]-exact[j]) > 5 || math.Abs(square.value[j]-2*exact[c.width()+k]) > 10 {
 			t.Errorf("number %d: %v and %v, want %v and %v", j, sum.value[j], square.value[j], exact[j], 2*exact[c.width()+k])
@@ -245,7 +245,7 @@ func TestCarriedGradientsTellTheirError(t *testing.T) {
 	w := []float64{2, -1.5, 1, 3, 0, -2, -1}
 	d := normalRows(20_000, w, r)
 	totals, products := d.sums(c, 0, 0, 0, r)
-	g, f, p := newGram(c, totals, 1e-6, products, 1e-6), newFit(c, 20), priorOf(c)
+	g, f, p := newGram(c, totals, 1e-6, products, 1e-6, 1), newFit(c, 20), priorOf(c)
 	for range 4 {
 		f.Take(g, p, d.gradient(f.Mean, f.Clip, 0, r), 1e-3)
 		clip := f.Clip
@@ -270,7 +270,7 @@ func TestClipFollowsNoise(t *testing.T) {
 	c := example(4)
 	d := simulate(c, 5000, make([]float64, c.width()), r)
 	totals, products := d.sums(c, 0, 0, 0, r)
-	g := newGram(c, totals, 0, products, 0)
+	g := newGram(c, totals, 0, products, 0, 1)
 	f := newFit(c, 20)
 	copy(f.Mean, []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5})
 	if short, long := f.choose(g, 1e4), f.choose(g, 0.1); short != c.reach()/4 || long != c.reach() {
@@ -290,7 +290,7 @@ func TestPriorFollowsTheWeights(t *testing.T) {
 		}
 		d := simulate(c, 20_000, w, r)
 		totals, products := d.sums(c, 0, 1, 1, r)
-		g := newGram(c, totals, 1, products, 1)
+		g := newGram(c, totals, 1, products, 1, 1)
 		f, p := newFit(c, 20), priorOf(c)
 		p.shared[0], p.precision[0], p.mean[0] = false, 1e8, 0.7
 		for range 20 {
@@ -336,7 +336,7 @@ func TestExpectationsWhereActivationsSpread(t *testing.T) {
 func TestExpectationsOfNormalRows(t *testing.T) {
 	const n = 400_000
 	r := rand.New(rand.NewPCG(3, 1))
-	c := &columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), numbers: []int{0, 1, 2}, features: 3}
+	c := &columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), features: 3} // no numbers: norms that are alike for all
 	m := []float64{0.9, -0.6, 0.4, -1.2}
 	products, hessian, bias := mat.NewSymDense(4, nil), mat.NewSymDense(4, nil), make([]float64, 4)
 	var rows [][]float64
@@ -373,6 +373,38 @@ func TestExpectationsOfNormalRows(t *testing.T) {
 	}
 }
 
+// Rows with large numbers are long, and clipped more: slopes have the Hessian of real clipping to a
+// twelfth, of one feature or several.
+func TestLongRowsAreClippedMore(t *testing.T) {
+	const n, clip = 200_000, 0.8
+	for _, features := range []int{1, 3, 8} {
+		r := rand.New(rand.NewPCG(8, 1))
+		c, w := numbersOnly(features), make([]float64, features+1)
+		for j := range features {
+			w[j] = 0.6 / math.Sqrt(float64(features))
+		}
+		products, want := mat.NewSymDense(features+1, nil), mat.NewSymDense(features+1, nil)
+		for range n {
+			x, square, a := make([]float64, features+1), 1.0, 0.0
+			for j := range features {
+				x[j] = r.NormFloat64()
+				square, a = square+x[j]*x[j], a+x[j]*w[j]
+			}
+			x[features] = 1
+			p, k := 1/(1+math.Exp(-a)), clip/math.Sqrt(square)
+			row := mat.NewVecDense(features+1, x)
+			products.SymRankOne(products, 1, row)
+			want.SymRankOne(want, p*(1-p)*(min(1-p, k)+min(p, k)), row)
+		}
+		got := (&gram{Columns: c, Matrix: products, Rows: n}).expect(w, clip, 0).Hessian
+		for j := range features {
+			if ratio := got.At(j, j) / want.At(j, j); math.Abs(ratio-1) > 0.083 {
+				t.Errorf("%d features, slope %d: %.3f of the Hessian", features, j, ratio)
+			}
+		}
+	}
+}
+
 // At true weights the gate's clipping leaves a sum that the bias foretells to a fifth, of
 // rows that are not normal.
 func TestBiasOfClipping(t *testing.T) {
@@ -381,7 +413,7 @@ func TestBiasOfClipping(t *testing.T) {
 	w := []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5}
 	d := simulate(c, 200_000, w, r)
 	totals, products := d.sums(c, 0, 0, 0, r)
-	g := newGram(c, totals, 0, products, 0)
+	g := newGram(c, totals, 0, products, 0, 1)
 	const clip = 0.7
 	sum := d.gradient(w, clip, 0, r)
 	at := g.expect(w, clip, 0)
@@ -546,7 +578,7 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Ra
 	totals, products := d.sums(c, scale, s0, s, r)
 	products.ScaleSym(scale*scale, products)
 	s *= scale * scale
-	g := newGram(c, totals, wrong.told*wrong.told*s0*s0, products, wrong.told*wrong.told*s*s)
+	g := newGram(c, totals, wrong.told*wrong.told*s0*s0, products, wrong.told*wrong.told*s*s, scale)
 	for i := range d.outcome {
 		d.outcome[i] *= wrong.sign
 	}

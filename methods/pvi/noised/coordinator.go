@@ -184,11 +184,11 @@ func (c coordinator) gram(s *state) *gram {
 	if totals.Values == nil { // all have left
 		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1}, released{make(wire.Vector, gvi.Triangle(d)), 1}
 	}
-	return c.gramOf(&totals, &products)
+	return c.gramOf(&totals, &products, s.Scale)
 }
 
 // gramOf is what released sums say of their rows.
-func (c coordinator) gramOf(totals, products *released) *gram {
+func (c coordinator) gramOf(totals, products *released, scale float64) *gram {
 	d := c.columns.width()
 	m := mat.NewSymDense(d, nil)
 	at := 0
@@ -198,7 +198,7 @@ func (c coordinator) gramOf(totals, products *released) *gram {
 			at++
 		}
 	}
-	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance)
+	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, scale)
 }
 
 // posterior is what all that was released says of the weights, and how much wider its

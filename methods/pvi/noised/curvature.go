@@ -70,16 +70,19 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
 	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
+	own := math.Sqrt(size*size + g.longer())
 	var t0, t1 float64
 	over(a0, v, func(a, z, weight float64) {
 		_, t := clipped(a, clip/size)
-		t0, t1 = t0+weight*t, t1+weight*t*z
+		_, u := clipped(a, clip/own)
+		t0, t1 = t0+weight*t, t1+weight*u*z
 	})
 	if t1 /= math.Sqrt(v); v < tiny { // a derivative, of order v where multiplied by b
 		t1 = 0
 	}
-	at, _, _ := derivatives(a0, v, clip/size)
-	h0, h1, h2 := derivatives(a0, v+spread, clip/size)
+	at, _, _ := derivatives(a0, v, clip/own)
+	h0, h1, h2 := derivatives(a0, v+spread, clip/own)
+	i0, i1, i2 := derivatives(a0, v+spread, clip/size)
 	risen := 0.0
 	for _, q := range between {
 		_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)
@@ -89,11 +92,24 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	for i := range d {
 		out.Bias[i] = g.Rows * (t0*mean[i] + t1*b[i])
 		out.Shift[i] = g.Rows * (risen*mean[i] + (h0-at)*b[i])
+		if i == d-1 {
+			h0, h1, h2 = i0, i1, i2
+		}
 		for j := range i + 1 {
 			out.Hessian.SetSym(i, j, h0*g.Matrix.At(i, j)+g.Rows*(h1*(mean[i]*b[j]+b[i]*mean[j])+h2*b[i]*b[j]))
 		}
 	}
 	return out
+}
+
+// longer is by how much the mean squared norm of rows is more if each counts by the square of one of its
+// numbers: by twice the number's variance, if that is normal.
+func (g *gram) longer() (more float64) {
+	for _, j := range g.Columns.numbers {
+		mean := g.Matrix.At(j, g.Columns.width()-1) / g.Rows
+		more += 2 * max(g.Matrix.At(j, j)/g.Rows-mean*mean, 0) / float64(g.Columns.features)
+	}
+	return more
 }
 
 // activations are the mean and variance of rows' activations at weights m, the mean of rows, and

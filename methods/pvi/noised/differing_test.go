@@ -118,14 +118,14 @@ func differing(c *columns, sites []data, mu, told float64, r *rand.Rand) (found 
 	all, both := make([]float64, c.totalsLen()), mat.NewSymDense(d, nil)
 	for _, one := range sites {
 		totals, products := one.sums(c, 0, s0, s, r)
-		grams = append(grams, newGram(c, totals, told*told*s0*s0, products, told*told*s*s))
+		grams = append(grams, newGram(c, totals, told*told*s0*s0, products, told*told*s*s, 1))
 		for j, v := range totals {
 			all[j] += v
 		}
 		both.AddSym(both, products)
 	}
 	n := float64(len(sites))
-	g := newGram(c, all, n*s0*s0, both, n*s*s)
+	g := newGram(c, all, n*s0*s0, both, n*s*s, 1)
 	f, p, l := newFit(c, 20), priorOf(c), new(lateSums)
 	for k := range 20 {
 		sd := 1 / mu / math.Sqrt(share(20, k))

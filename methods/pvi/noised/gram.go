@@ -30,10 +30,10 @@ const (
 // moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
 // and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
 // levels of one category never meet. Eigenvalues are at least 1, a row's worth.
-func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s float64) *gram {
+func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
 	d := c.width()
 	one := d - 1
-	sum, square := c.pooled(totals, v, products, s)
+	sum, square, left := c.pooled(totals, v, products, s, scale)
 	rows := sum.value[one]
 	mean, spread := make([]float64, d), make([]float64, d)
 	for j := range mean {
@@ -42,7 +42,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s 
 	}
 	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil)}
 	g.set(one, one, rows, square.doubt[one])
-	excess, known, pairs := 0.0, 0.0, 0.0
+	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0.0
 	for i := range one {
 		g.set(i, i, square.value[i], square.doubt[i])
 		g.set(i, one, sum.value[i], sum.doubt[i])
@@ -50,9 +50,10 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s 
 			if c.Feature[i] == c.Feature[j] {
 				continue
 			}
-			off := products.At(i, j) - rows*mean[i]*mean[j]
-			excess += off*off - s/2
+			off := products.At(i, j)/left.pair(i, j) - rows*mean[i]*mean[j]
+			excess += off*off - left.noise(i, j, s)
 			known += rows * rows * spread[i] * spread[j]
+			noise += left.noise(i, j, s)
 			pairs++
 		}
 	}
@@ -60,17 +61,17 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s 
 	// hides correlations does not make them 0.
 	known = max(known, 1e-9)
 	tau := min(max(excess/known, 0), 1)
-	high := min(tau+s/2*math.Sqrt(2*pairs)/known, 1)
+	high := min(tau+noise*math.Sqrt(2/max(pairs, 1))/known, 1)
 	for i := range one {
 		for j := range i {
 			if c.Feature[i] == c.Feature[j] {
 				continue
 			}
-			u, noise := rows*rows*spread[i]*spread[j], doubt*s/2
+			u, noise := rows*rows*spread[i]*spread[j], doubt*left.noise(i, j, s)
 			independent := rows * mean[i] * mean[j]
 			if tau*u+noise > 0 {
 				w := tau * u / (tau*u + noise)
-				g.set(i, j, independent+w*(products.At(i, j)-independent), high*u/(high*u+noise)*noise)
+				g.set(i, j, independent+w*(products.At(i, j)/left.pair(i, j)-independent), high*u/(high*u+noise)*noise)
 			}
 		}
 	}
@@ -90,7 +91,19 @@ type pool struct{ value, doubt []float64 }
 
 // pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
 // 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²).
-func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s float64) (sum, square pool) {
+func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s, scale float64) (sum, square pool, left *kept) {
+	left = c.whole()
+	for range 6 {
+		sum, square = c.averaged(totals, v, products, s, left)
+		left = c.kept(sum, square, scale)
+		observe(left.totals, totals[c.width()-1], totals[len(totals)-1], 2*v)
+		observe(left.products, products.At(c.width()-1, c.width()-1), totals[len(totals)-1], v+s)
+	}
+	return sum, square, left
+}
+
+// averaged does so where shortening has left a share of what rows give to sums.
+func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (sum, square pool) {
 	d := c.width()
 	one := d - 1
 	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
@@ -101,26 +114,27 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s 
 		return max(share*share-(v+variance)/(count*count), 0)
 	}
 	lessTotals, lessProducts := missing(totals[one], v), missing(products.At(one, one), s)
-	average := func(p pool, j int, a, va, b, vb float64) {
+	average := func(p pool, j int, a, va, ka, b, vb, kb float64) {
+		a, va, b, vb = a/ka, va/(ka*ka), b/kb, vb/(kb*kb)
 		va, vb = va+lessTotals*a*a, vb+lessProducts*b*b
 		p.value[j] = a
 		if va+vb > 0 {
 			p.value[j], p.doubt[j] = (a*vb+b*va)/(va+vb), va*vb/(va+vb)
 		}
 	}
-	average(square, one, totals[one], v, products.At(one, one), s)
+	average(square, one, totals[one], v, left.totals[one], products.At(one, one), s, left.products[one])
 	rows := max(square.value[one], fewestRows)
 	var levels []int
 	for j := range one {
 		if with, own := products.At(j, one), products.At(j, j); c.Category[j] { // both entries are its count, the second with twice the variance
-			average(sum, j, totals[j], v, (2*with+own)/3, s/3)
+			average(sum, j, totals[j], v, left.totals[j], (2*with+own)/3, s/3, left.products[j])
 			levels = append(levels, j)
 		} else {
-			average(sum, j, totals[j], v, with, s/2)
+			average(sum, j, totals[j], v, math.Sqrt(left.totals[j]*left.totals[one]), with, s/2, left.pair(j, one))
 		}
 	}
 	for k, j := range c.numbers {
-		average(square, j, 2*totals[d+k], 4*v, products.At(j, j), s)
+		average(square, j, 2*totals[d+k], 4*v, left.totals[j], products.At(j, j), s, left.products[j])
 	}
 	sum.shrink(c.numbers, 0)
 	square.shrink(c.numbers, square.centre(c.numbers))
