@@ -57,7 +57,8 @@ var between = [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444},
 //	κ₀ = E h, κ₁ = E[h z]/√v, κ₂ = E[h (z² − 1)]/v
 //
 // (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its
-// root mean square √(tr G/n) and is taken as independent of a.
+// root mean square √(tr G/n) and is taken as independent of a. In what concerns slopes, rows count by the
+// square of a number and are longer: there, |x|² is [gram.longer] more.
 //
 // Where the truth is not at m but spread around it, so that activations at it vary by so
 // much more than v, h is averaged over both, as variational inference does. The residuals'

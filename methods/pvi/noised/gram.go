@@ -10,7 +10,7 @@ import (
 type gram struct {
 	Columns  *columns
 	Matrix   *mat.SymDense
-	Rows     float64    // how many there are; one that had to be shortened counts as less than one
+	Rows     float64    // how many there are, as the sums say it that shorten them
 	Subjects float64    // how many there are
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
 }
@@ -23,7 +23,8 @@ const (
 )
 
 // newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
-// v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
+// v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it, of rows that were shortened
+// after they had been divided by a scale.
 //
 // Entries that both sums know are averaged by the inverse of their variance, to which the square of
 // what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
@@ -90,7 +91,8 @@ func (g *gram) set(i, j int, value, doubt float64) {
 type pool struct{ value, doubt []float64 }
 
 // pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
-// 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²).
+// 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²); and what shortening has left of the sums, which
+// follows from them in turn.
 func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s, scale float64) (sum, square pool, left *kept) {
 	left = c.whole()
 	for range 6 {

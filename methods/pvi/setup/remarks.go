@@ -121,8 +121,8 @@ func (u *unusable) says(subjects int) []string {
 
 // distances are those of a number's values from its centre in the plan, in scales.
 type distances struct {
-	values, far          int     // all, and those two scales off or more
-	sum, squares, beyond float64 // of all, of their squares, and of the squares of the far ones
+	values, far     int     // all, and those two scales off or more
+	squares, beyond float64 // of all, and of the far ones
 }
 
 func (d *distances) count(c *gvi.Column, x float64) {
@@ -133,38 +133,31 @@ func (d *distances) count(c *gvi.Column, x float64) {
 	if c.Limit > 0 {
 		z = gvi.Clamp(z, c.Limit)
 	}
-	d.values, d.sum, d.squares = d.values+1, d.sum+z, d.squares+z*z
+	d.values, d.squares = d.values+1, d.squares+z*z
 	if math.Abs(z) > 1.999 { // the ends of a range are two off
 		d.far, d.beyond = d.far+1, d.beyond+z*z
 	}
 }
 
-// A fit that shortens rows does not describe a number whose mean is offCentre scales from its centre,
-// or of whose squares far values have mostlyFar: of normal ones as in the plan they have ¼. Of enough
-// values of these, chance hardly ever makes either.
+// A fit that shortens rows does not describe a number of whose squares far values have mostlyFar: of
+// normal ones with the plan's centre and scale they have ¼, and chance hardly ever makes it of enough.
 const (
-	offCentre = 0.75
 	mostlyFar = 0.7
 	enough    = 100
 )
 
-// farOff names the numbers that lie where a private fit shortens rows.
+// farOff names the numbers that vary mostly where a private fit shortens rows.
 func farOff(columns []gvi.Column, all []distances) []string {
 	var names []string
 	for j, d := range all {
-		mean := d.sum / float64(d.values)
-		switch {
-		case d.values < enough:
-		case math.Abs(mean) > offCentre:
-			names = append(names, fmt.Sprintf("%s (%.1f scales off centre on average)", columns[j].Name, math.Abs(mean)))
-		case d.beyond > mostlyFar*d.squares:
-			names = append(names, fmt.Sprintf("%s (%s two scales off or more decide)", columns[j].Name, figure.Plural(d.far, "value")))
+		if d.values >= enough && d.beyond > mostlyFar*d.squares {
+			names = append(names, fmt.Sprintf("%s (%s)", columns[j].Name, figure.Plural(d.far, "value")))
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Numbers lie elsewhere than the plan's centres and scales say: %s. A private fit shortens rows that are far from the centre, so that estimates and intervals of all features can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, make a number that is mostly one value a category, and plan a long-tailed one in logarithms.", problem.Names(names))}
+	return []string{fmt.Sprintf("Values two of the plan's scales or more from its centre make most of how numbers vary about it: %s. A private fit shortens such rows, so that estimates and intervals of all features can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, make a number that is mostly one value a category, and plan a long-tailed one in logarithms.", problem.Names(names))}
 }
 
 // followed counts how long subjects were followed.
