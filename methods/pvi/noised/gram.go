@@ -95,11 +95,12 @@ type pool struct{ value, doubt []float64 }
 // follows from them in turn.
 func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s, scale float64) (sum, square pool, left *kept) {
 	left = c.whole()
+	one, count := c.width()-1, max(totals[len(totals)-1], fewestRows)
 	for range 6 {
 		sum, square = c.averaged(totals, v, products, s, left)
-		left = c.kept(sum, square, scale)
-		observe(left.totals, totals[c.width()-1], totals[len(totals)-1], 2*v)
-		observe(left.products, products.At(c.width()-1, c.width()-1), totals[len(totals)-1], v+s)
+		left = c.kept(sum.value, square.value, scale)
+		observe(left.totals, totals[one], count, 2*v)
+		observe(left.products, products.At(one, one), count, v+s)
 	}
 	return sum, square, left
 }

@@ -3,6 +3,8 @@ package noised
 import (
 	"math"
 	"math/rand/v2"
+
+	"parley/methods/pvi/gvi"
 )
 
 // kept is the share that is left, where rows that are too long are shortened, of what a column gives to
@@ -30,25 +32,27 @@ const (
 	drawn     = 2000
 	leastKept = 0.3
 	mostTimes = 2
+
+	widestDraw = 1e6 // mean or standard deviation
 )
 
-// kept works the shares out for independent normal numbers with these sums and squares, and for
-// categories as frequent as these.
-func (c *columns) kept(sum, square pool, scale float64) *kept {
+// kept works the shares out for independent normal numbers with these sums and sums of squares, of
+// which the last are the count, and for categories as frequent as these.
+func (c *columns) kept(sum, square []float64, scale float64) *kept {
 	one := c.width() - 1
-	rows := sum.value[one]
+	rows := sum[one]
 	r := rand.New(rand.NewPCG(1, 2))
 	present := make([]float64, c.features) // by feature: the share of rows with a level that has a column
 	for j, is := range c.Category {
 		if is {
-			present[c.Feature[j]] += sum.value[j] / rows
+			present[c.Feature[j]] += sum[j] / rows
 		}
 	}
 	x := make([]float64, len(c.numbers))
 	mean, sd, whole := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
 	for k, j := range c.numbers {
-		mean[k] = sum.value[j] / rows
-		sd[k] = math.Sqrt(max(square.value[j]/rows-mean[k]*mean[k], 0))
+		mean[k] = gvi.Clamp(sum[j]/rows, widestDraw) // sums from a hostile site may be of any size
+		sd[k] = min(math.Sqrt(max(square[j]/rows-mean[k]*mean[k], 0)), widestDraw)
 	}
 	out := &kept{make([]float64, c.width()), make([]float64, c.width())}
 	most := c.totalsBound()*c.totalsBound() - 1
@@ -85,7 +89,6 @@ func (c *columns) kept(sum, square pool, scale float64) *kept {
 // as the noise in the difference, of this variance, lets it be told.
 func observe(shares []float64, ones, rows, variance float64) {
 	times := 1.0
-	rows = max(rows, fewestRows)
 	if missing := 1 - shares[len(shares)-1]; missing > 0 {
 		told := missing * missing / (missing*missing + variance/(rows*rows))
 		times = min(max(told*(1-ones/rows)/missing+1-told, 0), mostTimes)
