@@ -205,7 +205,7 @@ func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
 	m := mat.NewVecDense(d, mean)
 	var both mat.Dense
 	both.Mul(covariance, rows)
-	return max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0)
+	return min(max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0), 1) // by rounding, it can be anything
 }
 
 // path is the Hessian averaged between all weights 0 and where the fit is, along a belief's
