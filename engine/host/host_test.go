@@ -92,18 +92,8 @@ func (f failing) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 // What was charged for some data is answered with no others, whoever had the study open before.
 func TestAChargeIsForItsDataAlone(t *testing.T) {
 	store := sitestore.NewMemory()
-	before, err := hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	charged, err := hostOf(store, failing{7, new(bool)}).Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	task, err := taskOf(before.Study, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before, task := opened(t, hostOf(store, enginetest.ToyRows(9)))
+	charged, _ := opened(t, hostOf(store, failing{7, new(bool)}))
 	if _, err := charged.Handle(t.Context(), task, engine.Past{}); err == nil {
 		t.Fatal("summed without a disk")
 	}
@@ -125,14 +115,7 @@ func (full) Reserve(sitestore.Reservation, [32]byte) error { return errors.New("
 // study has been approved.
 func TestTermsWithoutACharge(t *testing.T) {
 	store := sitestore.NewMemory()
-	site, err := hostOf(full{store}, enginetest.ToyRows(9)).Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	task, err := taskOf(site.Study, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	site, task := opened(t, hostOf(full{store}, enginetest.ToyRows(9)))
 	if _, err := site.Handle(t.Context(), task, engine.Past{}); err == nil {
 		t.Fatal("charged on a full disk")
 	}
@@ -151,8 +134,8 @@ type revised struct{ enginetest.Toy }
 
 func (revised) Revision() int { return 2 }
 
-// begin opens the study and answers its first task.
-func begin(t *testing.T, h *host.Host) {
+// opened opens the study, and makes its first task.
+func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 	t.Helper()
 	site, err := h.Open(t.Context(), plan)
 	if err != nil {
@@ -162,6 +145,13 @@ func begin(t *testing.T, h *host.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return site, task
+}
+
+// begin opens the study and answers its first task.
+func begin(t *testing.T, h *host.Host) {
+	t.Helper()
+	site, task := opened(t, h)
 	if _, err := site.Handle(t.Context(), task, engine.Past{}); err != nil {
 		t.Fatal(err)
 	}

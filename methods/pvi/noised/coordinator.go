@@ -85,7 +85,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !(f.Narrow >= c.prior.widest) || !(f.Surprise >= 0) || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !(f.Narrow >= c.prior.widest) || !(f.Surprise >= 0) || f.Entries < 0 || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil

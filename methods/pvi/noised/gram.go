@@ -29,7 +29,8 @@ const (
 // Entries that both sums know are averaged by the inverse of their variance, to which the square of
 // what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
 // moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
-// and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times both variances;
+// and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being
+// n² times both variances. All are first made up for what shortening has left of them;
 // levels of one category never meet. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
 	d := c.width()
@@ -105,7 +106,7 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
 	return sum, square, left
 }
 
-// averaged does so where shortening has left a share of what rows give to sums.
+// averaged returns both where shortening has left such shares of what rows give to sums.
 func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (sum, square pool) {
 	d := c.width()
 	one := d - 1

@@ -87,8 +87,8 @@ func TestRareClassesThatNoiseHides(t *testing.T) {
 
 // On studies that the limit was not chosen by, of 500 to 5000 subjects with 2 to 8 features, shares
 // from under one in a hundred to most, and noise over a range of forty, intervals of 90 % held the
-// intercept in .55 of those with the verdict, and in .88 of the others (2500 draws). Of 600 the
-// bounds are two and three standard errors away.
+// intercept in .46 of those with the verdict, and in .88 of the others: what the bounds are is two
+// standard errors away or more.
 func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(600) {
@@ -103,6 +103,7 @@ func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 			held[said]++
 		}
 	}
+	t.Logf("intercepts held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
 	if n[true] < 60 || held[true]/n[true] > 0.65 || held[false]/n[false] < 0.83 {
 		t.Errorf("intercepts held: %v of %v with the verdict, %v of %v without", held[true], n[true], held[false], n[false])
 	}
@@ -151,8 +152,8 @@ func TestSizesThatNoiseHides(t *testing.T) {
 }
 
 // On studies that nothing was chosen by, of 500 to 10 000 subjects with 2 to 10 features, slopes with
-// standard deviations of .2 to 6, and noise over a range of forty, intervals of 90 % held .75 of slopes
-// with the verdict, and .89 without (1500 draws). Of 300 the bounds are three standard errors away.
+// standard deviations of .2 to 6, and noise over a range of forty, intervals of 90 % held .76 of slopes
+// with the verdict, and .87 without.
 func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(300) {
@@ -161,17 +162,20 @@ func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 		n[said]++
 		held[said] += share
 	}
+	t.Logf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
 	if n[true] < 60 || held[true]/n[true] > 0.84 || held[false]/n[false] < 0.845 {
 		t.Errorf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
 	}
 }
 
 // Rows that are others than the fit supposes are found: of 20 studies all where numbers are five
-// times as wide as the plan says, and most where they are mostly one value and noise is small. Of
+// times as wide as the plan says, most where these are limited as numbers that enter are, and most where
+// they are mostly one value and noise is small. Of
 // studies with normal rows, small and large effects, hardly any is said to be so.
 func TestRowsOfAnotherLawAreFound(t *testing.T) {
 	const features = 5
 	wide := func(r *rand.Rand) float64 { return 5 * r.NormFloat64() }
+	limited := func(r *rand.Rand) float64 { return gvi.Clamp(wide(r), 4) } // as numbers enter
 	mostlyZero := func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }
 	for _, k := range []struct {
 		name        string
@@ -179,7 +183,8 @@ func TestRowsOfAnotherLawAreFound(t *testing.T) {
 		mu          float64
 		least, most int
 	}{
-		{"wide", wide, 0.27, 20, 20}, {"wide", wide, 2, 20, 20}, {"mostly zero", mostlyZero, 5, 14, 20},
+		{"wide", wide, 0.27, 20, 20}, {"wide", wide, 2, 20, 20}, {"limited", limited, 0.27, 16, 20}, {"limited", limited, 2, 16, 20},
+		{"mostly zero", mostlyZero, 5, 14, 20},
 		{"normal", (*rand.Rand).NormFloat64, 0.27, 0, 1}, {"normal", (*rand.Rand).NormFloat64, 5, 0, 1},
 	} {
 		said := 0
