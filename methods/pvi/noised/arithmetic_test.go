@@ -263,8 +263,8 @@ func TestCarriedGradientsTellTheirError(t *testing.T) {
 	}
 }
 
-// The clip is as short as it may be where noise outweighs people, and as long where it hardly
-// counts.
+// The clip is as short as it may be where noise outweighs people, and where it hardly counts longer than
+// rows are.
 func TestClipFollowsNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 1))
 	c := example(4)
@@ -273,8 +273,8 @@ func TestClipFollowsNoise(t *testing.T) {
 	g := newGram(c, totals, 0, products, 0, 1)
 	f := newFit(c, 20)
 	copy(f.Mean, []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5})
-	if short, long := f.choose(g, 1e4), f.choose(g, 0.1); short != c.reach()/4 || long != c.reach() {
-		t.Errorf("clips of %v and %v, want %v and %v", short, long, c.reach()/4, c.reach())
+	if short, long := f.choose(g, 1e4), f.choose(g, 0.1); short != c.reach()/4 || long < 2*c.reach() {
+		t.Errorf("clips of %v and %v, want %v and at least %v", short, long, c.reach()/4, 2*c.reach())
 	}
 }
 
@@ -470,8 +470,8 @@ func TestContributionsAreBounded(t *testing.T) {
 // ten sites at ε of about 1 and 8, 90 % intervals hold the truth in .87 to .97 of the 320
 // cases: .82 to .99 allows for three standard errors of .017, so that a false failure is
 // rarer than 1 in 300 (noise and truths come from fixed seeds). The same numbers find faults
-// that are planted: noise of which a tenth is told, sites that clip at half of what they were
-// asked for, and outcomes the wrong way round.
+// that are planted: noise of which a tenth is told, sites that clip at a tenth of what they
+// were asked for, and outcomes the wrong way round.
 func TestIntervalsHoldAndFaultsShow(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  fault
@@ -479,11 +479,11 @@ func TestIntervalsHoldAndFaultsShow(t *testing.T) {
 		mu     []float64 // at which it is to be found, or all is well
 		holds  bool
 	}{
-		"no fault":          {fault{told: 1, clips: 1, sign: 1}, 0.7, []float64{0.27, 1.6}, true},
-		"large effects":     {fault{told: 1, clips: 1, sign: 1}, 2, []float64{1.6, 5}, true},
-		"noise understated": {fault{told: 0.1, clips: 1, sign: 1}, 0.7, []float64{0.27}, false},
-		"clipped at half":   {fault{told: 1, clips: 0.5, sign: 1}, 0.7, []float64{1.6}, false},
-		"outcomes turned":   {fault{told: 1, clips: 1, sign: -1}, 0.7, []float64{0.27, 1.6}, false},
+		"no fault":           {fault{told: 1, clips: 1, sign: 1}, 0.7, []float64{0.27, 1.6}, true},
+		"large effects":      {fault{told: 1, clips: 1, sign: 1}, 2, []float64{1.6, 5}, true},
+		"noise understated":  {fault{told: 0.1, clips: 1, sign: 1}, 0.7, []float64{0.27}, false},
+		"clipped at a tenth": {fault{told: 1, clips: 0.1, sign: 1}, 0.7, []float64{1.6}, false},
+		"outcomes turned":    {fault{told: 1, clips: 1, sign: -1}, 0.7, []float64{0.27, 1.6}, false},
 	} {
 		for _, mu := range c.mu {
 			held, cases := 0, 0

@@ -37,6 +37,9 @@ func (c *columns) width() int { return len(c.Feature) }
 // reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
 func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
+// longest is more than the norm of any row: no number is further than 4 scales from its centre.
+func (c *columns) longest() float64 { return 4 * c.reach() }
+
 // The three contributions of a row x with outcome y = ±1.
 
 // totals writes (x, ½ x² of numbers, 1); the last is for the count.
@@ -77,9 +80,9 @@ func (c *columns) totalsBound() float64 {
 	return math.Sqrt(2 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
 }
 
-// Rows are divided by at most largestScale before their products are summed, and by no more than
-// leaves the noise of products below hardly of the count.
-const largestScale, hardly = 1.5, 0.03
+// Rows are divided by at most largestScale before their products are summed, which shortens none, and
+// by no more than leaves the noise of products below hardly of the count.
+const largestScale, hardly = 4, 0.03
 
 // scaleOf chooses a scale by a count and the standard deviation of the noise of products. A row that
 // is longer than the bound is shortened, which makes too little of a direction that features share.

@@ -65,17 +65,19 @@ type surplus struct {
 func (l *lateSums) of(g *gram, sum *released) *surplus {
 	d, rounds := g.Columns.width(), float64(len(l.Asked))
 	s := &surplus{g.Rows, make([]float64, d), make([]float64, d), make([]float64, d)}
-	bias := make([]float64, d)
+	bias, wrong := make([]float64, d), make([]float64, d)
 	for _, t := range l.Asked {
 		at := g.expect(t.Mean, t.Clip, 0)
+		off := g.wrong(t.Mean, t.Clip)
 		for j := range d {
 			bias[j] += at.Bias[j] / rounds
+			wrong[j] += off[j] / rounds
 			s.Information[j] += max(at.Hessian.At(j, j), flattest) / rounds
 		}
 	}
 	for j := range d {
 		s.Sum[j] = sum.Values[j]/rounds - bias[j]
-		s.Noise[j] = sum.Variance/(rounds*rounds) + mistrust*mistrust*bias[j]*bias[j]
+		s.Noise[j] = sum.Variance/(rounds*rounds) + wrong[j]*wrong[j]
 	}
 	return s
 }

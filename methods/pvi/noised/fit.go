@@ -43,11 +43,23 @@ const (
 	least    = 0.5 // weight of a new gradient among the first few
 	pace     = 0.8 // share of a Newton step that is made
 	farthest = 1.0 // root mean square over rows of a step in activations
-	mistrust = 0.4 // share of the clip bias that may be wrong
 	drift    = 0.2 // share of the change of a gradient that may be wrong, as the model makes it out
 	flattest = 0.5 // eigenvalue of the Hessian, in rows
 	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
+
+// What may be wrong with the model's clip bias is taken for so much of the bias of rows that are as long
+// as the Gram matrix says and of rows so many times as long: they may be long in few directions.
+const mistrust, stretched = 0.4, 2
+
+// wrong is what may be wrong with the clip bias, by column.
+func (g *gram) wrong(m []float64, clip float64) []float64 {
+	wrong, longer := g.expect(m, clip, 0).Bias, g.expect(m, clip/stretched, 0).Bias
+	for j := range wrong {
+		wrong[j] = mistrust * (wrong[j] + longer[j]) / 2
+	}
+	return wrong
+}
 
 // newFit begins with all weights 0, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
@@ -90,18 +102,22 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	f.Round++
 }
 
+// Clips are at least shortestClip of the norm of a row whose numbers are one scale from their centre, by
+// quarters of an octave up to the longest row.
+const shortestClip, clips = 0.25, 17
+
 // choose returns the clip of the next sum. A short one has less noise, a long one less bias:
 // of some, that one is taken at which all rounds together tell most by what the model expects,
 // H² over H, the variance of their noise and the square of what may be wrong with the bias,
-// averaged over weights.
+// averaged over weights. So hardly a row is clipped where there are many for the noise, whatever
+// rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	d, best := float64(len(f.Mean)), 0.0
-	for longer := range 9 {
-		c := g.Columns.reach() / 4 * math.Pow(2, float64(longer)/4)
-		at := g.expect(f.Mean, c, 0)
-		h, bias := max(mat.Trace(at.Hessian)/d, flattest), mat.NewVecDense(len(at.Bias), at.Bias)
-		wrong := mistrust * mistrust * mat.Dot(bias, bias) / d
-		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + wrong); clip == 0 || told > best {
+	for longer := range clips {
+		c := g.Columns.reach() * shortestClip * math.Pow(2, float64(longer)/4)
+		h := max(mat.Trace(g.expect(f.Mean, c, 0).Hessian)/d, flattest)
+		wrong := mat.NewVecDense(len(f.Mean), g.wrong(f.Mean, c))
+		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + mat.Dot(wrong, wrong)/d); clip == 0 || told > best {
 			best, clip = told, c
 		}
 	}
@@ -136,12 +152,17 @@ const sweeps = 4
 // plan's variance are not left to the noise, and those that are large for it are held back less,
 // but never by so little that noise makes them large. Where doubt has the variance of the
 // Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
-// Hessian makes of w − m by κ₀ (G − Ĝ)(w − m).
+// Hessian makes of w − m by κ₀ (G − Ĝ)(w − m). There, V also holds the square of what may be wrong with
+// the clip bias.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
 	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d), precision: make([]float64, d)}
 	for j := range b.from {
 		b.from[j] = f.Mean[j] - p.mean[j]
+	}
+	wrong := mat.NewVecDense(d, nil)
+	if doubt != nil {
+		wrong = mat.NewVecDense(d, g.wrong(f.Mean, f.Clipped))
 	}
 	for range sweeps {
 		if b.covariance != nil {
@@ -150,9 +171,11 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 		at := g.expect(f.Mean, f.Clipped, b.spread)
 		b.values, b.vectors = eigen(at.Hessian)
 		for k := range b.values {
-			b.values[k], b.noise[k] = max(b.values[k], flattest), f.Noise
+			u := b.vectors.ColView(k)
+			off := mat.Dot(u, wrong)
+			b.values[k], b.noise[k] = max(b.values[k], flattest), f.Noise+off*off
 			if doubt != nil && b.covariance != nil {
-				b.noise[k] += at.Mean * at.Mean * squares(b.vectors.ColView(k), doubt, b.covariance)
+				b.noise[k] += at.Mean * at.Mean * squares(u, doubt, b.covariance)
 			}
 			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]
 			if p.shared[k] {
