@@ -43,3 +43,41 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 		}
 	}
 }
+
+// A private study names numbers that are far from what the plan says of them, in its report and wherever
+// the model is used, and none of a study that is as planned (seeds are fixed).
+func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
+	p := driven{twoClasses + ", variant: joint" + boundless, bySubject}.plan(t)
+	for _, k := range []struct {
+		next func(r *rand.Rand) float64
+		want string
+	}{
+		{(*rand.Rand).NormFloat64, ""},
+		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "Numbers vary farther from the plan's centre than its scale says: x0 ("},
+		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "few subjects have most of the spread of x0."},
+	} {
+		r := rand.New(rand.NewPCG(5, 44))
+		data := map[string]dataset.Source{}
+		for _, site := range p.Sites {
+			var rows []dataset.Row
+			for i := range 2000 {
+				x0, x1 := k.next(r), 1+2*r.NormFloat64()
+				y := []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-0.5*x0)))]
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, float64(r.IntN(3))}, {x1}}, Subject: []string{y}})
+			}
+			table, err := dataset.NewTable(p.Schema(), rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[site] = table
+		}
+		out, err := (&drive{plan: p, data: data}).run(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, model := strings.Join(out.result.Verdicts(), "\n"), string(out.result.Files[0].Data)
+		if (said != "") != (k.want != "") || !strings.Contains(model, k.want) {
+			t.Errorf("want %q; said %q", k.want, said)
+		}
+	}
+}

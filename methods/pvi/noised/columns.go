@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/setup"
 )
 
 // columns are those of a design matrix: for each the place of its feature, and whether
@@ -37,8 +38,8 @@ func (c *columns) width() int { return len(c.Feature) }
 // reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
 func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
-// longest is more than the norm of any row: no number is further than 4 scales from its centre.
-func (c *columns) longest() float64 { return 4 * c.reach() }
+// longest is more than the norm of any row.
+func (c *columns) longest() float64 { return setup.Farthest * c.reach() }
 
 // The three contributions of a row x with outcome y = ±1.
 
@@ -82,7 +83,7 @@ func (c *columns) totalsBound() float64 {
 
 // Rows are divided by at most largestScale before their products are summed, which shortens none, and
 // by no more than leaves the noise of products below hardly of the count.
-const largestScale, hardly = 4, 0.03
+const largestScale, hardly = setup.Farthest, 0.03
 
 // scaleOf chooses a scale by a count and the standard deviation of the noise of products. A row that
 // is longer than the bound is shortened, which makes too little of a direction that features share.

@@ -13,6 +13,7 @@ type gram struct {
 	Rows     float64    // how many there are, as the sums say it that shorten them
 	Subjects float64    // how many there are
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
+	Odd      []int      // columns of numbers that are far from normal, as far as the sums say it
 }
 
 const (
@@ -42,7 +43,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 		mean[j] = sum.value[j] / rows
 		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil)}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), Odd: c.odd(totals, v, products, s, left)}
 	g.set(one, one, rows, square.doubt[one])
 	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0.0
 	for i := range one {
@@ -79,6 +80,38 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 	}
 	g.Matrix = floored(g.Matrix, 1)
 	return g
+}
+
+// A number is far from normal if the totals have so large a share less of its squares than the products,
+// and so many standard deviations of noise. It is seen only where products are hardly shortened.
+const oddShare, oddNoises, hardlyShortened = 0.15, 5, 0.9
+
+// odd lists numbers of whose squares shortening has left less in the totals than it leaves of normal
+// ones: those that are mostly one value, and seldom far from it.
+func (c *columns) odd(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (odd []int) {
+	for k, j := range c.numbers {
+		a, b := left.totals[j], left.products[j]
+		squares := products.At(j, j) / b
+		less, variance := squares-2*totals[c.width()+k]/a, 4*v/(a*a)+s/(b*b)
+		if b > hardlyShortened && less > max(oddShare*squares, oddNoises*math.Sqrt(variance)) {
+			odd = append(odd, j)
+		}
+	}
+	return odd
+}
+
+// A number is wide if its mean square is so much, and by so many standard deviations of its error: were
+// it normal and centred, 2 % of it would be four scales off.
+const widest, wideNoises = 3, 5
+
+// wide lists the numbers that are.
+func (g *gram) wide() (wide []int) {
+	for _, j := range g.Columns.numbers {
+		if g.Matrix.At(j, j)-wideNoises*math.Sqrt(g.Error.At(j, j)) > widest*g.Rows {
+			wide = append(wide, j)
+		}
+	}
+	return wide
 }
 
 // set puts in an entry and its error.

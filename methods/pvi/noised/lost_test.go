@@ -87,7 +87,7 @@ func TestRareClassesThatNoiseHides(t *testing.T) {
 
 // On studies that the limit was not chosen by, of 500 to 5000 subjects with 2 to 8 features, shares
 // from under one in a hundred to most, and noise over a range of forty, intervals of 90 % held the
-// intercept in .46 of those with the verdict, and in .88 of the others: what the bounds are is two
+// intercept in .47 of those with the verdict, and in .90 of the others: what the bounds are is two
 // standard errors away or more.
 func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
@@ -152,8 +152,8 @@ func TestSizesThatNoiseHides(t *testing.T) {
 }
 
 // On studies that nothing was chosen by, of 500 to 10 000 subjects with 2 to 10 features, slopes with
-// standard deviations of .2 to 6, and noise over a range of forty, intervals of 90 % held .76 of slopes
-// with the verdict, and .87 without.
+// standard deviations of .2 to 6, and noise over a range of forty, intervals of 90 % held .79 of slopes
+// with the verdict, and .91 without.
 func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(300) {
@@ -168,26 +168,27 @@ func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	}
 }
 
-// Rows that are others than the fit supposes are found: of 20 studies all where numbers are five
-// times as wide as the plan says, most where these are limited as numbers that enter are, and most where
-// they are mostly one value and noise is small. Of
-// studies with normal rows, small and large effects, hardly any is said to be so.
+// Rows that are others than the fit supposes are found, or do no harm: where numbers are five times as
+// wide as the plan says, or mostly one value, at least 17 of 20 studies have a verdict, or intervals of
+// 90 % hold at least .85 of the slopes of those that have none. Of studies with normal rows, small and
+// large effects, hardly any is said to be so.
 func TestRowsOfAnotherLawAreFound(t *testing.T) {
 	const features = 5
 	wide := func(r *rand.Rand) float64 { return 5 * r.NormFloat64() }
 	limited := func(r *rand.Rand) float64 { return gvi.Clamp(wide(r), 4) } // as numbers enter
 	mostlyZero := func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }
+	standardised := func(r *rand.Rand) float64 { return (mostlyZero(r) - 0.3) / 0.9 }
 	for _, k := range []struct {
-		name        string
-		next        func(r *rand.Rand) float64
-		mu          float64
-		least, most int
+		name   string
+		next   func(r *rand.Rand) float64
+		mu     float64
+		normal bool
 	}{
-		{"wide", wide, 0.27, 20, 20}, {"wide", wide, 2, 20, 20}, {"limited", limited, 0.27, 16, 20}, {"limited", limited, 2, 16, 20},
-		{"mostly zero", mostlyZero, 5, 14, 20},
-		{"normal", (*rand.Rand).NormFloat64, 0.27, 0, 1}, {"normal", (*rand.Rand).NormFloat64, 5, 0, 1},
+		{"wide", wide, 0.27, false}, {"wide", wide, 2, false}, {"limited", limited, 0.27, false}, {"limited", limited, 2, false},
+		{"mostly zero", mostlyZero, 1, false}, {"mostly zero", mostlyZero, 5, false}, {"standardised", standardised, 1, false}, {"standardised", standardised, 5, false},
+		{"normal", (*rand.Rand).NormFloat64, 0.27, true}, {"normal", (*rand.Rand).NormFloat64, 5, true},
 	} {
-		said := 0
+		said, silent, held := 0, 0, 0.0
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 41))
 			c, w := numbersOnly(features), make([]float64, features+1)
@@ -195,13 +196,21 @@ func TestRowsOfAnotherLawAreFound(t *testing.T) {
 			for j := range features {
 				w[j] = spread * r.NormFloat64()
 			}
-			f, _, _, _ := rehearse(c, rowsOf(4000, w, k.next, r), k.mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
-			if f.misdescribed() {
+			f, g, mean, covariance := rehearse(c, rowsOf(4000, w, k.next, r), k.mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
+			if f.misdescribed() || g.Odd != nil || !k.normal && f.unsized(g, priorOf(c)) {
 				said++
+				continue
+			}
+			silent++
+			for j := range features {
+				if math.Abs(mean[j]-w[j]) <= 1.645*math.Sqrt(covariance.At(j, j)) {
+					held += 1. / features
+				}
 			}
 		}
-		if said < k.least || said > k.most {
-			t.Errorf("%s, μ %v: %d of 20", k.name, k.mu, said)
+		t.Logf("%s, μ %v: %d of 20, %.2f held of the others", k.name, k.mu, said, held/float64(max(silent, 1)))
+		if k.normal && said > 1 || !k.normal && said < 17 && held < 0.85*float64(silent) {
+			t.Errorf("%s, μ %v: %d of 20, %.2f held of the others", k.name, k.mu, said, held/float64(silent))
 		}
 	}
 }

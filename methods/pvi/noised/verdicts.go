@@ -5,21 +5,45 @@ import (
 	"math"
 	"slices"
 
+	"parley/methods/pvi/setup"
 	"parley/problem"
 )
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
 }
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
-func (c coordinator) misdescribed(f *fit) []string {
-	if !f.misdescribed() {
+func (c coordinator) misdescribed(f *fit, g *gram) []string {
+	if !f.misdescribed() && g.Odd == nil {
 		return nil
 	}
-	return []string{"Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but gradients change otherwise, by more than their noise. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects."}
+	found := "gradients change otherwise, by more than their noise"
+	if g.Odd != nil {
+		all, names := c.Encoding.Features(), []string{}
+		for _, j := range g.Odd {
+			names = append(names, all[j])
+		}
+		found = "by the released sums, few subjects have most of the spread of " + problem.Names(names)
+	}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects.", found)}
+}
+
+// limited says that numbers vary so far from the plan's centre that many are moved to their limit.
+func (c coordinator) limited(g *gram) []string {
+	all, columns := c.Encoding.Features(), c.Encoding.Columns
+	var names []string
+	for _, j := range g.wide() {
+		if columns[c.columns.Feature[j]].Limit == setup.Farthest { // not a public range
+			names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Numbers vary farther from the plan's centre than its scale says: %s; in brackets the root mean square in scales, which should be about 1. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, and plan a long-tailed number in logarithms.", problem.Names(names))}
 }
 
 // unsized says that the size of effects is lost in the noise.

@@ -106,12 +106,15 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 	return e
 }
 
-// bound keeps a number within four scales of its centre, so that no row weighs so much
+// Farthest is how many scales a number of a private fit is from its centre, at most.
+const Farthest = 4
+
+// bound keeps a number within [Farthest] scales of its centre, so that no row weighs so much
 // that gradients must be clipped to a few of them. A public range has its ends at two: its
 // standard deviation, which is an eighth of a range that was chosen wide and a third of one
 // that values fill, is then between a half and 1.2 scales.
 func bound(c *gvi.Column) {
-	c.Limit = 4
+	c.Limit = Farthest
 	if c.Bounded {
 		c.Bounded, c.Limit = false, 2
 		c.Scale /= c.Limit
