@@ -81,13 +81,15 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	if t1 /= math.Sqrt(v); v < tiny { // a derivative, of order v where multiplied by b
 		t1 = 0
 	}
-	at, _, _ := derivatives(a0, v, clip/own)
 	h0, h1, h2 := derivatives(a0, v+spread, clip/own)
 	i0, i1, i2 := derivatives(a0, v+spread, clip/size)
-	risen := 0.0
-	for _, q := range between {
-		_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)
-		risen += q.weight * spread / 2 * k1
+	at, risen := h0, 0.0
+	if spread > 0 {
+		at, _, _ = derivatives(a0, v, clip/own)
+		for _, q := range between {
+			_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)
+			risen += q.weight * spread / 2 * k1
+		}
 	}
 	out := &curvature{Hessian: mat.NewSymDense(d, nil), Bias: make([]float64, d), Shift: make([]float64, d), Mean: h0}
 	for i := range d {

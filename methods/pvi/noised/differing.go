@@ -68,10 +68,10 @@ func (l *lateSums) of(g *gram, sum *released) *surplus {
 	bias, wrong := make([]float64, d), make([]float64, d)
 	for _, t := range l.Asked {
 		at := g.expect(t.Mean, t.Clip, 0)
-		off := g.wrong(t.Mean, t.Clip)
+		off := g.wrong(at, t.Mean, t.Clip)
 		for j := range d {
 			bias[j] += at.Bias[j] / rounds
-			wrong[j] += off[j] / rounds
+			wrong[j] += off.AtVec(j) / rounds
 			s.Information[j] += max(at.Hessian.At(j, j), flattest) / rounds
 		}
 	}

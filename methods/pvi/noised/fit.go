@@ -52,11 +52,11 @@ const (
 // as the Gram matrix says and of rows so many times as long: they may be long in few directions.
 const mistrust, stretched = 0.4, 2
 
-// wrong is what may be wrong with the clip bias, by column.
-func (g *gram) wrong(m []float64, clip float64) []float64 {
-	wrong, longer := g.expect(m, clip, 0).Bias, g.expect(m, clip/stretched, 0).Bias
-	for j := range wrong {
-		wrong[j] = mistrust * (wrong[j] + longer[j]) / 2
+// wrong is what may be wrong with the clip bias that was expected at weights m, by column.
+func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
+	wrong := mat.NewVecDense(len(m), nil)
+	for j, longer := range g.expect(m, clip/stretched, 0).Bias {
+		wrong.SetVec(j, mistrust*(at.Bias[j]+longer)/2)
 	}
 	return wrong
 }
@@ -115,8 +115,8 @@ func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	d, best := float64(len(f.Mean)), 0.0
 	for longer := range clips {
 		c := g.Columns.reach() * shortestClip * math.Pow(2, float64(longer)/4)
-		h := max(mat.Trace(g.expect(f.Mean, c, 0).Hessian)/d, flattest)
-		wrong := mat.NewVecDense(len(f.Mean), g.wrong(f.Mean, c))
+		at := g.expect(f.Mean, c, 0)
+		h, wrong := max(mat.Trace(at.Hessian)/d, flattest), g.wrong(at, f.Mean, c)
 		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + mat.Dot(wrong, wrong)/d); clip == 0 || told > best {
 			best, clip = told, c
 		}
@@ -162,7 +162,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	}
 	wrong := mat.NewVecDense(d, nil)
 	if doubt != nil {
-		wrong = mat.NewVecDense(d, g.wrong(f.Mean, f.Clipped))
+		wrong = g.wrong(g.expect(f.Mean, f.Clipped, 0), f.Mean, f.Clipped)
 	}
 	for range sweeps {
 		if b.covariance != nil {
