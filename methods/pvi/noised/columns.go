@@ -38,8 +38,9 @@ func (c *columns) width() int { return len(c.Feature) }
 // reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
 func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
-// longest is more than the norm of any row.
-func (c *columns) longest() float64 { return setup.Farthest * c.reach() }
+// shortest and longest are the clips between which one is chosen. No row is longer than the latter.
+func (c *columns) shortest() float64 { return c.reach() / setup.Farthest }
+func (c *columns) longest() float64  { return c.reach() * setup.Farthest }
 
 // The three contributions of a row x with outcome y = ±1.
 

@@ -76,7 +76,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's late rounds: %w", err)
 		}
 	}
-	if s.Phase == taskProducts {
+	if s.Phase == taskProducts || len(s.Products) > 0 {
 		if err := c.checkProducts(&productsTask{s.Scale}); err != nil {
 			return nil, fmt.Errorf("the state's products: %w", err)
 		}

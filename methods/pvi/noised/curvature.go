@@ -105,6 +105,19 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	return out
 }
 
+// What may be wrong with the model's clip bias is taken for so much of the bias of rows that are as long
+// as the Gram matrix says and of rows so many times as long: they may be long in few directions.
+const mistrust, stretched = 0.4, 2
+
+// wrong is what may be wrong with the clip bias that was expected at weights m, by column.
+func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
+	wrong := mat.NewVecDense(len(m), nil)
+	for j, longer := range g.expect(m, clip/stretched, 0).Bias {
+		wrong.SetVec(j, mistrust*(at.Bias[j]+longer)/2)
+	}
+	return wrong
+}
+
 // longer is by how much the mean squared norm of rows is more if each counts by the square of one of its
 // numbers: by twice the number's variance, if that is normal.
 func (g *gram) longer() (more float64) {

@@ -48,19 +48,6 @@ const (
 	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
 
-// What may be wrong with the model's clip bias is taken for so much of the bias of rows that are as long
-// as the Gram matrix says and of rows so many times as long: they may be long in few directions.
-const mistrust, stretched = 0.4, 2
-
-// wrong is what may be wrong with the clip bias that was expected at weights m, by column.
-func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
-	wrong := mat.NewVecDense(len(m), nil)
-	for j, longer := range g.expect(m, clip/stretched, 0).Bias {
-		wrong.SetVec(j, mistrust*(at.Bias[j]+longer)/2)
-	}
-	return wrong
-}
-
 // newFit begins with all weights 0, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
 	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: 1}
@@ -102,9 +89,8 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	f.Round++
 }
 
-// Clips are at least shortestClip of the norm of a row whose numbers are one scale from their centre, by
-// quarters of an octave up to the longest row.
-const shortestClip, clips = 0.25, 17
+// clips are as many as there are from the shortest to the longest, by quarters of an octave.
+const clips = 17
 
 // choose returns the clip of the next sum. A short one has less noise, a long one less bias:
 // of some, that one is taken at which all rounds together tell most by what the model expects,
@@ -114,7 +100,7 @@ const shortestClip, clips = 0.25, 17
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	d, best := float64(len(f.Mean)), 0.0
 	for longer := range clips {
-		c := g.Columns.reach() * shortestClip * math.Pow(2, float64(longer)/4)
+		c := g.Columns.shortest() * math.Pow(2, float64(longer)/4)
 		at := g.expect(f.Mean, c, 0)
 		h, wrong := max(mat.Trace(at.Hessian)/d, flattest), g.wrong(at, f.Mean, c)
 		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + mat.Dot(wrong, wrong)/d); clip == 0 || told > best {

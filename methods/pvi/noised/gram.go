@@ -13,7 +13,15 @@ type gram struct {
 	Rows     float64    // how many there are, as the sums say it that shorten them
 	Subjects float64    // how many there are
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
-	Odd      []int      // columns of numbers that are far from normal, as far as the sums say it
+	noised   noisedSums
+}
+
+// noisedSums are what a gram is made of, with variances of their noise: s on the diagonal of products.
+type noisedSums struct {
+	totals   []float64
+	products *mat.SymDense
+	v, s     float64
+	scale    float64
 }
 
 const (
@@ -43,7 +51,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 		mean[j] = sum.value[j] / rows
 		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), Odd: c.odd(totals, v, products, s, left)}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
 	g.set(one, one, rows, square.doubt[one])
 	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0.0
 	for i := range one {
@@ -84,30 +92,46 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 
 // A number is far from normal if the totals have so large a share less of its squares than the products,
 // and so many standard deviations of noise. It is seen only where products are hardly shortened.
-const oddShare, oddNoises, hardlyShortened = 0.15, 5, 0.9
+const oddShare, hardlyShortened, noises = 0.15, 0.9, 5
 
 // odd lists numbers of whose squares shortening has left less in the totals than it leaves of normal
-// ones: those that are mostly one value, and seldom far from it.
-func (c *columns) odd(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (odd []int) {
+// ones with the covariance of these: those that are mostly one value, and seldom far from it.
+func (g *gram) odd() (odd []int) {
+	n, c, one := &g.noised, g.Columns, g.Columns.width()-1
+	if len(c.numbers) == 0 {
+		return nil
+	}
+	covariance, square := mat.NewSymDense(len(c.numbers), nil), make([]float64, c.width())
+	for k, i := range c.numbers {
+		square[i] = g.Matrix.At(i, i)
+		for l, j := range c.numbers[:k+1] {
+			covariance.SetSym(k, l, (g.Matrix.At(i, j)-g.Matrix.At(i, one)*g.Matrix.At(j, one)/g.Rows)/g.Rows)
+		}
+	}
+	left := c.kept(mat.Row(nil, one, g.Matrix), square, covariance, n.scale)
 	for k, j := range c.numbers {
 		a, b := left.totals[j], left.products[j]
-		squares := products.At(j, j) / b
-		less, variance := squares-2*totals[c.width()+k]/a, 4*v/(a*a)+s/(b*b)
-		if b > hardlyShortened && less > max(oddShare*squares, oddNoises*math.Sqrt(variance)) {
+		all := n.products.At(j, j) / b
+		less, variance := all-2*n.totals[c.width()+k]/a, 4*n.v/(a*a)+n.s/(b*b)
+		if b > hardlyShortened && less > max(oddShare*all, noises*math.Sqrt(variance)) {
 			odd = append(odd, j)
 		}
 	}
 	return odd
 }
 
-// A number is wide if its mean square is so much, and by so many standard deviations of its error: were
-// it normal and centred, 2 % of it would be four scales off.
-const widest, wideNoises = 3, 5
+// A number is wide if its mean square is so much: were it normal and centred, 2 % of it would be four
+// scales off.
+const widest = 3
 
-// wide lists the numbers that are.
+// wide lists the numbers that are, by so many standard deviations: of the error, or of the noise of
+// products alone, in which rows that were shortened count for less. The count is of all rows.
 func (g *gram) wide() (wide []int) {
+	n := &g.noised
+	rows := n.totals[len(n.totals)-1] + noises*math.Sqrt(n.v)
 	for _, j := range g.Columns.numbers {
-		if g.Matrix.At(j, j)-wideNoises*math.Sqrt(g.Error.At(j, j)) > widest*g.Rows {
+		square := max(g.Matrix.At(j, j)-noises*math.Sqrt(g.Error.At(j, j)), n.products.At(j, j)-noises*math.Sqrt(n.s))
+		if square > widest*rows {
 			wide = append(wide, j)
 		}
 	}
@@ -132,7 +156,7 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
 	one, count := c.width()-1, max(totals[len(totals)-1], fewestRows)
 	for range 6 {
 		sum, square = c.averaged(totals, v, products, s, left)
-		left = c.kept(sum.value, square.value, scale)
+		left = c.kept(sum.value, square.value, nil, scale)
 		observe(left.totals, totals[one], count, 2*v)
 		observe(left.products, products.At(one, one), count, v+s)
 	}
@@ -211,40 +235,4 @@ func (p pool) shrink(columns []int, centre float64) {
 			p.value[j], p.doubt[j] = centre+w*(p.value[j]-centre), w*noise
 		}
 	}
-}
-
-// floored raises the eigenvalues of a matrix to smallest.
-func floored(m *mat.SymDense, smallest float64) *mat.SymDense {
-	values, vectors := eigen(m)
-	for k := range values {
-		values[k] = max(values[k], smallest)
-	}
-	return compose(vectors, values)
-}
-
-// eigen decomposes a symmetric matrix of finite numbers.
-func eigen(m *mat.SymDense) ([]float64, *mat.Dense) {
-	var e mat.EigenSym
-	if !e.Factorize(m, true) {
-		panic("noised: the eigenvalues of a symmetric matrix were not found")
-	}
-	var u mat.Dense
-	e.VectorsTo(&u)
-	return e.Values(nil), &u
-}
-
-// compose is U diag(values) Uᵀ.
-func compose(u *mat.Dense, values []float64) *mat.SymDense {
-	d := len(values)
-	var scaled mat.Dense
-	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
-	var full mat.Dense
-	full.Mul(&scaled, u.T())
-	out := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := range i + 1 {
-			out.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
-		}
-	}
-	return out
 }

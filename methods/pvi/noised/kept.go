@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/pvi/gvi"
 )
 
@@ -36,9 +39,9 @@ const (
 	widestDraw = 1e6 // mean or standard deviation
 )
 
-// kept works the shares out for independent normal numbers with these sums and sums of squares, of
-// which the last are the count, and for categories as frequent as these.
-func (c *columns) kept(sum, square []float64, scale float64) *kept {
+// kept works the shares out for normal numbers with these sums and sums of squares, of which the last
+// are the count, and for categories as frequent as these: of independent numbers, or with a covariance.
+func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale float64) *kept {
 	one := c.width() - 1
 	rows := sum[one]
 	r := rand.New(rand.NewPCG(1, 2))
@@ -48,11 +51,17 @@ func (c *columns) kept(sum, square []float64, scale float64) *kept {
 			present[c.Feature[j]] += sum[j] / rows
 		}
 	}
-	x := make([]float64, len(c.numbers))
+	x, z := make([]float64, len(c.numbers)), make([]float64, len(c.numbers))
 	mean, sd, whole := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
 	for k, j := range c.numbers {
 		mean[k] = gvi.Clamp(sum[j]/rows, widestDraw) // sums from a hostile site may be of any size
 		sd[k] = min(math.Sqrt(max(square[j]/rows-mean[k]*mean[k], 0)), widestDraw)
+	}
+	var root *mat.Dense // of the covariance
+	if covariance != nil {
+		values, vectors := eigen(covariance)
+		vectors.Apply(func(_, k int, u float64) float64 { return u * math.Sqrt(max(values[k], 0)) }, vectors)
+		root = vectors
 	}
 	out := &kept{make([]float64, c.width()), make([]float64, c.width())}
 	most := c.totalsBound()*c.totalsBound() - 1
@@ -63,8 +72,14 @@ func (c *columns) kept(sum, square []float64, scale float64) *kept {
 				long++
 			}
 		}
+		for k := range z {
+			z[k] = r.NormFloat64()
+		}
 		for k := range x {
-			x[k] = mean[k] + sd[k]*r.NormFloat64()
+			x[k] = mean[k] + sd[k]*z[k]
+			if root != nil {
+				x[k] = mean[k] + floats.Dot(root.RawRowView(k), z)
+			}
 			long, longer = long+x[k]*x[k], longer+x[k]*x[k]*x[k]*x[k]/4
 		}
 		t, p := math.Sqrt(min(1, most/(long+longer))), min(1, c.reach()*c.reach()*scale*scale/long)

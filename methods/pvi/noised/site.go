@@ -100,7 +100,7 @@ func (c *common) check(t *gradientTask) error {
 			return fmt.Errorf("weight %d is %v", j, m)
 		}
 	}
-	if !gvi.Inside(t.Clip, c.columns.reach()*shortestClip, c.columns.longest()) {
+	if !gvi.Inside(t.Clip, c.columns.shortest(), c.columns.longest()) {
 		return fmt.Errorf("a clip of %v", t.Clip)
 	}
 	return nil

@@ -17,13 +17,14 @@ func (c coordinator) verdicts(s *state) []string {
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
 func (c coordinator) misdescribed(f *fit, g *gram) []string {
-	if !f.misdescribed() && g.Odd == nil {
+	odd := g.odd()
+	if !f.misdescribed() && odd == nil {
 		return nil
 	}
 	found := "gradients change otherwise, by more than their noise"
-	if g.Odd != nil {
+	if odd != nil {
 		all, names := c.Encoding.Features(), []string{}
-		for _, j := range g.Odd {
+		for _, j := range odd {
 			names = append(names, all[j])
 		}
 		found = "by the released sums, few subjects have most of the spread of " + problem.Names(names)
