@@ -53,7 +53,7 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 		want string
 	}{
 		{(*rand.Rand).NormFloat64, ""},
-		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "Numbers vary farther from the plan's centre than its scale says: x0 ("},
+		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "and is more: x0 ("},
 		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "few subjects have most of the spread of x0."},
 	} {
 		r := rand.New(rand.NewPCG(5, 44))

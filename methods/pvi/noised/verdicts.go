@@ -44,7 +44,7 @@ func (c coordinator) limited(g *gram) []string {
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Numbers vary farther from the plan's centre than its scale says: %s; in brackets the root mean square in scales, which should be about 1. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, and plan a long-tailed number in logarithms.", problem.Names(names))}
+	return []string{fmt.Sprintf("Numbers vary farther from the plan's centre than its scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, and plan a long-tailed number in logarithms.", problem.Names(names))}
 }
 
 // unsized says that the size of effects is lost in the noise.
