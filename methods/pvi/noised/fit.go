@@ -93,17 +93,25 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 const clips = 17
 
 // choose returns the clip of the next sum. A short one has less noise, a long one less bias:
-// of some, that one is taken at which all rounds together tell most by what the model expects,
-// H² over H, the variance of their noise and the square of what may be wrong with the bias,
-// averaged over weights. So hardly a row is clipped where there are many for the noise, whatever
+// of some, that one is taken at which all rounds together tell most by what the model expects: the
+// sum of ln(1 + information) over directions of weights, whose information is H² over H, the variance of
+// their noise and the square of what may be wrong with the bias. An average over directions would not
+// see those that rows tell little of. So hardly a row is clipped where there are many for the noise, whatever
 // rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
-	d, best := float64(len(f.Mean)), 0.0
+	best := 0.0
+	_, vectors := eigen(g.expect(f.Mean, f.Clip, 0).Hessian)
 	for longer := range clips {
 		c := g.Columns.shortest() * math.Pow(2, float64(longer)/4)
 		at := g.expect(f.Mean, c, 0)
-		h, wrong := max(mat.Trace(at.Hessian)/d, flattest), g.wrong(at, f.Mean, c)
-		if told := h * h / (h + c*c*sd*sd/float64(f.Rounds) + mat.Dot(wrong, wrong)/d); clip == 0 || told > best {
+		wrong := g.wrong(at, f.Mean, c)
+		told := 0.0
+		for k := range f.Mean {
+			u := vectors.ColView(k)
+			h, off := max(mat.Inner(u, at.Hessian, u), flattest), mat.Dot(u, wrong)
+			told += math.Log1p(h * h / (h + c*c*sd*sd/float64(f.Rounds) + off*off))
+		}
+		if clip == 0 || told > best {
 			best, clip = told, c
 		}
 	}
