@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/study"
 )
 
 // A private study says which site has its outcomes the other way round, in its report and wherever
@@ -16,21 +17,11 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 	p := driven{twoClasses + ", variant: joint", bySubject}.plan(t)
 	for _, turned := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(4, 44))
-		data := map[string]dataset.Source{}
-		for _, site := range p.Sites {
-			var rows []dataset.Row
-			for i := range 400 {
-				x0, x1, k := r.NormFloat64(), 1+r.NormFloat64(), float64(r.IntN(3))
-				yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
-				y := []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}})
-			}
-			table, err := dataset.NewTable(p.Schema(), rows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data[site] = table
-		}
+		data := drawn(t, p, 400, func(site string) (x [3]float64, y string) {
+			x0, x1, k := r.NormFloat64(), 1+r.NormFloat64(), float64(r.IntN(3))
+			yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
+			return [3]float64{x0, k, x1}, []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
+		})
 		out, err := (&drive{plan: p, data: data}).run(t)
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +35,25 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 	}
 }
 
+// drawn are so many rows of every site: two columns of the first view, one of the second, and the outcome.
+func drawn(t *testing.T, p *study.Plan, n int, next func(site string) ([3]float64, string)) map[string]dataset.Source {
+	t.Helper()
+	data := map[string]dataset.Source{}
+	for _, site := range p.Sites {
+		var rows []dataset.Row
+		for i := range n {
+			x, y := next(site)
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x[:2], x[2:]}, Subject: []string{y}})
+		}
+		table, err := dataset.NewTable(p.Schema(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[site] = table
+	}
+	return data
+}
+
 // A private study names numbers that are far from what the plan says of them, in its report and wherever
 // the model is used, and none of a study that is as planned (seeds are fixed).
 func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
@@ -54,23 +64,14 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 	}{
 		{(*rand.Rand).NormFloat64, ""},
 		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "and is more: x0 ("},
-		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "few subjects have most of the spread of x0."},
+		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "few subjects have much of the spread of x0."},
 	} {
 		r := rand.New(rand.NewPCG(5, 44))
-		data := map[string]dataset.Source{}
-		for _, site := range p.Sites {
-			var rows []dataset.Row
-			for i := range 2000 {
-				x0, x1 := k.next(r), 1+2*r.NormFloat64()
-				y := []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-0.5*x0)))]
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, float64(r.IntN(3))}, {x1}}, Subject: []string{y}})
-			}
-			table, err := dataset.NewTable(p.Schema(), rows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data[site] = table
-		}
+		data := drawn(t, p, 2000, func(string) (x [3]float64, y string) {
+			x0, x1 := k.next(r), 1+2*r.NormFloat64()
+			y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-0.5*x0)))]
+			return [3]float64{x0, float64(r.IntN(3)), x1}, y
+		})
 		out, err := (&drive{plan: p, data: data}).run(t)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func (c coordinator) misdescribed(f *fit, g *gram) []string {
 		for _, j := range odd {
 			names = append(names, all[j])
 		}
-		found = "by the released sums, few subjects have most of the spread of " + problem.Names(names)
+		found = "by the released sums, few subjects have much of the spread of " + problem.Names(names)
 	}
 	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects.", found)}
 }
