@@ -31,7 +31,8 @@ type Summary struct {
 	// maxPatterns others; it is 0 for all but data sets with very many views.
 	OtherPatterns int64 `json:"other_patterns,omitempty"`
 	// Copies counts the subjects with the values of one before them in every feature, where at
-	// least three are numbers with a fraction, which hardly agree by chance.
+	// least three are numbers with a fraction, which hardly agree by chance. It is 0 where fewer
+	// than two features take many values, of which others may well have the same.
 	Copies int64 `json:"copies,omitempty"`
 
 	rows map[uint64]bool // of such subjects: hashes of their values
@@ -249,7 +250,8 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, Copies: d.copies, rows: d.rows}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
+	various := 0 // numbers that take many values
 	for k, v := range d.schema.Views {
 		m := d.views[k]
 		view := ViewSummary{Name: v.Name, Subjects: m.subjects}
@@ -260,6 +262,9 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 					f.Levels = append(f.Levels, Level{c.Levels[i], n})
 				}
 			} else if m.n[j] > 0 {
+				if m.often[j].many(m.n[j]) {
+					various++
+				}
 				f.ends, f.sizes, f.often, f.limit, f.Beyond = &m.ends[j], &m.sizes[j], &m.often[j], m.limits[j], m.beyond[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
@@ -270,6 +275,9 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 			view.Features = append(view.Features, f)
 		}
 		s.Views = append(s.Views, view)
+	}
+	if various >= 2 {
+		s.Copies, s.rows = d.copies, d.rows
 	}
 	for i, c := range d.schema.Subject {
 		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil}

@@ -86,6 +86,11 @@ func (o *often) add(v float64) {
 	o.list[least] = counted{v, o.list[least].n + 1, o.list[least].n}
 }
 
+// many reports whether so many values are of more kinds than are counted, or most are of their own.
+func (o *often) many(values int64) bool {
+	return o.used == len(o.list) || 2*int64(o.used) > values
+}
+
 // top returns the most frequent values first, each with at least how often it occurs.
 func (o *often) top() []extreme {
 	var list []extreme

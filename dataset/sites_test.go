@@ -189,4 +189,13 @@ func TestCopiesAreCounted(t *testing.T) {
 	if counts := site(0, func(i int) []float64 { return []float64{0.5, 0.5, float64(i % 2)} }); counts.Copies != 0 {
 		t.Errorf("%d copies of few values", counts.Copies)
 	}
+	standardised := func(i int) []float64 { // 0/1 numbers of 20 %
+		return []float64{-0.5 + 2.5*float64(i%5/4), -0.5 + 2.5*float64(i%6/5), -0.5 + 2.5*float64(i%4/3)}
+	}
+	if binary := site(0, standardised); binary.Copies != 0 {
+		t.Errorf("%d copies of numbers of two values", binary.Copies)
+	}
+	if got := (Others{Sites: []string{"north", "south"}, Summaries: []*Summary{site(0, standardised), site(20, standardised)}}).Doubts(); strings.Contains(fmt.Sprint(got), "the same values") {
+		t.Error(got)
+	}
 }
