@@ -10,6 +10,7 @@ import (
 
 	"parley/engine/local"
 	"parley/method"
+	"parley/problem"
 	"parley/report/results"
 )
 
@@ -85,6 +86,7 @@ func runCommand() *cobra.Command {
 			show.close()
 			return as.line(cmd, ran{dir.Path(), r.Numbers()}, func(w io.Writer) error {
 				facts(w, r)
+				siteVerdicts(w, plan.Sites, sites)
 				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
 				return err
 			})
@@ -110,5 +112,29 @@ func facts(w io.Writer, r *method.Result) {
 		for _, v := range says {
 			fmt.Fprintf(w, "- %s\n", v)
 		}
+	}
+}
+
+// siteVerdicts tells someone who has the data of all sites what only the sites' own reports say
+// against relying on the result.
+func siteVerdicts(w io.Writer, names []string, reports map[string]*local.SiteReport) {
+	var says []string // in the order in which they are said first
+	at := map[string][]string{}
+	for _, name := range names {
+		if r := reports[name]; r != nil {
+			for _, v := range r.Result.Verdicts() {
+				if at[v] == nil {
+					says = append(says, v)
+				}
+				at[v] = append(at[v], name)
+			}
+		}
+	}
+	if says == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nIn reports of single sites, which only they see:\n")
+	for _, v := range says {
+		fmt.Fprintf(w, "- %s (%s)\n", v, problem.Names(at[v]))
 	}
 }
