@@ -109,11 +109,14 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		body          func(n int) any
 		problem       string // none: it is fine
 	}{
-		"sums":                  {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, ""},
-		"sums, short":           {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n-1, 1), 4} }, "where the plan has"},
-		"sums, negative":        {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, "each row adds 0 to 1"},
-		"sums, too large":       {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 5), 4} }, "each row adds 0 to 1"},
-		"sums, negative rows":   {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 0), -4} }, "-4 rows"},
+		"sums":                {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, ""},
+		"sums, short":         {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n-1, 1), 4} }, "where the plan has"},
+		"sums, negative":      {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, "each row adds 0 to 1"},
+		"sums, too large":     {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 5), 4} }, "each row adds 0 to 1"},
+		"sums, negative rows": {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 0), -4} }, "-4 rows"},
+		"sums, negative lacking": {taskLandmarks, "", func(n int) any {
+			return map[string]any{"sums": constant(n, 1), "rows": 4, "lacking": -5}
+		}, "-5 rows"},
 		"cosines":               {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, ""},
 		"cosines, too large":    {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -5), 4} }, "each row adds -1 to 1"},
 		"sums, of nothing":      {taskLandmarks, "", func(int) any { return struct{}{} }, "where the plan has"},

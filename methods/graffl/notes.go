@@ -1,9 +1,12 @@
 package graffl
 
 import (
+	"context"
 	"fmt"
 
+	"parley/dataset"
 	"parley/methods/graffl/options"
+	"parley/methods/graffl/setup"
 	"parley/methods/graffl/sketch"
 	"parley/problem"
 	"parley/study"
@@ -39,6 +42,20 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 			Hint: "variant: landmark for data of persons"})
 	}
 	return notes
+}
+
+// CheckData implements [method.DataChecker].
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (notes problem.List, err error) {
+	s, err := setup.New(p)
+	if err != nil || s.Options.Encoder != nil {
+		return nil, err // an encoder fills in
+	}
+	lacking, all, err := s.Lacking(ctx, rows)
+	if lacking > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part", lacking, all),
+			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of the plan what many lack"})
+	}
+	return notes, err
 }
 
 // noteSketch says of how many rows the components of a plan can be told apart, and what

@@ -124,6 +124,9 @@ func TestLandmarksFindTheModesOfTheSites(t *testing.T) {
 			if rows := m["rows"]; privacy == unprotected && rows != 600 || math.Abs(rows-600) > 50 {
 				t.Errorf("%v rows, want 600", rows)
 			}
+			if left, told := m["left_out"]; told != (privacy == unprotected) || told && left != float64(len(data)) {
+				t.Errorf("%v subjects left out, told: %v", left, told)
+			}
 			weights := column(t, out.Result, "sample_weight")
 			sum := 0.0
 			for _, w := range weights {

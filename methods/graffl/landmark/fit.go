@@ -17,9 +17,13 @@ func (v *view) componentsSection() figure.Section {
 	if f := v.modesFigure(); f != nil {
 		section = v.ComponentsUnder(f)
 	}
-	if note := v.doubtsNote(); note != nil {
-		section.Items = slices.Insert(section.Items, 0, figure.Item{Note: note})
+	var says []figure.Item
+	for _, note := range []*figure.Note{v.doubtsNote(), report.LeftOut(v.lacking, int(v.observed.Rows)+v.lacking), report.Leaning(v.Posterior, v.Prior, v.Names)} {
+		if note != nil {
+			says = append(says, figure.Item{Note: note})
+		}
 	}
+	section.Items = slices.Concat(says, section.Items)
 	return section
 }
 

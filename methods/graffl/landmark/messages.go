@@ -18,6 +18,8 @@ type landmarkTask struct{}
 type landmarkAnswer struct {
 	Sums wire.Vector `cbor:"sums"` // Σ φ(x) at each landmark
 	Rows int         `cbor:"rows"`
+	// Lacking counts the subjects who take no part because they lack a feature.
+	Lacking int `cbor:"lacking,omitempty"`
 }
 
 // check holds an answer against the plan: as kernel values are in [0, 1], cosines and sines
@@ -26,8 +28,10 @@ func (a *landmarkAnswer) check(r *release) error {
 	if len(a.Sums) != r.Of.Len() {
 		return fmt.Errorf("%d sums at the %s where the plan has %d", len(a.Sums), r.points(), r.Of.Len())
 	}
-	if a.Rows < 0 || a.Rows > setup.MaxRows {
-		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, setup.MaxRows)
+	for _, n := range []int{a.Rows, a.Lacking} {
+		if n < 0 || n > setup.MaxRows {
+			return fmt.Errorf("%d rows: want 0 to %d", n, setup.MaxRows)
+		}
 	}
 	most := float64(a.Rows) * (1 + 1e-9)
 	for i, v := range a.Sums {
@@ -44,6 +48,8 @@ type Sums struct {
 	Rows   float64     `cbor:"rows"`    // noised under privacy: of either sign
 	SD     float64     `cbor:"sd"`      // of the noise on each of Sums; 0 without privacy
 	RowsSD float64     `cbor:"rows_sd"` // of that on Rows
+	// Lacking counts the subjects who lack a feature; nothing tells it under privacy.
+	Lacking int `cbor:"lacking,omitempty"`
 }
 
 func (a *Sums) check(landmarks int) error {
@@ -54,6 +60,9 @@ func (a *Sums) check(landmarks int) error {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
 		}
+	}
+	if a.Lacking < 0 || a.Lacking > setup.MaxRows {
+		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
 	}
 	if a.SD < 0 || a.RowsSD < 0 {
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
@@ -74,7 +83,7 @@ func Open(s *Setup, in method.Contribution) (*Sums, error) {
 		if err := rounds.Decode(in, a); err != nil {
 			return nil, err
 		}
-		return &Sums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(&s.release)
+		return &Sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}, a.check(&s.release)
 	}
 	sum, err := rounds.OnlySum(in, s.Sum.Name)
 	if err != nil {

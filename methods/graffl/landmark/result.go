@@ -38,6 +38,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	for _, name := range c.Plan.Sites {
 		if a := s.Sites[name]; a != nil {
 			counted = append(counted, rounds.Complete(c.Plan, name, a.Rows, a.RowsSD))
+			v.lacking += a.Lacking
 		}
 	}
 	return &method.Result{
@@ -59,6 +60,7 @@ type view struct {
 	// imprecision is [report.Imprecision], and doubts what speaks against the posterior.
 	imprecision float64
 	doubts      []string
+	lacking     int // subjects who lack a feature; 0 where nothing tells
 }
 
 func newView(s *Setup, p *mixture.Posterior, o kernelmean.Observation, fit *kernelmean.Fit) *view {
@@ -78,6 +80,9 @@ func (v *view) metrics() map[string]float64 {
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
 	out["doubts"], out["imprecision"] = float64(len(v.doubts)), v.imprecision
+	if v.rel.Sum == nil {
+		out["left_out"] = float64(v.lacking)
+	}
 	v.Components(out)
 	return out
 }
@@ -112,7 +117,7 @@ func (v *view) sure() string {
 // doubt collects what speaks against the posterior: the components by themselves, the predictive
 // check, how precise means are beside what the rows would tell, and the effective sample size.
 func (v *view) doubt() (all []string) {
-	all = report.Doubts(v.Posterior)
+	all = report.Doubts(v.Posterior, v.Prior, v.observed.Rows)
 	if v.misfits() {
 		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain (“Does the mixture fit?”)")
 	}

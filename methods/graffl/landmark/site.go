@@ -63,6 +63,7 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 			return nil, err
 		}
 		if !setup.Complete(row, x) {
+			a.Lacking++
 			continue
 		}
 		h.Of.Features(phi, x)

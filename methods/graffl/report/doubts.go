@@ -20,8 +20,8 @@ const (
 // Doubts says where a posterior is unsure of its components, by its own probabilities: that one lies
 // elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
 // Both are doubted above [Level]. Distances are in standard deviations of the components' rows,
-// feature by feature.
-func Doubts(p *mixture.Posterior) (all []string) {
+// feature by feature. The posterior is one of so many rows with a prior.
+func Doubts(p *mixture.Posterior, prior mixture.Prior, rows float64) (all []string) {
 	m := p.Mean()
 	if m.Components() == 1 {
 		return nil // it has all the weight, and no neighbour
@@ -33,7 +33,7 @@ func Doubts(p *mixture.Posterior) (all []string) {
 		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released nearly as well: the probability that one like it is right is %s", percent(x)))
 	}
 	for k := range m.Weights {
-		if x := nothing(p, m, k); x > Level {
+		if x := nothing(p, m, k, prior, rows); x > Level {
 			all = append(all, fmt.Sprintf("component %d was not found: its weight may be nothing, with a probability of %s if that was as likely as not", k+1, percent(x)))
 		}
 	}
@@ -96,15 +96,22 @@ func rivalled(p *mixture.Posterior) float64 {
 // nothing is the probability that component k has no weight, if that is as likely as not before
 // anything is released: by the Bayes factor of Dickey and Lientz (1970), the density of the
 // weight at nothing in the posterior, which is taken for normal, over that in a prior that is even
-// over all weights.
-func nothing(p *mixture.Posterior, m mixture.Mixture, k int) float64 {
+// over all weights. Nobody belongs to a component without weight, so that the chance of who takes
+// part is then no part of its variance; what noise and neighbours leave unknown is, and a row.
+func nothing(p *mixture.Posterior, m mixture.Mixture, k int, prior mixture.Prior, rows float64) float64 {
 	variance := 0.0
 	for i, draw := range p.Draws {
 		off := draw.Weights[k] - m.Weights[k]
 		variance += p.Weights[i] * off * off
 	}
-	sd := math.Sqrt(max(variance, math.SmallestNonzeroFloat64))
-	z := m.Weights[k] / sd
+	concentration := 0.0
+	for _, a := range prior.Alpha {
+		concentration += a
+	}
+	rows = max(rows, 1)
+	weight, of := m.Weights[k], rows+concentration
+	sd := math.Sqrt(max(variance-weight*(1-weight)/(of+1), 1/(rows*rows)))
+	z := max(weight*of-prior.Alpha[k], 0) / rows / sd // without what the prior adds
 	factor := math.Exp(-z*z/2) / (sd * math.Sqrt(2*math.Pi) * float64(m.Components()-1))
 	if math.IsInf(factor, 1) {
 		return 1

@@ -48,6 +48,9 @@ func Own(ctx context.Context, s *setup.Setup, shared []byte, data dataset.Source
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
 		Headline: []figure.Fact{{Name: subjects(s) + " here", Value: figure.Count.Text(float64(rows))}}}
+	if note := LeftOut(left, rows+left); note != nil {
+		r.Sections = figure.Verdicts([]figure.Note{*note})
+	}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
 	}
@@ -65,7 +68,7 @@ func Own(ctx context.Context, s *setup.Setup, shared []byte, data dataset.Source
 		Caption: "Each subject counts in parts, by the probability that each component made it.",
 		Alt:     "Bars of the expected number of this site's subjects in each component.",
 		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: componentNames(m.Components()), Values: own.expected}}})
-	r.Sections = []figure.Section{section}
+	r.Sections = append(r.Sections, section)
 	return r, nil
 }
 

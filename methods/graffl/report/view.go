@@ -76,6 +76,13 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	section := rounds.Overview(v.Plan, sites)
 	f := section.Items[0].Figure
 	f.Title = "Rows by site"
+	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
+	if v.Options.Encoder == nil {
+		f.Caption += " Others take no part."
+	}
+	if v.Plan.Privacy.Differential() {
+		f.Caption += " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+	}
 	f.Alt = "For every site, how many rows the mixture was learned from."
 	if v.Options.Scarce != nil {
 		f.Title = "Rows of " + v.Class() + " by site"

@@ -39,6 +39,23 @@ func (s *Setup) takes(row *dataset.Row) bool {
 	return scarce && !s.Held(row.ID)
 }
 
+// Lacking counts the subjects whom the mixture is of, and those of them who lack a feature.
+func (s *Setup) Lacking(ctx context.Context, data dataset.Source) (lacking, all int, err error) {
+	x := make([]float64, len(s.Names))
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return 0, 0, err
+		}
+		if !s.takes(row) {
+			continue
+		}
+		if all++; !Complete(row, x) {
+			lacking++
+		}
+	}
+	return lacking, all, ctx.Err()
+}
+
 // Read writes what the mixture sees of a subject: all its features in the plan's
 // order, or its code. False if it takes no part: a feature is missing and there is no encoder,
 // or the mixture is not of its class.
