@@ -20,14 +20,14 @@ const mostNoised = 500
 func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
 // jointByDefault says whether a plan without a variant has a joint posterior. Under
-// differential privacy this is so of two classes, with subjects as the unit, where the plan
-// leaves clipping, damping and schedule to the method; the others are partitioned.
+// differential privacy this is so of two classes without an offset, with subjects as the unit, where
+// the plan leaves clipping, damping and schedule to the method; the others are partitioned.
 func (o *Options) jointByDefault(p *study.Plan) bool {
 	if !p.Privacy.Differential() {
 		return o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint
 	}
 	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
-		o.Clip == nil && o.Damping == 0 && o.Schedule == ""
+		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""
 }
 
 // noised checks what only a private joint posterior asks for.
@@ -40,6 +40,9 @@ func (c *optionCheck) noised() {
 	}
 	if !c.Intercept || c.Coding != CodingReference {
 		c.report("coding", "a private joint posterior has an intercept, and references", "leave out intercept and coding, or variant: partitioned")
+	}
+	if c.Offset != "" {
+		c.report("offset", "what noise and clipping hide is worked out for a private joint posterior as if there were none", "variant: partitioned, or leave it out")
 	}
 	if c.Rounds < 5 {
 		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
