@@ -206,29 +206,38 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 // from the differences between their means, in one of so many tests (Mundlak, Econometrica 1978):
 // above 0 where it is higher within, and 0 where it is the same, as far as the data tell. A fit
 // leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
-// sites, and within sites the opposite.
+// sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
+// varies within sites has no effect there to compare.
 func Within(sites []*Residuals, j, tests int) float64 {
 	all := PoolResiduals(sites)
 	if all == nil {
 		return 0
 	}
-	sum, within, between := 0.0, 0.0, 0.0
+	inside, across, within, between := 0.0, 0.0, 0.0, 0.0
 	mean := all.Xs[j] / float64(all.Rows)
 	for _, s := range sites {
 		if s == nil {
 			continue
 		}
 		own := s.Xs[j] / float64(s.Rows)
-		sum -= (own - mean) * s.Net
+		inside += s.Score[j] - own*s.Net
+		across += (own - mean) * s.Net
 		within += max(s.Bread[j]-own*own*s.Variance, 0)
 		between += (own - mean) * (own - mean) * s.Variance
 	}
-	z2 := sum * sum * (1/within + 1/between) / all.dispersion()
+	if !(within > fewVary*all.Bread[j]) || !(between > 0) {
+		return 0
+	}
+	apart := inside/within - across/between
+	z2 := apart * apart / (1/within + 1/between) / all.dispersion()
 	if !((z2-1)/float64(all.Rows) > substantial) || !(z2 > quantile(tests, 2)) {
 		return 0
 	}
-	return sum
+	return apart
 }
+
+// fewVary is the least share of a column's squares that is within sites where its effect there is told.
+const fewVary = 0.01
 
 // Noisier is the site whose errors are most beyond those of the others, and how many times as
 // large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
