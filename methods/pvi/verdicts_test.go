@@ -85,6 +85,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Views[0][0] = 165 + 2.2*(row.Views[0][0]-75)
 			}
 		}, "Within sites the effect of age is lower than between them"},
+		"one dose at each site": {dead, func(_ *rand.Rand, row *dataset.Row) {
+			i, _ := strconv.Atoi(row.ID)
+			row.Views[0][1] = float64(min(i*i%7, 2)) // as among deals them
+		}, ""},
+		"all but told apart": {dead, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes"}[min(1, int(max(0, 1+(row.Views[0][0]-60)/3+0.1*r.NormFloat64())))]
+		}, "The prior holds back effects that the data make large"},
 		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
 		}, "The effect of age is not straight"},
@@ -266,10 +273,12 @@ func TestRemarksOnRows(t *testing.T) {
 			}
 		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
 		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
-			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of so many"}},
+			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of as many subjects"}},
 		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
 		"unequal weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = []string{"0.1", "0.1", "0.1", "3.7"}[i%4] },
 			[]string{"The weights worth are so unequal that 100 subjects tell as much as 29 with one weight. If they are those of a sample, standard errors are too small by a factor of about 1.9"}},
+		"a sample's whole weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(1000 + i) },
+			[]string{"The weights worth of 100 subjects add up to 1.05e+05, so that standard errors are those of as many subjects"}},
 		"people counted": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
 	} {
 		p := stayPlan(t, c.options)

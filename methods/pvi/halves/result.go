@@ -45,7 +45,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.Prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
 	sites, pooled := c.reports(s)
-	m.Verdicts = append(results.Verdicts(c.Options, pooled), results.Dispersion(c.Options, pooled, len(m.Effects))...)
+	m.Verdicts = slices.Concat(results.Verdicts(c.Options, pooled), results.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.Options.Tolerance != nil { // updates are exact, and have an end
 		left := c.left(s)
 		converged := left <= near
@@ -77,7 +77,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
 	}
-	r.Sections = append(r.Sections, pictures.Effects(m))
+	r.Sections = append(r.Sections, pictures.Effects(m, pooled))
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(c.Options, sites, pooled))
 	}

@@ -16,6 +16,9 @@ import (
 // first. Nothing is said where all is well.
 func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment) []string {
 	says := results.Verdicts(m.Options, pooled)
+	if len(says) == 0 {
+		says = m.HeldBack()
+	}
 	if !s.Fit.Settled {
 		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
 		if len(says) > 0 {

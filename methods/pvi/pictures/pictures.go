@@ -66,8 +66,9 @@ func wilson(k, n float64) (share, low, high float64) {
 	return share, max(mid-half, 0), min(mid+half, 1)
 }
 
-// Effects shows the posterior in the features' own units.
-func Effects(m *use.Model) figure.Section {
+// Effects shows the posterior in the features' own units. What is known of predictions of all
+// sites, nil for nothing, says whether their level is to be trusted under privacy.
+func Effects(m *use.Model, pooled *predict.Assessment) figure.Section {
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
 	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
@@ -94,10 +95,46 @@ func Effects(m *use.Model) figure.Section {
 				Alt:     "Forest plot of all effects with intervals of 90 %."}},
 		}}
 	if m.Private {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights", Warning: true,
-			Text: "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that; single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
+		title, level := "Trust the predictions, not single weights", ""
+		if level = leaning(m, pooled); level != "" {
+			title = "Trust neither single weights nor the level of predictions"
+		}
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: title, Warning: true,
+			Text: level + "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that. Single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
 	}
 	return section
+}
+
+const littleOff = 0.02
+
+// leaning says which way predictions lean because gradients are shortened to the clip; "" if
+// few are, or if the predictions of all sites are known to be level: within littleOff of what
+// happened. Gradients of standardised features are as long as the root of their number, if the
+// outcome is a surprise.
+func leaning(m *use.Model, pooled *predict.Assessment) string {
+	rows := 1.0
+	for _, v := range m.Views {
+		rows += float64(len(v.Columns))
+	}
+	clip := m.Options.Clip
+	if clip == nil || *clip >= math.Sqrt(rows) {
+		return ""
+	}
+	if pooled != nil && !m.Options.Numeric() {
+		count, off := 0.0, 0.0
+		for i, n := range pooled.Count {
+			count += n
+			off += pooled.Expected[i] - pooled.Observed[i]
+		}
+		if math.Abs(off) < littleOff*count {
+			return ""
+		}
+	}
+	to := "probabilities lean to the commoner outcome"
+	if m.Options.Likelihood == options.LikelihoodLinear {
+		to = "predictions lean to the prior's centre"
+	}
+	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *clip, to, math.Sqrt(rows))
 }
 
 // effectLabel says what effects are measured in.

@@ -56,10 +56,12 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	if s.Options.Noised(s.Plan) {
 		says = append(says, farOff(columns, distance)...)
 	}
-	if n := float64(subjects); !whole && (weights > 2*n || weights < n/2) { // whole ones may count people
-		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of so many. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
+	n := float64(subjects)
+	sample := !whole || subjects >= enough && weights > manyPeople*n // whole ones may count people
+	if sample && (weights > 2*n || weights < n/2) {
+		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
 	}
-	if times := math.Sqrt(float64(subjects)*squares) / weights; !whole && times > muchTooSmall {
+	if times := math.Sqrt(n*squares) / weights; sample && times > muchTooSmall {
 		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
 	}
 	var kinds []string // of what counts in the place of missing cells, in order
@@ -89,6 +91,10 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	far, err := s.outlying(ctx, b, data)
 	return append(says, far...), absent, err
 }
+
+// manyPeople is more than a row of a table of counts stands for, on average over many rows, and less
+// than weights of a sample of a population are.
+const manyPeople = 100
 
 // muchTooSmall is by how many times standard errors may be too small before that is said. What
 // weights w make of a sample's standard errors is about √(n Σw²)/Σw (Kish, Survey Sampling, 1965,
