@@ -59,10 +59,11 @@ func modelAssociateCommand() *cobra.Command {
 						return &usageError{fmt.Errorf("--%s does nothing with --protocol\n  hint: the protocol says which columns are tested and adjusted for", name)}
 					}
 				}
+				private.site = opts.Site
 				return private.release(cmd, a, &share, as)
 			}
 			if private != (noisedShare{}) {
-				return &usageError{fmt.Errorf("--site, --store and --policy belong to --protocol")}
+				return &usageError{fmt.Errorf("--store and --policy belong to --protocol")}
 			}
 			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
 			if i := slices.IndexFunc(with, adjusted); i >= 0 {
@@ -92,7 +93,7 @@ func modelAssociateCommand() *cobra.Command {
 	f.StringVar(&share.path, "share", "", "also write a JSON table, without rows, to combine with other sites")
 	f.BoolVar(&share.force, "force", false, forceUsage)
 	f.StringVar(&private.protocol, "protocol", "", "make the table under differential privacy, as this YAML file says")
-	f.StringVar(&private.site, "site", "", "with --protocol: the site")
+	f.StringVar(&opts.Site, "site", "", "site of the fit that the subjects are of")
 	f.StringVar(&private.store, "store", "", "with --protocol: the site's store, whose ledger is charged")
 	f.StringVar(&private.policy, "policy", "", "with --protocol: the site's policy")
 	f.BoolVar(&combine, "combine", false, "pool the tables of several sites")
@@ -176,7 +177,7 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	h := &host.Host{Site: n.site, Methods: methods, Data: data, Store: store, Policy: rules}
-	made, err := m.ReleaseAssociations(p)
+	made, err := m.ReleaseAssociations(p, n.site)
 	if err != nil {
 		return err
 	}

@@ -161,11 +161,13 @@ type Associater interface {
 // [Associater], too.
 type NoisedAssociater interface {
 	// ReleaseAssociations says what a site releases by a protocol, and what follows from it.
-	ReleaseAssociations(*association.Protocol) (*association.Release, error)
+	// Where sites have means of their own, subjects of a site of the fit have that site's.
+	ReleaseAssociations(p *association.Protocol, site string) (*association.Release, error)
 }
 
 // AssociateOptions say what Associate tests.
 type AssociateOptions struct {
+	Site       string   // the site of the fit that the subjects are of; empty for all together
 	Tested     []string // columns that are tested; if empty, all of data's that are not adjusted for
 	Categories []string // columns that are categories even if they are written as numbers
 	Adjust     []string // columns that every test is adjusted for, and that are not tested

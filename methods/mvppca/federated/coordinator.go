@@ -153,7 +153,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(sites) == 0 {
 		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
-	fit, means, err := c.fit(sites)
+	fit, means, err := Fit(c.Setup, sites, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}

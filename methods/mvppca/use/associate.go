@@ -24,7 +24,8 @@ import (
 // Subjects without the column, without one that is adjusted for or without any value are
 // left out. A posterior mean is drawn towards 0 the more, the less was observed of the
 // subject: estimates are those of the factor itself times about the reliability that is
-// stated.
+// stated. Subjects of a site of the fit are scored about that site's means, where sites have means
+// of their own: otherwise scores would depend on which views a subject lacks.
 //
 // With opts.Share it returns what may be combined with other sites' tables. Under
 // differential privacy there is no such table, and groups under [association.Minimum]
@@ -34,9 +35,13 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: "was fitted in a study under differential privacy, and a table of exact tests would tell of its subjects beyond what the sites agreed to release",
 			Hint: "leave out --share: the answer is then for this site alone; or release noised sums by a --protocol that all sites agree to"}
 	}
-	r, notes, err := m.use(Population{})
+	r, notes, err := m.use(Population{Site: opts.Site})
 	if err != nil {
 		return nil, nil, err
+	}
+	if m.Separate() && opts.Site == "" {
+		notes.Add(problem.Problem{Where: "--site", What: "sites have means of their own, and nothing says whose subjects these are. Scores of subjects who lack a view are then off by what the site's means are, and where lacking it goes with a column, p values can be far too small",
+			Hint: "name the site of the fit that they are of"})
 	}
 	q, empty := len(m.Factors), 0
 	tests := NewAssociations(data.Schema().Subject, opts.Categories, opts.Adjust, q)

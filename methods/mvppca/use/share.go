@@ -27,12 +27,16 @@ func (m *Model) emptyTable() (*association.Table, error) {
 // ReleaseAssociations implements [fitted.NoisedAssociater]: of each subject the posterior
 // means of the factors, whatever was not measured of it; one without any value does not
 // count. Reliability is that of a subject with every view, by the model alone.
-func (m *Model) ReleaseAssociations(p *association.Protocol) (*association.Release, error) {
+func (m *Model) ReleaseAssociations(p *association.Protocol, site string) (*association.Release, error) {
 	if m.Adjusts() {
 		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s by exact sums, so that its factors are no function of one subject's features alone", options.AdjustedFor(m.adjustedFor())),
 			Hint: "release associations of a model that was fitted without adjust, adjusted for these by the protocol; --share makes a table without noise"}
 	}
-	r, _, err := m.use(Population{})
+	var who Population
+	if m.Separate() && m.checkSite(site) == nil {
+		who.Site = site
+	}
+	r, _, err := m.use(who)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/method/judged"
 	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/relevance"
@@ -222,25 +223,32 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	logLik, subjects := 0.0, 0.0
 	var all []ppca.Block
 	for _, t := range p.trained {
-		blocks := t.sums.In(p.scale)
+		blocks, err := model.means.At(t.name).Remove(s.set.Layout, t.sums.In(p.scale))
+		if err != nil {
+			return fmt.Errorf("site %s: %w", t.name, err)
+		}
 		all = append(all, blocks...)
-		l, n, err := ppca.LogLik(s.set.Layout, model, blocks)
+		l, n, err := ppca.LogLik(s.set.Layout, model.Params, blocks)
 		if err != nil {
 			return fmt.Errorf("site %s: %w", t.name, err)
 		}
 		logLik, subjects = logLik+l, subjects+n
 	}
-	s.whole[i].BIC = selection.Parameters(s.set.Layout, q)*math.Log(subjects) - 2*logLik
+	parameters := selection.Parameters(s.set.Layout, q)
+	if model.means != nil { // known as means of rows are
+		parameters += float64((len(p.trained) - 1) * s.set.Layout.Features())
+	}
+	s.whole[i].BIC = parameters*math.Log(subjects) - 2*logLik
 	if last && s.wants(criterionARD) {
-		if s.whole[i].Strength, err = relevance.Strengths(s.set.Layout, all, model); err != nil {
+		if s.whole[i].Strength, err = relevance.Strengths(s.set.Layout, all, model.Params); err != nil {
 			return err
 		}
 	}
 	if !s.wants(criterionWAIC) {
 		return nil
 	}
-	features, rows := s.rowsToDraw()
-	w, err := waic.Of(ctx, s.set.Layout, features, rows, model, halves.Draws(s.set.Plan.Seed, "selection: gibbs", q))
+	features, rows := s.rowsToDraw(model.means)
+	w, err := waic.Of(ctx, s.set.Layout, features, rows, model.Params, halves.Draws(s.set.Plan.Seed, "selection: gibbs", q))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -258,8 +266,8 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 func (s *selector) drawn() int { return min(s.subjects, max(waicRows, 4*s.set.Layout.Features())) }
 
 // rowsToDraw returns the scaled values of the subjects whose posterior is
-// drawn: all, or as many of them by lot as the bound allows.
-func (s *selector) rowsToDraw() (features [][]int, rows [][]float64) {
+// drawn: all, or as many of them by lot as the bound allows, about the means of their sites.
+func (s *selector) rowsToDraw(means *message.SiteMeans) (features [][]int, rows [][]float64) {
 	most := s.drawn()
 	chosen := make([]bool, s.subjects)
 	for i, n := range halves.Draws(s.set.Plan.Seed, "selection: subjects", 0).Perm(s.subjects) {
@@ -267,6 +275,10 @@ func (s *selector) rowsToDraw() (features [][]int, rows [][]float64) {
 	}
 	scale := s.parts[0].scale
 	for _, here := range s.sites {
+		mean := make([]float64, s.set.Layout.Features())
+		if own := means.At(here.name); own != nil {
+			mean = own.Mean
+		}
 		for n := range here.data.Len() {
 			if !chosen[here.at+n] {
 				continue
@@ -277,7 +289,7 @@ func (s *selector) rowsToDraw() (features [][]int, rows [][]float64) {
 			for k, view := range here.data.Row(n).Views {
 				for c, x := range view {
 					if !math.IsNaN(x) {
-						f, t = append(f, j+c), append(t, (x-scale.Shift[j+c])*scale.Factor[j+c])
+						f, t = append(f, j+c), append(t, (x-scale.Shift[j+c])*scale.Factor[j+c]-mean[j+c])
 					}
 				}
 				j += s.set.Layout.Dims[k]

@@ -74,6 +74,40 @@ func TestSelectFindsTheTruth(t *testing.T) {
 	}
 }
 
+// Sites whose means differ are no factors: with means of their own, as a study gives them, held-out
+// rows find the two factors that there are, and without them two more, as sites less one.
+func TestSelectKnowsTheMeansOfSites(t *testing.T) {
+	for means, want := range map[string]int{"auto": 2, "separate": 2, "pooled": 4} {
+		set, data := choosing(t, "scaling: standard, site_means: "+means, 2, 60)
+		r := rand.New(rand.NewPCG(5, 5))
+		for _, site := range set.Plan.Sites {
+			shift := make([]float64, set.Layout.Features())
+			for j := range shift {
+				shift[j] = r.NormFloat64()
+			}
+			table := data[site].(*dataset.Table)
+			rows := make([]dataset.Row, table.Len())
+			for i := range rows {
+				rows[i] = table.Row(i)
+				j := 0
+				for k, view := range rows[i].Views {
+					for c := range view {
+						view[c] += shift[j+c]
+					}
+					j += set.Layout.Dims[k]
+				}
+			}
+			data[site] = synthetic.Must(dataset.NewTable(set.Plan.Schema(), rows))(t)
+		}
+		s := synthetic.Must(Select(t.Context(), set, data, upToFive))(t)
+		for _, x := range s.Choices {
+			if x.Rule != ruleWAIC && x.Value != want {
+				t.Errorf("site_means: %s: %s says %d factors, want %d", means, x.Rule, x.Value, want)
+			}
+		}
+	}
+}
+
 func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 	set, data := choosing(t, "scaling: view", 2, 30)
 	c := upToFive
@@ -201,7 +235,7 @@ func TestHeldOutScores(t *testing.T) {
 						unit += math.Log(part.scale.Factor[j] / s.parts[0].scale.Factor[j])
 					}
 				}
-				want := synthetic.LogDensity(raw, mean, synthetic.Covariance(s.set.Layout, model, features)) + unit
+				want := synthetic.LogDensity(raw, mean, synthetic.Covariance(s.set.Layout, model.Params, features)) + unit
 				if math.Abs(h.LogLik[at][i]-want) > 1e-9*math.Abs(want) {
 					t.Fatalf("%v: density %v, want %v", part, h.LogLik[at][i], want)
 				}

@@ -11,8 +11,10 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/federated"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/offsets"
 	"parley/methods/mvppca/rows"
 	"parley/problem"
 )
@@ -189,31 +191,43 @@ func (s *selector) checkCarried() error {
 	return nil
 }
 
+// fitted is a model, and how the means of sites differ from it; nil where they do not.
+type fitted struct {
+	*ppca.Params
+	means *message.SiteMeans
+}
+
 // shot is the one shot of a study with q factors on the rows of a part.
-func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, error) {
+func (s *selector) shot(ctx context.Context, p *part, q int) (*fitted, error) {
 	opts, set := *s.set.Options, s.set
 	opts.Latent, opts.LocalRank = q, s.localRank(q)
 	set.Options = &opts
 	var sites [][]ppca.Block
+	var names []string
 	for _, t := range p.trained {
 		own, err := federated.OneShot(ctx, set, p.scale, t.sums)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", t.name, err)
 		}
-		sites = append(sites, own)
+		sites, names = append(sites, own), append(names, t.name)
 	}
-	var model *ppca.Params
-	if _, err := ppca.FillNoise(s.set.Layout, sites, nil, func(now [][]ppca.Block, start *ppca.Params) (*ppca.Params, error) {
-		fit, err := ppca.Fit(s.set.Layout, ppca.Merge(slices.Concat(now...)), q, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: ctx.Err})
-		if err != nil {
-			return nil, err
-		}
-		model = &fit.Params
-		return model, nil
-	}); err != nil {
+	fit, means, err := federated.Fit(set, sites, ctx.Err)
+	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
+	model := &fitted{Params: &fit.Params}
+	if means != nil {
+		model.means = message.PackSiteMeans(names, means)
+	}
 	return model, nil
+}
+
+// predictor is of further subjects of a site.
+func (m *fitted) predictor(l ppca.Layout, site string) (*ppca.Predictor, error) {
+	if own := m.means.At(site); own != nil {
+		return offsets.AtSite(l, m.Params, own.Unpack())
+	}
+	return ppca.NewPredictor(l, m.Params)
 }
 
 // localRank is the plan's number of factors of a site's own fit for a study
@@ -234,11 +248,7 @@ type heldOut struct {
 
 // score scores the held-out rows of a part. Densities and errors are brought
 // from the part's own units to those of all rows, so that parts can be added.
-func (s *selector) score(p *part, model *ppca.Params) (*heldOut, error) {
-	predictor, err := ppca.NewPredictor(s.set.Layout, model)
-	if err != nil {
-		return nil, err
-	}
+func (s *selector) score(p *part, model *fitted) (*heldOut, error) {
 	unit := s.parts[0].scale
 	ratio, logRatio := make([]float64, s.set.Layout.Features()), make([]float64, s.set.Layout.Features())
 	for j := range ratio {
@@ -249,6 +259,10 @@ func (s *selector) score(p *part, model *ppca.Params) (*heldOut, error) {
 	expected := make([]float64, s.set.Layout.Features())
 	for at, here := range s.sites {
 		h.LogLik[at] = make([]float64, len(p.held[at]))
+		predictor, err := model.predictor(s.set.Layout, here.name)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", here.name, err)
+		}
 		for i, n := range p.held[at] {
 			row := here.data.Row(n)
 			post, t, err := predictor.Subject(row.Views, p.scale)
