@@ -3,6 +3,7 @@ package halves
 import (
 	"context"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -102,12 +103,14 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views), Noise: sitenoise.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, FeatureSquares: make(wire.Vector, h.Layout.Features()), FeatureFourths: make(wire.Vector, h.Layout.Features()),
+		LeftOut: leftout.NewSums(x.Views), Noise: sitenoise.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
 	}
 	others := leftout.Of(predictor)
 	rng := Draws(h.Plan.Seed, h.name, 0)
 	view, expected := h.Layout.ViewOf(), make([]float64, h.Layout.Features())
 	z, own := make([]float64, q), make([]float64, q)
+	cells := make(wire.Vector, h.Layout.Features())
 	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
@@ -115,7 +118,11 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		a.Expected -= post.Entropy()
 		post.Describe(expected, values)
 		for i, j := range post.Observed {
-			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
+			off := values[i] - expected[i]
+			a.AbsError[view[j]] += math.Abs(off)
+			a.FeatureSquares[j] += off * off
+			a.FeatureFourths[j] += off * off * off * off
+			cells[j]++
 		}
 		post.Latent(z, values)
 		if plain == predictor {
@@ -138,6 +145,12 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	})
 	if err != nil {
 		return nil, err
+	}
+	for k := range x.Views {
+		lo, hi := h.Layout.View(k)
+		if slices.Min(cells[lo:hi]) < slices.Max(cells[lo:hi]) {
+			a.FeatureCells = cells
+		}
 	}
 	if h.outliers != nil {
 		a.Outlying = float64(len(h.outliers.Found))

@@ -142,7 +142,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	case options.TaskAssess:
 		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
-		r.Say(2*d, "sums of squares, total and unexplained, per feature")
+		r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")
 		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
 		r.Say(sitenoise.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
 		r.Say(q*(q+1), "mean and covariance of the factors")

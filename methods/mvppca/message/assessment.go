@@ -63,9 +63,14 @@ type Assessment struct {
 	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
-	FeatureTotal    wire.Vector   `cbor:"feature_total"`
-	FeatureResidual wire.Vector   `cbor:"feature_residual"`
-	LeftOut         *leftout.Sums `cbor:"left_out"`
+	FeatureTotal    wire.Vector `cbor:"feature_total"`
+	FeatureResidual wire.Vector `cbor:"feature_residual"`
+	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
+	FeatureSquares wire.Vector `cbor:"feature_squares"`
+	FeatureFourths wire.Vector `cbor:"feature_fourths"`
+	// FeatureCells counts the values of each feature, where those of a view have not all as many.
+	FeatureCells wire.Vector   `cbor:"feature_cells,omitempty"`
+	LeftOut      *leftout.Sums `cbor:"left_out"`
 	// Noise is what the residuals show of the site's own noise.
 	Noise *sitenoise.Sums `cbor:"noise"`
 	// Subjects who were left out as outliers in each view, and in any.
@@ -108,6 +113,22 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	}
 	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
 		return err
+	}
+	for _, x := range [][]float64{a.FeatureSquares, a.FeatureFourths} {
+		if len(x) != l.Features() || slices.Min(x) < 0 {
+			return fmt.Errorf("sums of squares below 0, or of %d features where there are %d", len(x), l.Features())
+		}
+		if err := ppca.Finite("squares of a feature", x); err != nil {
+			return err
+		}
+	}
+	if len(a.FeatureCells) > 0 {
+		if len(a.FeatureCells) != l.Features() {
+			return fmt.Errorf("values of %d features where there are %d", len(a.FeatureCells), l.Features())
+		}
+		if err := ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount); err != nil {
+			return err
+		}
 	}
 	for k, n := range a.Cells {
 		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {

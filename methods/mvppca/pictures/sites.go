@@ -34,7 +34,26 @@ func (v *verdicts) measureTails() error {
 	for k := range v.m.Views {
 		v.tails = append(v.tails, v.heaviness(k, expected))
 	}
+	for j, k := range v.set.Layout.ViewOf() {
+		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, expected)))
+	}
 	return nil
+}
+
+// heavinessOf is how many times as much the variance of a feature varies over samples as that of a
+// normal one: (κ − 1)/2, with the mean kurtosis κ of what the model leaves of it at sites where it
+// varies. A 0/1 number that is rare, or one with a long tail, has much more.
+func (v *verdicts) heavinessOf(j int, expected [][]residual) float64 {
+	kurtosis, subjects := 0.0, 0.0
+	for i, s := range v.sites {
+		if n, u := expected[i][j].subjects, s.FeatureSquares[j]; u > 0 {
+			kurtosis, subjects = kurtosis+n*n*(s.FeatureFourths[j]/u)/u, subjects+n
+		}
+	}
+	if subjects == 0 {
+		return 1
+	}
+	return max(1, (kurtosis/subjects-1)/2)
 }
 
 // expected is what the model expects of the residuals at each site.
@@ -82,7 +101,7 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			var here []odd
 			for j := lo; j < hi; j++ {
 				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
-					x.se *= math.Sqrt(v.tails[k])
+					x.se *= math.Sqrt(v.featureTails[j])
 					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
@@ -146,7 +165,7 @@ func (v *verdicts) flat(expected [][]residual) {
 				continue
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
-			if ratio := vary[i] / slices.Min(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.tails[k], tail) {
+			if ratio := vary[i] / slices.Min(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
 				lo, _ := v.set.Layout.View(k)
 				times := "constant"
 				if ratio > unvarying {
@@ -320,6 +339,12 @@ func (v *verdicts) residuals(s Site) ([]residual, error) {
 		for i, j := range post.Observed {
 			x := post.ResidualVar(i)
 			all[j].subjects, all[j].variance, all[j].squares = all[j].subjects+n, all[j].variance+n*x, all[j].squares+n*x*x
+		}
+	}
+	for j, n := range s.FeatureCells {
+		if x := &all[j]; x.subjects > 0 {
+			part := n / x.subjects
+			x.subjects, x.variance, x.squares = n, part*x.variance, part*x.squares
 		}
 	}
 	return all, nil

@@ -89,8 +89,10 @@ type verdicts struct {
 	sites     []Site
 	all       *leftout.Sums // of all sites
 	tails     []float64     // heaviness of each view's
-	said      [][]bool      // of each site's views: why they differ has been said
-	list      []use.Verdict
+	// featureTails are those of each feature, no less than of its view.
+	featureTails []float64
+	said         [][]bool // of each site's views: why they differ has been said
+	list         []use.Verdict
 }
 
 func (v *verdicts) add(views []string, advice, says string, a ...any) {
