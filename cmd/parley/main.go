@@ -80,7 +80,7 @@ func commandTree() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Federated Bayesian learning for multi-centre studies",
-		Long: "Parley fits one Bayesian model to the data of several sites, and no subject's row leaves a site.\n" +
+		Long: "Parley fits one Bayesian model to the data of several sites, and rows stay at their sites.\n" +
 			"One YAML file, the plan, describes a study.",
 		Version:       version.String(),
 		SilenceErrors: true,

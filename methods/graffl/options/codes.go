@@ -253,7 +253,7 @@ func (o *Options) checkCalibration(report study.Report) {
 	switch n := o.Calibration; {
 	case n == 0:
 	case o.Variant != VariantLandmark:
-		report("calibration", "only variant landmark has a posterior to calibrate", "leave it out, or variant: "+VariantLandmark)
+		report("calibration", "only variant landmark can repeat a study to calibrate its posterior", "leave it out, or variant: "+VariantLandmark)
 	case n < leastReplicates || n > maxReplicates:
 		report("calibration", fmt.Sprintf("%d replicates", n), fmt.Sprintf("from %d to %d; 200 see what matters; 0 for none", leastReplicates, maxReplicates))
 	}
