@@ -163,6 +163,9 @@ func termsCaption(o *options.Options) string {
 	if len(o.Interactions) > 0 {
 		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, and at its reference or unknown, if it is a category."
 	}
+	if text != "" {
+		text += " Intercepts and periods are those where numbers with a spline or an interaction are at their centres, in the scaling, and other numbers 0."
+	}
 	return text
 }
 

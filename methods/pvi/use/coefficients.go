@@ -18,8 +18,8 @@ type Coefficient struct {
 	Subjects float64
 	// Estimate is the posterior mean of the change in the outcome's activation, by a unit of a
 	// number, or by the level in place of the reference, and SE its standard deviation. Of
-	// the intercept it is the activation where every number is 0 and every category at its
-	// reference.
+	// the intercept it is the activation where every category is at its reference and every number
+	// 0, those of splines and interactions at their centres.
 	Estimate, SE float64
 	// PriorOnly says that the data say next to nothing of it.
 	PriorOnly bool
