@@ -105,19 +105,21 @@ func Effects(m *use.Model, pooled *predict.Assessment) figure.Section {
 	return section
 }
 
-const littleOff = 0.02
+// littleOff is by what share of subjects predictions of all sites may be off what happened, and be
+// called level.
+const littleOff = 0.03
 
 // leaning says which way predictions lean because gradients are shortened to the clip; "" if
-// few are, or if the predictions of all sites are known to be level: within littleOff of what
-// happened. Gradients of standardised features are as long as the root of their number, if the
-// outcome is a surprise.
+// few are, or if predictions are level by what was released, whose noise leaves that to be seen.
+// Gradients of standardised features are as long as the root of their number, if the outcome is
+// a surprise.
 func leaning(m *use.Model, pooled *predict.Assessment) string {
-	rows := 1.0
+	entries := 1.0
 	for _, v := range m.Views {
-		rows += float64(len(v.Columns))
+		entries += float64(len(v.Columns))
 	}
 	clip := m.Options.Clip
-	if clip == nil || *clip >= math.Sqrt(rows) {
+	if clip == nil || *clip >= math.Sqrt(entries) {
 		return ""
 	}
 	if pooled != nil && !m.Options.Numeric() {
@@ -126,7 +128,7 @@ func leaning(m *use.Model, pooled *predict.Assessment) string {
 			count += n
 			off += pooled.Expected[i] - pooled.Observed[i]
 		}
-		if math.Abs(off) < littleOff*count {
+		if noise := pooled.Noise * math.Sqrt(2*float64(len(pooled.Count))); max(math.Abs(off), noise) < littleOff*count {
 			return ""
 		}
 	}
@@ -134,7 +136,7 @@ func leaning(m *use.Model, pooled *predict.Assessment) string {
 	if m.Options.Likelihood == options.LikelihoodLinear {
 		to = "predictions lean to the prior's centre"
 	}
-	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *clip, to, math.Sqrt(rows))
+	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *clip, to, math.Sqrt(entries))
 }
 
 // effectLabel says what effects are measured in.

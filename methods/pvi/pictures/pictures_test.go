@@ -16,11 +16,13 @@ func TestAShortClipIsSaidToMovePredictions(t *testing.T) {
 	level.Count, level.Expected, level.Observed = bins(400), bins(100), bins(103)
 	off := predict.NewAssessment()
 	off.Count, off.Expected, off.Observed = bins(400), bins(100), bins(140)
+	unknown := predict.NewAssessment()
+	unknown.Count, unknown.Expected, unknown.Observed, unknown.Noise = level.Count, level.Expected, level.Observed, 50
 	for _, c := range []struct {
 		clip   float64 // 0: none
 		pooled *predict.Assessment
 		says   bool
-	}{{0, nil, false}, {0.5, nil, true}, {0.99, nil, true}, {1, nil, false}, {0.5, level, false}, {0.5, off, true}} {
+	}{{0, nil, false}, {0.5, nil, true}, {0.99, nil, true}, {1, nil, false}, {0.5, level, false}, {0.5, off, true}, {0.5, unknown, true}} {
 		m := &use.Model{Options: options.Default()}
 		if c.clip > 0 {
 			m.Options.Clip = &c.clip
