@@ -72,6 +72,11 @@ func noteSketch(p *study.Plan, o *options.Options, row string, notes *problem.Li
 	if err != nil {
 		return // which the plan says already
 	}
+	if o.Components == 1 {
+		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("the mean of one component in %d dimensions is at most %v times as uncertain as all rows leave it from about %s complete rows of all sites together on: with fewer, the report says so", o.Dim(p), sketch.Precise, options.RowsText(precise)),
+			Hint: "if there may be fewer, take fewer features or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
+		return
+	}
 	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, o.Dim(p), options.RowsText(found), sketch.Precise, options.RowsText(precise)),
 		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }
