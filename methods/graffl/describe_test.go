@@ -60,4 +60,8 @@ func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 			t.Errorf("%s: %v, want %q", x.options, notes, x.want)
 		}
 	}
+	one := strings.Replace(planText("variant: sketch", protected), "components: 2", "components: 1", 1)
+	if notes := (graffl.Method{}).Notes(parse(t, one)); len(notes) != 1 || !strings.Contains(notes.Error(), "the mean of one component in 1 dimensions is at most 1.5 times") {
+		t.Errorf("one component: %v", notes)
+	}
 }
