@@ -17,8 +17,8 @@ const leansFrom = 1.5
 // Leaning warns of components whose standard deviations the prior widens by more than their
 // intervals allow for; nil if there are none. Under Σ ~ IW(ν, Ψ) a variance is inverse gamma with
 // a = (ν − d + 1)/2 and b = Ψ_jj/2, so that the prior moves log σ² by about its posterior
-// variance times b/σ² − a, the slope of the prior's logarithm. names are those of the features.
-func Leaning(p *mixture.Posterior, prior mixture.Prior, names []string) *figure.Note {
+// variance times b/σ² − a, the slope of the prior's logarithm. names are those of the features, and spread is the plan's.
+func Leaning(p *mixture.Posterior, prior mixture.Prior, names []string, spread float64) *figure.Note {
 	m := p.Mean()
 	d := m.Dim
 	a := (prior.Nu - float64(d) + 1) / 2
@@ -51,6 +51,6 @@ func Leaning(p *mixture.Posterior, prior mixture.Prior, names []string) *figure.
 		return nil
 	}
 	return &figure.Note{Warning: true, Title: "Some standard deviations are wider than the data say",
-		Text: fmt.Sprintf("The prior expects components about as wide as the plan's ranges make likely, and widens these by more than their intervals of 90 %% allow for: %s. Weights and means are hardly concerned. Plan narrower ranges, if such are publicly known, or a prior.spread of about %s of what it is.",
-			strings.Join(says, ", "), figure.General.Text(math.Round(1000*least)/1000))}
+		Text: fmt.Sprintf("The prior expects components about as wide as the plan's ranges make likely, and widens these by more than their intervals of 90 %% allow for: %s. Weights and means are hardly concerned. Plan narrower ranges, if such are publicly known, or a prior.spread of about %.1g.",
+			strings.Join(says, ", "), least*spread)}
 }

@@ -131,7 +131,7 @@ func (m *Model) checkSite(name string) error {
 		return problem.Problem{Where: "--site", What: "the model says nothing of single sites", Hint: "leave it out: without it subjects are those of all sites together"}
 	case !slices.Contains(names, name):
 		return problem.Problem{Where: "--site", What: fmt.Sprintf("%q is not a site of the fit", name),
-			Hint: problem.DidYouMean(name, names, "one of "+problem.Names(names)+"; or --new-site")}
+			Hint: problem.DidYouMean(name, names, "one of "+problem.Names(names)+"; or leave it out")}
 	}
 	return nil
 }

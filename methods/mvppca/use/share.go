@@ -33,7 +33,11 @@ func (m *Model) ReleaseAssociations(p *association.Protocol, site string) (*asso
 			Hint: "release associations of a model that was fitted without adjust, adjusted for these by the protocol; --share makes a table without noise"}
 	}
 	var who Population
-	if m.Separate() && m.checkSite(site) == nil {
+	if m.Separate() {
+		if m.checkSite(site) != nil {
+			return nil, problem.Problem{Where: "--site", What: fmt.Sprintf("%q is no site of the fit, whose sites have means of their own: scores of its subjects would depend on which views they lack", site),
+				Hint: "name the site as the fit does"}
+		}
 		who.Site = site
 	}
 	r, _, err := m.use(who)

@@ -225,7 +225,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 		within += max(s.Bread[j]-own*own*s.Variance, 0)
 		between += (own - mean) * (own - mean) * s.Variance
 	}
-	if !(within > fewVary*all.Bread[j]) || !(between > 0) {
+	if !(within > fewVary*(within+between)) || !(between > 0) {
 		return 0
 	}
 	apart := inside/within - across/between
@@ -236,7 +236,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 	return apart
 }
 
-// fewVary is the least share of a column's squares that is within sites where its effect there is told.
+// fewVary is the least share of how a column varies that is within sites where its effect there is told.
 const fewVary = 0.01
 
 // Noisier is the site whose errors are most beyond those of the others, and how many times as

@@ -48,5 +48,5 @@ func (m *Model) HeldBack() (says []string) {
 	} else if !m.Private {
 		advice += ", and see whether a feature all but says what the outcome is"
 	}
-	return []string{fmt.Sprintf("The prior holds back effects that the data make large. These are more than two of its standard deviations from its centre, and it draws them in by more than half of their standard error, and with them predictions: %s. How large they are is then the prior's choice. %s.", problem.Names(names), advice)}
+	return []string{fmt.Sprintf("The prior holds back effects that the data make large. It draws them in by more than half of their standard error, and predictions with them, so that it decides how large they are: %s. They are more than two of its standard deviations from its centre. %s.", problem.Names(names), advice)}
 }
