@@ -98,6 +98,9 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}
 	predictor, err := ppca.NewPredictor(l, &fit.Params)
+	if err == nil {
+		err = predictor.Sampled(ppca.SamplingTimes(l, fit.Rank, sums.Patterns))
+	}
 	if err != nil {
 		return nil, err
 	}

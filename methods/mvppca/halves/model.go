@@ -106,6 +106,13 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
+		sampling, err := c.sampling(s)
+		if err != nil {
+			return nil, err
+		}
+		for k, times := range sampling {
+			m.Views[k].SamplingTimes = times
+		}
 		noise, err := c.siteNoise(s)
 		if err != nil {
 			return nil, err
@@ -144,6 +151,24 @@ func assessed(m *use.Model, sites []pictures.Site) {
 		}
 		m.Sites = append(m.Sites, out)
 	}
+}
+
+// sampling is what the number of subjects multiplies the variance of each view's predictions
+// by; nil where sampling is not what the model's errors come from.
+func (c Common) sampling(s *State) ([]float64, error) {
+	sites := c.reports(s)
+	if !c.Options.MaximumLikelihood() || len(sites) == 0 {
+		return nil, nil
+	}
+	var all []ppca.Pattern
+	for _, site := range sites {
+		patterns, err := message.UnpackPatterns(site.Patterns, c.Layout)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, patterns...)
+	}
+	return ppca.SamplingTimes(c.Layout, c.Options.Latent, all), nil
 }
 
 // siteNoise is [Common.estimateNoise], which is the same for all sites of a finished study.
@@ -200,7 +225,11 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Offset: s.SiteMeans.At(site), Noise: use.NoiseTimes(noise[site])})
+	sampling, err := c.sampling(s)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: use.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,9 @@ type AssessTask struct {
 	Scale Scale       `cbor:"scale"`
 	Model Params      `cbor:"model"`
 	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	// Sampling is how many times as large as the model says the variance of a view's predictions
+	// is for subjects who lack it; none where the parameters are taken for known.
+	Sampling wire.Vector `cbor:"sampling,omitempty"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
 	Offset *Offset `cbor:"offset,omitempty"`
@@ -47,7 +51,7 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, model, p.Widen(t.Doubt)
+	return p, model, errors.Join(p.Widen(t.Doubt), p.Sampled(t.Sampling))
 }
 
 // Assessment is what a site says of the finished model. All sums run over the

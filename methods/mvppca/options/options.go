@@ -349,6 +349,9 @@ func (o *Options) NoiseGroups() ppca.Noise {
 // OneShot says whether sites describe their subjects once, and the model is fitted to that.
 func (o *Options) OneShot() bool { return o.Variant == federatedVariant }
 
+// MaximumLikelihood says whether the model is the likeliest for the subjects of all sites.
+func (o *Options) MaximumLikelihood() bool { return o.OneShot() && o.Mechanism == "" }
+
 // TypicalSite says whether the model is that of a typical site; otherwise it describes the
 // pooled population.
 func (o *Options) TypicalSite() bool { return o.Variant == PublishedVariant }

@@ -76,7 +76,7 @@ func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 			d := mean[i] - f.mean
 			f.mean += d / f.n
 			f.squares += d * (mean[i] - f.mean)
-			f.within += (variance[i] + others.Noise(j) - others.Noise(j) - f.within) / f.n
+			f.within += (variance[i] - f.within) / f.n
 		}
 		views := g.describe(row.ID, post, values)
 		g.rank(views)

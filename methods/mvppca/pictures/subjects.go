@@ -336,7 +336,7 @@ func (g *gallery) subjectFigure(id string, at int, post *ppca.Posterior, values 
 		post.MissingVar(variance)
 		for i, j := range post.Missing {
 			if g.others.From[view[j]] == g.others.From[view[j]+1] { // single missing cells are another matter
-				add(j, mean[i], math.Sqrt(variance[i]+g.others.Noise(j)-g.others.Noise(j)))
+				add(j, mean[i], math.Sqrt(variance[i]))
 			}
 		}
 		f.Title = "Subject " + id + ": what was not measured"

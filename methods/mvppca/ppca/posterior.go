@@ -59,8 +59,9 @@ func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
 // described is a model and what is not known of it.
 type described struct {
 	*Model
-	rank  int       // of its columns, how many are factors
-	doubt []float64 // see [Predictor.Widen]; nil for none
+	rank     int       // of its columns, how many are factors
+	doubt    []float64 // see [Predictor.Widen]; nil for none
+	sampling []float64 // see [Predictor.Sampled]; nil for none
 
 	solver *linalg.Solver // scratch, for as many rows as there are features
 }
@@ -395,6 +396,9 @@ func (p *Posterior) MissingVar(dst []float64) {
 	for i, j := range p.Missing {
 		w := p.md.W[j*p.md.LD:][:q]
 		dst[i] = p.md.Psi[j] + linalg.Quadratic(p.cov, q, w, w)
+		if p.md.sampling != nil {
+			dst[i] *= p.md.sampling[j]
+		}
 		if p.md.doubt != nil {
 			dst[i] += p.md.doubt[j]
 		}
@@ -402,7 +406,7 @@ func (p *Posterior) MissingVar(dst []float64) {
 }
 
 // MissingCov returns the conditional covariance of the missing features,
-// W M Wᵀ + Ψ, by rows.
+// W M Wᵀ + Ψ, by rows, the parameters taken for known.
 func (p *Posterior) MissingCov() []float64 {
 	q, m := p.md.Q, len(p.Missing)
 	cov := make([]float64, m*m)
@@ -411,9 +415,6 @@ func (p *Posterior) MissingCov() []float64 {
 			s := linalg.Quadratic(p.cov, q, p.md.W[ji*p.md.LD:][:q], p.md.W[jk*p.md.LD:][:q])
 			if i == k {
 				s += p.md.Psi[ji]
-				if p.md.doubt != nil {
-					s += p.md.doubt[ji]
-				}
 			}
 			cov[i*m+k], cov[k*m+i] = s, s
 		}

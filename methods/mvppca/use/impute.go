@@ -21,8 +21,8 @@ import (
 // interval that holds the value with probability Level. The columns are id,
 // view, feature, mean, sd, low and high, in the feature's own unit.
 //
-// An interval is for one value of one subject, its measurement noise included;
-// parameters are taken as known.
+// An interval is for one value of one subject, its measurement noise included, and what the
+// fit to so many subjects leaves unknown: see [ppca.SamplingTimes].
 func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.ImputeOptions) (int, fitted.Notes, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}

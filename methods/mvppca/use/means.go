@@ -1,6 +1,7 @@
 package use
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,8 +77,10 @@ func (m *Model) PredictorFor(who Population) (*ppca.Predictor, *ppca.Scale, erro
 		return nil, nil, err
 	}
 	params := m.params()
+	sampling := m.samplingTimes()
 	if who.New {
 		m.spreadNoise(params, l)
+		sampling = nil // what is added for sites covers it, and more
 	}
 	if params, err = m.noiseAt(params, l, who); err != nil {
 		return nil, nil, err
@@ -91,7 +94,7 @@ func (m *Model) PredictorFor(who Population) (*ppca.Predictor, *ppca.Scale, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, m.scale(), p.Widen(m.doubt())
+	return p, m.scale(), errors.Join(p.Widen(m.doubt()), p.Sampled(sampling))
 }
 
 // offsetOf returns the law of the offset of a population, where sites have means of their

@@ -91,9 +91,13 @@ type ModelView struct {
 	// loadings and of the means; null where nothing estimated them. That of the means
 	// is the total one where sites have means of their own, and otherwise what the
 	// factors' means at the sites leave of it.
-	LoadingSD *float64       `json:"loading_sd_between_sites"`
-	MeanSD    *float64       `json:"mean_sd_between_sites"`
-	Features  []ModelFeature `json:"features"`
+	LoadingSD *float64 `json:"loading_sd_between_sites"`
+	MeanSD    *float64 `json:"mean_sd_between_sites"`
+	// SamplingTimes is how many times as large as the parameters say the variance of a value
+	// that is predicted is, because they come from so many subjects; see [ppca.SamplingTimes].
+	// Left out where that is not known.
+	SamplingTimes float64        `json:"predicted_variance_times,omitempty"`
+	Features      []ModelFeature `json:"features"`
 
 	shares figure.Numbers // of its population variance, by rotated factor; see shown
 }

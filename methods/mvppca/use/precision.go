@@ -13,7 +13,19 @@ import (
 // MaximumLikelihood says whether the model is the likeliest for subjects of whom it knows
 // the number: then the sampling of subjects is what its errors come from.
 func (m *Model) MaximumLikelihood() bool {
-	return len(m.Sites) > 0 && m.Options != nil && m.Options.OneShot() && m.Options.Mechanism == ""
+	return len(m.Sites) > 0 && m.Options != nil && m.Options.MaximumLikelihood()
+}
+
+// samplingTimes lists what the sampling of subjects multiplies the variance of predictions of
+// each view by; nil where that is not known.
+func (m *Model) samplingTimes() (times []float64) {
+	for _, v := range m.Views {
+		if v.SamplingTimes == 0 {
+			return nil
+		}
+		times = append(times, v.SamplingTimes)
+	}
+	return times
 }
 
 // precision says how far the sampling of subjects moves the loadings of the fit's own axes;
