@@ -111,15 +111,9 @@ const littleOff = 0.03
 
 // leaning says which way predictions lean because gradients are shortened to the clip; "" if
 // few are, or if predictions are level by what was released, whose noise leaves that to be seen.
-// Gradients of standardised features are as long as the root of their number, if the outcome is
-// a surprise.
 func leaning(m *use.Model, pooled *predict.Assessment) string {
-	entries := 1.0
-	for _, v := range m.Views {
-		entries += float64(len(v.Columns))
-	}
-	clip := m.Options.Clip
-	if clip == nil || *clip >= math.Sqrt(entries) {
+	long, shortened := m.Shortened()
+	if !shortened {
 		return ""
 	}
 	if pooled != nil && !m.Options.Numeric() {
@@ -132,11 +126,11 @@ func leaning(m *use.Model, pooled *predict.Assessment) string {
 			return ""
 		}
 	}
-	to := "probabilities lean to the commoner outcome"
+	to := "effects can come out too large, and probabilities too extreme or too close to those of the commoner outcome"
 	if m.Options.Likelihood == options.LikelihoodLinear {
 		to = "predictions lean to the prior's centre"
 	}
-	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *clip, to, math.Sqrt(entries))
+	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *m.Options.Clip, to, long)
 }
 
 // effectLabel says what effects are measured in.
