@@ -17,8 +17,8 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "6fe0e2c39455a8e4d4da823946f842b22b4f517787ba9d6ea040e72417c960c6",
-		"published":  "8c033b87b767a4fb70942b534191e9ee90e8c952de5c26cffc7f751aafbe6c9e",
+		"federated":  "503d4d9558585a6ba5556da7a7c162e69c54e3335f3ee10bc28b0ca1a038da7a",
+		"published":  "013ba54917fa63cb75cd21375b9f29b7b06fabc21a6994c5e79ad98a43f579c5",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
 }

@@ -14,6 +14,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/ppca/precision"
 	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
@@ -102,7 +103,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	a := &message.Assessment{
 		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
-		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q), ScoreSquares: make(wire.Vector, q), ScoreFourths: make(wire.Vector, q*q),
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, FeatureSquares: make(wire.Vector, h.Layout.Features()), FeatureFourths: make(wire.Vector, h.Layout.Features()),
 		LeftOut: leftout.NewSums(x.Views), Noise: sitenoise.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
 	}
@@ -135,6 +136,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 			given.Latent(own, values)
 			a.Noise.Add(plain, given, values, own)
 		}
+		precision.AddFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
 		for i, u := range z {
 			a.Mean[i] += u / subjects
 			for j, v := range z {

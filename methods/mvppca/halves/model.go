@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
@@ -14,6 +16,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/precision"
 	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/use"
 )
@@ -132,7 +135,11 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 func assessed(m *use.Model, sites []pictures.Site) {
 	q := len(m.Factors)
 	m.Explains(pictures.Pooled(sites).Explained())
+	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
 	for _, site := range sites {
+		floats.Add(squares, site.ScoreSquares)
+		floats.Add(fourths, site.ScoreFourths)
+		subjects += float64(site.Subjects())
 		out := use.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []use.ModelPattern{}}
 		for _, p := range site.Patterns {
 			views := make([]string, len(p.Views))
@@ -151,6 +158,7 @@ func assessed(m *use.Model, sites []pictures.Site) {
 		}
 		m.Sites = append(m.Sites, out)
 	}
+	m.Fourths = precision.NewFourths(squares, fourths, subjects)
 }
 
 // sampling is what the number of subjects multiplies the variance of each view's predictions

@@ -145,7 +145,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")
 		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
 		r.Say(sitenoise.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
-		r.Say(q*(q+1), "mean and covariance of the factors")
+		r.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
 		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
 		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 	default:

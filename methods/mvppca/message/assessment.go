@@ -66,6 +66,9 @@ type Assessment struct {
 	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
+	// Sums of squares of the scores, and of products of two of these: see [precision.AddFourths].
+	ScoreSquares wire.Vector `cbor:"score_squares"` // q
+	ScoreFourths wire.Vector `cbor:"score_fourths"` // q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
 	FeatureTotal    wire.Vector `cbor:"feature_total"`
 	FeatureResidual wire.Vector `cbor:"feature_residual"`
@@ -118,11 +121,11 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
 		return err
 	}
-	for _, x := range [][]float64{a.FeatureSquares, a.FeatureFourths} {
-		if len(x) != l.Features() || slices.Min(x) < 0 {
-			return fmt.Errorf("sums of squares below 0, or of %d features where there are %d", len(x), l.Features())
+	for i, x := range [][]float64{a.FeatureSquares, a.FeatureFourths, a.ScoreSquares, a.ScoreFourths} {
+		if n := []int{l.Features(), l.Features(), q, q * q}[i]; len(x) != n || slices.Min(x) < 0 {
+			return fmt.Errorf("sums of squares below 0, or %d where there are %d", len(x), n)
 		}
-		if err := ppca.Finite("squares of a feature", x); err != nil {
+		if err := ppca.Finite("sums of squares", x); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/precision"
 	"parley/study"
 )
 
@@ -47,6 +48,9 @@ type Model struct {
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
 	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
+	// Fourths are those of the factors' scores, by rows; left out where they are hardly other than
+	// those of normal factors.
+	Fourths precision.Fourths `json:"score_fourth_moments,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under

@@ -35,7 +35,7 @@ func (m *Model) precision() *precision.Precision {
 	if err != nil || !m.MaximumLikelihood() || m.Rotation != nil {
 		return nil
 	}
-	out, err := precision.Of(l, m.params(), m.Factors, m.patterns(l))
+	out, err := precision.Of(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
 	if err != nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (m *Model) loadingErrors() []float64 {
 		}
 		return nil
 	}
-	out, err := precision.Rotated(l, m.params(), m.Factors, m.patterns(l), func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) })
+	out, err := precision.Rotated(l, m.params(), m.Factors, m.Fourths, m.patterns(l), func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) })
 	if err != nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
 func (m *Model) R2Interval(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
 	variance := math.NaN()
 	if l, err := m.Layout(); err == nil {
-		_, variance = precision.R2(l, m.params(), m.Factors, k)
+		_, variance = precision.R2(l, m.params(), m.Factors, m.Fourths, k)
 	}
 	return precision.Interval(variance, len(m.Factors), fitted)
 }

@@ -50,6 +50,9 @@ func (m *Model) check() error {
 	if err := m.Rotation.check(q); err != nil {
 		return err
 	}
+	if err := m.Fourths.Check(q); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for _, v := range m.Views {
 		if v.Name == "" || names["view "+v.Name] {
@@ -58,6 +61,9 @@ func (m *Model) check() error {
 		names["view "+v.Name] = true
 		if len(v.R2Each) != 0 && len(v.R2Each) != q {
 			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
+		}
+		if t := v.SamplingTimes; t != 0 && !(t >= 1 && t < ppca.Largest) {
+			return fmt.Errorf("view %s: the variance of predictions times %v", v.Name, t)
 		}
 		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
 			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {

@@ -441,6 +441,9 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"two features":                  func(m *Model) { m.Views[1].Features[0].Name = "f0" },
 		"deviation between sites of -1": func(m *Model) { m.Views[0].MeanSD = &minus },
 		"not 2 × 2":                     func(m *Model) { m.Sites[0].LatentCov[1] = []float64{1} },
+		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
+		"3 fourth moments":              func(m *Model) { m.Fourths = []float64{3, 1, 3} },
+		"fourth moment of -3":           func(m *Model) { m.Fourths = []float64{3, 1, 1, -3} },
 		"shares of variance":            func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {
 			m.Views[0].Features[0].Noise, m.Views[0].Features[1].Noise, m.Views[0].Features[2].Noise = minus, minus, minus

@@ -11,8 +11,9 @@ import (
 // [ppca.Explained.R2]. Its standard error in a sample of N is the square root of variance/N,
 // by the delta method from the two sums of squares, whose law is that of quadratic forms of
 // normal vectors: with M the posterior covariance of the factors, the view's residuals have
-// covariance Ψ − W M Wᵀ, and Ψ with its values.
-func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k int) (r2, variance float64) {
+// covariance Ψ − W M Wᵀ, and Ψ with its values. Of factors that are not normal fourths tell, of
+// their scores, which have a part λ/(1 + λ) of the excess of the factors' own for each of the two.
+func R2(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, k int) (r2, variance float64) {
 	q, group := p.Rank, l.GroupOf()
 	first, end := l.View(k)
 	residual, cross, all := make([]float64, q), make([]float64, q), make([]float64, q)
@@ -49,7 +50,16 @@ func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k int) (r2, variance
 	total, tt := sums(all)
 	_, rt := sums(cross)
 	ratio := rest / total
-	return 1 - ratio, math.Max(0, 2*(rr-2*ratio*rt+ratio*ratio*tt)/(total*total))
+	heavy := 0.0
+	for a, s := range strengths {
+		for b, t := range strengths {
+			if excess := fourths.excess(a, b, q); excess > 0 && s > 0 && t > 0 {
+				of := func(c int, s float64) float64 { return h[c*q+c] * (1/((1+s)*(1+s)) - ratio) * (1 + s) / s }
+				heavy += excess * of(a, s) * of(b, t)
+			}
+		}
+	}
+	return 1 - ratio, math.Max(0, (2*(rr-2*ratio*rt+ratio*ratio*tt)+heavy)/(total*total))
 }
 
 // Interval returns intervals of 90 % for the share that a model of q factors explains in the

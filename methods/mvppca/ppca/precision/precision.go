@@ -46,7 +46,8 @@ const Stable = math.Pi / 6
 // principal component analysis", 1963) of the features in units of their noise, where
 // W = Ψ^½ U Λ^½ and the covariance has eigenvalues ℓ = 1 + λ, and 1 in all other directions.
 // A sample of N moves eigenvalue f by ℓ_f z_ff/√N and turns its vector u_f by
-// √(ℓ_f ℓ_b/N)/(ℓ_f − ℓ_b) z_fb towards each direction b, with Var z_ff = 2 and Var z_fb = 1.
+// √(ℓ_f ℓ_b/N)/(ℓ_f − ℓ_b) z_fb towards each direction b, with Var z_ff = 2 and Var z_fb = 1,
+// or E z_f⁴ − 1 and E z_f² z_b² for factors that are not normal, of which fourths tell.
 // The noise variances count as known, which costs little where features are many compared
 // with factors. As in a regression on q factors and a mean, variances are larger than in
 // large samples by n/(n − q − 1), n subjects having the feature.
@@ -56,21 +57,21 @@ const Stable = math.Pi / 6
 // that a subject's features tell of in parts of what all features would.
 //
 // What differs between sites is not in these errors.
-func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) (*Precision, error) {
+func Of(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern) (*Precision, error) {
 	q, d := p.Rank, l.Features()
 	if err := p.Check(l); err != nil {
 		return nil, err
 	}
-	if len(strengths) != q {
-		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), q)
+	if err := checkFactors(q, strengths, fourths); err != nil {
+		return nil, err
 	}
-	n := newTold(l, p, strengths, patterns)
+	n := newTold(l, p, strengths, fourths, patterns)
 	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Freedom: make([]float64, d), Turn: make([]float64, q), half: make([]float64, d)}
 	for f, lf := range strengths {
 		sum := 0.0
 		for b, lb := range strengths {
 			if b != f {
-				sum += rotation(1+lf, 1+lb) / n.pair[f*q+b]
+				sum += n.fourths.variance(f, b, q) * rotation(1+lf, 1+lb) / n.pair[f*q+b]
 			}
 		}
 		out.Turn[f] = math.Sqrt(sum)
@@ -107,6 +108,13 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 	return out, nil
 }
 
+func checkFactors(q int, strengths []float64, fourths Fourths) error {
+	if len(strengths) != q {
+		return fmt.Errorf("%d strengths for %d factors", len(strengths), q)
+	}
+	return fourths.Check(q)
+}
+
 // Half is half the width of an interval of 90 % for a loading of feature j, in standard
 // errors; 0 where the model does not describe it.
 func (p *Precision) Half(j int) float64 { return p.half[j] }
@@ -121,14 +129,15 @@ func rotation(a, b float64) float64 { return a * b / ((a - b) * (a - b)) }
 // told is how many subjects tell of what.
 type told struct {
 	q       int
+	fourths Fourths
 	feature []float64 // d
 	pair    []float64 // q × q: of two factors
 	factor  []float64 // d × q: of a factor, among those who have the feature
 }
 
-func newTold(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) *told {
+func newTold(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern) *told {
 	q, d := p.Rank, l.Features()
-	n := &told{q: q, feature: make([]float64, d), pair: make([]float64, q*q), factor: make([]float64, d*q)}
+	n := &told{q: q, fourths: fourths, feature: make([]float64, d), pair: make([]float64, q*q), factor: make([]float64, d*q)}
 	group := l.GroupOf()
 	share := make([]float64, q)
 	for _, t := range patterns {
@@ -173,23 +182,26 @@ func (n *told) loading(f, j int, u, strengths []float64, rest float64) (own, wit
 	if of <= 0 {
 		of = math.SmallestNonzeroFloat64
 	}
-	pair := n.pair[f*q+f]
-	own = lf * lf * u[f] * u[f] / (2 * of * pair)
-	with = lf * lf * u[f] * u[f] * u[f] / (math.Sqrt(of) * pair)
+	pair, itself := n.pair[f*q+f], n.fourths.variance(f, f, q)
+	own = lf * lf * u[f] * u[f] * itself / (4 * of * pair)
+	with = lf * lf * u[f] * u[f] * u[f] * itself / (2 * math.Sqrt(of) * pair)
 	for b, s := range strengths {
 		if b == f {
 			continue
 		}
-		lb, pair := 1+s, n.pair[f*q+b]
-		own += of * rotation(lf, lb) * u[b] * u[b] / pair
-		with += 2 * math.Sqrt(of) * lf * lb * u[f] * u[b] * u[b] / ((lf - lb) * pair)
+		lb, times := 1+s, n.fourths.variance(f, b, q)/n.pair[f*q+b]
+		own += of * rotation(lf, lb) * u[b] * u[b] * times
+		with += 2 * math.Sqrt(of) * lf * lb * u[f] * u[b] * u[b] * times / (lf - lb)
 	}
 	told := n.factor[j*q+f]
 	own += lf / of * rest / told
 	with += 2 * lf * u[f] * rest / (math.Sqrt(of) * told)
-	variance := rest
+	variance, heavy := rest, 0.0
 	for b, s := range strengths {
 		variance += (1 + s) * u[b] * u[b]
+		for c, t := range strengths {
+			heavy += n.fourths.excess(b, c, q) * (1 + s) * u[b] * u[b] * (1 + t) * u[c] * u[c]
+		}
 	}
-	return own, with, 2 * variance * variance / n.feature[j]
+	return own, with, (2*variance*variance + heavy) / n.feature[j]
 }

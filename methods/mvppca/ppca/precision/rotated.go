@@ -20,26 +20,26 @@ const (
 
 // Rotated returns standard errors of loadings that were rotated, W T by rows, d × q. Rotate
 // finds T from standardised loadings, those of the features that the model describes by rows;
-// model, strengths and patterns are as for [Of].
+// model, strengths, fourths and patterns are as for [Of].
 //
 // It is the delta method: the square root of the mean square of the derivative of W T in
 // directions drawn from the law that [Of] has for W in large samples, of the rotation as well as
 // of the loadings. Derivatives are numerical, so any smooth rotation will do (compare Archer
 // and Jennrich, "Estimated standard errors for rotated factor loadings", 1973). Directions are
 // the same for the same arguments.
-func Rotated(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern, rotate func(standardised []float64) ([]float64, error)) ([]float64, error) {
+func Rotated(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern, rotate func(standardised []float64) ([]float64, error)) ([]float64, error) {
 	if err := p.Check(l); err != nil {
 		return nil, err
 	}
-	if len(strengths) != p.Rank {
-		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), p.Rank)
+	if err := checkFactors(p.Rank, strengths, fourths); err != nil {
+		return nil, err
 	}
 	for _, s := range strengths {
 		if !(s > leastStrength) {
 			return nil, fmt.Errorf("a factor of strength %v tells nothing of its loadings", s)
 		}
 	}
-	w := newPerturbed(l, p, strengths, patterns)
+	w := newPerturbed(l, p, strengths, newTold(l, p, strengths, fourths, patterns))
 	fitted, err := w.rotated(0, rotate)
 	if err != nil {
 		return nil, err
@@ -80,9 +80,9 @@ type perturbed struct {
 	variance []float64 // p: of the features' variances
 }
 
-func newPerturbed(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) *perturbed {
+func newPerturbed(l ppca.Layout, p *ppca.Params, strengths []float64, n *told) *perturbed {
 	q, group := p.Rank, l.GroupOf()
-	w := &perturbed{p: p, strengths: strengths, n: newTold(l, p, strengths, patterns), loading: make([]float64, len(p.Features)*q), variance: make([]float64, len(p.Features))}
+	w := &perturbed{p: p, strengths: strengths, n: n, loading: make([]float64, len(p.Features)*q), variance: make([]float64, len(p.Features))}
 	for _, j := range p.Features {
 		psi, rest := p.Noise[group[j]], 1.0
 		for f, s := range strengths {
@@ -101,10 +101,7 @@ func (w *perturbed) draw(rng *rand.Rand) (step float64) {
 	z, turn, most := make([]float64, q*q), make([]float64, q*q), 1.0
 	for f, s := range w.strengths {
 		for b := range f + 1 {
-			x := rng.NormFloat64() / math.Sqrt(w.n.pair[f*q+b])
-			if b == f {
-				x *= math.Sqrt2
-			}
+			x := math.Sqrt(w.n.fourths.variance(f, b, q)/w.n.pair[f*q+b]) * rng.NormFloat64()
 			z[f*q+b], z[b*q+f] = x, x
 			if b == f {
 				turn[f*q+f] = (1 + s) * x / (2 * s)

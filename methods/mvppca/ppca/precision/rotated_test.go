@@ -55,7 +55,7 @@ func TestIntervalsOfRotatedLoadingsHoldTheTruth(t *testing.T) {
 		w, rng := c.world, rand.New(rand.NewPCG(1, 2))
 		held, n := map[string]float64{}, 0.0
 		for range 100 {
-			blocks := w.draw(t, rng, c.subjects)
+			blocks, _ := w.draw(t, rng, c.subjects)
 			fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
 			check(t, err)
 			p, strength, _, err := ppca.Canonical(w.layout, &fitted.Params)
@@ -64,11 +64,11 @@ func TestIntervalsOfRotatedLoadingsHoldTheTruth(t *testing.T) {
 			for _, b := range blocks {
 				patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
 			}
-			of, err := precision.Of(w.layout, p, strength, patterns)
+			of, err := precision.Of(w.layout, p, strength, nil, patterns)
 			check(t, err)
 			for name, rotate := range rotations {
 				want, got := rotated(t, w, w.truth, rotate), rotated(t, w, p, rotate)
-				errors, err := precision.Rotated(w.layout, p, strength, patterns, rotate)
+				errors, err := precision.Rotated(w.layout, p, strength, nil, patterns, rotate)
 				check(t, err)
 				for f, at := range matched(want, got) {
 					for j := range w.layout.Features() {
@@ -119,9 +119,9 @@ func TestRotatedByNothing(t *testing.T) {
 		patterns := []precision.Pattern{{Features: p.Features, Subjects: 200}}
 		_, strength, _, err := ppca.Canonical(w.layout, p)
 		check(t, err)
-		e, err := precision.Of(w.layout, p, strength, patterns)
+		e, err := precision.Of(w.layout, p, strength, nil, patterns)
 		check(t, err)
-		got, err := precision.Rotated(w.layout, p, strength, patterns, func([]float64) ([]float64, error) {
+		got, err := precision.Rotated(w.layout, p, strength, nil, patterns, func([]float64) ([]float64, error) {
 			return []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, nil
 		})
 		check(t, err)
