@@ -158,14 +158,18 @@ func (v *verdicts) flat(expected [][]residual) {
 				vary[i] = s.FeatureTotal[j] / (n - 1)
 			}
 		}
+		least := slices.DeleteFunc(slices.Clone(vary), math.IsNaN)
+		if len(least) < 3 {
+			continue
+		}
+		slices.Sort(least)
 		for i, s := range v.sites {
-			n := expected[i][j].subjects
-			others := slices.DeleteFunc(slices.Concat(vary[:i], vary[i+1:]), math.IsNaN)
-			if math.IsNaN(vary[i]) || len(others) < 2 {
-				continue
+			n, others := expected[i][j].subjects, least[0]
+			if vary[i] == others {
+				others = least[1]
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
-			if ratio := vary[i] / slices.Min(others); ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
+			if ratio := vary[i] / others; ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
 				lo, _ := v.set.Layout.View(k)
 				times := "constant"
 				if ratio > unvarying {
