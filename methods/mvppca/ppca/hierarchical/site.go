@@ -117,7 +117,8 @@ func (h *Site) numberCells() {
 		if !ok {
 			c = len(number)
 			number[key] = c
-			h.cells = append(h.cells, cell{class: key[0], view: key[1], oneNoise: true})
+			fixed := h.prior.VarW[key[1]] == 0 && h.prior.VarMu[key[1]] == 0
+			h.cells = append(h.cells, cell{class: key[0], view: key[1], oneNoise: true, fixed: fixed})
 			h.cellsOf[key[0]] = append(h.cellsOf[key[0]], c)
 		}
 		one := &h.cells[c]
@@ -290,6 +291,7 @@ func packed(a []float64, n, ld int) []float64 {
 type cell struct {
 	class, view int
 	features    []int
+	fixed       bool      // no variance between sites: [W μ] is the prior's, and V is 0
 	oneNoise    bool      // of all features
 	v           []float64 // (q+1) × stride: V, where they have one noise
 	at          int       // where it stands in sums
@@ -302,6 +304,9 @@ type cell struct {
 
 // allocate makes room for one form or the other.
 func (c *cell) allocate(h *Site) {
+	if c.fixed {
+		return
+	}
 	if c.oneNoise {
 		c.v = make([]float64, (h.Q+1)*h.Stride)
 		return
@@ -312,6 +317,10 @@ func (c *cell) allocate(h *Site) {
 
 // posterior works out the posterior means, and adds to ss = Σ ⟨(t − W x − μ)²⟩.
 func (c *cell) posterior(h *Site) error {
+	if c.fixed {
+		c.keep(h)
+		return nil
+	}
 	if err := c.spread(h); err != nil {
 		return err
 	}
@@ -388,6 +397,25 @@ func (c *cell) mean(h *Site, j int) {
 	}
 }
 
+// keep is posterior where [W μ] is the prior's.
+func (c *cell) keep(h *Site) {
+	q1, st := h.Q+1, h.Stride
+	post, of := h.rows[0][:len(c.features)*st], h.rows[1][:len(c.features)*st]
+	for i, j := range c.features {
+		c.before(h, j, post[i*st:][:q1])
+		copy(h.post[j*st:][:q1], post[i*st:])
+	}
+	clear(of)
+	kernel.MulAdd(of, post, st, 1, h.R[c.class], len(c.features), q1, q1)
+	for i, j := range c.features {
+		quadratic := 0.0
+		for a, x := range post[i*st:][:q1] {
+			quadratic += x * of[i*st+a]
+		}
+		h.ss[h.md.Group[j]] += c.residual(h, j, quadratic, 0)
+	}
+}
+
 // before writes [W̃ μ̃] of a feature.
 func (c *cell) before(h *Site, j int, row []float64) {
 	copy(row[:h.Q], h.prior.W[j*h.Q:])
@@ -456,6 +484,9 @@ func (c *cell) residual(h *Site, j int, quadratic, inner float64) float64 {
 // addUp works out Σ V/σ², with V as the means were found and the noise as it is now.
 func (c *cell) addUp(h *Site) {
 	q1, st := h.Q+1, h.Stride
+	if c.fixed {
+		return
+	}
 	if c.oneNoise {
 		s := float64(len(c.features)) / h.noise[h.md.Group[c.features[0]]]
 		for i, x := range c.v {
