@@ -1,9 +1,9 @@
 package hierarchical
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
@@ -175,33 +175,42 @@ func (p *pool) view(k int) *reml {
 	group := p.layout.GroupOf()
 	lo, hi := p.layout.View(k)
 	classes, groups := make(map[string]*remlClass), make(map[string]int)
+	var key []byte // the sites that have a feature, and the class there
+	var y [][]float64
 	for j := lo; j < hi; j++ {
-		var sites []*spectrum
-		var y [][]float64
-		var noise []float64
-		var key strings.Builder
+		key, y = key[:0], y[:0]
 		for i := range p.sites {
-			m, at := &p.sites[i], p.at[i][j]
-			if at < 0 {
-				continue
+			if at := p.at[i][j]; at >= 0 {
+				m := &p.sites[i]
+				key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(i)), uint64(m.Class[at]))
+				y = append(y, m.Y[at*q1:][:q1])
 			}
-			fmt.Fprintf(&key, " %d:%d", i, m.Class[at])
-			sites, y, noise = append(sites, p.rows[i][m.Class[at]]), append(y, m.Y[at*q1:][:q1]), append(noise, m.Noise[group[j]])
 		}
-		if len(sites) == 0 {
+		if len(y) == 0 {
 			continue
 		}
-		c, ok := classes[key.String()]
+		c, ok := classes[string(key)]
 		if !ok {
-			c = &remlClass{sites: sites}
+			c = new(remlClass)
+			for i := range p.sites {
+				if at := p.at[i][j]; at >= 0 {
+					c.sites = append(c.sites, p.rows[i][p.sites[i].Class[at]])
+				}
+			}
 			r.classes = append(r.classes, c)
-			classes[key.String()] = c
+			classes[string(key)] = c
 		}
-		fmt.Fprintf(&key, " of %d", group[j])
-		g, ok := groups[key.String()]
+		key = binary.AppendUvarint(key, uint64(group[j]))
+		g, ok := groups[string(key)]
 		if !ok {
 			g = len(c.groups)
-			groups[key.String()] = g
+			groups[string(key)] = g
+			noise := make([]float64, 0, len(y))
+			for i := range p.sites {
+				if p.at[i][j] >= 0 {
+					noise = append(noise, p.sites[i].Noise[group[j]])
+				}
+			}
 			r.group(c, noise)
 		}
 		r.feature(c, g, j, y)
