@@ -48,22 +48,28 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
-	exact := func(scale *message.Scale, answer func(sums *rows.Sums) (any, error)) (any, error) {
-		return half.Exact(ctx, s, scale.Effects, func(sums *rows.Sums, _ dataset.Source) (any, error) { return answer(sums) })
+	exact := func(scale *message.Scale, answer func(blocks []ppca.Block) (any, error)) (any, error) {
+		return half.Exact(ctx, s, scale.Effects, func(*rows.Sums, dataset.Source) (any, error) {
+			blocks, _, err := half.Scaled(scale)
+			if err != nil {
+				return nil, err
+			}
+			return answer(blocks)
+		})
 	}
 	switch t.Kind {
 	case options.TaskFit:
 		return halves.Open(t, func(task *FitTask) (any, error) {
-			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.fit(ctx, &task.Scale, nil, sums) })
+			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) { return h.fit(ctx, blocks, nil) })
 		})
 	case options.TaskRefill:
 		return halves.Open(t, func(task *RefillTask) (any, error) {
-			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.refill(ctx, task, sums) })
+			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) { return h.refill(ctx, task, blocks) })
 		})
 	case options.TaskRefine:
 		return halves.Open(t, func(task *RefineTask) (any, error) {
-			return exact(&task.Scale, func(sums *rows.Sums) (any, error) {
-				answer, err := h.refine(ctx, task, sums)
+			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) {
+				answer, err := h.refine(ctx, task, blocks)
 				if errors.Is(err, ppca.ErrCollapsed) { // the one shot stands without these rounds
 					return &RefineAnswer{Undetermined: true}, nil
 				}
@@ -76,13 +82,10 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // fit is the site's part of the one shot. The model fills single missing cells, if there is
 // one.
-func (h siteWay) fit(ctx context.Context, scale *message.Scale, model *ppca.Params, sums *rows.Sums) (*FitAnswer, error) {
-	blocks, _, err := sums.Scaled(h.Setup, scale)
-	if err != nil {
-		return nil, err
-	}
+func (h siteWay) fit(ctx context.Context, blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
 	o := ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err}
 	var condensed []ppca.Block
+	var err error
 	if model == nil {
 		condensed, err = ppca.Condense(h.Layout, blocks, h.Options.LocalRank, h.Options.Minimum, o)
 	} else {
@@ -100,7 +103,7 @@ func (h siteWay) fit(ctx context.Context, scale *message.Scale, model *ppca.Para
 
 // refill is the site's part of the second exchange. The site's subjects are about a mean of
 // its own, where sites have such.
-func (h siteWay) refill(ctx context.Context, t *RefillTask, sums *rows.Sums) (*FitAnswer, error) {
+func (h siteWay) refill(ctx context.Context, t *RefillTask, blocks []ppca.Block) (*FitAnswer, error) {
 	model, err := t.Model.Unpack(h.Layout)
 	if err != nil {
 		return nil, err
@@ -116,16 +119,13 @@ func (h siteWay) refill(ctx context.Context, t *RefillTask, sums *rows.Sums) (*F
 			model.Mu[j] += t.Offset.Mean[j]
 		}
 	}
-	return h.fit(ctx, &t.Scale, model, sums)
+	return h.fit(ctx, blocks, model)
 }
 
 // refine is a hierarchical round at the site.
-func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*RefineAnswer, error) {
-	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
+func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block) (*RefineAnswer, error) {
+	blocks, err := t.Offset.Remove(h.Layout, blocks)
 	if err != nil {
-		return nil, err
-	}
-	if blocks, err = t.Offset.Remove(h.Layout, blocks); err != nil {
 		return nil, err
 	}
 	prior, err := t.Prior.Unpack(h.Layout)
@@ -159,7 +159,7 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*R
 	if err != nil {
 		return nil, err
 	}
-	logLik, _, err := ppca.LogLik(h.Layout, &prior.Params, blocks)
+	logLik, err := round.LogLik()
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,11 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*R
 // OneShot is what a site's rows say in the one shot, on a common scale, as data for the
 // fit of one model to all sites.
 func OneShot(ctx context.Context, set options.Setup, scale *ppca.Scale, sums *rows.Sums) ([]ppca.Block, error) {
-	answer, err := siteWay{set}.fit(ctx, &message.Scale{Shift: scale.Shift, Factor: scale.Factor}, nil, sums)
+	blocks, _, err := sums.Scaled(set, &message.Scale{Shift: scale.Shift, Factor: scale.Factor})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := siteWay{set}.fit(ctx, blocks, nil)
 	if err != nil {
 		return nil, err
 	}

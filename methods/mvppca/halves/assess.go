@@ -72,7 +72,7 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 // assess reads the rows once more: absolute errors are no function of the
 // sufficient statistics.
 func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sums, data dataset.Source) (*message.Assessment, error) {
-	blocks, scale, err := sums.Scaled(h.Setup, &t.Scale)
+	blocks, scale, err := h.Scaled(&t.Scale)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/rows"
@@ -36,6 +37,9 @@ type Site struct {
 	held func(views [][]float64) [][]float64
 	seen *rows.Sums
 	less *covariates.Effects // what seen is less of
+	// blocks are those of seen in the units of scale, which hardly ever changes.
+	blocks []ppca.Block
+	scale  *ppca.Scale
 	// outliers are whom the model does not describe; nil for nobody.
 	outliers *rows.Outliers
 }
@@ -60,8 +64,21 @@ func (h *Site) read(ctx context.Context, less *covariates.Effects, data dataset.
 	if err != nil {
 		return nil, err
 	}
-	h.seen, h.less = sums, less
+	h.seen, h.less, h.blocks = sums, less, nil
 	return sums, nil
+}
+
+// Scaled returns the blocks of what was read, in the units that a task asks for. They are kept:
+// nobody may write to them.
+func (h *Site) Scaled(m *message.Scale) ([]ppca.Block, *ppca.Scale, error) {
+	scale, err := h.seen.Units(h.Setup, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.blocks == nil || !reflect.DeepEqual(h.scale, scale) {
+		h.blocks, h.scale = h.seen.In(scale), scale
+	}
+	return h.blocks, h.scale, nil
 }
 
 // adjusted is rows less the effects of covariates, without the subjects who lack one. A task

@@ -79,14 +79,19 @@ func (r *Sums) Moments(d int) *FeatureSums {
 // Scaled returns the blocks in the units that a task asks for, or in the
 // site's own where the plan says so.
 func (r *Sums) Scaled(set options.Setup, m *message.Scale) ([]ppca.Block, *ppca.Scale, error) {
-	var scale *ppca.Scale
-	var err error
-	if set.Options.Scaling == options.ScaleSiteRange {
-		scale = r.OwnRange()
-	} else if scale, err = m.Unpack(set.Layout); err != nil {
+	scale, err := r.Units(set, m)
+	if err != nil {
 		return nil, nil, err
 	}
 	return r.In(scale), scale, nil
+}
+
+// Units are those that a task asks for, or the site's own where the plan says so.
+func (r *Sums) Units(set options.Setup, m *message.Scale) (*ppca.Scale, error) {
+	if set.Options.Scaling == options.ScaleSiteRange {
+		return r.OwnRange(), nil
+	}
+	return m.Unpack(set.Layout)
 }
 
 // In returns the blocks in the units of a scale.

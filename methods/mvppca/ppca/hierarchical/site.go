@@ -267,6 +267,19 @@ func (h *Site) Message() (*Message, error) {
 	return m, m.Check(h.layout)
 }
 
+// LogLik returns the log-likelihood of the site's subjects at the prior's parameters, by
+// [ppca.LogLik], and ends the round: the site's own are gone.
+func (h *Site) LogLik() (total float64, err error) {
+	h.md.Load(&h.prior.Params)
+	for i := range h.Blocks {
+		if err := h.e.Run(h.md, &h.Blocks[i], nil); err != nil {
+			return 0, err
+		}
+		total += h.e.LogDensity(h.md, &h.Blocks[i])
+	}
+	return total, nil
+}
+
 func newLatent(q, ld int) ppca.Latent {
 	return ppca.Latent{Prec: make([]float64, q*ld), H: make([]float64, q)}
 }
