@@ -51,7 +51,7 @@ func (r *run) collect(ctx context.Context) error {
 	var releases []folded
 	var left []int
 	for _, c := range contributions {
-		releases = append(releases, folded{slices.Index(r.Sites, c.p.Site), c.p.Round, digest(c.reply.Release)})
+		releases = append(releases, folded{slices.Index(r.Sites, c.p.Site), c.p.Round, c.digest})
 	}
 	for _, p := range now {
 		at := slices.Index(r.Sites, p.Site)
@@ -178,11 +178,12 @@ type contribution struct {
 	p      *pending
 	reply  Reply
 	opened privacy.Opened
+	digest [32]byte // of the release
 }
 
 func (c *contribution) exchange() Exchange {
 	return Exchange{
-		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: digestHex(c.reply.Release), Key: c.reply.Key,
+		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: fmt.Sprintf("%x", c.digest), Key: c.reply.Key,
 		Request: c.opened.Request, Seeded: c.opened.Seeded,
 	}
 }
@@ -213,7 +214,7 @@ func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
 	if err != nil {
 		return nil, &invalidError{err}
 	}
-	return &contribution{p, a.reply, o}, nil
+	return &contribution{p, a.reply, o, digest(a.reply.Release)}, nil
 }
 
 // leaves says whether an error is one for which its site leaves.

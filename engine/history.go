@@ -122,8 +122,6 @@ func decodeRecord(data []byte) (r Record, err error) {
 
 func digest(data []byte) [32]byte { return sha256.Sum256(data) }
 
-func digestHex(data []byte) string { return fmt.Sprintf("%x", digest(data)) }
-
 // manifest is the history as the coordinator keeps it.
 type manifest struct {
 	records [][]byte

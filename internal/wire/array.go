@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // CBOR heads of RFC 8746: tag 86 marks a little-endian float64 typed array,
@@ -16,6 +17,9 @@ const (
 	majorArray      = 4 << 5
 	majorUnsigned   = 0 << 5
 )
+
+// exponent has all its bits in NaN and ±Inf, and in no other number.
+const exponent = 0x7ff << 52
 
 var errNotFinite = errors.New("value is not finite")
 
@@ -90,11 +94,16 @@ func (m *Matrix) UnmarshalCBOR(data []byte) error {
 func appendVector(b []byte, v []float64) ([]byte, error) {
 	b = binary.BigEndian.AppendUint16(b, headFloat64LE)
 	b = appendHead(b, majorByteString, uint64(8*len(v)))
+	at := len(b)
+	b = slices.Grow(b, 8*len(v))[:at+8*len(v)]
+	to := b[at:]
 	for i, x := range v {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
+		bits := math.Float64bits(x)
+		if bits&exponent == exponent {
 			return nil, fmt.Errorf("entry %d: %w", i, errNotFinite)
 		}
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		binary.LittleEndian.PutUint64(to, bits)
+		to = to[8:]
 	}
 	return b, nil
 }
@@ -111,11 +120,13 @@ func readVector(data []byte) (v []float64, rest []byte, err error) {
 		return nil, nil, fmt.Errorf("float64 array of %d bytes in %d", n, len(data))
 	}
 	v = make([]float64, n/8)
+	from := data[:n]
 	for i := range v {
-		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
-		if math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
+		bits := binary.LittleEndian.Uint64(from)
+		if bits&exponent == exponent {
 			return nil, nil, fmt.Errorf("entry %d: %w", i, errNotFinite)
 		}
+		v[i], from = math.Float64frombits(bits), from[8:]
 	}
 	return v, data[n:], nil
 }
