@@ -19,6 +19,7 @@ type Sums struct {
 	Stride   int // of the (q+1) × (q+1) matrices
 
 	Class []int       // of each feature; −1 if no block observes it
+	Of    [][]int     // the classes that each block observes
 	Count []float64   // d: subjects who have the feature
 	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
 	Cov   [][]float64 // per class, q × LD: Σ N M
@@ -27,9 +28,8 @@ type Sums struct {
 	Dev    []float64 // d: Σ (t − μ)
 	Square []float64 // d: Σ (t − μ)²
 
-	blockClasses [][]int   // the classes each block observes
-	x            []float64 // q: Σ ⟨x⟩ over all subjects
-	xx           []float64 // q × LD: Σ ⟨x xᵀ⟩
+	x  []float64 // q: Σ ⟨x⟩ over all subjects
+	xx []float64 // q × LD: Σ ⟨x xᵀ⟩
 
 	// With a class for each feature, as where single cells are missing, most of the work is to
 	// add up R and Cov. So they are one matrix, a row for each class, and a product adds some
@@ -54,7 +54,7 @@ func NewSums(l Layout, blocks []Block, rank int) *Sums {
 		Dev: make([]float64, d), Square: make([]float64, d), Count: make([]float64, d), x: make([]float64, rank),
 	}
 	s.B, s.xx = make([]float64, d*s.LD), make([]float64, rank*s.LD)
-	s.Class, s.blockClasses = Classes(d, blocks)
+	s.Class, s.Of = Classes(d, blocks)
 	n, size := 1+slices.Max(s.Class), (rank+1)*s.Stride
 	s.width = size + rank*s.LD
 	s.classes = make([]float64, n*s.width)
@@ -111,7 +111,7 @@ func (s *Sums) enter(i int, e *EStep) {
 	b, q, n := &s.Blocks[i], s.Q, len(s.R)
 	has := s.has[s.waiting*n:][:n]
 	clear(has)
-	for _, c := range s.blockClasses[i] {
+	for _, c := range s.Of[i] {
 		has[c] = 1
 	}
 	row := s.batch[s.waiting*s.width:][:s.width]
@@ -146,6 +146,11 @@ func (s *Sums) Factors() (mean, cov []float64) {
 // feature, and lists the numbers that each block needs.
 func Classes(d int, blocks []Block) (class []int, blockClasses [][]int) {
 	seen := make([][]byte, d) // the blocks, four bytes each
+	size := 4 * min(len(blocks), 4)
+	room := make([]byte, d*size)
+	for j := range seen {
+		seen[j] = room[j*size:][:0:size]
+	}
 	for i := range blocks {
 		for _, j := range blocks[i].Features {
 			seen[j] = append(seen[j], byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
@@ -154,7 +159,7 @@ func Classes(d int, blocks []Block) (class []int, blockClasses [][]int) {
 	number := make(map[string]int)
 	class = make([]int, d)
 	for j, s := range seen {
-		if class[j] = -1; s == nil {
+		if class[j] = -1; len(s) == 0 {
 			continue
 		}
 		c, ok := number[string(s)]

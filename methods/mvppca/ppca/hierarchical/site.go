@@ -44,17 +44,16 @@ type Site struct {
 	ss     []float64 // per noise group: expected residual sum of squares
 	values []float64 // per noise group: values observed
 
-	cells      []cell
-	cellsOf    [][]int       // of each class
-	blockClass [][]int       // the classes that each block observes
-	sums       []float64     // cells × (q+1) × stride: what each has of V, the cells of one class together
-	has        []float64     // scratch: BlockBatch × cells
-	precise    []float64     // scratch: BlockBatch × (q+1) × stride
-	post       []float64     // d × stride: posterior mean of [W μ], μ relative to the E step's
-	scratch    []float64     // (q+1) × stride
-	row        []float64     // q + 1
-	rows       [2][]float64  // scratch: features of a cell × stride
-	eigen      *linalg.Eigen // of D^½ R D^½
+	cells   []cell
+	cellsOf [][]int       // of each class
+	sums    []float64     // cells × (q+1) × stride: what each has of V, the cells of one class together
+	has     []float64     // scratch: BlockBatch × cells
+	precise []float64     // scratch: BlockBatch × (q+1) × stride
+	post    []float64     // d × stride: posterior mean of [W μ], μ relative to the E step's
+	scratch []float64     // (q+1) × stride
+	row     []float64     // q + 1
+	rows    [2][]float64  // scratch: features of a cell × stride
+	eigen   *linalg.Eigen // of D^½ R D^½
 }
 
 // NewSite prepares a site's round. A nil start means W, μ and noise of
@@ -130,7 +129,6 @@ func (h *Site) numberCells() {
 	for i := range h.cells {
 		h.cells[i].allocate(h)
 	}
-	_, h.blockClass = ppca.Classes(h.md.D, h.Blocks)
 	size, at := (h.Q+1)*h.Stride, 0
 	h.sums = make([]float64, len(h.cells)*size)
 	for _, cells := range h.cellsOf {
@@ -209,7 +207,7 @@ func (h *Site) integrate(base ppca.Latent, first, n int) {
 			copy(row, base.Prec[a*h.LD:][:h.Q])
 			row[h.Q] = -base.H[a]
 		}
-		for _, class := range h.blockClass[first+i] {
+		for _, class := range h.Of[first+i] {
 			for _, c := range h.cellsOf[class] {
 				has[i*cells+h.cells[c].at] = 1
 			}

@@ -224,8 +224,14 @@ func (a *anova) test(lo, hi int, sites [][]ppca.Block) float64 {
 // features is made of factors with few rows.
 func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares float64) {
 	d, ld := hi-lo, kernel.Stride(hi-lo)
-	var rows, dense []float64
-	diag := make([]float64, d)
+	n, at := 0, 0
+	for _, blocks := range sites {
+		for i := range blocks {
+			n += blocks[i].Rows()
+		}
+	}
+	rows, diag := make([]float64, n*ld), make([]float64, d)
+	var dense []float64
 	for _, blocks := range sites {
 		for i := range blocks {
 			b := &blocks[i]
@@ -233,8 +239,6 @@ func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares flo
 			if b.Scatter != nil && dense == nil {
 				dense = make([]float64, d*ld)
 			}
-			at := len(rows)
-			rows = append(rows, make([]float64, b.Rows()*ld)...)
 			for c, j := range b.Features {
 				if j < lo || j >= hi {
 					continue
@@ -252,9 +256,9 @@ func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares flo
 					}
 				}
 			}
+			at += b.Rows() * ld
 		}
 	}
-	n := len(rows) / ld
 	if dense == nil && n < d {
 		for i := range n {
 			for k := range i + 1 {
