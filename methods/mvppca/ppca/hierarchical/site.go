@@ -304,6 +304,7 @@ type cell struct {
 	features    []int
 	fixed       bool      // no variance between sites: [W μ] is the prior's, and V is 0
 	oneNoise    bool      // of all features
+	prior       []float64 // features × stride: [W̃ μ̃], with μ̃ as before leaves it
 	v           []float64 // (q+1) × stride: V, where they have one noise
 	at          int       // where it stands in sums
 	sum         []float64 // (q+1) × stride, of sums: Σ V/σ² over the features
@@ -315,7 +316,14 @@ type cell struct {
 
 // allocate makes room for one form or the other.
 func (c *cell) allocate(h *Site) {
+	c.prior = make([]float64, len(c.features)*h.Stride)
+	for i, j := range c.features {
+		copy(c.prior[i*h.Stride:][:h.Q], h.prior.W[j*h.Q:])
+	}
 	if c.fixed {
+		for i, j := range c.features {
+			copy(h.post[j*h.Stride:][:h.Q], c.prior[i*h.Stride:])
+		}
 		return
 	}
 	if c.oneNoise {
@@ -336,8 +344,9 @@ func (c *cell) posterior(h *Site) error {
 		return err
 	}
 	if c.oneNoise {
-		for _, j := range c.features {
-			c.mean(h, j)
+		c.before(h)
+		for i, j := range c.features {
+			c.mean(h, i, j)
 			post, r := h.post[j*h.Stride:][:h.Q+1], h.R[c.class]
 			h.ss[h.md.Group[j]] += c.residual(h, j, linalg.Quadratic(r, h.Stride, post, post), linalg.Inner(c.v, r, h.Q+1, h.Stride))
 		}
@@ -392,10 +401,10 @@ func (c *cell) spread(h *Site) error {
 
 // mean computes [W μ] = [W̃ μ̃] + (B − [W̃ μ̃] R) V/σ² for one feature, with
 // every μ relative to the one that the E step used.
-func (c *cell) mean(h *Site, j int) {
+func (c *cell) mean(h *Site, i, j int) {
 	q, st, noise := h.Q, h.Stride, h.noise[h.md.Group[j]]
 	post := h.post[j*st:][:q+1]
-	c.before(h, j, post)
+	copy(post, c.prior[i*st:])
 	linalg.Times(h.row, h.R[c.class], st, post)
 	for a, x := range h.B[j*h.LD:][:q] {
 		h.row[a] = (x - h.row[a]) / noise
@@ -410,39 +419,34 @@ func (c *cell) mean(h *Site, j int) {
 
 // keep is posterior where [W μ] is the prior's.
 func (c *cell) keep(h *Site) {
-	q1, st := h.Q+1, h.Stride
-	post, of := h.rows[0][:len(c.features)*st], h.rows[1][:len(c.features)*st]
-	for i, j := range c.features {
-		c.before(h, j, post[i*st:][:q1])
-		copy(h.post[j*st:][:q1], post[i*st:])
-	}
+	q, q1, st, n := h.Q, h.Q+1, h.Stride, len(c.features)
+	of := h.rows[1][:n*st]
 	clear(of)
-	kernel.MulAdd(of, post, st, 1, h.R[c.class], len(c.features), q1, q1)
+	kernel.MulAdd(of, c.before(h), st, 1, h.R[c.class], n, q1, q1)
 	for i, j := range c.features {
 		quadratic := 0.0
-		for a, x := range post[i*st:][:q1] {
+		for a, x := range c.prior[i*st:][:q1] {
 			quadratic += x * of[i*st+a]
 		}
+		h.post[j*st+q] = c.prior[i*st+q]
 		h.ss[h.md.Group[j]] += c.residual(h, j, quadratic, 0)
 	}
 }
 
-// before writes [W̃ μ̃] of a feature.
-func (c *cell) before(h *Site, j int, row []float64) {
-	copy(row[:h.Q], h.prior.W[j*h.Q:])
-	row[h.Q] = h.prior.Mu[j] - h.md.Mu[j]
+// before returns [W̃ μ̃], with every μ relative to the one that the E step used.
+func (c *cell) before(h *Site) []float64 {
+	for i, j := range c.features {
+		c.prior[i*h.Stride+h.Q] = h.prior.Mu[j] - h.md.Mu[j]
+	}
+	return c.prior
 }
 
 // means is mean for all features, and ss, by products.
 func (c *cell) means(h *Site) {
 	q, q1, st, n := h.Q, h.Q+1, h.Stride, len(c.features)
 	post, off := h.rows[0][:n*st], h.rows[1][:n*st]
-	clear(post)
 	clear(off)
-	for i, j := range c.features {
-		c.before(h, j, post[i*st:][:q1])
-	}
-	kernel.MulAdd(off, post, st, 1, h.R[c.class], n, q1, q1)
+	kernel.MulAdd(off, c.before(h), st, 1, h.R[c.class], n, q1, q1)
 	for i, j := range c.features {
 		row, noise := off[i*st:][:q1], h.noise[h.md.Group[j]]
 		for a, x := range h.B[j*h.LD:][:q] {
@@ -464,10 +468,7 @@ func (c *cell) means(h *Site) {
 			h.scratch[a*st+b] = c.axes[b*st+a]
 		}
 	}
-	clear(off)
-	for i, j := range c.features {
-		c.before(h, j, off[i*st:][:q1])
-	}
+	copy(off, c.prior)
 	kernel.MulAdd(off, post, st, 1, h.scratch, n, q1, q1)
 	clear(post)
 	kernel.MulAdd(post, off, st, 1, h.R[c.class], n, q1, q1)
