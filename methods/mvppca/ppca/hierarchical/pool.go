@@ -224,7 +224,7 @@ func (p *pool) states(prior *ppca.Prior) []State {
 	q, q1 := p.q, p.q+1
 	d, view, group := p.layout.Features(), p.layout.ViewOf(), p.layout.GroupOf()
 	row, turned, applied := make([]float64, q1), make([]float64, q1), make([]float64, q1)
-	x := weights{w: make([]float64, q1)}
+	x, none := weights{w: make([]float64, q1)}, linalg.LogSum{Product: 1}
 	var out []State
 	for i := range p.sites {
 		m := &p.sites[i]
@@ -244,7 +244,8 @@ func (p *pool) states(prior *ppca.Prior) []State {
 					row[a] = y - prior.Mu[j]
 				}
 			}
-			x.set(rows, m.Noise[group[j]], varW, varMu)
+			x.loadings(rows, m.Noise[group[j]], varW, &none)
+			x.mean(varW, varMu, &none)
 			rows.turn(turned, row)
 			x.apply(applied, rows, turned)
 			rows.back(row, applied)

@@ -34,7 +34,7 @@ type reml struct {
 	n        float64
 	dev, own [2]float64
 
-	scratch [6][]float64
+	scratch [4][]float64
 }
 
 // zeros returns n zeros, in memory that the next call for the same place takes over.
@@ -103,23 +103,30 @@ func (s *spectrum) back(dst, u []float64) {
 type weights struct {
 	w            []float64
 	delta, kappa float64
-	one          float64 // 1 + δ eᵀB⁻¹e, a sum of positive terms
+	one          float64 // 1 + δ eᵀB⁻¹e, a sum of positive terms: own + v_μ along
+	own, along   float64
 }
 
-// set works the weights out, and returns ln |A|.
-func (x *weights) set(s *spectrum, noise, varW, varMu float64) float64 {
-	logDet, product := 0.0, 1.0
-	x.delta, x.one = varMu-varW, 0
+// loadings works out what follows from v_W alone, and adds ln |B|.
+func (x *weights) loadings(s *spectrum, noise, varW float64, logs *linalg.LogSum) {
+	x.own, x.along = 0, 0
 	for a, l := range s.lambda {
-		own := varW + noise*l
-		x.w[a] = 1 / own
-		x.one += s.e[a] * s.e[a] * ((varMu + noise*l) / own)
-		if product *= own; product < 1e-100 || product > 1e100 { // a logarithm costs more than the rest
-			logDet, product = logDet+math.Log(product), 1
-		}
+		l *= noise
+		own := varW + l
+		w := 1 / own
+		along := s.e[a] * s.e[a] * w
+		x.w[a] = w
+		x.own += along * l
+		x.along += along
+		logs.Add(own)
 	}
+}
+
+// mean works out the rest, and adds what ln |A| has more than ln |B|.
+func (x *weights) mean(varW, varMu float64, logs *linalg.LogSum) {
+	x.delta, x.one = varMu-varW, x.own+varMu*x.along
 	x.kappa = x.delta / x.one
-	return logDet + math.Log(product) + math.Log(x.one)
+	logs.Add(x.one)
 }
 
 // apply writes VᵀA⁻¹y for u = Vᵀy, and returns yᵀA⁻¹y.
@@ -150,13 +157,21 @@ type remlClass struct {
 	sites    []*spectrum
 	groups   []remlGroup
 	features []remlFeature
+
+	// What loadings worked out last:
+	known bool
+	varW  float64
+	sum   []float64       // groups × triangle: the part of W in Σ B_c⁻¹
+	logs  []linalg.LogSum // per group: Σ ln |B_c|
 }
 
 // remlGroup is features of a class that share their noise.
 type remlGroup struct {
 	noise   []float64 // per site
 	weights []weights
+	off     []float64 // sites × ld: B_c⁻¹e
 	gls     []float64 // factor of Σ A_c⁻¹
+	logs    float64   // Σ ln |A_c| + ln |Σ A_c⁻¹|
 }
 
 type remlFeature struct {
@@ -172,8 +187,9 @@ const remlBatch = 64
 func (r *reml) group(c *remlClass, noise []float64) {
 	q1 := r.q + 1
 	g := remlGroup{noise: noise, weights: make([]weights, len(noise)), gls: make([]float64, q1*q1)}
+	w := make([]float64, len(noise)*q1)
 	for i := range g.weights {
-		g.weights[i].w = make([]float64, q1)
+		g.weights[i].w = w[i*q1:][:q1:q1]
 	}
 	c.groups = append(c.groups, g)
 }
@@ -213,22 +229,33 @@ func (r *reml) feature(c *remlClass, group, j int, y [][]float64) {
 	c.features = append(c.features, f)
 }
 
-// set computes the weights and the factors of Σ A_c⁻¹ of all groups of a class, and returns
-// the part of the objective that does not depend on y.
-func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
+// loadings works out what follows from v_W alone, if it is not that of the last time: the
+// objective is often asked along v_μ.
+func (r *reml) loadings(c *remlClass, varW float64) {
+	if c.known && c.varW == varW {
+		return
+	}
+	c.known, c.varW = true, varW
 	q, q1, n := r.q, r.q+1, len(c.groups)
 	ld, triangle := kernel.Stride(q1), q*q1/2
 	wide := kernel.Stride(triangle)
 	outer := r.zeros(0, q1*wide)                   // of one site: v vᵀ of each eigenvector, the part of W below the diagonal
 	w, along := r.zeros(1, n*q1), r.zeros(2, n*q1) // the diagonal of VᵀB⁻¹V, and VᵀB⁻¹e
-	sum, logs := r.zeros(3, n*wide), r.zeros(4, n)
-	for g := range c.groups {
-		clear(c.groups[g].gls)
+	off := r.zeros(3, n*ld)
+	if c.sum == nil {
+		c.sum, c.logs = make([]float64, n*wide), make([]linalg.LogSum, n)
+		for g := range c.groups {
+			c.groups[g].off = make([]float64, len(c.sites)*ld)
+		}
+	}
+	clear(c.sum)
+	for g := range c.logs {
+		c.logs[g] = linalg.LogSum{Product: 1}
 	}
 	for i, s := range c.sites {
 		for g := range c.groups {
 			x := &c.groups[g].weights[i]
-			logs[g] += x.set(s, c.groups[g].noise[i], varW, varMu)
+			x.loadings(s, c.groups[g].noise[i], varW, &c.logs[g])
 			for a, v := range x.w {
 				w[g*q1+a], along[g*q1+a] = v, v*s.e[a]
 			}
@@ -242,38 +269,54 @@ func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
 				at += k + 1
 			}
 		}
-		h := r.zeros(5, n*ld)
-		kernel.MulAdd(sum, w, q1, 1, outer, n, q1, triangle)
-		kernel.MulAdd(h, along, q1, 1, s.rows, n, q1, q1) // B⁻¹e
+		kernel.MulAdd(c.sum, w, q1, 1, outer, n, q1, triangle)
+		clear(off)
+		kernel.MulAdd(off, along, q1, 1, s.rows, n, q1, q1)
 		for g := range c.groups {
-			x, at := &c.groups[g].weights[i], g*wide
-			h, last := h[g*ld:][:q1], c.groups[g].gls[q*q1:]
-			for k, y := range h {
-				last[k] += y / x.one // A⁻¹e
-			}
-			for k, y := range h[:q] {
-				for m, z := range h[:k+1] {
-					sum[at+m] -= x.kappa * y * z
-				}
-				at += k + 1
-			}
+			copy(c.groups[g].off[i*ld:][:q1], off[g*ld:])
 		}
 	}
-	total := 0.0
+}
+
+// set computes the weights and the factors of Σ A_c⁻¹ of all groups of a class, and returns
+// the part of the objective that does not depend on y.
+func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
+	r.loadings(c, varW)
+	q, q1, total := r.q, r.q+1, 0.0
+	ld, wide := kernel.Stride(q1), kernel.Stride(q*q1/2)
 	for g := range c.groups {
-		gls, at := c.groups[g].gls, g*wide
-		for k := range q {
-			copy(gls[k*q1:], sum[at:at+k+1])
+		one, logs := &c.groups[g], c.logs[g]
+		// With h = B⁻¹e, A⁻¹e is h/(1 + δ eᵀB⁻¹e), and −κ h hᵀ is what the part of W has more
+		// than that of B⁻¹.
+		scaled, more := r.zeros(0, len(c.sites)*ld), r.zeros(1, q1*ld)
+		for i := range c.sites {
+			x, to := &one.weights[i], scaled[i*ld:][:q1]
+			x.mean(varW, varMu, &logs)
+			for k, y := range one.off[i*ld:][:q] {
+				to[k] = -x.kappa * y
+			}
+			to[q] = 1 / x.one
+		}
+		kernel.MulAdd(more, scaled, 1, ld, one.off, q1, len(c.sites), q1)
+		at := g * wide
+		for k := range q1 {
+			row := one.gls[k*q1:][:k+1]
+			copy(row, more[k*ld:])
+			if k < q {
+				for m, x := range c.sum[at : at+k+1] {
+					row[m] += x
+				}
+			}
 			at += k + 1
 		}
-		logDet, ok := linalg.Cholesky(gls, q1, q1)
+		logDet, ok := linalg.Cholesky(one.gls, q1, q1)
 		if !ok {
 			return 0, fmt.Errorf("the summed precision of the sites' estimates is not positive definite")
 		}
-		logs[g] += logDet
+		one.logs = logs.Sum() + logDet
 	}
 	for _, f := range c.features {
-		total += logs[f.group] / 2
+		total += c.groups[f.group].logs / 2
 	}
 	return total, nil
 }
