@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "503d4d9558585a6ba5556da7a7c162e69c54e3335f3ee10bc28b0ca1a038da7a",
+		"federated":  "7a5e427c442003e95130e8e9ad2272c7b54bd6277e1945bfa69fe71ff936eabf",
 		"published":  "013ba54917fa63cb75cd21375b9f29b7b06fabc21a6994c5e79ad98a43f579c5",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
