@@ -164,7 +164,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	}
 	v.fit.Tail = 0.005
 	v.doubts = v.doubt()
-	if got := first(); got != "Do not rely on this mixture" {
+	if got := first(); got != "Do not rely on this mixture: what the sites released is further from what the mixture expects than chance and noise explain" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}
 }

@@ -119,7 +119,7 @@ func (v *view) sure() string {
 func (v *view) doubt() (all []string) {
 	all = report.Doubts(v.Posterior, v.Prior, v.observed.Rows)
 	if v.misfits() {
-		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain (“Does the mixture fit?”)")
+		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”")
 	}
 	if says := report.Imprecise(v.imprecision); says != "" {
 		all = append(all, says)
@@ -140,7 +140,12 @@ func (v *view) doubtsNote() *figure.Note {
 		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
 			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
 	}
-	return &figure.Note{Warning: true, Title: "Do not rely on this mixture",
+	var why []string // without the evidence: whoever reads the title alone is to know what is wrong
+	for _, doubt := range all {
+		says, _, _ := strings.Cut(doubt, ":")
+		why = append(why, says)
+	}
+	return &figure.Note{Warning: true, Title: "Do not rely on this mixture: " + strings.Join(why, "; "),
 		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
 }
 

@@ -20,7 +20,8 @@ const (
 // Doubts says where a posterior is unsure of its components, by its own probabilities: that one lies
 // elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
 // Both are doubted above [Level]. Distances are in standard deviations of the components' rows,
-// feature by feature. The posterior is one of so many rows with a prior.
+// feature by feature. The posterior is one of so many rows with a prior. What is wrong stands before
+// a colon, and the evidence after it.
 func Doubts(p *mixture.Posterior, prior mixture.Prior, rows float64) (all []string) {
 	m := p.Mean()
 	if m.Components() == 1 {
