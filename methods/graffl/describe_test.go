@@ -65,3 +65,33 @@ func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 		t.Errorf("one component: %v", notes)
 	}
 }
+
+// Landmarks in a plan of three features decide its variant, and that is said; a plan that names its
+// variant has chosen it, and so has one that was filled in.
+func TestLandmarksThatDecideTheVariantAreNamed(t *testing.T) {
+	const says = "method.variant: landmark, because the plan has landmarks: without them, 3 features would have variant: sketch"
+	three := func(options string) string {
+		return strings.Replace(planText(options, protected), "{name: x, range: [-8, 8]}", "{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}, {name: z, range: [-8, 8]}", 1)
+	}
+	for _, x := range []struct {
+		plan string
+		want bool
+	}{
+		{three("landmarks: {bandwidth: 0.2}"), true},
+		{three("variant: landmark\nlandmarks: {bandwidth: 0.2}"), false},
+		{three("draws: 64"), false},
+		{planText("landmarks: {bandwidth: 0.2}", protected), false},
+	} {
+		p := parse(t, x.plan)
+		if notes := (graffl.Method{}).Notes(p); strings.Contains(notes.Error(), says) != x.want {
+			t.Errorf("%s: %v", x.plan, notes)
+		}
+		filled, err := p.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := (graffl.Method{}).Notes(parse(t, string(filled))); strings.Contains(notes.Error(), says) {
+			t.Errorf("filled in: %v", notes)
+		}
+	}
+}

@@ -12,8 +12,8 @@ import (
 	"parley/study"
 )
 
-// Notes implements [method.Noter]: what plans give away that are not private, and what
-// variants that are there to compare with do.
+// Notes implements [method.Noter]: which variant a plan has that does not name it but has landmarks,
+// what plans give away that are not private, and what variants that are there to compare with do.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
 	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
@@ -22,6 +22,10 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	row := "row"
 	if o.Encoder != nil {
 		row = "row's code"
+	}
+	if o.ByLandmarks {
+		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("landmark, because the plan has landmarks: without them, %d features would have variant: sketch", o.Dim(p)),
+			Hint: "say variant: landmark if you mean it; of three features or more, hardly a landmark lies where rows are"})
 	}
 	switch o.Variant {
 	case options.VariantLandmark:

@@ -53,6 +53,10 @@ type Options struct {
 	// runs on data that it draws as this plan and its sites' numbers of rows say (0). It
 	// asks nothing of sites, and costs no privacy.
 	Calibration int `json:"calibration,omitempty"`
+
+	// ByLandmarks says that the plan names no variant, and would have [VariantSketch] but for its
+	// landmarks. It is of plans as they are written: one that was filled in names its variant.
+	ByLandmarks bool `json:"-"`
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -132,8 +136,10 @@ func Features(p *study.Plan) (d int) {
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.fillCodes(p, missing)
 	d := o.Dim(p)
-	if missing("variant") && d > 2 && o.Encoder == nil && o.Scarce == nil && o.Landmarks == nil {
-		o.Variant = VariantSketch
+	if missing("variant") && d > 2 && o.Encoder == nil && o.Scarce == nil {
+		if o.ByLandmarks = o.Landmarks != nil; !o.ByLandmarks {
+			o.Variant = VariantSketch
+		}
 	}
 	if missing("prior.freedom") {
 		o.Prior.Freedom = float64(d) + 3
