@@ -35,7 +35,8 @@ type Summary struct {
 	// than two features take many values, of which others may well have the same.
 	Copies int64 `json:"copies,omitempty"`
 
-	rows map[uint64]bool // of such subjects: hashes of their values
+	rows        map[uint64]bool // of such subjects: hashes of their values
+	beyondRange string          // of the schema
 }
 
 // ViewSummary describes one view.
@@ -250,7 +251,7 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, beyondRange: d.schema.BeyondRange}
 	various := 0 // numbers that take many values
 	for k, v := range d.schema.Views {
 		m := d.views[k]

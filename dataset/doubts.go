@@ -353,7 +353,11 @@ func (s *Summary) Doubts() (list problem.List) {
 			}
 		}
 		if len(beyond) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "values lie beyond the plan's range, and count as its ends where the range scales them: " + problem.Names(beyond),
+			what := "values lie beyond the plan's range"
+			if s.beyondRange != "" {
+				what += ", " + s.beyondRange
+			}
+			list.Add(problem.Problem{Where: "view " + v.Name, What: what + ": " + problem.Names(beyond),
 				Hint: "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"})
 		}
 		if len(cramped) > 0 {

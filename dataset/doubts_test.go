@@ -296,20 +296,20 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 	}
 }
 
-// Values that a study would move to the ends of the plan's range are counted, and a range that is far
-// too wide is named.
+// Values beyond the plan's range are counted, with what becomes of them, and a range that is far too
+// wide is named.
 func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 	for low, want := range map[float64]string{
 		-1e4: "less than a tenth of the plan's range: x",
 		-10:  "",
 		1:    "",
-		2:    `range scales them: x (2 of 100)`,
+		2:    "values lie beyond the plan's range, and are left out: x (2 of 100)",
 	} {
 		var rows []Row
 		for i := range 100 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{float64(i)}}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}}, rows)
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}, BeyondRange: "and are left out"}, rows)
 		if err != nil {
 			t.Fatal(err)
 		}

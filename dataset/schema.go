@@ -45,6 +45,9 @@ type View struct {
 type Schema struct {
 	Views   []View
 	Subject []Column // columns of the subjects table other than id
+	// BeyondRange goes on after "values lie beyond the plan's range, " with what becomes of them; ""
+	// where nobody says.
+	BeyondRange string
 }
 
 // Row is one subject. Whoever is given a row reads it and does not change it:

@@ -120,6 +120,19 @@ type Filler interface {
 	Fill(p *Plan, missing func(key string) bool)
 }
 
+// RangeTeller is implemented by options that know what becomes of values beyond the ranges of a
+// checked plan, in words that go on after "values lie beyond the plan's range, ": [RangeEnds], or
+// words that begin with [RangeUnused].
+type RangeTeller interface {
+	BeyondRange(p *Plan) string
+}
+
+// What becomes of values beyond a range.
+const (
+	RangeEnds   = "and count as its ends"
+	RangeUnused = "which moves none of them"
+)
+
 // Local says where one process finds the data of all sites: either Data, which
 // Split spreads over the sites, or a folder for each site. Paths are relative
 // to the plan's file until [Load] resolves them.
@@ -269,6 +282,9 @@ func (p *Plan) Schema() dataset.Schema {
 			}
 		}
 		s.Subject = append(s.Subject, c)
+	}
+	if options, ok := p.Method.Options.(RangeTeller); ok {
+		s.BeyondRange = options.BeyondRange(p)
 	}
 	return s
 }

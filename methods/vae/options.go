@@ -105,3 +105,6 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 		report("", fmt.Sprintf("about %d parameters, above %d", n, maxParameters), "fewer codes, or a narrower hidden layer")
 	}
 }
+
+// BeyondRange implements [study.RangeTeller]: features are scaled by what sites have of them.
+func (o *options) BeyondRange(*study.Plan) string { return study.RangeUnused }

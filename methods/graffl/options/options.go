@@ -189,6 +189,18 @@ func scatteredShare(n, d int) float64 {
 	return min(1, 1/max(2*side, 1e-9))
 }
 
+// BeyondRange implements [study.RangeTeller]. Only a projection moves values to the ends of their
+// ranges: sums are of rows as they are, with and without noise. Landmarks lie within the ranges.
+func (o *Options) BeyondRange(*study.Plan) string {
+	switch {
+	case o.Encoder != nil && o.Encoder.Kind == EncoderProjection:
+		return study.RangeEnds
+	case o.Encoder == nil && o.Variant == VariantLandmark:
+		return study.RangeUnused + ", but landmarks show little of what lies far beyond"
+	}
+	return study.RangeUnused
+}
+
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	if !report.OneOf("variant", o.Variant, variants...) {

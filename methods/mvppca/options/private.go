@@ -290,3 +290,12 @@ func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or mechanism: "+MechanismJoint+" with variant: "+PublishedVariant)
 	}
 }
+
+// BeyondRange implements [study.RangeTeller]: noised statistics are of values within the ranges. A
+// scaling by ranges alone moves nothing to their ends.
+func (o *Options) BeyondRange(*study.Plan) string {
+	if o.Mechanism == MechanismStatistics {
+		return study.RangeEnds
+	}
+	return study.RangeUnused
+}

@@ -576,3 +576,11 @@ func (c *optionCheck) variant() {
 	}
 	c.Global.Check(c.positive, c.report)
 }
+
+// BeyondRange implements [study.RangeTeller].
+func (o *Options) BeyondRange(*study.Plan) string {
+	if o.Scaling == ScaleRange {
+		return study.RangeEnds
+	}
+	return study.RangeUnused
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"parley/study"
+)
+
+// Every method says of its plans what becomes of values beyond the plan's ranges.
+func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
+	const (
+		open    = "{protection: none}"
+		private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
+		class   = "name: pvi, outcome: {column: group, levels: [control, case]}"
+	)
+	said := map[string]bool{}
+	for _, c := range []struct{ method, privacy, want string }{
+		{"name: mvppca, latent: 1", open, study.RangeUnused},
+		{"name: mvppca, latent: 1, scaling: range", open, study.RangeUnused},
+		{"name: mvppca, latent: 1", private, study.RangeEnds},
+		{"name: mvppca, latent: 1, variant: published, mechanism: joint-clipping, rounds: 3", private, study.RangeUnused},
+		{class, open, study.RangeUnused},
+		{class + ", scaling: range", open, study.RangeEnds},
+		{class, private, study.RangeEnds},
+		{"name: graffl, components: 2", private, study.RangeUnused},
+		{"name: vae, model: linear, latent: 1", open, study.RangeUnused},
+	} {
+		name, _, _ := strings.Cut(strings.TrimPrefix(c.method, "name: "), ",")
+		said[name] = true
+		text := "parley: 1\nname: small\nsites: [north, south, east]\n" +
+			"views: [{name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [0, 200]}, {name: score, range: [0, 9]}]}]\n" +
+			"subjects: [group]\nmethod: {" + c.method + "}\nprivacy: " + c.privacy + "\n"
+		plan, err := study.Parse("plan.yaml", []byte(text), methods)
+		if err != nil {
+			t.Errorf("%s: %v", c.method, err)
+			continue
+		}
+		if got := plan.Schema().BeyondRange; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s, %s: %q, want %q", c.method, c.privacy, got, c.want)
+		}
+	}
+	for _, name := range methods.Names() {
+		if !said[name] {
+			t.Errorf("%s was not asked", name)
+		}
+	}
+}
