@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/figure"
@@ -166,5 +167,25 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	v.doubts = v.doubt()
 	if got := first(); got != "Do not rely on this mixture: what the sites released is further from what the mixture expects than chance and noise explain" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
+	}
+}
+
+// How many rows lack a feature is in no private release: the shared report says who knows.
+func TestPrivateReportsSayThatOnlySitesKnowTheRowsLeftOut(t *testing.T) {
+	const private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
+	for _, c := range []struct {
+		options, privacy string
+		want             bool
+	}{
+		{"components: 2", "{protection: none}", false},
+		{"components: 2", private, true},
+		{"components: 2, encoder: {kind: projection, dimension: 2}", private, false}, // it fills in
+	} {
+		v := &view{}
+		v.Setup = known(setuptest.Text(3, c.options, c.privacy)).Setup
+		says := strings.Contains(v.Overview(nil).Items[0].Figure.Caption, "Rows that lack a feature take no part, and only their sites know how many these are.")
+		if says != c.want {
+			t.Errorf("%s, %s: it is said: %t", c.options, c.privacy, says)
+		}
 	}
 }

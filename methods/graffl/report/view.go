@@ -77,7 +77,11 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f := section.Items[0].Figure
 	f.Title = "Rows by site"
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
-	if v.Options.Encoder == nil {
+	switch private := v.Plan.Privacy.Differential(); {
+	case v.Options.Encoder != nil:
+	case private: // nobody has paid for the number of the others
+		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are."
+	default:
 		f.Caption += " Others take no part."
 	}
 	if v.Plan.Privacy.Differential() {
