@@ -125,14 +125,14 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	if err != nil {
 		return err
 	}
-	if plan.Privacy.Differential() {
-		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
-			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
-	}
 	m, _ := methods.Lookup(plan.Method.Name)
 	selector, ok := m.(judged.Selector)
 	if !ok {
-		return problem.Problem{File: path, Where: "method.name", What: plan.Method.Name + " has no number to choose"}
+		return problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
+	}
+	if plan.Privacy.Differential() {
+		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
+			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
 	}
 	if f.criteria == nil {
 		f.criteria = selector.Criteria()
