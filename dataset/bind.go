@@ -80,7 +80,7 @@ func (b *binder) bindViews() {
 			v.index = k
 		}
 	} else {
-		b.schema.Views = b.expected.Views
+		b.schema.Views, b.schema.BeyondRange = b.expected.Views, b.expected.BeyondRange
 		b.expectViews()
 	}
 	owner := map[string]string{}

@@ -121,16 +121,16 @@ type Filler interface {
 }
 
 // RangeTeller is implemented by options that know what becomes of values beyond the ranges of a
-// checked plan, in words that go on after "values lie beyond the plan's range, ": [RangeEnds], or
-// words that begin with [RangeUnused].
+// checked plan, in words that go on after "values lie beyond the plan's range, ", such as [RangeEnds]
+// and [RangeAsIs].
 type RangeTeller interface {
 	BeyondRange(p *Plan) string
 }
 
 // What becomes of values beyond a range.
 const (
-	RangeEnds   = "and count as its ends"
-	RangeUnused = "which moves none of them"
+	RangeEnds = "and count as its ends"
+	RangeAsIs = "and count as they are"
 )
 
 // Local says where one process finds the data of all sites: either Data, which

@@ -16,15 +16,16 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 	)
 	said := map[string]bool{}
 	for _, c := range []struct{ method, privacy, want string }{
-		{"name: mvppca, latent: 1", open, study.RangeUnused},
-		{"name: mvppca, latent: 1, scaling: range", open, study.RangeUnused},
+		{"name: mvppca, latent: 1", open, study.RangeAsIs},
+		{"name: mvppca, latent: 1, scaling: range", open, study.RangeAsIs},
 		{"name: mvppca, latent: 1", private, study.RangeEnds},
-		{"name: mvppca, latent: 1, variant: published, mechanism: joint-clipping, rounds: 3", private, study.RangeUnused},
-		{class, open, study.RangeUnused},
+		{"name: mvppca, latent: 1, variant: published, mechanism: joint-clipping, rounds: 3", private, study.RangeAsIs},
+		{class, open, study.RangeAsIs},
 		{class + ", scaling: range", open, study.RangeEnds},
 		{class, private, study.RangeEnds},
-		{"name: graffl, components: 2", private, study.RangeUnused},
-		{"name: vae, model: linear, latent: 1", open, study.RangeUnused},
+		{class + ", scaling: constants, constants: [{feature: age, centre: 50, scale: 20}, {feature: weight, centre: 90, scale: 30}, {feature: score, centre: 5, scale: 2}]", private, "and count within the limits"},
+		{"name: graffl, components: 2", private, study.RangeAsIs},
+		{"name: vae, model: linear, latent: 1", open, study.RangeAsIs},
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(c.method, "name: "), ",")
 		said[name] = true

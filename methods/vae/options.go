@@ -107,4 +107,4 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 }
 
 // BeyondRange implements [study.RangeTeller]: features are scaled by what sites have of them.
-func (o *options) BeyondRange(*study.Plan) string { return study.RangeUnused }
+func (o *options) BeyondRange(*study.Plan) string { return study.RangeAsIs }

@@ -196,9 +196,9 @@ func (o *Options) BeyondRange(*study.Plan) string {
 	case o.Encoder != nil && o.Encoder.Kind == EncoderProjection:
 		return study.RangeEnds
 	case o.Encoder == nil && o.Variant == VariantLandmark:
-		return study.RangeUnused + ", but landmarks show little of what lies far beyond"
+		return study.RangeAsIs + ", but landmarks show little of those far beyond"
 	}
-	return study.RangeUnused
+	return study.RangeAsIs
 }
 
 // Check holds the options against the plan.

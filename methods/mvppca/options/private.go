@@ -297,5 +297,5 @@ func (o *Options) BeyondRange(*study.Plan) string {
 	if o.Mechanism == MechanismStatistics {
 		return study.RangeEnds
 	}
-	return study.RangeUnused
+	return study.RangeAsIs
 }

@@ -578,9 +578,12 @@ func (c *optionCheck) variant() {
 }
 
 // BeyondRange implements [study.RangeTeller].
-func (o *Options) BeyondRange(*study.Plan) string {
-	if o.Scaling == ScaleRange {
+func (o *Options) BeyondRange(p *study.Plan) string {
+	switch {
+	case o.Scaling == ScaleRange:
 		return study.RangeEnds
+	case o.Noised(p):
+		return "and count within the limits of the plan's constants"
 	}
-	return study.RangeUnused
+	return study.RangeAsIs
 }
