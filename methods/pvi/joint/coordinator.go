@@ -33,10 +33,11 @@ type state struct {
 	Fit     fit                             `cbor:"fit"`
 	Sums    map[string]*Sums                `cbor:"sums"` // of the exchange under way
 	Rows    map[string]int                  `cbor:"rows"` // of each site
-	// With random intercepts: the search, the derivatives of the exchange under way, and at
-	// the end the spread of sites.
+	// With random intercepts: the search, the derivatives of the exchange under way, which are
+	// kept of the last one with the points asked for, and at the end the spread of sites.
 	Search  *mixed.Search                  `cbor:"search,omitempty"`
 	Points  map[string]*pointsAnswer       `cbor:"points,omitempty"`
+	Asked   []mixed.Point                  `cbor:"asked,omitempty"`
 	Tau     *mixed.Spread                  `cbor:"tau,omitempty"`
 	Reports map[string]*predict.Assessment `cbor:"reports"`
 }

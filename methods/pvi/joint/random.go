@@ -37,6 +37,14 @@ type pointsAnswer struct {
 	At   []derivatives `cbor:"at"`
 }
 
+// derivatives are those of the answer.
+func (a *pointsAnswer) derivatives() (all []*mixed.Derivatives) {
+	for _, d := range a.At {
+		all = append(all, &mixed.Derivatives{Value: d.Value, Gradient: d.Gradient, Curvature: d.Curvature})
+	}
+	return all
+}
+
 // values is how many numbers an answer at so many points has.
 func (c common) values(points int) int {
 	p := c.Weights() + 1

@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
@@ -32,8 +33,8 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	}
 	if by != nil {
 		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", c.farthest(by), c.apart()))
-	} else if within := c.within(sites, m); len(within) > 0 {
-		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. See whether sites have these features in the same unit and coding; if they do: %s", problem.Names(within), c.apart()))
+	} else if within := c.within(s, sites, m); len(within) > 0 {
+		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. %s", problem.Names(within), c.mixes()))
 	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
@@ -66,20 +67,37 @@ func (c coordinator) apart() string {
 	if len(c.Plan.Sites) < options.FewestRandom {
 		return "Make the site a feature, a category that says where a subject is from."
 	}
-	return "Let sites have intercepts of their own: site_effects: random."
+	return "Let sites have intercepts of their own: site_effects: random. The report then says where these are not enough, since the means of a feature go with them."
+}
+
+// mixes says what to do about effects within sites that are other than between them.
+func (c coordinator) mixes() string {
+	random := " (site_effects: random)"
+	if c.Options.Random() {
+		random = ""
+	}
+	return fmt.Sprintf("See whether sites have these features in the same unit and coding. If they do, make the site a feature, a category that says where a subject is from, or give every subject the mean of the feature at its site as a further feature. Random intercepts%s alone take such differences out only where sites are large.", random)
 }
 
 // within names the features whose effect within sites is other than between them.
-func (c coordinator) within(sites []*predict.Residuals, m *use.Model) (names []string) {
-	if c.Options.Random() {
-		return nil
-	}
+func (c coordinator) within(s *state, sites []*predict.Residuals, m *use.Model) (names []string) {
 	groups := m.Encoding.Groups()
+	other := predict.Within
+	if c.Options.Random() {
+		known, contextual := c.contextual(s, sites, groups)
+		if contextual == nil {
+			return nil
+		}
+		sites = known
+		other = func(sites []*predict.Residuals, j, tests int) float64 {
+			return predict.WithinRandom(sites, contextual, j, tests)
+		}
+	}
 	for j, name := range m.Encoding.Features() {
-		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
+		if ofEverybody(groups[j]) {
 			continue
 		}
-		switch sum := predict.Within(sites, j, len(groups)); {
+		switch sum := other(sites, j, len(groups)); {
 		case sum > 0:
 			names = append(names, name+" is higher")
 		case sum < 0:
@@ -89,12 +107,40 @@ func (c coordinator) within(sites []*predict.Residuals, m *use.Model) (names []s
 	return names
 }
 
+// ofEverybody says whether columns of a group belong to no feature.
+func ofEverybody(group string) bool { return group == gvi.InterceptGroup || group == gvi.PeriodGroup }
+
+// contextual is the fit of random intercepts to the sites that gave residuals too, and these; nil
+// if it cannot be told, as without an intercept.
+func (c coordinator) contextual(s *state, sites []*predict.Residuals, groups []string) (known []*predict.Residuals, fit *mixed.Contextual) {
+	var ones []int
+	for j, g := range groups {
+		if ofEverybody(g) {
+			ones = append(ones, j)
+		}
+	}
+	var all [][]*mixed.Derivatives
+	for i, name := range c.Plan.Sites {
+		if a := s.Points[name]; a != nil && sites[i] != nil {
+			known, all = append(known, sites[i]), append(all, a.derivatives())
+		}
+	}
+	if len(ones) == 0 || len(known) == 0 {
+		return nil, nil
+	}
+	fit, err := mixed.NewContextual(c.random(s.Scale), s.Asked, all, ones)
+	if err != nil { // which the fit itself would have met, but for sites that left
+		return nil, nil
+	}
+	return known, fit
+}
+
 // differing names the features whose effect is not the same at all sites, and the site that is
 // farthest off.
 func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names []string) {
 	groups := m.Encoding.Groups()
 	for j, name := range m.Encoding.Features() {
-		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
+		if ofEverybody(groups[j]) {
 			continue
 		}
 		if by := predict.Differing(sites, j, len(groups)); by != nil {

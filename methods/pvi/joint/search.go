@@ -34,8 +34,8 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	for _, site := range c.Plan.Sites {
 		if a := s.Points[site]; a != nil {
 			s.Rows[site] = a.Rows
-			for i, d := range a.At {
-				sums[i].Add(&mixed.Derivatives{Value: d.Value, Gradient: d.Gradient, Curvature: d.Curvature})
+			for i, d := range a.derivatives() {
+				sums[i].Add(d)
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 		tasks, err = c.askPoints(s)
 		return tasks, info, err
 	}
-	clear(s.Points)
+	s.Asked = points
 	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
 	s.Phase = message.TaskAssess
@@ -84,6 +84,14 @@ func (c coordinator) restoreRandom(s *state) error {
 		return fmt.Errorf("the state's search: %w", err)
 	}
 	points := s.Search.Ask()
+	if over := s.Tau != nil; over != (s.Asked != nil) || over && len(s.Asked) != len(points) {
+		return fmt.Errorf("the state's grid has %d points of %d", len(s.Asked), len(points))
+	}
+	for _, x := range s.Asked {
+		if err := x.Check(c.Weights()); err != nil {
+			return fmt.Errorf("the state's grid: %w", err)
+		}
+	}
 	for site, a := range s.Points {
 		if err := a.check(len(points), c.Weights()); err != nil {
 			return fmt.Errorf("the state's derivatives of site %s: %w", site, err)

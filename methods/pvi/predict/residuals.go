@@ -10,6 +10,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/mixed"
 )
 
 // Residuals are sums over rows of r = y − E y, whose variance under the model is v, and by
@@ -235,6 +236,30 @@ func Within(sites []*Residuals, j, tests int) float64 {
 	}
 	return apart
 }
+
+// WithinRandom is [Within] where sites have random intercepts and c is their fit, of the sites that
+// gave residuals. These intercepts take a site's mean for one that has nothing to do with the
+// features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
+// standard deviation has none that misleads, as where sites are large.
+func WithinRandom(sites []*Residuals, c *mixed.Contextual, j, tests int) float64 {
+	all := PoolResiduals(sites)
+	if all == nil {
+		return 0
+	}
+	var means []float64
+	for _, s := range sites {
+		if s != nil {
+			means = append(means, s.Xs[j]/float64(s.Rows)-all.Xs[j]/float64(all.Rows))
+		}
+	}
+	if p, moved := c.Add(means, j, all.dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
+		return moved
+	}
+	return 0
+}
+
+// misleads is by how many of its standard deviations a weight is off before a verdict is worth it.
+const misleads = 0.5
 
 // fewVary is the least share of how a column varies that is within sites where its effect there is told.
 const fewVary = 0.01
