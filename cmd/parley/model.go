@@ -145,10 +145,13 @@ func modelPredictCommand() *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			if scores == nil {
+			if scores != nil {
+				notes = append(notes, scores.Notes...)
+			}
+			if !opts.Score {
 				return printWritten(cmd, as, out.path, "subjects", subjects, notes)
 			}
-			scores.Notes = append(notes, scores.Notes...)
+			scores.Notes = notes
 			return printAccount(cmd, scores, as)
 		},
 	}

@@ -99,8 +99,8 @@ type Predictor interface {
 	Outcome() []string
 	// Predict writes one line of CSV for each subject, in the order of data and in
 	// bounded memory, and returns their number. With Score the schema of data has
-	// the outcome, and the account, which is nil otherwise, says how well it was
-	// predicted.
+	// the outcome, and the account says how well it was predicted. Otherwise it has
+	// notes alone, and may be nil.
 	Predict(ctx context.Context, data dataset.Source, to io.Writer, opts PredictOptions) (int, *Account, error)
 }
 

@@ -2,7 +2,6 @@ package use
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"parley/method/fitted"
@@ -17,8 +16,7 @@ type unitCheck struct {
 	view     []string
 	centre   []float64                   // of the population, scaled
 	sd       func(*ModelFeature) float64 // in it
-	n        []float64
-	mean, ss []float64 // of scaled values, and squared deviations from it
+	values   []fitted.Values             // scaled
 }
 
 // newUnitCheck compares with a population that has these means of the features, scaled: that
@@ -34,32 +32,22 @@ func newUnitCheck(m *Model, centre []float64, oneSite bool) *unitCheck {
 			u.features, u.view = append(u.features, &v.Features[i]), append(u.view, v.Name)
 		}
 	}
-	d := len(u.features)
-	u.n, u.mean, u.ss = make([]float64, d), make([]float64, d), make([]float64, d)
+	u.values = make([]fitted.Values, len(u.features))
 	return u
 }
 
-// add takes in one subject's scaled values (Welford 1962).
+// add takes in one subject's scaled values.
 func (u *unitCheck) add(observed []int, values []float64) {
 	for i, j := range observed {
-		u.n[j]++
-		delta := values[i] - u.mean[j]
-		u.mean[j] += delta / u.n[j]
-		u.ss[j] += delta * (values[i] - u.mean[j])
+		u.values[j].Add(values[i])
 	}
 }
 
-// Limits of what passes without a word. A feature whose mean is more than five
-// of the population's standard deviations away, or whose own standard deviation
-// is ten times as large or as small, is hardly in the same unit. A view whose
-// features are typically two away, but within one if they are read as scaled
-// values, has been scaled already.
+// A view whose features are typically two standard deviations away, but within one if they are
+// read as scaled values, has been scaled already.
 const (
-	farMean      = 5.0
-	wideSpread   = 10.0
-	enoughValues = 10 // for a standard deviation
-	farView      = 2.0
-	nearScaled   = 1.0
+	farView    = 2.0
+	nearScaled = 1.0
 )
 
 // notes names the features that look wrong, view by view.
@@ -82,17 +70,17 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 	var all, far []string
 	away, awayIfScaled := 0.0, 0.0
 	for j := lo; j < hi; j++ {
-		if u.n[j] == 0 {
+		v := &u.values[j]
+		if v.N == 0 {
 			continue
 		}
 		f, sd := u.features[j], u.sd(u.features[j])
-		here, there := u.mean[j]/f.Factor+f.Shift, u.centre[j]/f.Factor+f.Shift
-		off, offIfScaled := (u.mean[j]-u.centre[j])/sd, (here-u.centre[j])/sd
+		here, there := v.Mean/f.Factor+f.Shift, u.centre[j]/f.Factor+f.Shift
+		off, offIfScaled := (v.Mean-u.centre[j])/sd, (here-u.centre[j])/sd
 		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
-		text := fmt.Sprintf("%s (mean %.4g, in the fit %.4g ± %.3g%s)", f.Name, here, there, sd/f.Factor, power(here, there))
+		text := fitted.Beside(f.Name, here, there, sd/f.Factor)
 		all = append(all, text)
-		ratio := math.Sqrt(u.ss[j]/max(1, u.n[j]-1)) / sd
-		if math.Abs(off) > farMean || u.n[j] >= enoughValues && (ratio > wideSpread || ratio < 1/wideSpread) {
+		if v.Odd(u.centre[j], sd) {
 			far = append(far, text)
 		}
 	}
@@ -108,17 +96,4 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return problem.Problem{Where: "view " + u.view[lo], What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text), Hint: hint}, len(far) > 0
-}
-
-// power says so if one value is about a power of ten times the other, as with
-// grams for kilograms.
-func power(here, there float64) string {
-	if here == 0 || there == 0 || here*there < 0 {
-		return ""
-	}
-	p := math.Log10(here / there)
-	if n := math.Round(p); n != 0 && math.Abs(p-n) < 0.1 {
-		return fmt.Sprintf(": a factor of about 10^%.0f", n)
-	}
-	return ""
 }

@@ -17,8 +17,12 @@ type Predictor struct {
 	posterior  gvi.Normal
 	site       SiteEffect
 	columns    int
+	lacking    []lacking // of the next rows, for each activation
 	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
+
+// lacking is what cells that a row lacks add to the mean and the variance of an activation.
+type lacking struct{ shift, variance float64 }
 
 // New predicts by the posterior q, of rows of so many columns.
 func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
@@ -38,9 +42,16 @@ func (m *Predictor) Row(r gvi.Row) {
 	m.Likelihood.Predict(m.A, m.C, m.P)
 }
 
-// activation is that of a row at the site, with variance Variance + (x + Slope)ᵀ S (x + Slope)
-// for weights with covariance S.
+// activation is that of a row at the site, and of all that the row may lack.
 func (m *Predictor) activation(r gvi.Row, offset int) (a, c float64) {
+	a, c = m.observed(r, offset)
+	l := m.unseen(offset / m.columns)
+	return a + l.shift, c + l.variance
+}
+
+// observed is the activation of a row that lacks nothing, with variance
+// Variance + (x + Slope)ᵀ S (x + Slope) for weights with covariance S.
+func (m *Predictor) observed(r gvi.Row, offset int) (a, c float64) {
 	if m.site.Slope == nil {
 		a, c = m.posterior.Activation(r, offset)
 		return a + m.site.Mean, c + m.site.Variance

@@ -27,7 +27,8 @@ func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 	linear := gvi.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
 	for k := range dst {
 		at := gvi.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
-		a, c := m.activation(at, 0)
+		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
+		a += m.unseen(0).shift
 		// ln σ(−a) is the log-likelihood of no event.
 		log += gvi.Logistic{}.Expect(-1, []float64{a}, []float64{c}, d[:], nil)
 		slopes += d[0]
@@ -59,5 +60,5 @@ func (m *Predictor) spread(x gvi.Row, times float64) (variance float64) {
 		x = dense(all)
 	}
 	_, variance = m.posterior.Activation(x, 0)
-	return variance + times*times*m.site.Variance
+	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
 }

@@ -21,6 +21,7 @@ import (
 type Forecaster struct {
 	binding *gvi.Binding
 	predict *predict.Predictor
+	new     *newcomers
 	row     gvi.Row
 	until   []predict.Survival // of a hazard model, for each period
 }
@@ -31,7 +32,7 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: m.predictor(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
+	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
 }
 
 // predictor predicts rows of the design matrix. With random intercepts they are of the site
@@ -52,6 +53,9 @@ func (m *Model) predictor() *predict.Predictor {
 // hazard model the outcome is whether the event is before the last cut.
 func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	if err := f.binding.Row(row, &f.row); err != nil {
+		return err
+	}
+	if err := f.new.meet(f.binding, row, f.row, f.predict); err != nil {
 		return err
 	}
 	f.predict.Row(f.row)
@@ -103,7 +107,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return 0, nil, err
 	}
 	l := m.Options.Family()
-	p, scores := m.predictor(), predict.NewAssessment()
+	p, met, scores := m.predictor(), m.newcomers(), predict.NewAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
 	subjects, until := 0, make([]predict.Survival, len(e.Periods))
@@ -113,6 +117,9 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 			return subjects, nil, err
 		}
 		if err := b.Row(row, &x); err != nil {
+			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		if err := met.meet(b, row, x, p); err != nil {
 			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 		p.Row(x)
@@ -148,10 +155,16 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if subjects == 0 {
 		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
 	}
-	if !opts.Score {
+	notes := met.notes()
+	if !opts.Score && notes == nil {
 		return subjects, nil, nil
 	}
-	return subjects, m.scored(scores), nil
+	account := new(fitted.Account)
+	if opts.Score {
+		account = m.scored(scores)
+	}
+	account.Notes = notes
+	return subjects, account, nil
 }
 
 // header names the columns of predictions.
