@@ -46,6 +46,11 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		a := new(predict.Assessment)
 		decode(a)
 		vectors = []*wire.Vector{&a.Count, &a.Expected, &a.Observed}
+		if p := a.Periods; p != nil && r.IntN(3) > 0 {
+			vectors = []*wire.Vector{&p.Rows, &p.Events, &p.Net, &p.Variance, &p.Score, &p.First, &p.Second, &p.Third, &p.Fourth}
+		} else if s := a.Residuals; s != nil && r.IntN(3) > 0 {
+			vectors = []*wire.Vector{&s.Score, &s.Middle, &s.MiddleVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
+		}
 		scalar := r.IntN(12)
 		if scalar < 6 {
 			vectors = nil

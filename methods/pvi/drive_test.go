@@ -103,6 +103,7 @@ var exactPlans = map[string]driven{
 	"joint, linear":        {"outcome: {column: y}, variant: joint", noProtection},
 	"joint, random":        {twoClasses + ", variant: joint, site_effects: random", noProtection},
 	"joint, counts":        {"outcome: {column: y}, likelihood: poisson, variant: joint, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection},
+	"joint, hazard":        {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection},
 	"global":               {twoClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, softmax":      {threeClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, linear":       {aNumber + ", rounds: 5, variant: global" + declaredRows, noProtection},
@@ -116,6 +117,9 @@ func (d driven) plan(t testing.TB) *study.Plan {
 		d.method += ", variant: partitioned"
 	}
 	text := strings.NewReplacer("[method]", d.method, "[privacy]", d.privacy).Replace(drivenPlan)
+	if strings.Contains(d.method, "event:") {
+		text = strings.Replace(text, "subjects: [y]", "subjects: [y, e]", 1)
+	}
 	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +144,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 			y = fmt.Sprint(math.Round(math.Exp(min(f, 3))))
 		}
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
+		if opts.Outcome.Event != "" {
+			row.Subject = []string{fmt.Sprint(math.Abs(f)), y}
+		}
 		switch {
 		case i%7 == 3 && opts.Missing == string(gvi.Neutral):
 			row.Views[1] = nil

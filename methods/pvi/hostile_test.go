@@ -144,6 +144,10 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, too right":   {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Correct = 2 }), false, "2 of them correct"},
 		"quality, few bins":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
 		"quality, too much":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Observed[3] = 1 }), false, "bin 4"},
+		"quality, residuals": {c, message.TaskAssess, wrong(func(a *predict.Assessment) {
+			a.Residuals = &predict.Residuals{Middle: constant(1, 0), Score: constant(3, 0)}
+		}), false, "were not asked for"},
+		"quality, periods":     {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Periods = &predict.Periods{Rows: constant(1, 0)} }), false, "were not asked for"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},
 		"noised sum":           {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedSum(t, declared.Sum, make([]int64, 6))}}, true, ""},
 		"noised quality":       {private, message.TaskAssess, sums{predict.SumName: {noisedSum(t, *declared.Quality, make([]int64, declared.Quality.Blocks[0]))}}, true, ""},

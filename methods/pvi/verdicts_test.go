@@ -402,7 +402,7 @@ func TestAnEffectThatChangesWithTime(t *testing.T) {
 	}
 	m, _ := run(t, among(t, p, rows))
 	said := strings.Join(m.Cautions().Lines(), "\n")
-	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes with time looks like this too") {
+	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes over time looks like this too") || !strings.Contains(said, "The effect of age changes over time: that of age is highest in (0, 30] and lowest in (60, 90]") {
 		t.Errorf("said %q", said)
 	}
 }

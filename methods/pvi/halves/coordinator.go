@@ -191,6 +191,9 @@ func (c *Coordinator) quality(in method.Contribution) (*predict.Assessment, erro
 	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
+	if a.Residuals != nil || a.Periods != nil { // which nobody checks here
+		return nil, fmt.Errorf("sums of residuals, which were not asked for")
+	}
 	return a, a.Check()
 }
 

@@ -227,6 +227,12 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		if err == nil && a.Residuals != nil {
 			err = a.Residuals.Check(c.Weights())
 		}
+		if err == nil && a.Periods != nil && c.periods() == 0 {
+			err = fmt.Errorf("sums by periods, which were not asked for")
+		}
+		if err == nil && a.Periods != nil {
+			err = a.Periods.Check(c.periods(), c.Weights()-c.periods())
+		}
 		s.Reports[in.Site] = a
 	default:
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)

@@ -48,6 +48,9 @@ type Task struct {
 // common is what both halves know of a plan.
 type common struct{ *setup.Setup }
 
+// periods is how many the outcome has; 0 if it is no time until an event.
+func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
+
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) gvi.Likelihood {
 	if c.estimated() {

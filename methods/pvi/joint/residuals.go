@@ -3,6 +3,7 @@ package joint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"parley/figure"
@@ -38,11 +39,13 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
+	change, changing := c.changing(pooled, m)
+	says = append(says, change...)
 	curved, wider := c.columnsAmiss(all, m)
 	if len(curved) > 0 {
 		changes := ""
-		if c.Options.Likelihood == options.LikelihoodHazard { // who is left later has other values
-			changes = " An effect that changes with time looks like this too: fit the first cuts alone beside all of them."
+		if slices.ContainsFunc(curved, func(name string) bool { return slices.Contains(changing, name) }) { // who is left later has other values
+			changes = " An effect that changes over time looks like this too."
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}

@@ -43,7 +43,11 @@ func (h *site) Listed() []privacy.Listed {
 	} else {
 		list = append(list, ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"))
 	}
-	return append(list, ask(message.TaskAssess, 1, predict.Values+predict.ResidualValues(p), predict.Says+"; "+predict.ResidualsSay))
+	values, says := predict.Values+predict.ResidualValues(p), predict.Says+"; "+predict.ResidualsSay
+	if k := h.periods(); k > 0 {
+		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
+	}
+	return append(list, ask(message.TaskAssess, 1, values, says))
 }
 
 // Run implements [method.Site].
@@ -91,6 +95,9 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	a := results.Assess(l, q, b, d)
 	a.Residuals = predict.ResidualsOf(l, q, b, d)
+	if k := h.periods(); k > 0 {
+		a.Periods = predict.PeriodsOf(l, q, b, d, k)
+	}
 	return a, nil
 }
 
