@@ -40,8 +40,23 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Views[0][1] += 1000
 			}
 		}, "on the data of the fit (perfect separation)"},
-		"no events":     {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
-		"only events":   {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" }, "Every subject who counts has the event (died = yes) in its first period, until 30"},
+		"no events":   {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
+		"only events": {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" }, "Every subject who counts has the event (died = yes) in its first period, until 30"},
+		"an empty period": {hazard, func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 30 && d <= 60 {
+				row.Subject[1] = "no"
+			}
+		}, "There are periods without an event"},
+		"an empty period, found": {hazard + "rounds: 80", func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 30 && d <= 60 {
+				row.Subject[1] = "no"
+			}
+		}, "There are periods without an event"},
+		"a last period of events alone": {hazard, func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 60 {
+				row.Subject[0], row.Subject[1] = "70", "yes"
+			}
+		}, "There are periods that nobody leaves without an event"},
 		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
 		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "Counts vary more than a Poisson model says"},
 		"underdispersed": {counts, func(_ *rand.Rand, row *dataset.Row) {

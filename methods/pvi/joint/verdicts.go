@@ -17,6 +17,9 @@ import (
 func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment) []string {
 	says := results.Verdicts(m.Options, pooled)
 	if len(says) == 0 {
+		says = c.silentPeriods(pooled)
+	}
+	if len(says) == 0 {
 		says = m.HeldBack()
 	}
 	if !s.Fit.Settled {
