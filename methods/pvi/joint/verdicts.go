@@ -32,6 +32,9 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 	if s.Fit.Settled {
 		says = append(says, results.Dispersion(c.Options, pooled, c.Weights())...)
 	}
+	if s.Fit.Settled && c.Options.Random() {
+		says = append(says, stray(c.Plan.Sites, c.ownIntercepts(s))...)
+	}
 	says = append(says, s.Unlike...)
 	says = append(says, c.emptyReferences(s, m)...)
 	if _, often := c.missingCells(s, m); often != "" {
