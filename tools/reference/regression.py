@@ -13,7 +13,7 @@ and the levels of those that are categories.
 Numbers are scaled by mean and standard deviation (/ n) of subjects, categories coded against
 their most frequent level, and a missing cell has no effect. Weights have the prior N(0, 6.25),
 the intercept and those of periods N(0, 100); of a linear regression in units of the outcome's
-variance and of the square of its mean over 100, and its noise is estimated. Of a softmax
+variance, the intercept's about its mean, and its noise is estimated. Of a softmax
 categories have all levels, and all priors are N(0, 1). A time is seen through periods that end
 at the cuts: one without an event counts in the last if it reaches its middle.
 
@@ -136,12 +136,12 @@ def linear(t, a, c, noise):
     return (t - a) / noise, 1 / noise
 
 
-def fit(x, y, d, slopes, prior, start):
+def fit(x, y, d, slopes, prior, centre, start):
     """Mean and covariance; slopes are E of the first derivative, and minus that of the second."""
     m, s = list(start), None
     noise = moments(y)[1]
     for step in range(200):
-        g, h, squares = [-m[j] / prior[j] for j in range(d)], [[0.0] * d for _ in range(d)], 0.0
+        g, h, squares = [(centre[j] - m[j]) / prior[j] for j in range(d)], [[0.0] * d for _ in range(d)], 0.0
         for entries, t in zip(x, y):
             a, c = sum(v * m[j] for j, v in entries), 0.0
             if s:
@@ -225,7 +225,7 @@ def main():
     rows, levels = read(sys.argv[1], spec), spec.get("levels", [])
     soft = len(levels) > 2
     x, names = design(rows, spec, not soft)
-    unit, start, slopes, first = 1.0, 0.0, logistic, len(names)
+    unit, centre, start, slopes, first = 1.0, 0.0, 0.0, logistic, len(names)
     if "event" in spec:
         x, y, names = periods(x, names, rows, spec)
     else:
@@ -234,14 +234,13 @@ def main():
     if spec.get("count"):
         slopes, start = poisson, math.log(moments(y)[0])
     elif not levels:
-        mean, var = moments(y)
-        slopes, unit = linear, var + mean * mean / 100
+        slopes, (centre, unit) = linear, moments(y)
     if soft:
         m, s = several(x, y, len(names), len(levels), 1.0)
         names = [v + ": " + name for v in levels for name in names]
     else:
         rest = len(names) - first
-        m, s = fit(x, y, len(names), slopes, [6.25 * unit] * first + [100 * unit] * rest, [0.0] * first + [start] * rest)
+        m, s = fit(x, y, len(names), slopes, [6.25 * unit] * first + [100 * unit] * rest, [0.0] * first + [centre] * rest, [0.0] * first + [start] * rest)
     out = csv.writer(sys.stdout, lineterminator="\n")
     for name, mean, row in zip(names, m, s):
         out.writerow([name, "%.10g" % mean] + ["%.8g" % v for v in row])

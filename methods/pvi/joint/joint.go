@@ -84,11 +84,16 @@ func (c common) largest(noise float64) float64 {
 	return message.FactorLargest
 }
 
-// begin is where the fit begins: all weights 0 for sure, and the outcome's noise all of its
-// variance.
+// begin is where the fit begins: all weights 0 for sure, but an intercept at the outcome's mean,
+// so that its zero decides nothing; and the outcome's noise all of its variance.
 func (c common) begin(scale *message.Scale) density {
 	p := c.Weights()
 	d := density{Mean: make([]float64, p), Covariance: make([]float64, gvi.Triangle(p))}
+	for j, group := range c.Encoding.Groups() {
+		if group == gvi.InterceptGroup && scale != nil {
+			d.Mean[j] = scale.Mean
+		}
+	}
 	if c.estimated() {
 		d.Noise = scale.Outcome
 	}

@@ -135,11 +135,12 @@ func TestLinearIsTheClosedForm(t *testing.T) {
 	d := len(truth)
 	precision, right := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil)
 	mean0, sd0 := stat.PopMeanStdDev(y, nil) // of the outcome, in whose units the prior is
-	unit := sd0*sd0 + mean0*mean0/100
+	unit := sd0 * sd0
 	for i := range d {
 		precision.SetSym(i, i, 1/(6.25*unit))
 	}
 	precision.SetSym(d-1, d-1, 1/(100*unit))
+	right.SetVec(d-1, mean0/(100*unit))
 	for n, row := range x {
 		v := mat.NewVecDense(d, row)
 		precision.SymRankOne(precision, 4, v)

@@ -49,15 +49,17 @@ type Scale struct {
 	Centre wire.Vector `cbor:"centre"`
 	Scale  wire.Vector `cbor:"scale"`
 	// Joint posteriors: the reference of each category, as a place among its levels, and
-	// the variance of the outcome, of which the prior is in units; 1 if it is not.
+	// the variance of the outcome, of which the prior is in units, 1 if it is not; and the
+	// outcome's mean, about which the intercept's prior is.
 	References []int   `cbor:"references,omitempty"`
 	Outcome    float64 `cbor:"outcome,omitempty"`
+	Mean       float64 `cbor:"mean,omitempty"`
 }
 
 // Check reports a scale that no honest coordinator sends.
 func (m *Scale) Check() error {
-	if m.Outcome != 0 && !gvi.Inside(m.Outcome, 1/taskLargest, taskLargest) {
-		return fmt.Errorf("the variance %v of the outcome is beyond all measure", m.Outcome)
+	if m.Outcome != 0 && !gvi.Inside(m.Outcome, 1/taskLargest, taskLargest) || !gvi.Inside(m.Mean, -FactorLargest, FactorLargest) {
+		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
 	}
 	for i, x := range m.Scale {
 		if !gvi.Inside(x, 1/taskLargest, taskLargest) || !gvi.Inside(m.Centre[i], -taskLargest, taskLargest) {

@@ -113,7 +113,7 @@ type Options struct {
 	// standard deviation of a number). Of a joint linear model it is in units of the outcome's variance, whether or
 	// not noise_variance is given: a default that says nothing in any unit of the outcome.
 	PriorVariance     float64 `json:"prior_variance"`
-	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100)
+	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100), of a joint linear model about the outcome's mean
 
 	Coding     string      `json:"coding"`               // one of the Coding constants (reference in a joint posterior with an intercept, else levels)
 	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level

@@ -97,7 +97,7 @@ func (s *Setup) PriorOf(m *message.Scale) gvi.Gaussian {
 	if m == nil || m.Outcome == 0 {
 		return s.Prior
 	}
-	return s.prior(&s.Encoding, m.Outcome)
+	return s.prior(&s.Encoding, m.Outcome, m.Mean)
 }
 
 // Pool makes one scale of the moments of several sites, which were checked. It
@@ -119,8 +119,11 @@ func (s *Setup) Pool(moments []*message.ScaleAnswer) (*message.Scale, error) {
 	}
 	if s.unitOfOutcome() {
 		n, mean, sd := pooled(moments, len(numbers))
-		// The intercept has to reach the mean.
-		if m.Outcome = sd*sd + mean*mean/s.Options.InterceptVariance; !(sd >= 1/message.FactorLargest) || !gvi.Finite(m.Outcome) {
+		// Without an intercept about the mean, weights have to reach it from 0.
+		if m.Outcome, m.Mean = sd*sd, mean; !s.Options.Intercept {
+			m.Outcome, m.Mean = sd*sd+mean*mean/s.Options.InterceptVariance, 0
+		}
+		if !(sd >= 1/message.FactorLargest) || !gvi.Finite(m.Outcome) || !gvi.Finite(mean) {
 			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
 		}
 	}

@@ -33,12 +33,13 @@ func New(p *study.Plan) (*Setup, error) {
 	if err := s.Encoding.Check(); err != nil {
 		return nil, err
 	}
-	s.Prior = s.prior(&s.Encoding, 1)
+	s.Prior = s.prior(&s.Encoding, 1, 0)
 	return s, nil
 }
 
-// prior is that of the weights of an encoding, with variances in units of unit.
-func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
+// prior is that of the weights of an encoding, with variances in units of unit, and of an intercept
+// around mean: where the outcome's zero is then decides nothing.
+func (s *Setup) prior(e *gvi.Encoding, unit, mean float64) gvi.Gaussian {
 	d := e.Width()
 	g := gvi.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
 	names, groups := e.Features(), e.Groups()
@@ -46,6 +47,7 @@ func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
 		name, group := names[j%d], groups[j%d]
 		if group == gvi.InterceptGroup || group == gvi.PeriodGroup {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
+			g.Eta[j] = mean * g.Lambda[j]
 		}
 		for _, p := range s.Options.Priors {
 			if p.Of(name, group) {
