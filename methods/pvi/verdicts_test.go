@@ -112,7 +112,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		}, "The effect of age is not straight"},
 		"wider": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() * math.Exp((row.Views[0][0]-60)/14))
-		}, "Outcomes vary more where features are far from their means"},
+		}, "Outcomes vary more for some values of the features than the model allows for"},
+		"wider at the reference": {"outcome: {column: falls}\nreferences: [{feature: sex, level: m}]", func(r *rand.Rand, row *dataset.Row) {
+			if row.Views[0][2] = 0; r.IntN(10) < 3 {
+				row.Views[0][2] = 1
+			}
+			row.Subject[2] = fmt.Sprint(r.NormFloat64()*(1+row.Views[0][2]) + row.Views[0][0]/10)
+		}, "Outcomes vary more for some values of the features than the model allows for"},
 		"skewed": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(math.Exp(r.NormFloat64()))
 		}, "The errors of predictions are skewed"},
@@ -128,6 +134,37 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\nvariant: partitioned\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
 		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
+		"weighted": {"outcome: {column: falls}\nnoise_variance: 4\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2], row.Subject[4] = fmt.Sprint(2*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, ""},
+		"weighted, noise too small": {"outcome: {column: falls}\nnoise_variance: 1\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2], row.Subject[4] = fmt.Sprint(5*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"noise too small, a sample's weights": {"outcome: {column: falls}\nnoise_variance: 1\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"weighted, sites apart": {dead + "weight: worth", func(_ *rand.Rand, row *dataset.Row) {
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Subject[1] = "yes"
+			}
+		}, "Outcomes differ between sites by more than the features explain"},
+		"one weight, sites apart": {dead + "weight: worth", func(_ *rand.Rand, row *dataset.Row) {
+			row.Subject[4] = "1"
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				if row.Subject[1] = "yes"; i == 1 {
+					row.Subject[4] = "2"
+				}
+			}
+		}, "Outcomes differ between sites by more than the features explain"},
+		"weighted, bent": {"outcome: {column: falls}\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
+		}, "The effect of age is not straight"},
+		"weighted, wider": {"outcome: {column: falls}\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			if row.Views[0][2] = 0; r.IntN(10) < 3 {
+				row.Views[0][2] = 1
+			}
+			row.Subject[2], row.Subject[4] = fmt.Sprint(r.NormFloat64()*(1+2*row.Views[0][2])+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, "Outcomes vary more for some values of the features than the model allows for"},
 		"calculated": {"outcome: {column: falls}\n", func(_ *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(3 + row.Views[0][0]/2)
 		}, "The features say what falls is, all but without an error"},
@@ -166,6 +203,38 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				t.Errorf("dispersion %v, %v", x, ok)
 			}
 		})
+	}
+}
+
+// Which checks were not made is noted once, where rows have weights of which it is not known what
+// they mean for errors, and nothing where they count people or there are none.
+func TestChecksThatWereNotMadeAreNoted(t *testing.T) {
+	const number = "outcome: {column: falls}\n"
+	for name, c := range map[string]struct{ options, weight, want string }{
+		"no weights":      {number, "1.5", ""},
+		"people":          {number + "weight: worth", "2", ""},
+		"a sample":        {number + "weight: worth", "1.5", "larger at one site, are skewed or have heavy tails was not checked"},
+		"noise stated":    {number + "weight: worth\nnoise_variance: 1", "1.5", ""},
+		"other variant":   {number + "weight: worth\nnoise_variance: 1\nvariant: partitioned", "1.5", "as large as noise_variance says was not checked"},
+		"counts weighted": {number + "weight: worth\nlikelihood: poisson", "1.5", ""},
+	} {
+		p := stayPlan(t, c.options)
+		rows := stays(16, 90, func(age, dose, sex float64) float64 { return 0 })
+		for i := range rows {
+			rows[i].Subject[4] = c.weight
+		}
+		_, out := run(t, among(t, p, rows))
+		var said []string
+		for _, s := range out.Result.Sections {
+			for _, i := range s.Items {
+				if i.Note != nil && i.Note.Title == "Not every check was made" {
+					said = append(said, i.Note.Text)
+				}
+			}
+		}
+		if text := strings.Join(said, "\n"); (text == "") != (c.want == "") || !strings.Contains(text, c.want) || len(said) > 1 {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
+		}
 	}
 }
 

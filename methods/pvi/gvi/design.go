@@ -117,3 +117,23 @@ func (r Row) Norm() float64 {
 	}
 	return math.Sqrt(s)
 }
+
+// People tells weights of rows that can be numbers of people, as in a table of counts, from others.
+type People struct {
+	rows, weights float64
+	parts         bool // whether one is not whole
+}
+
+// Count counts the weight of a row.
+func (p *People) Count(weight float64) {
+	p.rows, p.weights, p.parts = p.rows+1, p.weights+weight, p.parts || weight != math.Trunc(weight)
+}
+
+// manyPeople is more than a row of a table of counts stands for, on average over enough rows, and less
+// than weights of a sample of a population are.
+const manyPeople, enoughRows = 100, 100
+
+// Sampled says that the weights counted are no numbers of people.
+func (p *People) Sampled() bool {
+	return p.parts || p.rows >= enoughRows && p.weights > manyPeople*p.rows
+}

@@ -77,7 +77,9 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
 	}
-	r.Sections = append(r.Sections, pictures.Effects(m, pooled))
+	effects := pictures.Effects(m, pooled)
+	effects.Items = append(effects.Items, results.Unchecked(c.Options, pooled)...)
+	r.Sections = append(r.Sections, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(c.Options, sites, pooled))
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // misfits says how outcomes are other than the likelihood takes them for: apart by sites, bent in
-// a feature, more variable where a feature is far from its mean, skewed or with heavy tails.
+// a feature, more variable for some of its values, skewed or with heavy tails.
 func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment) (says []string) {
 	if pooled == nil || pooled.Residuals == nil || !s.Fit.Settled { // what has not settled leaves residuals of its own
 		return nil
@@ -50,7 +50,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
 	if len(wider) > 0 {
-		says = append(says, fmt.Sprintf("Outcomes vary more where features are far from their means. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
+		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}
 	if i, times := predict.Noisier(sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
@@ -171,12 +171,14 @@ func (c coordinator) columnsAmiss(all *predict.Residuals, m *use.Model) (curved,
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
+	_, variance := m.Posterior.Moments()
+	times := all.Wider(variance, c.estimated())
 	for j, name := range names {
 		if straight[groups[j]] && all.Curved(j, len(names)) {
 			curved = append(curved, name)
 		}
-		if times := all.Wider(j, len(names), c.estimated()); times > 1 {
-			wider = append(wider, fmt.Sprintf("%.1f for %s", times, name))
+		if times[j] > 1 {
+			wider = append(wider, fmt.Sprintf("%.1f for %s", times[j], name))
 		}
 	}
 	return curved, wider

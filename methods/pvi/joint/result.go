@@ -54,6 +54,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
+	effects.Items = append(effects.Items, results.Unchecked(c.Options, pooled)...)
 	r.Sections = pictures.Verdicts(m.Verdicts)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))

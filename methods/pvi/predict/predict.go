@@ -137,36 +137,6 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	}
 }
 
-// ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
-// nil if sites have none. It returns nil for outcomes of several activations and where rows
-// count more or less than once: nothing is known of how their residuals vary.
-func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *Residuals {
-	if l.Activations() != 1 {
-		return nil
-	}
-	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
-	if b != nil {
-		m.At(*b)
-	}
-	for i := range d.Rows() {
-		row, y := d.Row(i), d.Outcome(i)
-		if row.Weight != 1 {
-			return nil
-		}
-		m.Row(row)
-		expected := m.P[0]
-		switch l := l.(type) {
-		case gvi.Linear:
-			s.count(row, y, expected, l.Variance)
-		case gvi.Poisson:
-			s.count(row, y, expected, expected)
-		default:
-			s.count(row, (y+1)/2, expected, expected*(1-expected))
-		}
-	}
-	return s
-}
-
 // Forecast says what is expected of the last row's outcome.
 func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	dst.LogP = dst.LogP[:0]

@@ -11,39 +11,47 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
+	"parley/methods/pvi/options"
 )
 
-// Residuals are sums over rows of r = y − E y, whose variance under the model is v, and by
-// column over the rows whose value x there is not zero.
+// Residuals are sums over rows of r = y − E y, whose variance under the model is v; by column over
+// the rows whose value x there is not zero; and by weight of the model with what a row's outcome
+// moves it by, r·c. A row of weight w counts as w rows, if weights can be numbers of people. If not,
+// they may be a sample's, or say how exact each outcome is: each row is then one, that adds w
+// times as much to what moves weights and to what the model expects of that. Either way the
+// model's dispersion is Second by Weight.
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
-	Net      float64 `cbor:"net"`      // Σ r
-	Variance float64 `cbor:"variance"` // Σ v
-	Second   float64 `cbor:"second"`   // Σ r²/v
-	Third    float64 `cbor:"third"`    // Σ (r/√v)³
-	Fourth   float64 `cbor:"fourth"`   // Σ (r/√v)⁴
-	Absolute float64 `cbor:"absolute"` // Σ |r|/√v
+	Weight   float64 `cbor:"weight"`   // Σ w
+	Sampled  bool    `cbor:"sampled"`  // whether weights are no numbers of people
+	Net      float64 `cbor:"net"`      // Σ wr
+	Variance float64 `cbor:"variance"` // Σ wv
+	Second   float64 `cbor:"second"`   // Σ wr²/v; Sampled: Σ (wr)²/v
+	Third    float64 `cbor:"third"`    // Σ w(r/√v)³
+	Fourth   float64 `cbor:"fourth"`   // Σ w(r/√v)⁴
+	Absolute float64 `cbor:"absolute"` // Σ w|r|/√v
 	Total    float64 `cbor:"total"`    // Σ y
 	Squares  float64 `cbor:"squares"`  // Σ y²
 
-	Score          wire.Vector `cbor:"score"`           // Σ rx
-	Middle         wire.Vector `cbor:"middle"`          // Σ r, where |x| < middleHalf
-	MiddleVariance wire.Vector `cbor:"middle_variance"` // Σ v there
-	Meat           wire.Vector `cbor:"meat"`            // Σ r²x²
-	Bread          wire.Vector `cbor:"bread"`           // Σ vx²
-	MeatSquares    wire.Vector `cbor:"meat_squares"`    // Σ r⁴x⁴
-	Xs             wire.Vector `cbor:"xs"`              // Σ x
-	Tilt           wire.Vector `cbor:"tilt"`            // Σ x|r|/√v
+	Score          wire.Vector `cbor:"score"`           // Σ wrx
+	Middle         wire.Vector `cbor:"middle"`          // Σ wr, where |x| < middleHalf
+	MiddleVariance wire.Vector `cbor:"middle_variance"` // Σ wv there
+	Bread          wire.Vector `cbor:"bread"`           // Σ wvx²
+	Xs             wire.Vector `cbor:"xs"`              // Σ wx
+	Tilt           wire.Vector `cbor:"tilt"`            // Σ wx|r|/√v
+	Spread         wire.Vector `cbor:"spread"`          // Σ wvc²
+	Meat           wire.Vector `cbor:"meat"`            // Σ wr²c²; Sampled: Σ (wrc)²
+	MeatSquares    wire.Vector `cbor:"meat_squares"`    // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
 }
 
 // middleHalf bounds half of the values of a normal feature, in its standard deviations.
 const middleHalf = 0.674
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, and for each column its products with it, its sum and variance over middle values, its squares by the column's with what the model expects, the squares of these, the sum of the column, and its products with absolute residuals"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and of middle values the sum and variance of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 9 + 8*columns }
+func ResidualValues(columns int) int { return 11 + 9*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := new(Residuals)
@@ -54,35 +62,44 @@ func newResiduals(columns int) *Residuals {
 }
 
 func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.Middle, &s.MiddleVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
+	return []*wire.Vector{&s.Score, &s.Middle, &s.MiddleVariance, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares}
 }
 
 func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares}
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares}
 }
 
-// count counts a row with an outcome y of so much expectation and variance.
-func (s *Residuals) count(row gvi.Row, y, expected, v float64) {
+// count counts a row with an outcome y of so much expectation and variance, which moves weights by
+// influence.
+func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float64) {
 	add := func(to *float64, x float64) { *to += gvi.Clamp(x, rowLargest) }
 	v = min(max(v, 1/rowLargest), rowLargest)
 	r := gvi.Clamp(y-expected, rowLargest)
 	z := r / math.Sqrt(v)
+	w := min(max(row.Weight, 1/options.Largest), options.Largest)
+	squared, fourth := w, w // what weights squares and fourth powers
+	if s.Sampled {
+		squared, fourth = w*w, w*w*w*w
+	}
 	s.Rows++
-	for i, x := range []float64{r, v, z * z, z * z * z, z * z * z * z, math.Abs(z), y, y * y} {
+	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
 		add(s.numbers()[i], x)
 	}
 	for i, j := range row.Index {
 		x := row.Value[i]
-		add(&s.Score[j], r*x)
+		add(&s.Score[j], w*r*x)
 		if math.Abs(x) < middleHalf {
-			add(&s.Middle[j], r)
-			add(&s.MiddleVariance[j], v)
+			add(&s.Middle[j], w*r)
+			add(&s.MiddleVariance[j], w*v)
 		}
-		add(&s.Meat[j], r*r*x*x)
-		add(&s.Bread[j], v*x*x)
-		add(&s.MeatSquares[j], r*r*x*x*r*r*x*x)
-		add(&s.Xs[j], x)
-		add(&s.Tilt[j], x*math.Abs(z))
+		add(&s.Bread[j], w*v*x*x)
+		add(&s.Xs[j], w*x)
+		add(&s.Tilt[j], w*x*math.Abs(z))
+	}
+	for j, c := range influence {
+		add(&s.Spread[j], w*v*c*c)
+		add(&s.Meat[j], squared*(r*c)*(r*c))
+		add(&s.MeatSquares[j], fourth*(r*c)*(r*c)*(r*c)*(r*c))
 	}
 }
 
@@ -91,6 +108,9 @@ func (s *Residuals) Check(columns int) error {
 	const most = message.MostRows * rowLargest
 	if s.Rows < 1 || s.Rows > message.MostRows {
 		return fmt.Errorf("residuals of %d rows", s.Rows)
+	}
+	if !(s.Weight >= 1/options.Largest) {
+		return fmt.Errorf("residuals of weight %v", s.Weight)
 	}
 	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true}
 	for _, x := range s.numbers() {
@@ -123,6 +143,7 @@ func PoolResiduals(sites []*Residuals) *Residuals {
 			all = newResiduals(len(one.Middle))
 		}
 		all.Rows += one.Rows
+		all.Sampled = all.Sampled || one.Sampled
 		for i, x := range one.numbers() {
 			*all.numbers()[i] += *x
 		}
@@ -145,7 +166,27 @@ const (
 )
 
 // dispersion is by how much more than under the model residuals vary, no less than 1.
-func (s *Residuals) dispersion() float64 { return max(1, s.Second/float64(s.Rows)) }
+func (s *Residuals) dispersion() float64 { return max(1, s.Second/s.Weight) }
+
+// rows is how many rows say something of their own.
+func (s *Residuals) rows() float64 {
+	if s.Sampled {
+		return float64(s.Rows)
+	}
+	return s.Weight
+}
+
+// Noise is the variance of errors, where v is the one that the model states for each, and how many
+// degrees of freedom so many weights leave. Where it is not known what rows' weights mean, it is the
+// nearer to v of what it is with them and of plain, what it is without.
+func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64) {
+	free = s.rows() - float64(weights)
+	variance = s.Second / s.Weight * (s.rows() / free) * v
+	if s.Sampled && math.Abs(math.Log(plain/v)) < math.Abs(math.Log(variance/v)) {
+		variance = plain
+	}
+	return variance, free
+}
 
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ.
@@ -157,7 +198,7 @@ func Apart(sites []*Residuals) []float64 {
 	d := differ(sites, all, 1, func(s *Residuals) (sum, variance float64) { return s.Net, s.Variance })
 	for i := range d {
 		if sites[i] != nil {
-			d[i] /= float64(sites[i].Rows)
+			d[i] /= sites[i].Weight
 		}
 	}
 	return d
@@ -197,7 +238,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 		free++
 	}
 	chi2 /= all.dispersion()
-	if free < 1 || !((chi2-free)/float64(all.Rows) > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+	if free < 1 || !((chi2-free)/all.rows() > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by
@@ -215,12 +256,12 @@ func Within(sites []*Residuals, j, tests int) float64 {
 		return 0
 	}
 	inside, across, within, between := 0.0, 0.0, 0.0, 0.0
-	mean := all.Xs[j] / float64(all.Rows)
+	mean := all.Xs[j] / all.Weight
 	for _, s := range sites {
 		if s == nil {
 			continue
 		}
-		own := s.Xs[j] / float64(s.Rows)
+		own := s.Xs[j] / s.Weight
 		inside += s.Score[j] - own*s.Net
 		across += (own - mean) * s.Net
 		within += max(s.Bread[j]-own*own*s.Variance, 0)
@@ -231,7 +272,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 	}
 	apart := inside/within - across/between
 	z2 := apart * apart / (1/within + 1/between) / all.dispersion()
-	if !((z2-1)/float64(all.Rows) > substantial) || !(z2 > quantile(tests, 2)) {
+	if !((z2-1)/all.rows() > substantial) || !(z2 > quantile(tests, 2)) {
 		return 0
 	}
 	return apart
@@ -249,7 +290,7 @@ func WithinRandom(sites []*Residuals, c *mixed.Contextual, j, tests int) float64
 	var means []float64
 	for _, s := range sites {
 		if s != nil {
-			means = append(means, s.Xs[j]/float64(s.Rows)-all.Xs[j]/float64(all.Rows))
+			means = append(means, s.Xs[j]/s.Weight-all.Xs[j]/all.Weight)
 		}
 	}
 	if p, moved := c.Add(means, j, all.dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
@@ -266,9 +307,13 @@ const fewVary = 0.01
 
 // Noisier is the site whose errors are most beyond those of the others, and how many times as
 // large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
-// half as large again. The variance of a mean square follows from the kurtosis of the errors.
+// half as large again. The variance of a mean square follows from the kurtosis of the errors. Errors
+// that weights may allow for are not compared.
 func Noisier(sites []*Residuals) (site int, times float64) {
 	site = -1
+	if all := PoolResiduals(sites); all == nil || all.Sampled {
+		return site, 0
+	}
 	for i, s := range sites {
 		if s == nil {
 			continue
@@ -277,11 +322,11 @@ func Noisier(sites []*Residuals) (site int, times float64) {
 		if others == nil || min(others.Rows, s.Rows) < fewestRows {
 			continue
 		}
-		square := func(s *Residuals) float64 { return s.Second / float64(s.Rows) }
+		square := func(s *Residuals) float64 { return s.Second / s.Weight }
 		_, tails, _, _ := s.Shape()
 		_, usual, _, _ := others.Shape()
 		ratio := square(s) / square(others)
-		variance := (max(tails, usual) - 1) * (1/float64(s.Rows) + 1/float64(others.Rows))
+		variance := (max(tails, usual) - 1) * (1/s.Weight + 1/others.Weight)
 		if log := math.Log(ratio); log > 2*math.Log(1.5) && log*log > quantile(len(sites), 1)*variance && math.Sqrt(ratio) > times {
 			site, times = i, math.Sqrt(ratio)
 		}
@@ -302,43 +347,7 @@ func (s *Residuals) Curved(j, columns int) bool {
 	}
 	d := s.Middle[j] - s.Net*(v/s.Variance)
 	z2 := d / v * d / (1 - v/s.Variance) / s.dispersion()
-	return (z2-1)/float64(s.Rows) > substantial && z2 > quantile(columns, 2)
-}
-
-// Wider is by how many times the standard error of a column's weight is too small, because
-// residuals are larger where the column is far from zero: the root of Σ r²x² over Σ vx² (White
-// 1980, by the diagonal alone), beyond what [Residuals.dispersion] says of all rows; 1 if
-// that is less than a fifth, or chance, in one of so many columns. normal says that residuals
-// have one law but for their scale: then a second test looks for a slope of their absolute values
-// (Glejser 1969), which a few large ones do not decide.
-func (s *Residuals) Wider(j, columns int, normal bool) float64 {
-	expected := s.Bread[j] * s.dispersion()
-	if !(expected > 0) {
-		return 1
-	}
-	ratio, excess := s.Meat[j]/expected, s.Meat[j]-expected
-	if !(ratio > muchLarger) {
-		return 1
-	}
-	enough := quantile(2*columns, 2)
-	if excess/s.MeatSquares[j]*excess > enough || normal && s.slope(j) > enough {
-		return math.Sqrt(ratio)
-	}
-	return 1
-}
-
-// slope is the square of the standard normal deviate of the slope of |r|/√v in a column, where v
-// is one number.
-func (s *Residuals) slope(j int) float64 {
-	n := float64(s.Rows)
-	mean := s.Absolute / n
-	spread := s.Second/n - mean*mean
-	x2 := s.Bread[j]/(s.Variance/n) - s.Xs[j]/n*s.Xs[j]
-	d := s.Tilt[j] - mean*s.Xs[j]
-	if !(spread > 0) || !(x2 > 0) {
-		return 0
-	}
-	return d / spread * d / x2
+	return (z2-1)/s.rows() > substantial && z2 > quantile(columns, 2)
 }
 
 // quantile is the square of the standard normal deviate beyond which one of so many tests by so
@@ -349,9 +358,13 @@ func quantile(tests, sides int) float64 {
 }
 
 // Shape is the skewness and the kurtosis of residuals, which are 0 and 3 of normal ones, and
-// whether either is beyond what chance gives and far enough to matter.
+// whether either is beyond what chance gives and far enough to matter. It is not known of errors that
+// weights may allow for.
 func (s *Residuals) Shape() (skewness, kurtosis float64, skewed, heavy bool) {
-	n := float64(s.Rows)
+	if s.Sampled {
+		return 0, 3, false, false
+	}
+	n := s.Weight
 	second := s.Second / n
 	skewness, kurtosis = s.Third/n/math.Pow(second, 1.5), s.Fourth/n/(second*second)
 	skewed = math.Abs(skewness) > max(1, 4*math.Sqrt(6/n))

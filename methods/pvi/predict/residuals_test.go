@@ -3,7 +3,10 @@ package predict
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/pvi/gvi"
 )
@@ -73,7 +76,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			if all.Curved(0, 3) || all.Curved(1, 3) {
 				said["bent"]++
 			}
-			if all.Wider(0, 3, true) > 1 || all.Wider(1, 3, true) > 1 {
+			if slices.Max(all.Wider(q.Variance, true)) > 1 {
 				said["wider"]++
 			}
 			switch _, _, skewed, heavy := all.Shape(); {
@@ -116,47 +119,32 @@ func fitted(r *rand.Rand, mean func(x, z, site float64) float64, e func(r *rand.
 // leastSquares fits three weights to all rows.
 func leastSquares(t *testing.T, designs [][][]float64, ys [][]float64) (gvi.Normal, float64) {
 	t.Helper()
-	var a [3][4]float64
-	n := 0
+	var flat, outcomes []float64
 	for i, rows := range designs {
 		for k, row := range rows {
-			n++
-			for p := range 3 {
-				for q := range 3 {
-					a[p][q] += row[p] * row[q]
-				}
-				a[p][3] += row[p] * ys[i][k]
-			}
+			flat, outcomes = append(flat, row...), append(outcomes, ys[i][k])
 		}
 	}
-	for p := range 3 {
-		for o := range 3 {
-			if o == p {
-				continue
-			}
-			f := a[o][p] / a[p][p]
-			for q := range 4 {
-				a[o][q] -= f * a[p][q]
-			}
-		}
+	n := len(outcomes)
+	x, y := mat.NewDense(n, 3, flat), mat.NewVecDense(n, outcomes)
+	var gram mat.SymDense
+	var right, w, left mat.VecDense
+	gram.SymOuterK(1, x.T())
+	right.MulVec(x.T(), y)
+	var chol mat.Cholesky
+	var inverse mat.SymDense
+	if !chol.Factorize(&gram) || chol.SolveVecTo(&w, &right) != nil || chol.InverseTo(&inverse) != nil {
+		t.Fatal("no least squares")
 	}
-	w := []float64{a[0][3] / a[0][0], a[1][3] / a[1][1], a[2][3] / a[2][2]}
-	ss := 0.0
-	for i, rows := range designs {
-		for k, row := range rows {
-			e := ys[i][k] - w[0]*row[0] - w[1]*row[1] - w[2]*row[2]
-			ss += e * e
-		}
-	}
-	tiny := make([]float64, 6)
-	for j := range 3 {
-		tiny[gvi.Packed(j, j)] = 1e-12
-	}
-	q, err := gvi.NewNormal(w, tiny)
+	left.MulVec(x, &w)
+	left.SubVec(y, &left)
+	variance := mat.Dot(&left, &left) / float64(n-3)
+	inverse.ScaleSym(variance, &inverse)
+	q, err := gvi.NewNormal(w.RawVector().Data, gvi.Lower(&inverse))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return q, ss / float64(n-3)
+	return q, variance
 }
 
 // Whatever sites' numbers are, residuals are finite.
@@ -181,7 +169,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		Apart([]*Residuals{s, nil, s})
 		all := PoolResiduals([]*Residuals{s, s})
 		all.Curved(0, 2)
-		if times := all.Wider(0, 2, true); !(times >= 1) {
+		if times := all.Wider(q.Variance, true); !(slices.Min(times) >= 1) {
 			t.Errorf("%T: %v times", l, times)
 		}
 		all.Shape()
@@ -190,7 +178,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 
 // A single site is noisier than nobody.
 func TestASingleSiteIsNotNoisier(t *testing.T) {
-	if i, _ := Noisier([]*Residuals{{Rows: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
+	if i, _ := Noisier([]*Residuals{{Rows: 100, Weight: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
 		t.Error(i)
 	}
 }

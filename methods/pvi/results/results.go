@@ -85,9 +85,12 @@ const farOver, muchOff = 3.0902, 1.44
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
 	switch {
 	case pooled == nil:
-	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && o.Weight == "":
+	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && (o.Weight == "" || pooled.Residuals != nil):
 		free := float64(pooled.Rows - weights)
 		left := pooled.Squares / free
+		if s := pooled.Residuals; s != nil && o.Weight != "" {
+			left, free = s.Noise(*o.NoiseVariance, left, weights)
+		}
 		ratio := left / *o.NoiseVariance
 		if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/free)) {
 			return nil
@@ -107,6 +110,22 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 		}
 	}
 	return nil
+}
+
+// Unchecked notes which checks were not made because rows have weights; nil if all were.
+func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
+	text := ""
+	switch {
+	case pooled == nil || o.Weight == "" || o.Likelihood != options.LikelihoodLinear:
+		return nil
+	case pooled.Residuals == nil:
+		text = "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights."
+	case pooled.Residuals.Sampled && o.NoiseVariance == nil:
+		text = "Whether errors of predictions are larger at one site, are skewed or have heavy tails was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean."
+	default:
+		return nil
+	}
+	return []figure.Item{{Note: &figure.Note{Title: "Not every check was made", Text: text}}}
 }
 
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if

@@ -25,7 +25,8 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	distance := make([]distances, len(columns))
 	var times followed
 	var x gvi.Row
-	subjects, weights, squares, whole := 0, 0.0, 0.0, true
+	subjects, weights, squares := 0, 0.0, 0.0
+	var people gvi.People
 	var unused unusable
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -46,7 +47,8 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			}
 		}
 		if s.Options.Weight != "" && b.Row(row, &x) == nil {
-			weights, squares, whole = weights+x.Weight, squares+x.Weight*x.Weight, whole && x.Weight == math.Trunc(x.Weight)
+			weights, squares = weights+x.Weight, squares+x.Weight*x.Weight
+			people.Count(x.Weight)
 		}
 		if s.Options.Outcome.Event != "" {
 			times.count(s.Options.Outcome.Cuts, row, b)
@@ -57,11 +59,10 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 		says = append(says, farOff(columns, distance)...)
 	}
 	n := float64(subjects)
-	sample := !whole || subjects >= enough && weights > manyPeople*n // whole ones may count people
-	if sample && (weights > 2*n || weights < n/2) {
+	if people.Sampled() && (weights > 2*n || weights < n/2) {
 		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
 	}
-	if times := math.Sqrt(n*squares) / weights; sample && times > muchTooSmall {
+	if times := math.Sqrt(n*squares) / weights; people.Sampled() && times > muchTooSmall {
 		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
 	}
 	var kinds []string // of what counts in the place of missing cells, in order
@@ -91,10 +92,6 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 	far, err := s.outlying(ctx, b, data)
 	return append(says, far...), absent, err
 }
-
-// manyPeople is more than a row of a table of counts stands for, on average over many rows, and less
-// than weights of a sample of a population are.
-const manyPeople = 100
 
 // muchTooSmall is by how many times standard errors may be too small before that is said. What
 // weights w make of a sample's standard errors is about √(n Σw²)/Σw (Kish, Survey Sampling, 1965,

@@ -1,0 +1,106 @@
+package predict
+
+import (
+	"math"
+
+	"parley/methods/pvi/gvi"
+)
+
+// ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
+// nil if sites have none. It returns nil for outcomes of several activations: nothing is known of how
+// their residuals vary.
+func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *Residuals {
+	if l.Activations() != 1 {
+		return nil
+	}
+	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
+	if b != nil {
+		m.At(*b)
+	}
+	var people gvi.People
+	for i := range d.Rows() {
+		people.Count(d.Row(i).Weight)
+	}
+	s.Sampled = people.Sampled()
+	moves := m.moves()
+	for i := range d.Rows() {
+		row, y := d.Row(i), d.Outcome(i)
+		m.Row(row)
+		expected := m.P[0]
+		switch l := l.(type) {
+		case gvi.Linear:
+			s.count(row, y, expected, l.Variance, moves(row, 1/l.Variance))
+		case gvi.Poisson:
+			s.count(row, y, expected, expected, moves(row, 1))
+		default:
+			s.count(row, (y+1)/2, expected, expected*(1-expected), moves(row, 1))
+		}
+	}
+	return s
+}
+
+// moves returns what a row's outcome moves each weight by, for one more of it: S (x + Slope) times
+// the derivative of the activation's score, for weights with covariance S. The result is valid until
+// the next call.
+func (m *Predictor) moves() func(row gvi.Row, derivative float64) []float64 {
+	d := m.columns
+	add := func(to []float64, j int, x float64) {
+		for i := range d {
+			to[i] += x * m.posterior.Covariance[gvi.Packed(max(i, j), min(i, j))]
+		}
+	}
+	common, c := make([]float64, d), make([]float64, d) // of all rows of the site
+	for j, x := range m.site.Slope {
+		add(common, j, x)
+	}
+	return func(row gvi.Row, derivative float64) []float64 {
+		copy(c, common)
+		for i, j := range row.Index {
+			add(c, int(j), row.Value[i])
+		}
+		for i := range c {
+			c[i] *= derivative
+		}
+		return c
+	}
+}
+
+// Wider is by how many times the standard error of each weight is too small, because residuals
+// are larger in rows that it goes by: the root of its variance with Σ (rc)² in the place of what
+// the model expects of that, Σ vc² (White 1980), beyond what [Residuals.dispersion] says of all rows.
+// It is 1 if that is less than a fifth, or may be chance, in one of so many weights. So it does not
+// matter how a category is coded: who stands apart is what moves a weight. variance is that of
+// each weight. normal says that residuals have one law but for their scale: then a slope of their
+// absolute values in any column says that they differ (Glejser 1969), which a few large ones do
+// not decide.
+func (s *Residuals) Wider(variance []float64, normal bool) []float64 {
+	enough, uneven := quantile(2*len(variance), 2), false
+	for j := range variance {
+		uneven = uneven || normal && !s.Sampled && s.slope(j) > enough
+	}
+	times := make([]float64, len(variance))
+	for j, v := range variance {
+		times[j] = 1
+		excess := s.Meat[j]/s.dispersion() - s.Spread[j]
+		ratio := 1 + excess/v
+		chance := s.MeatSquares[j] / s.dispersion() / s.dispersion()
+		if ratio > muchLarger && gvi.Finite(ratio) && (uneven || excess/chance*excess > enough) {
+			times[j] = math.Sqrt(ratio)
+		}
+	}
+	return times
+}
+
+// slope is the square of the standard normal deviate of the slope of |r|/√v in a column, where v
+// is one number.
+func (s *Residuals) slope(j int) float64 {
+	n := s.Weight
+	mean := s.Absolute / n
+	spread := s.Second/n - mean*mean
+	x2 := s.Bread[j]/(s.Variance/n) - s.Xs[j]/n*s.Xs[j]
+	d := s.Tilt[j] - mean*s.Xs[j]
+	if !(spread > 0) || !(x2 > 0) {
+		return 0
+	}
+	return d / spread * d / x2
+}
