@@ -122,6 +122,15 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"skewed": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(math.Exp(r.NormFloat64()))
 		}, "The errors of predictions are skewed"},
+		"two values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(min(1, int(1/(1+math.Exp((60-row.Views[0][0])/10))+r.Float64())))
+		}, "The outcome has two values, 0 and 1, and the model takes them for numbers"},
+		"one and two": {"outcome: {column: falls}\nnoise_variance: 0.2\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(1 + min(1, int(0.2+r.Float64())))
+		}, "The outcome has two values, 1 and 2, and the model takes them for numbers"},
+		"three values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(r.IntN(3))
+		}, ""},
 		"numbers": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
 		}, ""},

@@ -49,6 +49,9 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
+	if low, two := predict.TwoValues(sites); two && c.Options.Likelihood == options.LikelihoodLinear {
+		return append(says, fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1))
+	}
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}

@@ -188,6 +188,26 @@ func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64
 	return variance, free
 }
 
+// TwoValues says whether all numbers are one of two that follow each other, such as 0 and 1, and
+// which: Σ (y − low)(y − low − 1) is then exactly 0 at each site, and above it for other whole numbers.
+func TwoValues(sites []*Residuals) (low float64, ok bool) {
+	all := PoolResiduals(sites)
+	if all == nil {
+		return 0, false
+	}
+	low = math.Floor(all.Total / float64(all.Rows))
+	for _, s := range sites {
+		if s == nil {
+			continue
+		}
+		n := float64(s.Rows)
+		if s.Total != math.Trunc(s.Total) || s.Squares-s.Total-2*low*s.Total+low*(low+1)*n != 0 {
+			return 0, false
+		}
+	}
+	return low, math.Abs(low) < 1e6 && all.Total > low*float64(all.Rows)
+}
+
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ.
 func Apart(sites []*Residuals) []float64 {
