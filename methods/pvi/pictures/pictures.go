@@ -319,8 +319,11 @@ func Verdicts(says []string) []figure.Section {
 	var notes []figure.Note
 	for _, text := range says {
 		title, why := text, ""
-		if at := strings.IndexAny(text, ":."); at >= 0 && strings.HasPrefix(text[at+1:], " ") {
-			title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
+		for at := range len(text) - 2 {
+			if end := text[at : at+2]; end == ". " || end == ": " { // and no decimal point
+				title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
+				break
+			}
 		}
 		notes = append(notes, figure.Note{Title: title, Text: why})
 	}

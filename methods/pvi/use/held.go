@@ -61,7 +61,7 @@ func (m *Model) HeldBack() (says []string) {
 		return nil
 	}
 	advice := "State a larger method.prior_variance or intercept_variance if such effects are likely"
-	if m.Options.Likelihood == options.LikelihoodLinear {
+	if m.Options.Likelihood == options.LikelihoodLinear && !m.Options.Joint() {
 		advice = "The prior is in the unit of the outcome: state the outcome less a publicly known mean, in publicly known standard deviations, or a larger method.prior_variance and intercept_variance"
 	} else if !m.Private {
 		advice += ", and see whether a feature all but says what the outcome is"
