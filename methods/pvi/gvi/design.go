@@ -133,7 +133,7 @@ func (p *People) Count(weight float64) {
 // than weights of a sample of a population are.
 const manyPeople, enoughRows = 100, 100
 
-// Sampled says that the weights counted are no numbers of people.
-func (p *People) Sampled() bool {
-	return p.parts || p.rows >= enoughRows && p.weights > manyPeople*p.rows
+// Possible says whether the weights counted can be numbers of people.
+func (p *People) Possible() bool {
+	return !p.parts && (p.rows < enoughRows || p.weights <= manyPeople*p.rows)
 }

@@ -21,7 +21,7 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *
 	for i := range d.Rows() {
 		people.Count(d.Row(i).Weight)
 	}
-	s.Sampled = people.Sampled()
+	s.Sampled = !people.Possible()
 	moves := m.moves()
 	for i := range d.Rows() {
 		row, y := d.Row(i), d.Outcome(i)

@@ -59,10 +59,10 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 		says = append(says, farOff(columns, distance)...)
 	}
 	n := float64(subjects)
-	if people.Sampled() && (weights > 2*n || weights < n/2) {
+	if !people.Possible() && (weights > 2*n || weights < n/2) {
 		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
 	}
-	if times := math.Sqrt(n*squares) / weights; people.Sampled() && times > muchTooSmall {
+	if times := math.Sqrt(n*squares) / weights; !people.Possible() && times > muchTooSmall {
 		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
 	}
 	var kinds []string // of what counts in the place of missing cells, in order
