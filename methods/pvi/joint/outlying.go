@@ -9,10 +9,6 @@ import (
 	"parley/methods/pvi/gvi"
 )
 
-// ownIntercept is what a site's rows say by themselves of how far its intercept is from the
-// common one. It is kept by the coordinator, for it alone.
-type ownIntercept struct{ Estimate, Variance float64 }
-
 // ownIntercepts follow from what sites have sent: of a marginal log-likelihood that has the
 // derivative g by the common intercept and minus the second one c, the site's estimate is g/c
 // and its variance 1/c − τ², as a normal likelihood has g = b̂/(s² + τ²) and c = 1/(s² + τ²). They

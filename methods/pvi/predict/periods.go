@@ -52,45 +52,7 @@ func (s *Periods) byColumn() []*wire.Vector {
 	return []*wire.Vector{&s.Score, &s.First, &s.Second, &s.Third, &s.Fourth}
 }
 
-// PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
-// site whose own effect is b; nil if sites have none.
-func PeriodsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, periods int) *Periods {
-	columns := d.Columns() - periods
-	m, s := New(l, q, d.Columns()), newPeriods(periods, columns)
-	if b != nil {
-		m.At(*b)
-	}
-	weighted := false
-	for i := range d.Rows() {
-		row := d.Row(i)
-		weighted = weighted || row.Weight != 1
-		last := len(row.Index) - 1
-		k := int(row.Index[last]) - columns
-		m.Row(row)
-		v := min(max(m.P[0]*(1-m.P[0]), 1/rowLargest), 1)
-		r := -gvi.Clamp(m.P[0], 1)
-		if s.Rows[k]++; d.Outcome(i) > 0 {
-			s.Events[k]++
-			r++
-		}
-		s.Net[k] += r
-		s.Variance[k] += v
-		for t, j := range row.Index[:last] {
-			x, at := row.Value[t], k*columns+int(j)
-			add := func(to wire.Vector, x float64) { to[at] += gvi.Clamp(x, rowLargest) }
-			add(s.Score, r*x)
-			add(s.First, v*x)
-			add(s.Second, v*x*x)
-			add(s.Third, v*x*x*x)
-			add(s.Fourth, v*x*x*x*x)
-		}
-	}
-	if weighted {
-		s.forget()
-	}
-	return s
-}
-
+// forget leaves out what is by column.
 func (s *Periods) forget() {
 	for _, v := range s.byColumn() {
 		*v = nil
@@ -175,8 +137,11 @@ type stretch struct {
 // where x is 0 or 1.
 func (s *stretch) events() float64 { return s.variance / s.fourth * s.variance }
 
-// stretches groups periods so that each group has fewEvents.
+// stretches groups periods so that each group has fewEvents; none where sums by column are left out.
 func (s *Periods) stretches(j int) (groups []stretch) {
+	if len(s.Score) == 0 {
+		return nil
+	}
 	columns := len(s.Score) / len(s.Rows)
 	var now stretch
 	for k, w := range s.Variance {
