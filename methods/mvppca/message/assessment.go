@@ -66,7 +66,7 @@ type Assessment struct {
 	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
-	// Sums of squares of the scores, and of products of two of these: see [precision.AddFourths].
+	// Sums of squares of the scores, and of products of two of these: see AddFourths of package precision.
 	ScoreSquares wire.Vector `cbor:"score_squares"` // q
 	ScoreFourths wire.Vector `cbor:"score_fourths"` // q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.

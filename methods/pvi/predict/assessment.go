@@ -26,7 +26,7 @@ type Assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
-	// Residuals are what is left of outcomes, where that was asked for; see [PoolResiduals].
+	// Residuals are what is left of outcomes, where that was asked for.
 	Residuals *Residuals `cbor:"residuals,omitempty"`
 	Periods   *Periods   `cbor:"periods,omitempty"` // of person-periods, likewise
 }
@@ -88,7 +88,7 @@ func (a *Assessment) Add(b *Assessment) {
 		}
 		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
-	a.Residuals = PoolResiduals([]*Residuals{a.Residuals, b.Residuals})
+	a.Residuals = poolResiduals([]*Residuals{a.Residuals, b.Residuals})
 	a.Periods = poolPeriods(a.Periods, b.Periods)
 	for i := range Bins {
 		a.Count[i] += b.Count[i]

@@ -132,8 +132,8 @@ func (s *Residuals) Check(columns int) error {
 	return nil
 }
 
-// PoolResiduals adds up what sites gave; nil if none gave any.
-func PoolResiduals(sites []*Residuals) *Residuals {
+// poolResiduals adds up what sites gave; nil if none gave any.
+func poolResiduals(sites []*Residuals) *Residuals {
 	var all *Residuals
 	for _, one := range sites {
 		if one == nil {
@@ -191,7 +191,7 @@ func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64
 // TwoValues says whether all numbers are one of two that follow each other, such as 0 and 1, and
 // which: Σ (y − low)(y − low − 1) is then exactly 0 at each site, and above it for other whole numbers.
 func TwoValues(sites []*Residuals) (low float64, ok bool) {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	if all == nil {
 		return 0, false
 	}
@@ -211,7 +211,7 @@ func TwoValues(sites []*Residuals) (low float64, ok bool) {
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ.
 func Apart(sites []*Residuals) []float64 {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	if all == nil {
 		return nil
 	}
@@ -228,7 +228,7 @@ func Apart(sites []*Residuals) []float64 {
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
 // same at all sites, as far as the data tell.
 func Differing(sites []*Residuals, j, columns int) []float64 {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	if all == nil {
 		return nil
 	}
@@ -271,7 +271,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 // sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
 // varies within sites has no effect there to compare.
 func Within(sites []*Residuals, j, tests int) float64 {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	if all == nil {
 		return 0
 	}
@@ -303,7 +303,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 // features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
 // standard deviation has none that misleads, as where sites are large.
 func WithinRandom(sites []*Residuals, c *mixed.Contextual, j, tests int) float64 {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	if all == nil {
 		return 0
 	}
@@ -331,14 +331,14 @@ const fewVary = 0.01
 // that weights may allow for are not compared.
 func Noisier(sites []*Residuals) (site int, times float64) {
 	site = -1
-	if all := PoolResiduals(sites); all == nil || all.Sampled {
+	if all := poolResiduals(sites); all == nil || all.Sampled {
 		return site, 0
 	}
 	for i, s := range sites {
 		if s == nil {
 			continue
 		}
-		others := PoolResiduals(slices.Concat(sites[:i], sites[i+1:]))
+		others := poolResiduals(slices.Concat(sites[:i], sites[i+1:]))
 		if others == nil || min(others.Rows, s.Rows) < fewestRows {
 			continue
 		}

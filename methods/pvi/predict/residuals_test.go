@@ -72,7 +72,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			if i, _ := Noisier(sites); i >= 0 {
 				said["noisier"]++
 			}
-			all := PoolResiduals(sites)
+			all := poolResiduals(sites)
 			if all.Curved(0, 3) || all.Curved(1, 3) {
 				said["bent"]++
 			}
@@ -167,7 +167,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v", l, err)
 		}
 		Apart([]*Residuals{s, nil, s})
-		all := PoolResiduals([]*Residuals{s, s})
+		all := poolResiduals([]*Residuals{s, s})
 		all.Curved(0, 2)
 		if times := all.Wider(q.Variance, true); !(slices.Min(times) >= 1) {
 			t.Errorf("%T: %v times", l, times)

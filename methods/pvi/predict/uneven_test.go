@@ -27,7 +27,7 @@ func weighted(t *testing.T, q gvi.Normal, variance float64, designs [][][]float6
 
 // doubts counts what is said of sites whose model is right.
 func doubts(sites []*Residuals, variance []float64) (n int) {
-	all := PoolResiduals(sites)
+	all := poolResiduals(sites)
 	for _, said := range []bool{Apart(sites) != nil, Differing(sites, 0, 3) != nil || Differing(sites, 1, 3) != nil,
 		all.Curved(0, 3), slices.Max(all.Wider(variance, true)) > 1} {
 		if said {
@@ -169,7 +169,7 @@ func TestUnevenErrorsInAnyCoding(t *testing.T) {
 			for i := range d {
 				d[i] = slices.Repeat([]float64{1}, len(ys[i]))
 			}
-			times := PoolResiduals(weighted(t, q, variance, designs, ys, d)).Wider(q.Variance, true)
+			times := poolResiduals(weighted(t, q, variance, designs, ys, d)).Wider(q.Variance, true)
 			if slices.Max(times) > 1 {
 				said++
 			}

@@ -16,11 +16,11 @@ type Fourths []float64
 func AddFourths(squares, fourths, z, cov []float64) {
 	q := len(z)
 	of := func(f int) float64 {
-		told := 1 - cov[f*q+f]
-		if told < leastTold {
+		known := 1 - cov[f*q+f]
+		if known < leastTold {
 			return 1
 		}
-		return z[f] * z[f] / told
+		return z[f] * z[f] / known
 	}
 	for f := range z {
 		squares[f] += of(f)
