@@ -10,6 +10,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
+// goesTogether is the share of a view's squared error that its prediction must take away for the view
+// to be said to go with the others there.
+const goesTogether = 0.05
+
 // disjointed names sites where a view is predicted from the others worse than by its mean, though
 // elsewhere it is predicted better. It is beyond chance by one of two tests, each with half of
 // the probability: the ratio of the errors, where the values of a subject count as one, finds
@@ -24,7 +28,7 @@ func (v *verdicts) disjointed() error {
 		for k := range v.m.Views {
 			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
 			here := s.LeftOut.Gain(k)
-			if !(here < 0 && elsewhere > 0) {
+			if !(here < 0 && elsewhere > goesTogether) {
 				continue
 			}
 			less, err := v.takesLess(k, s, tail)

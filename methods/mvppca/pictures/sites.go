@@ -190,6 +190,10 @@ func (v *verdicts) flat(expected [][]residual) {
 // known. Where the views are others, so is what a model that is only nearly right leaves over.
 type comparison struct{ log, se float64 }
 
+// fewToCompare is the degrees of freedom from which the logarithm of a variance is nearly normal:
+// that of a few subjects can be as small as they please to lie close to the model.
+const fewToCompare = 10
+
 // versusOthers compares all features at all sites: sites × features.
 func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
 	d := v.set.Layout.Features()
@@ -212,7 +216,7 @@ func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
 				x := here[a]
 				elsewhere, rest := before[a].ratio+sum.ratio, before[a].freedom+sum.freedom
 				sum.ratio, sum.freedom = sum.ratio+x.freedom*x.ratio, sum.freedom+x.freedom
-				if x.ratio > 0 && x.freedom > 0 && elsewhere > 0 {
+				if x.ratio > 0 && x.freedom > 0 && elsewhere > 0 && rest >= fewToCompare {
 					out[alike[a]][j] = comparison{math.Log(x.ratio * rest / elsewhere), math.Sqrt(2/x.freedom + 2/rest)}
 				}
 			}

@@ -80,7 +80,7 @@ func (m *Model) PredictorFor(who Population) (*ppca.Predictor, *ppca.Scale, erro
 	sampling := m.samplingTimes()
 	if who.New {
 		m.spreadNoise(params, l)
-		sampling = nil // what is added for sites covers it on the whole
+		m.spareSampling(sampling)
 	}
 	if params, err = m.noiseAt(params, l, who); err != nil {
 		return nil, nil, err

@@ -238,6 +238,24 @@ func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) {
 	}
 }
 
+// spareSampling takes from what sampling multiplies variances by what is added for a new site:
+// the larger of the two is enough, as estimates from few sites say too much rather than too little.
+func (m *Model) spareSampling(times []float64) {
+	for k := range times {
+		v := &m.Views[k]
+		noise, added, n := 0.0, 0.0, 0.0
+		for _, f := range v.Features {
+			if f.Noise != 0 {
+				noise, added, n = noise+f.Noise, added+f.NewSiteVariance, n+1
+			}
+		}
+		added += n * m.newSiteVariance(v)
+		if noise > 0 {
+			times[k] = max(1, times[k]*noise/(noise+added))
+		}
+	}
+}
+
 func (m *Model) sitesWith(view string) (n int) {
 	for _, s := range m.Sites {
 		if slices.Contains(s.Views, view) {
