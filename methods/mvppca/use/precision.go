@@ -94,12 +94,22 @@ func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
 // of view k, found in samples of so many subjects; fitted is how many have the view of those
 // that the model was fitted to, of whom it explains more than of others. See
 // [precision.Interval].
-func (m *Model) R2Interval(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
-	variance := math.NaN()
-	if l, err := m.Layout(); err == nil {
-		_, variance = precision.R2(l, m.params(), m.Factors, m.Fourths, k)
+func (m *Model) R2Interval() func(k int, fitted, r2, subjects float64) (low, high float64) {
+	l, err := m.Layout()
+	var fit []float64
+	if err == nil && m.MaximumLikelihood() {
+		fit = precision.Fit(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
 	}
-	return precision.Interval(variance, len(m.Factors), fitted)
+	return func(k int, fitted, r2, subjects float64) (low, high float64) {
+		variance, of := math.NaN(), math.NaN()
+		if err == nil {
+			_, variance = precision.R2(l, m.params(), m.Factors, m.Fourths, k)
+		}
+		if fit != nil {
+			of = fit[k]
+		}
+		return precision.Interval(variance, of, len(m.Factors), fitted)(r2, subjects)
+	}
 }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not

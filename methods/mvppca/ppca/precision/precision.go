@@ -6,6 +6,7 @@ package precision
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -48,8 +49,8 @@ const Stable = math.Pi / 6
 // A sample of N moves eigenvalue f by ℓ_f z_ff/√N and turns its vector u_f by
 // √(ℓ_f ℓ_b/N)/(ℓ_f − ℓ_b) z_fb towards each direction b, with Var z_ff = 2 and Var z_fb = 1,
 // or E z_f⁴ − 1 and E z_f² z_b² for factors that are not normal, of which fourths tell.
-// The noise variances count as known, which costs little where features are many compared
-// with factors. As in a regression on q factors and a mean, variances are larger than in
+// The errors of the noise variances are added by their own law (see noise), but with more than
+// mostNoise features, where these are so many compared with factors that it costs little. As in a regression on q factors and a mean, variances are larger than in
 // large samples by n/(n − q − 1), n subjects having the feature.
 //
 // Where subjects lack features, N is the number who tell of the pair: those who have the
@@ -76,9 +77,20 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, pat
 		}
 		out.Turn[f] = math.Sqrt(sum)
 	}
-	group := l.GroupOf()
-	u, halves := make([]float64, q), map[float64]float64{} // many features have the same freedom
+	group, free := l.GroupOf(), (*noise)(nil)
+	all, v, subjects := []float64(nil), []float64(nil), []float64(nil) // of described features: U, U Λ^½, and who has them
 	for _, j := range p.Features {
+		for f, s := range strengths {
+			v = append(v, p.W[j*q+f]/math.Sqrt(p.Noise[group[j]]))
+			all = append(all, v[len(v)-1]/math.Sqrt(s))
+		}
+		subjects = append(subjects, n.feature[j])
+	}
+	if slices.Min(strengths) > leastStrength {
+		free = newNoise(l, p, strengths, all, subjects)
+	}
+	u, halves := make([]float64, q), map[float64]float64{} // many features have the same freedom
+	for i, j := range p.Features {
 		psi, total, rest := p.Noise[group[j]], p.Noise[group[j]], 1.0
 		for f := range u {
 			w := p.W[j*q+f]
@@ -98,6 +110,10 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, pat
 		few := n.few(j, q)
 		for f := range strengths {
 			own, with, both := n.loading(f, j, u, strengths, rest)
+			if free != nil {
+				more, along := free.errors(i, f, q, v)
+				own, with = own+more, with+along
+			}
 			out.Loading[j*q+f] = few * math.Sqrt(psi*own)
 			// r = w/s with ds = d(s²)/2s, and d(s²) that of the feature's own variance.
 			w := p.W[j*q+f]

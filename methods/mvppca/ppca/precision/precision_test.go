@@ -20,7 +20,12 @@ type world struct {
 
 func newWorld(t testing.TB, noise ppca.Noise, lacks float64, scales ...float64) world {
 	t.Helper()
-	l, err := ppca.NewLayout([]int{15, 20, 10}, noise)
+	return ofDims(t, []int{15, 20, 10}, noise, lacks, scales...)
+}
+
+func ofDims(t testing.TB, dims []int, noise ppca.Noise, lacks float64, scales ...float64) world {
+	t.Helper()
+	l, err := ppca.NewLayout(dims, noise)
 	check(t, err)
 	rng := rand.New(rand.NewPCG(5, uint64(noise)))
 	p := &ppca.Params{Rank: len(scales), Noise: make([]float64, l.Groups())}
@@ -155,6 +160,9 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 		"factors nearly as strong":    {newWorld(t, ppca.NoisePerView, 0, 1.2, 0.8, 0.7), 300},
 		"weak factors, feature noise": {newWorld(t, ppca.NoisePerFeature, 0.2, 0.8, 0.5), 300},
 		"few subjects":                {newWorld(t, ppca.NoisePerView, 0, 1.5, 1, 0.6), 25},
+		"few features":                {ofDims(t, []int{6, 6, 6}, ppca.NoisePerFeature, 0, 2, 1, 0.5), 300},
+		"few features, few subjects":  {ofDims(t, []int{6, 6, 6}, ppca.NoisePerFeature, 0, 2, 1, 0.5), 60},
+		"few features, noise by view": {ofDims(t, []int{6, 6, 6}, ppca.NoisePerView, 0, 1.5, 1, 0.6), 100},
 		"few subjects, feature noise": {newWorld(t, ppca.NoisePerFeature, 0, 1.5, 1, 0.6), 25},
 	} {
 		w, rng := c.world, rand.New(rand.NewPCG(1, 2))
@@ -235,12 +243,16 @@ func scale(rng *rand.Rand) float64 {
 // The same of R², against what the true model explains, from 25 subjects up, and where factors are
 // not normal; there intervals of normal factors hold fewer, so that the test can fail.
 func TestIntervalsOfR2HoldTheTruth(t *testing.T) {
+	many, few := newWorld(t, ppca.NoisePerView, 0, 1, 0.6, 0.4), ofDims(t, []int{6, 6, 6}, ppca.NoisePerFeature, 0, 1, 0.6, 0.4)
 	for _, c := range []struct {
+		world
 		law      string
 		subjects int
-	}{{"", 25}, {"", 100}, {"", 1000}, {"exponential", 400}, {"heavy tails", 400}, {"heavy tails together", 400}} {
-		w, rng := newWorld(t, ppca.NoisePerView, 0, 1, 0.6, 0.4), rand.New(rand.NewPCG(3, 4))
+	}{{many, "", 25}, {many, "", 100}, {many, "", 1000}, {few, "", 40}, {few, "", 100}, {few, "", 400},
+		{many, "exponential", 400}, {many, "heavy tails", 400}, {many, "heavy tails together", 1000}} {
+		w, rng := c.world, rand.New(rand.NewPCG(3, 4))
 		w.law = laws[c.law]
+		whole := []precision.Pattern{{Features: w.truth.Features, Subjects: float64(c.subjects)}}
 		q, views, held, normal, n := w.truth.Rank, w.layout.Views(), 0.0, 0.0, 0.0
 		for range 200 {
 			blocks, rows := w.draw(t, rng, c.subjects)
@@ -251,17 +263,22 @@ func TestIntervalsOfR2HoldTheTruth(t *testing.T) {
 			x, err := ppca.NewExplained(w.layout, p, blocks)
 			check(t, err)
 			moments := fourths(t, w.layout, p, rows)
+			own := precision.Fit(w.layout, p, strength, moments, whole)
+			usual := own
+			if moments != nil {
+				usual = precision.Fit(w.layout, p, strength, nil, whole)
+			}
 			for k := range views {
 				want, _ := precision.R2(w.layout, w.truth, w.strength, nil, k)
-				holds := func(moments precision.Fourths) float64 {
+				holds := func(moments precision.Fourths, fit []float64) float64 {
 					_, variance := precision.R2(w.layout, p, strength, moments, k)
-					low, high := precision.Interval(variance, q, float64(c.subjects))(x.R2(k, q), float64(c.subjects))
+					low, high := precision.Interval(variance, fit[k], q, float64(c.subjects))(x.R2(k, q), float64(c.subjects))
 					if low < want && want < high {
 						return 1
 					}
 					return 0
 				}
-				held, normal, n = held+holds(moments), normal+holds(nil), n+1
+				held, normal, n = held+holds(moments, own), normal+holds(nil, usual), n+1
 			}
 		}
 		t.Logf("%s, %d subjects: %.3f, as of normal factors %.3f", c.law, c.subjects, held/n, normal/n)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/methods/mvppca/ppca"
 )
@@ -78,10 +79,12 @@ type perturbed struct {
 
 	loading  []float64 // p × q: direction of Ψ^−½W
 	variance []float64 // p: of the features' variances
+	free     *noise    // nil where the noise counts as known
+	delta    []float64 // groups: relative, of the noise
 }
 
 func newPerturbed(l ppca.Layout, p *ppca.Params, strengths []float64, n *told) *perturbed {
-	q, group := p.Rank, l.GroupOf()
+	q, group, subjects := p.Rank, l.GroupOf(), []float64(nil)
 	w := &perturbed{p: p, strengths: strengths, n: n, loading: make([]float64, len(p.Features)*q), variance: make([]float64, len(p.Features))}
 	for _, j := range p.Features {
 		psi, rest := p.Noise[group[j]], 1.0
@@ -91,7 +94,9 @@ func newPerturbed(l ppca.Layout, p *ppca.Params, strengths []float64, n *told) *
 			rest -= u * u
 		}
 		w.noise, w.rest = append(w.noise, psi), append(w.rest, max(0, rest))
+		subjects = append(subjects, n.feature[j])
 	}
+	w.free = newNoise(l, p, strengths, w.u, subjects)
 	return w
 }
 
@@ -145,7 +150,19 @@ func (w *perturbed) draw(rng *rand.Rand) (step float64) {
 		}
 		w.variance[i] = variance
 	}
+	if w.free != nil {
+		w.delta = w.free.draw(rng, w.scaled(), w.loading, w.variance)
+	}
 	return small / most
+}
+
+// scaled is Ψ^−½W.
+func (w *perturbed) scaled() []float64 {
+	v := slices.Clone(w.u)
+	for i := range v {
+		v[i] *= math.Sqrt(w.strengths[i%len(w.strengths)])
+	}
+	return v
 }
 
 // rotated is the rotated loadings so far along the direction, those of described features.
