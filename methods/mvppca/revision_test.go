@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "7a5e427c442003e95130e8e9ad2272c7b54bd6277e1945bfa69fe71ff936eabf",
+		"federated":  "7c3a59ee9f19c38bcff0e2ebe96a23bd05d3aeed79f73f1aa901cf5bc02cc529",
 		"published":  "013ba54917fa63cb75cd21375b9f29b7b06fabc21a6994c5e79ad98a43f579c5",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
