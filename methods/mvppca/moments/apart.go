@@ -50,18 +50,22 @@ func (o *Repaired) Apart(sites [][]Unrepaired, m *ppca.Params) []Apart {
 	return out
 }
 
-// off returns Σ (u_j − mu), j the place of a feature, and the variance of the noise in it: what
-// [Functional.of] returns for ½ (e eᵀ_d + e_d eᵀ) − mu e_d e_dᵀ, e having a 1 at j.
-func (t *total) off(j int, mu float64) (value, variance float64) {
+// off returns Σ (u_j − mu), j the place of a feature, and the variance of the noise in it.
+func (t *total) off(j int, mu float64) (value, variance float64) { return t.parabola(j, 0, 1, -mu) }
+
+// parabola returns Σ (a u_j² + b u_j + c), j the place of a feature, and the variance of the noise
+// in it: what [Functional.of] returns for a e eᵀ + ½ b (e eᵀ_d + e_d eᵀ) + c e_d e_dᵀ, e having a 1
+// at j.
+func (t *total) parabola(j int, a, b, c float64) (value, variance float64) {
 	d := t.p + 1
 	row, last := t.z[j*d:][:d], t.z[t.p*d:][:d]
-	value = t.t[j*d+t.p] - mu*t.t[d*d-1]
-	g := t.gain[j*d+t.p] - mu*t.gain[d*d-1]
+	value = a*t.t[j*d+j] + b*t.t[j*d+t.p] + c*t.t[d*d-1]
+	g := a*t.gain[j*d+j] + b*t.gain[j*d+t.p] + c*t.gain[d*d-1]
 	variance = g * g * t.more * t.more
-	for a := range d {
-		for b := range d {
-			x := (row[a]*last[b]+last[a]*row[b])/2 - (mu+g)*last[a]*last[b]
-			variance += 2 * x * x * t.sd[a*d+b] * t.sd[a*d+b]
+	for i := range d {
+		for k := range d {
+			x := a*row[i]*row[k] + b*(row[i]*last[k]+last[i]*row[k])/2 + (c-g)*last[i]*last[k]
+			variance += 2 * x * x * t.sd[i*d+k] * t.sd[i*d+k]
 		}
 	}
 	return value, variance

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The mean of one feature is the functional that it stands for.
-func TestMeanOfAFeatureIsAFunctional(t *testing.T) {
+// The mean and the square of one feature are the functionals that they stand for.
+func TestMomentsOfAFeatureAreFunctionals(t *testing.T) {
 	const p = 4
 	d := p + 1
 	r := rand.New(rand.NewPCG(3, 9))
@@ -29,6 +29,12 @@ func TestMeanOfAFeatureIsAFunctional(t *testing.T) {
 		value, variance := sum.off(j, mu)
 		if v, s := a.of(sum); math.Abs(v-value) > 1e-12*(1+math.Abs(v)) || math.Abs(s-variance) > 1e-12*s {
 			t.Errorf("feature %d: %v with variance %v, want %v with %v", j, value, variance, v, s)
+		}
+		b, c := r.NormFloat64(), r.NormFloat64()
+		a[j*d+j], a[j*d+p], a[p*d+j], a[d*d-1] = mu, b/2, b/2, c
+		value, variance = sum.parabola(j, mu, b, c)
+		if v, s := a.of(sum); math.Abs(v-value) > 1e-12*(1+math.Abs(v)) || math.Abs(s-variance) > 1e-12*s {
+			t.Errorf("feature %d, squares: %v with variance %v, want %v with %v", j, value, variance, v, s)
 		}
 	}
 }

@@ -35,11 +35,12 @@ func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled   *message.Assessment     `cbor:"pooled"`          // the variance explained by the noised sums
-	Released map[string]*siteSums    `cbor:"released"`        // by site
-	Checked  map[string]*checkAnswer `cbor:"checked"`         // diagnostics of the model, of the sites that gave any
-	Worse    []worse                 `cbor:"worse,omitempty"` // views that the model predicts worse than by their means at a site
-	Apart    []moments.Apart         `cbor:"apart,omitempty"` // by feature
+	Pooled   *message.Assessment     `cbor:"pooled"`           // the variance explained by the noised sums
+	Released map[string]*siteSums    `cbor:"released"`         // by site
+	Checked  map[string]*checkAnswer `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
+	Worse    []worse                 `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
+	Apart    []moments.Apart         `cbor:"apart,omitempty"`  // by feature
+	Beyond   []beyond                `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it
@@ -48,6 +49,13 @@ type worse struct {
 	Site string  `cbor:"site"`
 	View int     `cbor:"view"`
 	Gain float64 `cbor:"gain"` // over the mean, noised
+}
+
+// beyond is a feature of which many values lie beyond its range.
+type beyond struct {
+	Feature int  `cbor:"feature"`
+	Low     bool `cbor:"low,omitempty"` // below it
+	High    bool `cbor:"high,omitempty"`
 }
 
 func (way) Record() any {
@@ -164,6 +172,11 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	own(s).Apart = repaired.Apart(told, &model.Params)
+	ends, err := repaired.Ends(releases, told)
+	if err != nil {
+		return nil, nil, err
+	}
+	own(s).Beyond = c.beyondRanges(ends)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {
 		tasks, err := c.askCheck(s)

@@ -104,6 +104,9 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 func (c way) Describe(s *halves.State, m *use.Model) error {
 	m.Explains(own(s).Pooled.Explained())
 	m.Doubts(s.Doubt)
+	if v := c.beyondVerdict(own(s).Beyond); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 	gains, err := c.gains(s)
 	if v := verdictOf(gains); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)

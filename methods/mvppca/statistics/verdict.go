@@ -159,6 +159,78 @@ func (c way) apartVerdict(r *record) *use.Verdict {
 		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and values that are imputed at a site lean toward those of the others. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise let sites that are alike make a study of their own."}
 }
 
+// falseBeyond is the probability that a study of good ranges has a feature of which it is said that
+// values lie beyond its range.
+const falseBeyond = 0.01
+
+// beyondRanges lists the features of which many values lie beyond their ranges, beyond the noise.
+func (c way) beyondRanges(ends []moments.Ends) (list []beyond) {
+	const tests = 3 // of each feature
+	far := distuv.UnitNormal.Quantile(1 - falseBeyond/float64(tests*len(ends)))
+	of := c.Layout.ViewOf()
+	for j, e := range ends {
+		lo, _ := c.Layout.View(of[j])
+		low, high, between := e.Low > far, e.High > far, e.NotTwo
+		if twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+			between = e.NotZeroOne
+			if !(e.NotRare > far) {
+				low, high = false, false
+			}
+		}
+		if between > far && e.Spread > far {
+			low, high = true, true
+		}
+		if low || high {
+			list = append(list, beyond{Feature: j, Low: low, High: high})
+		}
+	}
+	return list
+}
+
+// twoNumbers says whether a range is that of a feature of two numbers, such as 0 and 1: if one of them
+// is rare, the mean is rightly near an end.
+func twoNumbers(r [2]float64) bool { return r[1]-r[0] == 1 && r[0] == math.Trunc(r[0]) }
+
+// mostNamed is how many features of each kind a verdict names.
+const mostNamed = 4
+
+// beyondVerdict names them; nil if there are none.
+func (c way) beyondVerdict(list []beyond) *use.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var below, above, both, views []string
+	of := c.Layout.ViewOf()
+	for _, b := range list {
+		view := c.Plan.Views[of[b.Feature]]
+		lo, _ := c.Layout.View(of[b.Feature])
+		to := &below
+		if b.Low && b.High {
+			to = &both
+		} else if b.High {
+			to = &above
+		}
+		*to = append(*to, view.Features[b.Feature-lo].Name)
+		if !slices.Contains(views, view.Name) {
+			views = append(views, view.Name)
+		}
+	}
+	var where []string
+	for _, side := range []struct {
+		says  string
+		names []string
+	}{{"below that of ", below}, {"above that of ", above}, {"on both sides of that of ", both}} {
+		if n := len(side.names); n > mostNamed {
+			where = append(where, fmt.Sprintf("%s%s and %d more", side.says, strings.Join(side.names[:mostNamed], ", "), n-mostNamed))
+		} else if n > 0 {
+			where = append(where, side.says+strings.Join(side.names, ", "))
+		}
+	}
+	return &use.Verdict{Says: "Many values lie beyond the plan's ranges, at whose ends they count: " + strings.Join(where, "; "), Views: views, Voids: views,
+		Advice: "What the sites released says so, beyond the noise in it: values are nearer to an end, or more spread, than values within a range are. The model describes what is left of them: means and variances are wrong, what is explained is of no meaning, and intervals of imputed values are too narrow. Give these features a wider range, in the unit of the files, from what is publicly known of them, and see that the sites' files have that unit. " +
+			"If no value can lie beyond an end, most values are crowded there, or have few steps; then a logarithm or a root of the values may suit a model of normal laws better. A new study costs its privacy again."}
+}
+
 // uncounted names the sites of which no subject may have counted: whose noised count is less
 // than two standard deviations of its noise. Nil if there is none.
 func (c way) uncounted(s *halves.State) (*use.Verdict, error) {

@@ -1,0 +1,144 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Ends says how the values of a feature lie in its range, by what all sites released: quantities
+// over the standard deviations of the noise in them. Above 0, noise aside, each says something.
+type Ends struct {
+	Low, High float64 // the mean is within a standard deviation of this end
+	Spread    float64 // the standard deviation is more than values within a range usually have; 0 where noise hides it
+	// The variance is less than almost what values have of which each is at one end or the other, as
+	// numbers have that are 0 or 1. NotZeroOne is so of what clipping may have left of such numbers,
+	// and NotRare also if one of the two is rare.
+	NotTwo, NotZeroOne, NotRare float64
+}
+
+const (
+	// nearEnd is how many standard deviations the mean is from an end that matters. Of a normal law that
+	// is cut so that its mean and standard deviation are this, three tenths lay beyond the end, and its
+	// mean half a standard deviation from it. An exponential law from 0 on is just not there.
+	nearEnd = 0.95
+	// wideSpread is the variance of values in a range of 1 that is too much: a uniform law has .083, five
+	// steps that are equally frequent have .125, and of a normal law that is cut so at both ends two
+	// fifths lay beyond them.
+	wideSpread = 0.15
+	// These are the shares of the variance of values at the ends alone that count as less. A normal law
+	// that is cut at one end has at most half of it.
+	twoEnds, zeroOne, rareEnds = 0.95, 0.85, 0.6
+	// rareDoubt is how much nearer to the end the mean of rare values may be.
+	rareDoubt = 0.03
+	// surestMean is the largest standard deviation of the noise in a mean of which anything is said.
+	surestMean = 0.05
+	// surestSpread is how many standard deviations of its noise a variance must have for what clipping
+	// took to be known.
+	surestSpread = 30.0
+)
+
+// Ends returns that of all features. Nothing is said of features of which noise hides the mean.
+//
+// What clipping took of norms is made up for only where noise hardly hides the variance. Elsewhere it
+// would have to be guessed, and without it means are farther from the ends and variances smaller, so
+// that too little is said rather than too much. Only whether values are at the ends alone has to be
+// told otherwise. Of rare values clipping takes most in the fine sum, which lies about the mean, and
+// little in the coarse one.
+func (o *Repaired) Ends(sites []Released, told [][]Unrepaired) ([]Ends, error) {
+	clipped, coarse := make([][]Unrepaired, len(sites)), make([][]Unrepaired, len(sites))
+	for i := range sites {
+		blind := sites[i] // to the fine sum
+		blind.FineSD *= 1e3
+		for k := range sites[i].Fine {
+			n := unclipped(len(sites[i].Fine[k].Squeeze))
+			features := told[i][k].features
+			for _, to := range []struct {
+				of  *Released
+				all *[]Unrepaired
+			}{{&sites[i], &clipped[i]}, {&blind, &coarse[i]}} {
+				t, err := to.of.combine(k, [2]passed{n, n})
+				if err != nil {
+					return nil, fmt.Errorf("site %d: %w", i, err)
+				}
+				*to.all = append(*to.all, Unrepaired{features, t})
+			}
+		}
+	}
+	out := make([]Ends, o.layout.Features())
+	for j := range out {
+		e := &out[j]
+		of := aboutFeature(clipped, j)
+		if !of.sure {
+			continue
+		}
+		e.Low, e.High = of.near(-0.5), of.near(0.5)
+		// All at the ends, values have the variance ¼ − m².
+		if made := aboutFeature(told, j); made.sure {
+			e.NotTwo, e.NotZeroOne = made.far(-1, twoEnds, 0, twoEnds/4), made.far(-1, zeroOne, 0, zeroOne/4)
+			if made.far(1, 0, 0, 0) > surestSpread {
+				e.Low, e.High, e.Spread = max(e.Low, made.near(-0.5)), max(e.High, made.near(0.5)), made.far(1, 0, 0, -wideSpread)
+			}
+			if !(made.far(-1, rareEnds, 0, rareEnds/4) > 0) {
+				e.Low, e.High = 0, 0
+			}
+		}
+		mean := min(0.5, math.Abs(of.mean)+rareDoubt)
+		if of = aboutFeature(coarse, j); of.sure {
+			e.NotRare = of.far(-1, 0, 0, rareEnds*(0.25-mean*mean))
+		}
+	}
+	return out, nil
+}
+
+// sitesOfFeature is what all sites say of a feature.
+type sitesOfFeature struct {
+	parts []*total
+	at    []int // its place in each
+	mean  float64
+	sure  bool // that its mean is hardly noise
+}
+
+func aboutFeature(sites [][]Unrepaired, j int) *sitesOfFeature {
+	f := new(sitesOfFeature)
+	for _, all := range sites {
+		for k := range all {
+			if at := slices.Index(all[k].features, j); at >= 0 {
+				f.parts, f.at = append(f.parts, all[k].total), append(f.at, at)
+			}
+		}
+	}
+	n, noise := f.sum(0, 0, 1)
+	if !(n > fewestCounts*math.Sqrt(noise)) {
+		return f
+	}
+	first, _ := f.sum(0, 1, 0)
+	f.mean = first / n
+	_, noise = f.sum(0, 1, -f.mean)
+	f.sure = math.Sqrt(noise) < surestMean*n
+	return f
+}
+
+// sum returns Σ (a u² + b u + c) over the subjects, and the variance of the noise in it.
+func (f *sitesOfFeature) sum(a, b, c float64) (value, variance float64) {
+	for k, t := range f.parts {
+		v, s := t.parabola(f.at[k], a, b, c)
+		value, variance = value+v, variance+s
+	}
+	return value, variance
+}
+
+// far is w V − square (m − end)² + more over the noise in it, V being the variance and m the mean. That is
+// to the first order: the second, of the noise in m, makes it smaller where w and square are positive.
+func (f *sitesOfFeature) far(w, square, end, more float64) float64 {
+	m := f.mean
+	slope := -2 * square * (m - end)
+	value, variance := f.sum(w, slope-2*w*m, w*m*m-square*(m-end)*(m-end)+more-slope*m)
+	if !(variance > 0) {
+		return 0
+	}
+	return value / math.Sqrt(variance)
+}
+
+// near is by how much the mean is nearer to an end than a standard deviation.
+func (f *sitesOfFeature) near(end float64) float64 { return f.far(nearEnd*nearEnd, 1, end, 0) }
