@@ -19,13 +19,20 @@ const notMeaningful = "not meaningful: see below"
 // SureOfNoised is how sure a model is that was fitted to noised sums.
 const SureOfNoised = "The model was fitted to sums with noise, which protects single subjects. The variance explained follows from the same sums, so that it holds noise too; the page says below what the noise may have hidden."
 
+// Differences that R² counts.
+const (
+	WithinSites   = "between subjects of one site"
+	AndAmongSites = "between subjects, with those between sites"
+	OfOneSite     = "between subjects"
+)
+
 // Found says in words what a model found. explained is the variance explained of views, or
-// empty if that is not known.
-func Found(m *use.Model, explained string) string {
+// empty if that is not known; differences says of what.
+func Found(m *use.Model, explained, differences string) string {
 	q := len(m.Factors)
 	says := fmt.Sprintf("The model describes the subjects by %s: patterns of measurements that rise and fall together.", figure.Plural(q, "factor"))
 	if explained != "" && !strings.Contains(explained, notMeaningful) {
-		says += fmt.Sprintf(" They account for %s of the differences between subjects of one site, by view"+method.OfFit+".", explained)
+		says += fmt.Sprintf(" They account for %s of the differences %s, by view"+method.OfFit+".", explained, differences)
 	}
 	if names := m.Strongest(0, 3); len(names) > 0 {
 		says += fmt.Sprintf(" Factor 1 shows most in %s.", strings.Join(names, ", "))

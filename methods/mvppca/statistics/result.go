@@ -68,7 +68,11 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 			{Name: "of a view's variance explained" + method.OfFit, Value: pictures.Explained(m, own(s).Pooled)},
 		},
 	}
-	r.Found, r.Sure = pictures.Found(m, pictures.Explained(m, own(s).Pooled)), pictures.SureOfNoised
+	differences := pictures.AndAmongSites
+	if len(releases) < 2 {
+		differences = pictures.OfOneSite
+	}
+	r.Found, r.Sure = pictures.Found(m, pictures.Explained(m, own(s).Pooled), differences), pictures.SureOfNoised
 	for k, v := range c.Plan.Views {
 		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) && !m.Void(v.Name) {
 			r.Metrics["r2/"+v.Name] = r2
