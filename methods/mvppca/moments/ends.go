@@ -11,7 +11,7 @@ import (
 type Ends struct {
 	Low, High float64 // the mean is within a standard deviation of this end
 	Spread    float64 // the standard deviation is more than values within a range usually have; 0 where noise hides it
-	// The variance is less than almost what values have of which each is at one end or the other, as
+	// The variance is less than a share of what values have of which each is at one end or the other, as
 	// numbers have that are 0 or 1. NotZeroOne is so of what clipping may have left of such numbers,
 	// and NotRare also if one of the two is rare.
 	NotTwo, NotZeroOne, NotRare float64
