@@ -47,7 +47,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		return nil, err
 	}
 	says := VerdictNotes(m.Verdicts)
-	if untried(set, sites) {
+	if untried(set, sites) && !saysNobodyHasTwo(m) {
 		why := "Nobody has two views"
 		if len(m.Views) == 1 {
 			why = "There is one view"

@@ -62,6 +62,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	if err := v.measureTails(); err != nil {
 		return nil, err
 	}
+	v.unconnected()
 	v.apart(apart)
 	if err := v.disjointed(); err != nil {
 		return nil, err

@@ -56,16 +56,16 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 		}
 		return nil
 	})
-	warnings := m.verdictNotes(func(views []string) bool {
-		return slices.ContainsFunc(views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
+	warnings := m.verdictNotes(func(v *Verdict) bool {
+		return slices.ContainsFunc(v.Views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
 	})
 	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
 
-// verdictNotes are the verdicts on such views.
-func (m *Model) verdictNotes(concerned func(views []string) bool) (notes fitted.Notes) {
-	for _, v := range m.Verdicts {
-		if concerned(v.Views) {
+// verdictNotes are such verdicts.
+func (m *Model) verdictNotes(such func(*Verdict) bool) (notes fitted.Notes) {
+	for i := range m.Verdicts {
+		if v := &m.Verdicts[i]; such(v) {
 			notes.Add(problem.Problem{Where: "model " + m.Study, What: v.Says, Hint: v.Advice})
 		}
 	}

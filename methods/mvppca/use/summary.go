@@ -126,7 +126,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},
 		Tables: m.summaryTables(loadings),
-		Notes:  m.verdictNotes(func([]string) bool { return true }),
+		Notes:  m.verdictNotes(func(*Verdict) bool { return true }),
 		Value:  s,
 	}
 	account.Facts = append(account.Facts, m.adjustedFact()...)

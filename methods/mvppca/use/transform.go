@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"parley/dataset"
@@ -22,6 +23,9 @@ import (
 // prior N(0, Φ). The columns are id, values (how many were observed),
 // factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
 // Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
+//
+// Verdicts that void what the study says of the model are repeated: by each of them the
+// factors themselves are not to be relied on.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
 	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
 	if err != nil {
@@ -48,7 +52,8 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		}
 		return w.end()
 	})
-	return n, append(notes, r.notes()...), errors.Join(err, w.flush())
+	warnings := m.verdictNotes(func(v *Verdict) bool { return len(v.Voids) > 0 })
+	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
 
 func transformHeader(q int, covariance bool) []string {
