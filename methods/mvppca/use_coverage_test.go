@@ -19,6 +19,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/use"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -146,8 +147,9 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 }
 
 // coverage hides each view in turn and returns the share of its values that
-// the model's 90 % intervals hold: the mean over the views.
-func coverage(t testing.TB, m *use.Model, schema dataset.Schema, rows []dataset.Row, newSite bool) float64 {
+// the model's 90 % intervals hold: the mean over the views. The model has nothing to say of the
+// subjects but what is excused.
+func coverage(t testing.TB, m *use.Model, schema dataset.Schema, rows []dataset.Row, newSite bool, excused ...string) float64 {
 	t.Helper()
 	full, err := dataset.NewTable(schema, rows)
 	if err != nil {
@@ -165,6 +167,9 @@ func coverage(t testing.TB, m *use.Model, schema dataset.Schema, rows []dataset.
 	for k := range schema.Views {
 		var b bytes.Buffer
 		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, fitted.ImputeOptions{Level: 0.9, NewSite: newSite})
+		notes = slices.DeleteFunc(notes, func(p problem.Problem) bool {
+			return slices.ContainsFunc(excused, func(said string) bool { return strings.Contains(p.What, said) })
+		})
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
@@ -376,7 +381,7 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 				m := fit(t, schema, sites, x.q, ", scaling: view")
 				for range fresh {
 					rows := x.site(r, sd).draw(r, "n", 60, nil)
-					plain[seed] += coverage(t, m, schema, rows, false) / fresh
+					plain[seed] += coverage(t, m, schema, rows, false, "as a group") / fresh
 					spread[seed] += coverage(t, m, schema, rows, true) / fresh
 				}
 			}

@@ -166,8 +166,9 @@ type reader struct {
 	model     *Model
 	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
-	subjects, strange int // read, and of them far from what the model expects
-	far               int // with a covariate far from others
+	subjects, strange int    // read, and of them far from what the model expects
+	far               int    // with a covariate far from others
+	group             *group // of those who are not strange
 }
 
 // use prepares the model for new subjects of a population.
@@ -194,7 +195,11 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 		return nil, nil, err
 	}
 	_, md := predictor.Model()
-	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
+	together, err := newGroup(m, predictor, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &reader{group: together, predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -277,8 +282,10 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 	}
 	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
-		if strange(post, values) {
+		if d := distance(post, values); strange(d, len(values)) {
 			r.strange++
+		} else {
+			r.group.add(post, d)
 		}
 		r.units.add(post.Observed, values)
 		return do(row, post, values)
@@ -290,16 +297,21 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 	return subjects, err
 }
 
-// strange says whether a subject is far from the model: its squared distance δᵀC⁻¹δ, which
-// is p on average over p values, is more than ten times that, and beyond what one of
-// a million subjects of the model has (χ², by Wilson and Hilferty 1931).
-func strange(post *ppca.Posterior, values []float64) bool {
-	p := float64(len(values))
+// distance is the squared distance δᵀC⁻¹δ of a subject from the model, which is p on average
+// over p values.
+func distance(post *ppca.Posterior, values []float64) float64 {
+	return float64(len(values)) + 2*(-post.LogLik(values)-post.Entropy())
+}
+
+// strange says whether a subject of so many values is far from the model: its squared distance
+// is more than ten times that which is expected, and beyond what one of a million subjects of
+// the model has (χ², by Wilson and Hilferty 1931).
+func strange(distance float64, values int) bool {
+	p := float64(values)
 	if p == 0 {
 		return false
 	}
 	const million = 4.753 // quantile of the normal distribution
-	distance := p + 2*(-post.LogLik(values)-post.Entropy())
 	root := 1 - 2/(9*p) + million*math.Sqrt(2/(9*p))
 	return distance > 10*p && distance > p*root*root*root
 }
@@ -307,6 +319,7 @@ func strange(post *ppca.Posterior, values []float64) bool {
 // notes are what readers are told once all subjects have been read.
 func (r *reader) notes() fitted.Notes {
 	notes := r.units.notes()
+	explained := len(notes) > 0 || 2*r.strange >= r.subjects
 	if r.far > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s a covariate far from the others or from those of the fit, or like a code for a missing value", has(r.far)),
 			Hint: "what the model says of them is wrong if the value is: codes such as 999 or -9 have to be empty cells"})
@@ -314,6 +327,9 @@ func (r *reader) notes() fitted.Notes {
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
 			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})
+	}
+	if !explained {
+		notes = append(notes, r.group.notes()...)
 	}
 	return notes
 }
