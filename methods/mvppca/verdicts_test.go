@@ -438,6 +438,46 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	}
 }
 
+// A feature whose scale runs the other way at half of the sites has no loadings in the model,
+// and no site is unlike it. It is named with the sites, whether there are rounds or not; and where it
+// is not turned, nothing is.
+func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
+	const says = "Features go with the others in other ways at some sites than at others: "
+	for _, c := range []struct {
+		sites   int
+		turned  []int
+		options string
+		want    string
+	}{
+		{6, []int{1, 3, 5}, "", says + "f1_2 (reversed at site-1, site-3, site-5)"},
+		{6, []int{1, 3, 5}, "  rounds: 0\n", says + "f1_2 (reversed at site-1, site-3, site-5)"},
+		{2, []int{1}, "", says + "f1_2 (reversed at site-1)"},
+		{6, nil, "", ""},
+	} {
+		s := shape{dims: []int{6, 5}, sites: c.sites, rows: 80, missing: 0.02, seed: 9, options: "  latent: 1\n" + c.options}.study(t)
+		for _, i := range c.turned {
+			dealt(t, s, s.plan.Sites[i], func(table *dataset.Table, i int) [][]float64 {
+				v := slices.Clone(table.Row(i).Views)
+				if v[1] != nil {
+					v[1] = slices.Clone(v[1])
+					v[1][2] *= -1
+				}
+				return v
+			})
+		}
+		m := synthetic.Must(use.LoadModel(synthetic.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+		got := ""
+		for _, v := range m.Verdicts {
+			if strings.HasPrefix(v.Says, says) && slices.Equal(v.Views, []string{"v1"}) {
+				got = v.Says
+			}
+		}
+		if got != c.want {
+			t.Errorf("turned at %v of %d sites,%s: %q, want %q", c.turned, c.sites, c.options, got, c.want)
+		}
+	}
+}
+
 // A view whose scale runs the other way at three of eight small sites has little in common with
 // the others in the model of all, which weakens every sign of it. Of 60 such sites 45 are named, and
 // of 20 studies one says nothing; the ratio of the errors alone names none of the 60. The seeds are

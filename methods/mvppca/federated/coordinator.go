@@ -52,6 +52,8 @@ type oneShot struct {
 	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of what the sites said, by iteration
 	Converged bool           `cbor:"converged"`
 	Rough     []string       `cbor:"rough,omitempty"` // sites of which a set is described by too few factors
+	// Discords are features whose loadings disagree between sites.
+	Discords []discord `cbor:"discords,omitempty"`
 }
 
 // stopped says whether nothing of the rounds is kept.
@@ -111,6 +113,13 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 			Advice: "Features go together there in many ways that are about as strong, local_rank allows for some of them, and exact sums of so many features would be too large to send. Other factors may describe the subjects better. Raise local_rank, or let the plan have fewer features."})
 	}
 	return nil
+}
+
+// Conclude implements [halves.Concluder]: what an assessment shows of features comes first.
+func (c way) Conclude(s *halves.State, m *use.Model) {
+	if v := discordVerdict(c.Layout, m, own(s).OneShot.Discords); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 }
 
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
@@ -176,7 +185,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 		return tasks, method.Info{"single cells filled": filled}, err
 	}
 	own(s).Said = nil
-	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough}
+	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough, Discords: discords(c.Layout, &fit.Params, names, sites)}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
 	c.meansInfo(s, info)

@@ -44,6 +44,11 @@ type Way interface {
 	Result(s *State, m *use.Model, files []method.File) (*method.Result, error)
 }
 
+// Concluder is a [Way] that has more to say against a model than its assessment has shown.
+type Concluder interface {
+	Conclude(s *State, m *use.Model)
+}
+
 // Coordinator is the coordinator's half, as far as all ways to fit have it in common: a
 // scale, the way's own rounds, an assessment of the model by every site.
 type Coordinator struct {

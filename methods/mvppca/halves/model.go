@@ -127,6 +127,9 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 		}
 		m.Verdicts = append(m.Verdicts, found...)
 	}
+	if way, ok := c.way.(Concluder); ok {
+		way.Conclude(s, m)
+	}
 	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil
 }
