@@ -115,7 +115,7 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	return nil
 }
 
-// Conclude implements [halves.Concluder]: what an assessment shows of features comes first.
+// Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *use.Model) {
 	if v := discordVerdict(c.Layout, m, own(s).OneShot.Discords); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)

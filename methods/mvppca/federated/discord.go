@@ -33,7 +33,7 @@ const (
 // discord is a feature whose loadings disagree between sites.
 type discord struct {
 	Feature int `cbor:"feature"`
-	// Reversed are the sites where it goes the other way, if some clearly do and others
+	// Reversed are the sites where it goes the other side, if some clearly do and others
 	// clearly do not.
 	Reversed []string `cbor:"reversed,omitempty"`
 }
@@ -184,8 +184,8 @@ func regress(l ppca.Layout, p *ppca.Params, block *ppca.Block, yield func(j int,
 			continue
 		}
 		// Without feature i itself.
-		own, gram := slices.Clone(k), slices.Clone(c)
-		addOuter(own, p.W[j*q:][:q], bi, -1)
+		inner, gram := slices.Clone(k), slices.Clone(c)
+		addOuter(inner, p.W[j*q:][:q], bi, -1)
 		addOuter(gram, bi, ui, -1)
 		addOuter(gram, ui, bi, -1)
 		addOuter(gram, bi, bi, s)
@@ -193,13 +193,13 @@ func regress(l ppca.Layout, p *ppca.Params, block *ppca.Block, yield func(j int,
 		for a := range cross {
 			cross[a] = ui[a] - s*bi[a]
 		}
-		if _, ok := linalg.Cholesky(own, q, q); !ok {
+		if _, ok := linalg.Cholesky(inner, q, q); !ok {
 			continue
 		}
-		linalg.CholSolve(own, q, q, cross)
+		linalg.CholSolve(inner, q, q, cross)
 		for range 2 { // K⁻¹ G K⁻¹, G being symmetric
 			for row := range slices.Chunk(gram, q) {
-				linalg.CholSolve(own, q, q, row)
+				linalg.CholSolve(inner, q, q, row)
 			}
 			transpose(gram, q)
 		}
@@ -326,14 +326,14 @@ func reversed(q int, names []string, by map[string][]regression) []string {
 	first := 0
 	for i, name := range names {
 		if z := along[i] / math.Sqrt(variance[i]); math.Abs(z) > clearSign {
-			way := 0
+			side := 0
 			if z < 0 {
-				way = 1
+				side = 1
 			}
 			if len(ways[0])+len(ways[1]) == 0 {
-				first = way
+				first = side
 			}
-			ways[way] = append(ways[way], name)
+			ways[side] = append(ways[side], name)
 		}
 	}
 	if len(ways[0]) == 0 || len(ways[1]) == 0 {
@@ -352,7 +352,7 @@ func discordVerdict(l ppca.Layout, m *use.Model, list []discord) *use.Verdict {
 	}
 	const shown = 5
 	var what []string
-	v := &use.Verdict{Advice: "The model has one set of loadings for all sites, and that of such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other codings or other instruments at these sites, or at the others where as many go the other way. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
+	v := &use.Verdict{Advice: "The model has one set of loadings for all sites, and that of such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other codings or other instruments at these sites, or at the others where as many go the other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
 	view := l.ViewOf()
 	for _, d := range list {
 		k := view[d.Feature]

@@ -44,8 +44,8 @@ type Way interface {
 	Result(s *State, m *use.Model, files []method.File) (*method.Result, error)
 }
 
-// Concluder is a [Way] that has more to say against a model than its assessment has shown.
-type Concluder interface {
+// concluder is a [Way] that has more to say against a model than its assessment has shown.
+type concluder interface {
 	Conclude(s *State, m *use.Model)
 }
 

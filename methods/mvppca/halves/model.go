@@ -127,7 +127,7 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 		}
 		m.Verdicts = append(m.Verdicts, found...)
 	}
-	if way, ok := c.way.(Concluder); ok {
+	if way, ok := c.way.(concluder); ok {
 		way.Conclude(s, m)
 	}
 	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)

@@ -35,7 +35,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 			{Name: "mean absolute error, in " + set.Options.Unit() + method.OfFit, Value: off},
 		},
 	}
-	r.Found, r.Sure = Found(m, Explained(m, pooled), WithinSites), sure(set, m, sites)
+	r.Found, r.Sure = Found(m, Explained(m, pooled), withinSites), sure(set, m, sites)
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
 		for _, v := range m.Views {
@@ -92,7 +92,7 @@ func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int,
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 		},
 		Sections: []figure.Section{Reading()},
-		Found:    Found(m, "", WithinSites),
+		Found:    Found(m, "", withinSites),
 		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
 	}
 	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())

@@ -21,7 +21,7 @@ const SureOfNoised = "The model was fitted to sums with noise, which protects si
 
 // Differences that R² counts.
 const (
-	WithinSites   = "between subjects of one site"
+	withinSites   = "between subjects of one site"
 	AndAmongSites = "between subjects, with those between sites"
 	OfOneSite     = "between subjects"
 )

@@ -166,9 +166,9 @@ type reader struct {
 	model     *Model
 	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
-	subjects, strange int    // read, and of them far from what the model expects
-	far               int    // with a covariate far from others
-	group             *group // of those who are not strange
+	subjects, strange int        // read, and of them far from what the model expects
+	far               int        // with a covariate far from others
+	group             *newcomers // of those who are not strange
 }
 
 // use prepares the model for new subjects of a population.
@@ -195,7 +195,7 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 		return nil, nil, err
 	}
 	_, md := predictor.Model()
-	together, err := newGroup(m, predictor, who)
+	together, err := newNewcomers(m, predictor, who)
 	if err != nil {
 		return nil, nil, err
 	}

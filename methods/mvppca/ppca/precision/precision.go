@@ -39,6 +39,9 @@ type Precision struct {
 // subjects would show other loadings.
 const Stable = math.Pi / 6
 
+// leastStrength is the strength below which a factor tells nothing of its loadings.
+const leastStrength = 1e-6
+
 // Of returns standard errors for the loadings of a model in canonical form
 // ([ppca.Canonical]), of which strengths are the eigenvalues λ of WᵀΨ⁻¹W: those of
 // maximum likelihood in large samples of subjects for whom the model holds.

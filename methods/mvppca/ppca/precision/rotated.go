@@ -15,8 +15,6 @@ const (
 	directions = 400
 	// small is the size of a perturbation of the factors among each other, in radians.
 	small = 1e-4
-	// leastStrength is the strength below which a factor tells nothing of its loadings.
-	leastStrength = 1e-6
 )
 
 // Rotated returns standard errors of loadings that were rotated, W T by rows, d × q. Rotate

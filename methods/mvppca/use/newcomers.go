@@ -18,10 +18,10 @@ const (
 	groupErrors = 3
 )
 
-// group compares the squared distances of subjects from the model, for each observed value,
+// newcomers compares the squared distances of subjects from the model, for each observed value,
 // with what the model expects. Single subjects of another population are seldom far by
 // themselves: of 200 with a view turned round, none.
-type group struct {
+type newcomers struct {
 	view    []int     // of each feature
 	times   []float64 // of each view: what the sampling of the fit's subjects adds
 	site    []float64 // of each feature: the part of its variance that subjects of a site share
@@ -34,9 +34,9 @@ type group struct {
 	shared  float64 // of the shares of the distances that are expected of the site
 }
 
-// newGroup prepares to compare subjects of a population; nil where no site said how well the
+// newNewcomers prepares to compare subjects of a population; nil where no site said how well the
 // model describes its subjects, as under differential privacy.
-func newGroup(m *Model, p *ppca.Predictor, who Population) (*group, error) {
+func newNewcomers(m *Model, p *ppca.Predictor, who Population) (*newcomers, error) {
 	if len(m.Sites) == 0 {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func newGroup(m *Model, p *ppca.Predictor, who Population) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &group{view: l.ViewOf(), times: m.samplingTimes(), psi: md.Psi}
+	g := &newcomers{view: l.ViewOf(), times: m.samplingTimes(), psi: md.Psi}
 	if g.times == nil { // other fits rest on as many subjects
 		g.times = ppca.SamplingTimes(l, p.Rank(), m.subjects(l))
 	}
@@ -104,8 +104,8 @@ func (m *Model) subjects(l ppca.Layout) (patterns []ppca.Pattern) {
 	return patterns
 }
 
-// add takes in a subject who is at a distance from the model.
-func (g *group) add(post *ppca.Posterior, distance float64) {
+// add takes in a subject who is so far from the model.
+func (g *newcomers) add(post *ppca.Posterior, far float64) {
 	if g == nil || len(post.Observed) == 0 {
 		return
 	}
@@ -114,15 +114,15 @@ func (g *group) add(post *ppca.Posterior, distance float64) {
 		expected += g.times[g.view[j]]
 		site += g.site[j] * post.ResidualVar(i) / (g.psi[j] * g.psi[j]) // of (C⁻¹)_jj
 	}
-	x := distance / (expected * g.fit)
+	x := far / (expected * g.fit)
 	g.n, g.sum, g.squares, g.shared = g.n+1, g.sum+x, g.squares+x*x, g.shared+site/expected
 }
 
 // notes says so if the subjects are far as a group. Chance moves their mean distance, and that of
-// the subjects of the fit, from which the model has its variances: with heavy tails as much. What subjects of a site have in common
-// is one draw for all of them: at worst, where sites differ along one direction, its share of
-// the distances times χ² with one degree of freedom.
-func (g *group) notes() (notes fitted.Notes) {
+// the subjects of the fit, from which the model has its variances: with heavy tails as much. What
+// subjects of a site have in common is one draw for all of them: at worst, where sites differ along
+// one direction, its share of the distances times χ² with one degree of freedom.
+func (g *newcomers) notes() (notes fitted.Notes) {
 	if g == nil || g.n < leastGroup {
 		return nil
 	}
