@@ -95,7 +95,8 @@ func firstTwo(ctx context.Context, rows dataset.Source, of func(*dataset.Row) ([
 }
 
 // uncertain is for each view the covariance of its first two features given a row that lacks
-// these views, W P Wᵀ + Ψ with P = (I + Σ WᵀΨ⁻¹W)⁻¹ over the views that it has.
+// these views, W P Wᵀ + Ψ with P = (I + Σ WᵀΨ⁻¹W)⁻¹ over the views that it has, times what the
+// sampling of subjects multiplies variances by.
 func uncertain(m *use.Model, lacking []int) (all [][]float64, err error) {
 	q := len(m.Factors)
 	precision := mat.NewSymDense(q, nil)
@@ -123,7 +124,8 @@ func uncertain(m *use.Model, lacking []int) (all [][]float64, err error) {
 		between := func(a, b use.ModelFeature) float64 {
 			return mat.Inner(mat.NewVecDense(q, a.Loadings), &cov, mat.NewVecDense(q, b.Loadings)) / (a.Factor * b.Factor)
 		}
-		all = append(all, []float64{between(f, f) + f.Noise/(f.Factor*f.Factor), between(f, g), between(g, g) + g.Noise/(g.Factor*g.Factor)})
+		times := max(1, view.SamplingTimes)
+		all = append(all, []float64{times * (between(f, f) + f.Noise/(f.Factor*f.Factor)), times * between(f, g), times * (between(g, g) + g.Noise/(g.Factor*g.Factor))})
 	}
 	return all, nil
 }
