@@ -204,10 +204,13 @@ func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 	if len(out.Left) != 0 {
 		t.Errorf("%v left", out.Left)
 	}
-	if out.Result.Metrics["subjects_noised"] < 100 { // of 180, noise sd about 14
-		t.Errorf("the model rests on %v subjects", out.Result.Metrics["subjects_noised"])
+	if n := out.Result.Metrics["subjects_noised"]; n < 40 { // of 154 whose views the plan states; noise sd 19, six of which are less in 1 of 10⁹ runs
+		t.Errorf("the model rests on %v subjects", n)
 	}
 	i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
+	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"site":`)); n != 3 {
+		t.Errorf("releases of %d sites", n)
+	}
 	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"diagnostics":`)); n != 3 {
 		t.Errorf("diagnostics of %d sites", n)
 	}
