@@ -114,13 +114,16 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 
 // Unchecked notes which checks were not made because rows have weights; nil if all were.
 func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
-	text := ""
-	switch {
-	case pooled == nil || o.Weight == "" || o.Likelihood != options.LikelihoodLinear:
+	if pooled == nil || o.Weight == "" {
 		return nil
-	case pooled.Residuals == nil:
+	}
+	text, linear := "", o.Likelihood == options.LikelihoodLinear
+	switch {
+	case pooled.Periods != nil && len(pooled.Periods.Score) == 0:
+		text = "Whether effects change over time was not checked, because rows have weights."
+	case linear && pooled.Residuals == nil:
 		text = "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights."
-	case pooled.Residuals.Sampled && o.NoiseVariance == nil:
+	case linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
 		text = "Whether errors of predictions are larger at one site, are skewed or have heavy tails was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean."
 	default:
 		return nil
