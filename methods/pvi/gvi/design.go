@@ -133,7 +133,10 @@ func (p *People) Count(weight float64) {
 // than weights of a sample of a population are.
 const manyPeople, enoughRows = 100, 100
 
+// mostPeople is more than any site has.
+const mostPeople = 1 << 31
+
 // Possible says whether the weights counted can be numbers of people.
 func (p *People) Possible() bool {
-	return !p.parts && (p.rows < enoughRows || p.weights <= manyPeople*p.rows)
+	return !p.parts && p.weights <= mostPeople && (p.rows < enoughRows || p.weights <= manyPeople*p.rows)
 }

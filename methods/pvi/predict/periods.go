@@ -13,7 +13,8 @@ import (
 
 // Periods are sums over person-periods, whose outcome y is 1 for an event: of r = y − E y, with
 // the variance v under the model. By period and column they stand one period after the other,
-// the columns without those of periods, and are empty where rows have weights.
+// the columns without those of periods, and are empty where rows have weights that are no numbers of
+// people. Otherwise a row of weight w counts as w rows.
 type Periods struct {
 	Rows     wire.Vector `cbor:"rows"`
 	Events   wire.Vector `cbor:"events"`

@@ -26,10 +26,17 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 	return PeriodsOf(gvi.Logistic{}, q, nil, d, 2)
 }
 
-// Whatever rows are, their sums by period pass, add up, and are looked into; rows with weights
-// leave those by column out, for all sites.
+// Whatever rows are, their sums by period pass, add up, and are looked into; rows with weights that
+// are no numbers of people leave those by column out, for all sites, and others count as so many.
 func TestPeriodsTakeAnyNumber(t *testing.T) {
-	s, weighted := personPeriods(t, 1), personPeriods(t, 3)
+	s, weighted := personPeriods(t, 1), personPeriods(t, 1.5)
+	three, huge := personPeriods(t, 3), personPeriods(t, 1e12)
+	if err := three.Check(2, 2); err != nil || three.Rows[0] != 15 || three.Events[1] != 6 || math.Abs(three.Score[1]-3*s.Score[1]) > 1e-12 {
+		t.Errorf("%+v, %v", three, err)
+	}
+	if err := huge.Check(2, 2); err != nil || huge.Rows[0] != 5 || len(huge.Score) > 0 {
+		t.Errorf("%+v, %v", huge, err)
+	}
 	for _, x := range []*Periods{s, weighted} {
 		if err := x.Check(2, 2); err != nil || x.Rows[0] != 5 || x.Events[1] != 2 {
 			t.Errorf("%+v, %v", x, err)

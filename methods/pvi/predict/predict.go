@@ -146,24 +146,31 @@ func PeriodsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, per
 	if b != nil {
 		m.At(*b)
 	}
-	weighted := false
+	var people gvi.People
+	for i := range d.Rows() {
+		people.Count(d.Row(i).Weight)
+	}
 	for i := range d.Rows() {
 		row := d.Row(i)
-		weighted = weighted || row.Weight != 1
+		w := row.Weight // as many rows
+		if !people.Possible() {
+			w = 1
+		}
 		last := len(row.Index) - 1
 		k := int(row.Index[last]) - columns
 		m.Row(row)
 		v := min(max(m.P[0]*(1-m.P[0]), 1/rowLargest), 1)
 		r := -gvi.Clamp(m.P[0], 1)
-		if s.Rows[k]++; d.Outcome(i) > 0 {
-			s.Events[k]++
+		s.Rows[k] += w
+		if d.Outcome(i) > 0 {
+			s.Events[k] += w
 			r++
 		}
-		s.Net[k] += r
-		s.Variance[k] += v
+		s.Net[k] += w * r
+		s.Variance[k] += w * v
 		for t, j := range row.Index[:last] {
 			x, at := row.Value[t], k*columns+int(j)
-			add := func(to wire.Vector, x float64) { to[at] += gvi.Clamp(x, rowLargest) }
+			add := func(to wire.Vector, x float64) { to[at] += w * gvi.Clamp(x, rowLargest) }
 			add(s.Score, r*x)
 			add(s.First, v*x)
 			add(s.Second, v*x*x)
@@ -171,7 +178,7 @@ func PeriodsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, per
 			add(s.Fourth, v*x*x*x*x)
 		}
 	}
-	if weighted {
+	if !people.Possible() {
 		s.forget()
 	}
 	return s

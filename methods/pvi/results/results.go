@@ -120,7 +120,7 @@ func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
 	text, linear := "", o.Likelihood == options.LikelihoodLinear
 	switch {
 	case pooled.Periods != nil && len(pooled.Periods.Score) == 0:
-		text = "Whether effects change over time was not checked, because rows have weights."
+		text = "Whether effects change over time was not checked, because rows have weights that are no numbers of people."
 	case linear && pooled.Residuals == nil:
 		text = "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights."
 	case linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
