@@ -91,6 +91,7 @@ type RefineAnswer struct {
 	SS       wire.Vector `cbor:"ss"`
 	Cells    wire.Vector `cbor:"cells"`
 	Spent    wire.Vector `cbor:"spent"`
+	Fitted   wire.Vector `cbor:"fitted"`
 	Subjects float64     `cbor:"subjects"`
 	Nu       wire.Vector `cbor:"nu"`
 	Xi       wire.Vector `cbor:"xi"`
@@ -110,7 +111,7 @@ func (a *RefineAnswer) message(l ppca.Layout) (*hierarchical.Message, error) {
 	}
 	m := &hierarchical.Message{
 		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,
-		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
+		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Fitted: a.Fitted, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
 	}
 	return m, m.Check(l)
 }

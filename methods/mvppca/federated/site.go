@@ -39,7 +39,7 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 		r.Say(sets, "whether factors are said though they are not enough, for each set")
 		r.Say(1+d*half, "number of single missing values that were filled in, and of each feature of each set")
 	case options.TaskRefine:
-		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
+		r.Say(d*(q+1)+q*(q+1)+5*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values, and degrees of freedom that factors and that parameters took")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
 		r.Say(2, "number of subjects and their log-likelihood")
 		r.Say(1, "whether the subjects determine as many factors; nothing else is said if not")
@@ -165,7 +165,7 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block)
 	}
 	return &RefineAnswer{
 		Runs: message.Runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
-		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
+		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Fitted: m.Fitted, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
 	}, nil
 }
 

@@ -42,6 +42,9 @@ type Message struct {
 	SS    []float64 // expected residual sum of squares
 	Cells []float64 // values observed
 	Spent []float64 // degrees of freedom which the factors took from them
+	// Fitted is those which the site's own [W μ] took, tr RV/σ² of each feature: all q + 1
+	// under a prior that says nothing, none under one that says all.
+	Fitted []float64
 
 	Subjects float64
 	Nu, Xi   []float64 // as in State
@@ -75,7 +78,7 @@ func (m *Message) Check(l ppca.Layout) error {
 	if !(m.Subjects >= ppca.Least && m.Subjects <= ppca.Largest) {
 		return fmt.Errorf("site message: %v subjects", m.Subjects)
 	}
-	for _, x := range [][]float64{m.Noise, m.SS, m.Cells, m.Spent} {
+	for _, x := range [][]float64{m.Noise, m.SS, m.Cells, m.Spent, m.Fitted} {
 		if len(x) != l.Groups() {
 			return fmt.Errorf("site message: %d entries for %d noise groups", len(x), l.Groups())
 		}
@@ -85,13 +88,13 @@ func (m *Message) Check(l ppca.Layout) error {
 	}
 	used := (&ppca.Params{Features: m.Features}).Groups(l)
 	for g := range used {
-		ok := m.Noise[g] >= ppca.Least && m.SS[g] >= ppca.Least && m.Spent[g] >= 0 && m.Cells[g] > m.Spent[g]
+		ok := m.Noise[g] >= ppca.Least && m.SS[g] >= ppca.Least && m.Spent[g] >= 0 && m.Fitted[g] >= 0 && m.Cells[g] > m.Spent[g]+m.Fitted[g]
 		if !used[g] {
-			ok = m.Noise[g] == 0 && m.SS[g] == 0 && m.Spent[g] == 0 && m.Cells[g] == 0
+			ok = m.Noise[g] == 0 && m.SS[g] == 0 && m.Spent[g] == 0 && m.Fitted[g] == 0 && m.Cells[g] == 0
 		}
 		if !ok {
 			return fmt.Errorf("site message: noise group %d (described: %t) has variance %v, residuals %v, %v values and %v degrees spent",
-				g, used[g], m.Noise[g], m.SS[g], m.Cells[g], m.Spent[g])
+				g, used[g], m.Noise[g], m.SS[g], m.Cells[g], m.Spent[g]+m.Fitted[g])
 		}
 	}
 	return nil
@@ -120,4 +123,14 @@ func (m *Message) Measured() error {
 		return err
 	}
 	return ppca.Counts("site message: subjects", []float64{m.Subjects}, ppca.LargestCount)
+}
+
+// noise returns what the site's likelihood alone says of the noise variance of a group: what
+// is left of the values without the expectation of what is not known of factors and of
+// [W μ], by the degrees of freedom that are left. The site's own variance is shrunken.
+func (m *Message) noise(g int) (variance, free float64) {
+	taken := m.Spent[g] + m.Fitted[g]
+	free = m.Cells[g] - taken
+	// The expected sum is larger; rounding may leave less.
+	return max(m.SS[g]-taken*m.Noise[g], leastResidual*m.SS[g]) / free, free
 }

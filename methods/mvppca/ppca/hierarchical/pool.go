@@ -70,7 +70,8 @@ func Pool(l ppca.Layout, sites []Message) (*ppca.Prior, []State, error) {
 		var s, df []float64
 		for i := range sites {
 			if m := &sites[i]; m.Cells[g] > 0 {
-				s, df = append(s, m.SS[g]/m.Cells[g]), append(df, m.Cells[g]-m.Spent[g])
+				variance, free := m.noise(g)
+				s, df = append(s, variance), append(df, free)
 			}
 		}
 		if len(s) > 0 {

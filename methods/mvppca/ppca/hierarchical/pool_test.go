@@ -73,6 +73,42 @@ func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
 	}
 }
 
+// TestSpreadOfNoiseIsRecovered draws sites' noise variances with a known spread: the estimate
+// is within a fifth of it, and near nothing where there is none, after two rounds as after ten.
+// What the site's likelihood alone says is pooled: the site's own variances are shrunken, and
+// would shrink the spread to three quarters. Seeds are fixed.
+func TestSpreadOfNoiseIsRecovered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 15, 15)
+	for _, sd := range []float64{0, 0.3} {
+		r := rand.New(rand.NewPCG(62, 61))
+		tr := synthetic.NewTruth(r, l, 3, 0.3)
+		var sites [][]ppca.Block
+		for range 60 {
+			own := synthetic.Truth{L: l, P: tr.P.Clone()}
+			for i := range own.P.W {
+				own.P.W[i] += 0.1 * r.NormFloat64()
+			}
+			for g := range own.P.Noise {
+				own.P.Noise[g] *= math.Exp(sd * r.NormFloat64())
+			}
+			sites = append(sites, synthetic.BlocksOf(t, l, own.Subjects(r, 40)))
+		}
+		for _, rounds := range []int{2, 10} {
+			prior, _ := run(t, l, sites, 3, rounds)
+			got := 0.0 // 1/√α is nearly the standard deviation of the logarithm
+			for _, alpha := range prior.Alpha {
+				got += 1 / math.Sqrt(alpha) / float64(len(prior.Alpha))
+			}
+			if sd == 0 && got > 0.04 || sd > 0 && math.Abs(got/sd-1) > 0.2 {
+				t.Errorf("after %d rounds noise variances spread by %.3f, drawn with %v", rounds, got, sd)
+			}
+		}
+	}
+}
+
 // TestShiftedPopulationsShareTheirLoadings: sites that differ in their factors
 // alone differ in ν, not in W or μ.
 func TestShiftedPopulationsShareTheirLoadings(t *testing.T) {

@@ -42,6 +42,7 @@ type Site struct {
 	xi     []float64 // q × ld
 	noise  []float64 // per noise group
 	ss     []float64 // per noise group: expected residual sum of squares
+	fitted []float64 // per noise group: tr RV, summed over its features
 	values []float64 // per noise group: values observed
 
 	cells   []cell
@@ -79,7 +80,7 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 		Sums: ppca.NewSums(l, blocks, q), layout: l, prior: prior,
 		md: ppca.NewModel(l, q), e: ppca.NewEStep(q, blocks),
 		nu: slices.Clone(start.Nu), noise: slices.Clone(start.Noise),
-		ss: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1), eigen: linalg.NewEigen(q + 1),
+		ss: make([]float64, l.Groups()), fitted: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1), eigen: linalg.NewEigen(q + 1),
 	}
 	if start.Rank != q || !ppca.ContainsAll(prior.Features, h.Features) || !ppca.ContainsAll(start.Features, h.Features) {
 		return nil, fmt.Errorf("the site has features that the prior or the start do not describe, or they differ in rank")
@@ -148,6 +149,7 @@ func (h *Site) Step() error {
 		return err
 	}
 	clear(h.ss)
+	clear(h.fitted)
 	for i := range h.cells {
 		if err := h.cells[i].posterior(h); err != nil {
 			return err
@@ -237,7 +239,7 @@ func (h *Site) Message() (*Message, error) {
 		Features: slices.Clone(h.Features), Rank: q, Subjects: h.Subjects,
 		Nu: slices.Clone(h.nu), Xi: packed(h.xi, q, h.LD),
 		Noise: make([]float64, len(h.noise)), SS: slices.Clone(h.ss),
-		Cells: slices.Clone(h.values), Spent: make([]float64, len(h.noise)),
+		Cells: slices.Clone(h.values), Spent: make([]float64, len(h.noise)), Fitted: make([]float64, len(h.noise)),
 	}
 	chol := make([][]float64, len(h.R))
 	for c, r := range h.R {
@@ -259,8 +261,11 @@ func (h *Site) Message() (*Message, error) {
 		m.Noise[g] = h.noise[g]
 		m.Spent[g] += linalg.Quadratic(h.Cov[h.Class[j]], h.LD, w, w) / h.noise[g]
 	}
-	for g, n := range m.Cells { // Cov is of the noise before the step, and so may ask for more than there is
-		m.Spent[g] = min(m.Spent[g], (1-leastFree)*n)
+	for g, n := range m.Cells { // Cov and V are of the noise before the step, and so may ask for more than there is
+		if n > 0 {
+			m.Spent[g] = min(m.Spent[g], (1-leastFree)*n)
+			m.Fitted[g] = min(h.fitted[g]/h.noise[g], (1-leastFree)*n-m.Spent[g])
+		}
 	}
 	return m, m.Check(h.layout)
 }
@@ -348,7 +353,7 @@ func (c *cell) posterior(h *Site) error {
 		for i, j := range c.features {
 			c.mean(h, i, j)
 			post, r := h.post[j*h.Stride:][:h.Q+1], h.R[c.class]
-			h.ss[h.md.Group[j]] += c.residual(h, j, linalg.Quadratic(r, h.Stride, post, post), linalg.Inner(c.v, r, h.Q+1, h.Stride))
+			c.residual(h, j, linalg.Quadratic(r, h.Stride, post, post), linalg.Inner(c.v, r, h.Q+1, h.Stride))
 		}
 		return nil
 	}
@@ -429,7 +434,7 @@ func (c *cell) keep(h *Site) {
 			quadratic += x * of[i*st+a]
 		}
 		h.post[j*st+q] = c.prior[i*st+q]
-		h.ss[h.md.Group[j]] += c.residual(h, j, quadratic, 0)
+		c.residual(h, j, quadratic, 0)
 	}
 }
 
@@ -479,18 +484,20 @@ func (c *cell) means(h *Site) {
 			quadratic += x * post[i*st+a]
 			inner += c.lengths[a] * c.gain[i*st+a]
 		}
-		h.ss[h.md.Group[j]] += c.residual(h, j, quadratic, inner)
+		c.residual(h, j, quadratic, inner)
 	}
 }
 
-// residual is Σ ⟨(t − W x − μ)²⟩ of a feature, given pᵀRp of its posterior mean p and tr VR.
-func (c *cell) residual(h *Site, j int, quadratic, inner float64) float64 {
+// residual adds up Σ ⟨(t − W x − μ)²⟩ of a feature, given pᵀRp of its posterior mean p and tr VR.
+func (c *cell) residual(h *Site, j int, quadratic, inner float64) {
 	post := h.post[j*h.Stride:][:h.Q+1]
 	s := h.Square[j] + quadratic + inner - 2*post[h.Q]*h.Dev[j]
 	for a, x := range h.B[j*h.LD:][:h.Q] {
 		s -= 2 * post[a] * x
 	}
-	return s
+	g := h.md.Group[j]
+	h.ss[g] += s
+	h.fitted[g] += inner
 }
 
 // addUp works out Σ V/σ², with V as the means were found and the noise as it is now.
