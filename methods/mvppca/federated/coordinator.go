@@ -128,7 +128,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
-	if note := spreadNote(s.Trace, own(s).Undetermined, own(s).Diverged); note != nil {
+	if note := spreadNote(s.Trace, *c.Options.Tolerance, own(s).Undetermined, own(s).Diverged); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
 	return c.AssessedResult(s, m, files, &settled)
@@ -211,9 +211,6 @@ func (c way) askRefine(s *halves.State) ([]method.Task, error) {
 	})
 }
 
-// settledAfter is how many rounds the variances between sites need at least.
-const settledAfter = 3
-
 // refine folds a hierarchical round.
 func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	var messages []hierarchical.Message
@@ -273,7 +270,7 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	info["log-likelihood per subject"] = scored
 	c.meansInfo(s, info)
 	own(s).Diverged = diverged(s.Trace)
-	if s.Round < c.Options.Rounds && !c.settled(s) && !own(s).Diverged {
+	if s.Round < c.Options.Rounds && !settled(s.Trace, *c.Options.Tolerance) && !own(s).Diverged {
 		tasks, err := c.askRefine(s)
 		return tasks, info, err
 	}
@@ -323,11 +320,4 @@ func (c way) oneShotParams(s *halves.State) (ppca.Params, error) {
 		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
 	}
 	return *p, nil
-}
-
-// settled says whether the last round whose gain is known gained less than the
-// tolerance.
-func (c way) settled(s *halves.State) bool {
-	n := len(s.Trace)
-	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < *c.Options.Tolerance
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/methods/mvppca/message"
 )
 
@@ -15,10 +16,34 @@ const (
 	// describes pooled rows worse than the one shot does, by many nats where sites differ
 	// much: rounds that settle come closer to that by ever smaller steps.
 	mostFall = 1
-	// steady is the relative change of the largest spread in a round below which it counts
-	// as settled, and smallSpread what counts as none, for loadings of scaled features.
-	steady, smallSpread = 0.1, 1e-3
+	// smallSpread is what counts as none, for loadings and means of scaled features.
+	smallSpread = 1e-3
 )
+
+// changed is by what share the last round changed the spread of the loadings or means of a
+// view between sites, at most: 1 if one round is all there is.
+func changed(t message.Trace) float64 {
+	n := len(t)
+	if n < 3 {
+		return 1
+	}
+	share := 0.0
+	for _, sd := range [][2]wire.Vector{{t[n-2].SDW, t[n-1].SDW}, {t[n-2].SDMu, t[n-1].SDMu}} {
+		for k, now := range sd[1] {
+			if before := sd[0][k]; max(now, before) > smallSpread {
+				share = max(share, math.Abs(now-before)/max(now, before))
+			}
+		}
+	}
+	return share
+}
+
+// settled says whether further rounds would change little: the last changed no spread by more
+// than the tolerance, and the model before it was about as likely as its own predecessor.
+func settled(t message.Trace, tolerance float64) bool {
+	n := len(t)
+	return n >= 3 && changed(t) < tolerance && t[n-3].LogLik-t[n-2].LogLik <= mostFall
+}
 
 // diverged says whether the last round of which it is known made the model much worse, and
 // worse by more than the round before it. The last point is that of a round whose model no
@@ -32,10 +57,9 @@ func diverged(t message.Trace) bool {
 	return fall > mostFall && fall > t[n-4].LogLik-t[n-3].LogLik
 }
 
-// spreadNote says whether the spread of the loadings between sites has settled; nil if
-// one round cannot tell.
-func spreadNote(t message.Trace, undetermined []string, diverged bool) *figure.Note {
-	const failed = "The spread of the loadings between sites could not be estimated"
+// spreadNote says whether the spread between sites has settled; nil if one round cannot tell.
+func spreadNote(t message.Trace, tolerance float64, undetermined []string, diverged bool) *figure.Note {
+	const failed = "The spread between sites could not be estimated"
 	if len(undetermined) > 0 {
 		return &figure.Note{Title: failed, Warning: true,
 			Text: fmt.Sprintf("The subjects of %s do not determine as many factors as the plan has: their values have fewer directions, or are described exactly. The rounds were stopped, and nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them. With fewer factors, or without these sites, the rounds can go on.", strings.Join(undetermined, ", "))}
@@ -48,16 +72,10 @@ func spreadNote(t message.Trace, undetermined []string, diverged bool) *figure.N
 		return &figure.Note{Title: failed, Warning: true,
 			Text: fmt.Sprintf("In round %d the log-likelihood per subject fell from %.2f to %.2f nats: the rounds moved away from the data and were stopped. Nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them.", t[n-2].Round, t[n-3].LogLik, t[n-2].LogLik)}
 	}
-	change := 0.0
-	for k, sd := range t[n-1].SDW {
-		if before := t[n-2].SDW[k]; max(sd, before) > smallSpread {
-			change = max(change, math.Abs(sd-before)/max(sd, before))
-		}
-	}
-	if change > steady {
-		return &figure.Note{Title: "The spread of the loadings between sites has not settled", Warning: true,
+	if change := changed(t); change > tolerance {
+		return &figure.Note{Title: "The spread between sites has not settled", Warning: true,
 			Text: fmt.Sprintf("In the last of %d rounds it still changed by %.0f %% in some view. Take it for a rough number, or give the plan more rounds.", t[n-1].Round, 100*change)}
 	}
-	return &figure.Note{Title: "The spread of the loadings between sites has settled",
-		Text: fmt.Sprintf("In the last of %d rounds it changed by at most %.0f %% in any view.", t[n-1].Round, math.Ceil(100*change))}
+	return &figure.Note{Title: "The spread between sites has settled",
+		Text: fmt.Sprintf("In the last of %d rounds it changed by at most %.0f %% in any view.", t[n-1].Round, math.Ceil(100*changed(t)))}
 }

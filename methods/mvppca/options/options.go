@@ -57,13 +57,13 @@ type Options struct {
 	Latent     int    `json:"latent"`     // q, the number of factors; no default
 	Scaling    string `json:"scaling"`    // one of the Scale constants
 	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
-	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
+	Rounds     int    `json:"rounds"`     // hierarchical rounds at most (10; 0 stops after the one shot), or published rounds (100)
 	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
 
 	SiteMeans string   `json:"site_means,omitempty"` // federated: one of the Means constants
 	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (4q); fewer where its subjects carry fewer
 	Minimum   int      `json:"minimum,omitempty"`    // federated: subjects of a set of views that a site says something of in the one shot (any number)
-	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
+	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds end when no spread between sites changes by a larger share (0.1); 0: never
 	Outliers  string   `json:"outliers,omitempty"`   // federated: "exclude" subjects' views that are far from all others of their site (default), or "keep" them
 
 	// Adjust are what the factors must not be: the model is of what a linear regression on
@@ -157,15 +157,15 @@ func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 		return
 	}
 	if o.Variant != PublishedVariant {
-		set("rounds", &o.Rounds, 3)
+		set("rounds", &o.Rounds, 10)
 		set("iterations", &o.Iterations, 20)
 		set("local_rank", &o.LocalRank, LocalRank(o.Latent))
 		if missing("site_means") {
 			o.SiteMeans = MeansAuto
 		}
 		if missing("tolerance") {
-			gain := 0.01
-			o.Tolerance = &gain
+			change := 0.1
+			o.Tolerance = &change
 		}
 		if missing("outliers") {
 			o.Outliers = ExcludeOutliers
@@ -269,9 +269,9 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	}
 	switch {
 	case o.Tolerance == nil:
-		report("tolerance", "missing", "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
+		report("tolerance", "missing", "0 to run all rounds, or a share of the spread between sites such as 0.1")
 	case *o.Tolerance < 0:
-		report("tolerance", fmt.Sprintf("%v is negative", *o.Tolerance), "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
+		report("tolerance", fmt.Sprintf("%v is negative", *o.Tolerance), "0 to run all rounds, or a share of the spread between sites such as 0.1")
 	}
 }
 
