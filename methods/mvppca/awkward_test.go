@@ -156,7 +156,7 @@ func TestUndeterminedSite(t *testing.T) {
 	if rounds := len(p.kinds) - len(slices.DeleteFunc(slices.Clone(p.kinds), func(kind string) bool { return kind == options.TaskRefine })); rounds != 1 {
 		t.Errorf("the sites were asked for %d rounds, not one", rounds)
 	}
-	if said := result.Verdicts(); !slices.Contains(said, "The spread of the loadings between sites could not be estimated") {
+	if said := result.Verdicts(); !slices.Contains(said, "The spread between sites could not be estimated") {
 		t.Errorf("the report warns of %q", said)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestDescribeFollowsTheOptions(t *testing.T) {
 	for _, c := range [][3]string{ // replaced, by, what is said
 		{"latent: 6", "latent: 6", "6 factors, patterns that run through the 131 features of all 4 views together"},
-		{"latent: 6", "latent: 6", "at most 3 more rounds"},
+		{"latent: 6", "latent: 6", "at most 10 more rounds"},
 		{"latent: 6", "latent: 1\n  rounds: 0", "1 factor, patterns"},
 		{"latent: 6", "latent: 6\n  variant: published\n  rounds: 7", "In each of 7 rounds every site fits the model to its own subjects, and sends the model's numbers back."},
 	} {

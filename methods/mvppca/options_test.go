@@ -22,11 +22,11 @@ func parse(text string) (*study.Plan, error) {
 
 func TestDefaultsOfBothVariants(t *testing.T) {
 	for options, want := range map[string]string{
-		"  latent: 3\n": "variant: federated latent: 3 scaling: standard noise: feature rounds: 3 iterations: 20 site_means: auto local_rank: 12 tolerance: 0.01 outliers: exclude",
+		"  latent: 3\n": "variant: federated latent: 3 scaling: standard noise: feature rounds: 10 iterations: 20 site_means: auto local_rank: 12 tolerance: 0.1 outliers: exclude",
 		"  latent: 1\n  rounds: 0\n  tolerance: 0\n  local_rank: 1\n": "variant: federated latent: 1 scaling: standard noise: feature rounds: 0 iterations: 20 site_means: auto local_rank: 1 tolerance: 0 outliers: exclude",
-		"  latent: 1\n  scaling: view\n":                              "variant: federated latent: 1 scaling: view noise: view rounds: 3 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.01 outliers: exclude",
-		"  latent: 1\n  scaling: min-max\n  noise: view\n":            "variant: federated latent: 1 scaling: min-max noise: view rounds: 3 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.01 outliers: exclude",
-		"  latent: 1\n  scaling: none\n":                              "variant: federated latent: 1 scaling: none noise: view rounds: 3 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.01 outliers: exclude",
+		"  latent: 1\n  scaling: view\n":                              "variant: federated latent: 1 scaling: view noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+		"  latent: 1\n  scaling: min-max\n  noise: view\n":            "variant: federated latent: 1 scaling: min-max noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+		"  latent: 1\n  scaling: none\n":                              "variant: federated latent: 1 scaling: none noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
 		"  latent: 2\n  variant: published\n": "variant: published latent: 2 scaling: standard noise: view rounds: 100 iterations: 15 " +
 			"published: {first_iterations: 30, initial: random, restart: draw}",
 		"  latent: 2\n  variant: published\n  published: {initial: prior, restart: mean, site_iterations: [{site: south, iterations: 4}]}\n": "variant: published latent: 2 scaling: standard noise: view rounds: 100 iterations: 15 " +

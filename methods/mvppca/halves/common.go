@@ -44,7 +44,9 @@ type State struct {
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 
-	noise *map[string][]sitenoise.Noise // of the finished study, once it has been asked for
+	// Of the finished study, once they have been asked for, since every site is told them:
+	noise    *map[string][]sitenoise.Noise
+	sampling *[]float64
 }
 
 // MarshalBinary implements [method.State].

@@ -164,38 +164,45 @@ func assessed(m *use.Model, sites []pictures.Site) {
 	m.Fourths = precision.NewFourths(squares, fourths, subjects)
 }
 
+// ofFinished returns what a state leads to, which is found once of a finished study.
+func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
+	if *kept != nil {
+		return **kept, nil
+	}
+	found, err := find()
+	if err == nil && s.Phase == rounds.Done {
+		*kept = &found
+	}
+	return found, err
+}
+
 // sampling is what the number of subjects multiplies the variance of each view's predictions
 // by; nil where sampling is not what the model's errors come from.
 func (c Common) sampling(s *State) ([]float64, error) {
-	sites := c.reports(s)
-	if !c.Options.MaximumLikelihood() || len(sites) == 0 {
-		return nil, nil
-	}
-	var all []ppca.Pattern
-	for _, site := range sites {
-		patterns, err := message.UnpackPatterns(site.Patterns, c.Layout)
-		if err != nil {
-			return nil, err
+	return ofFinished(s, &s.sampling, func() ([]float64, error) {
+		sites := c.reports(s)
+		if !c.Options.MaximumLikelihood() || len(sites) == 0 {
+			return nil, nil
 		}
-		all = append(all, patterns...)
-	}
-	return ppca.SamplingTimes(c.Layout, c.Options.Latent, all), nil
+		var all []ppca.Pattern
+		for _, site := range sites {
+			patterns, err := message.UnpackPatterns(site.Patterns, c.Layout)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, patterns...)
+		}
+		return ppca.SamplingTimes(c.Layout, c.Options.Latent, all), nil
+	})
 }
 
-// siteNoise is [Common.estimateNoise], which is the same for all sites of a finished study.
+// siteNoise is how the noise of the sites differs that said how the model describes them; nil
+// where it does not, or where the model is not that of all subjects.
 func (c Common) siteNoise(s *State) (map[string][]sitenoise.Noise, error) {
-	if s.noise != nil {
-		return *s.noise, nil
-	}
-	noise, err := c.estimateNoise(s)
-	if err == nil && s.Phase == rounds.Done {
-		s.noise = &noise
-	}
-	return noise, err
+	return ofFinished(s, &s.noise, func() (map[string][]sitenoise.Noise, error) { return c.estimateNoise(s) })
 }
 
-// estimateNoise is how the noise of the sites differs that said how the model describes them;
-// nil where it does not, or where the model is not that of all subjects.
+// estimateNoise is [Common.siteNoise], found anew.
 func (c Common) estimateNoise(s *State) (map[string][]sitenoise.Noise, error) {
 	if !c.Options.OneShot() {
 		return nil, nil

@@ -126,7 +126,7 @@ func UnpackPatterns(m []Pattern, l ppca.Layout) (patterns []ppca.Pattern, err er
 		if i > 0 && slices.Compare(m[i-1].Views, p.Views) >= 0 {
 			return nil, fmt.Errorf("pattern %d: its views %v do not follow %v", i, p.Views, m[i-1].Views)
 		}
-		if _, err := l.FeaturesOf(p.Views); err != nil || len(p.Views) == 0 {
+		if l.CheckViews(p.Views) != nil || len(p.Views) == 0 {
 			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
 		// Who has a view has a value of it.

@@ -116,17 +116,10 @@ func (l Layout) AllFeatures() []int {
 
 // FeaturesOf returns the features of the given views, ascending.
 func (l Layout) FeaturesOf(views []int) ([]int, error) {
-	size, last := 0, -1
-	for _, k := range views {
-		if k <= last {
-			return nil, fmt.Errorf("views %v are not in ascending order", views)
-		}
-		if k >= len(l.Dims) {
-			return nil, fmt.Errorf("view %d of %d", k, len(l.Dims))
-		}
-		size, last = size+l.Dims[k], k
+	if err := l.CheckViews(views); err != nil {
+		return nil, err
 	}
-	f := make([]int, 0, size)
+	f := make([]int, 0, l.Width(views))
 	for _, k := range views {
 		lo, hi := l.View(k)
 		for j := lo; j < hi; j++ {
@@ -134,6 +127,22 @@ func (l Layout) FeaturesOf(views []int) ([]int, error) {
 		}
 	}
 	return f, nil
+}
+
+// CheckViews says what is wrong with views that came from elsewhere: they ascend, and the
+// layout has them.
+func (l Layout) CheckViews(views []int) error {
+	last := -1
+	for _, k := range views {
+		if k <= last {
+			return fmt.Errorf("views %v are not in ascending order", views)
+		}
+		if k >= len(l.Dims) {
+			return fmt.Errorf("view %d of %d", k, len(l.Dims))
+		}
+		last = k
+	}
+	return nil
 }
 
 // ViewsOf returns the views with at least one of the features, ascending.
