@@ -122,6 +122,10 @@ func (h siteWay) refill(ctx context.Context, t *RefillTask, blocks []ppca.Block)
 	return h.fit(ctx, blocks, model)
 }
 
+// still is by what share noise variances change at most in a step after which a site has done
+// enough in its round: with what is left to come, less than how well a spread can be known.
+const still = 1e-3
+
 // refine is a hierarchical round at the site.
 func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block) (*RefineAnswer, error) {
 	blocks, err := t.Offset.Remove(h.Layout, blocks)
@@ -153,6 +157,9 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block)
 		}
 		if err := round.Step(); err != nil {
 			return nil, err
+		}
+		if round.Moved() < still {
+			break
 		}
 	}
 	m, err := round.Message()

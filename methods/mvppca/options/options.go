@@ -58,7 +58,7 @@ type Options struct {
 	Scaling    string `json:"scaling"`    // one of the Scale constants
 	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
 	Rounds     int    `json:"rounds"`     // hierarchical rounds at most (10; 0 stops after the one shot), or published rounds (100)
-	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
+	Iterations int    `json:"iterations"` // at each site in each round (20 at most, or 15 as published)
 
 	SiteMeans string   `json:"site_means,omitempty"` // federated: one of the Means constants
 	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (4q); fewer where its subjects carry fewer

@@ -44,6 +44,7 @@ type Site struct {
 	ss     []float64 // per noise group: expected residual sum of squares
 	fitted []float64 // per noise group: tr RV, summed over its features
 	values []float64 // per noise group: values observed
+	moved  float64
 
 	cells   []cell
 	cellsOf [][]int       // of each class
@@ -169,6 +170,9 @@ func (h *Site) Step() error {
 	return nil
 }
 
+// Moved is the largest share by which the last Step changed a noise variance.
+func (h *Site) Moved() float64 { return h.moved }
+
 // expect runs the E step on every block. Integrating over the posterior of
 // [W μ] adds Σ V_ww/σ² to the precision of the factors and −Σ V_wμ/σ² to WᵀΨ⁻¹(t − μ).
 func (h *Site) expect() error {
@@ -220,11 +224,14 @@ func (h *Site) integrate(base ppca.Latent, first, n int) {
 
 // updateNoise computes σ² = (ss + 2β)/(values + 2α).
 func (h *Site) updateNoise() {
+	h.moved = 0
 	for g, n := range h.values {
 		if n > 0 {
 			// The sum is positive; cancellation may leave a little less than zero.
 			h.ss[g] = max(h.ss[g], leastResidual*h.noise[g]*n)
+			before := h.noise[g]
 			h.noise[g] = (h.ss[g] + 2*h.prior.Beta[g]) / (n + 2*h.prior.Alpha[g])
+			h.moved = max(h.moved, math.Abs(h.noise[g]-before)/before)
 		}
 	}
 	for _, j := range h.Features {
