@@ -2,11 +2,11 @@ package federated
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/mvppca/linalg"
@@ -48,8 +48,8 @@ type regression struct {
 	variance float64   // sum of the feature's squares
 }
 
-// spreadOf is how a feature's regressions differ between sites.
-type spreadOf struct {
+// difference is how a feature's regressions differ between sites.
+type difference struct {
 	ratio  float64 // of F law if sites do not differ
 	f1, f2 float64 // its degrees of freedom; none where nothing can be compared
 	share  float64 // of the variance within sites
@@ -61,288 +61,237 @@ type spreadOf struct {
 // axes, and is the same at all sites if they are samples of one population, whether or
 // not the model is right, as long as they are of subjects with the same views: only such are compared.
 func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) []discord {
-	by := make([]map[string][]regression, l.Features()) // by feature and views
-	for i, blocks := range sites {
-		for k := range blocks {
-			key := fmt.Sprint(l.ViewsOf(blocks[k].Features))
-			regress(l, p, &blocks[k], func(j int, r regression) {
-				if by[j] == nil {
-					by[j] = map[string][]regression{}
-				}
-				r.site = i
-				by[j][key] = append(by[j][key], r)
-			})
+	by := regressions(l, p, sites)
+	// The ratios and shares of each view's features, and at last those of all.
+	of, all := l.ViewOf(), l.Views()
+	differences, ratios, shares := make([]difference, len(by)), make([][]float64, all+1), make([][]float64, all+1)
+	for j := range by {
+		d := compare(p.Rank, by[j])
+		if differences[j] = d; d.f1 > 0 {
+			for _, k := range []int{of[j], all} {
+				ratios[k], shares[k] = append(ratios[k], d.ratio), append(shares[k], d.share)
+			}
 		}
+	}
+	for k := range ratios {
+		slices.Sort(ratios[k])
+		slices.Sort(shares[k])
+	}
+	compared := len(ratios[all])
+	if compared <= fewestOthers {
+		return nil
 	}
 	var list []discord
-	of, spreads := l.ViewOf(), make([]spreadOf, l.Features())
-	all, views := new(compared), make([]compared, l.Views())
-	for j := range spreads {
-		if spreads[j] = compare(p.Rank, by[j]); spreads[j].f1 > 0 {
-			all.add(spreads[j])
-			views[of[j]].add(spreads[j])
-		}
-	}
-	all.sort()
-	for k := range views {
-		views[k].sort()
-	}
-	for j, s := range spreads {
-		if !(s.f1 > 0) || !(s.share > leastDiscord) || len(all.ratios) <= fewestOthers {
+	for j, d := range differences {
+		if !(d.f1 > 0) || !(d.share > leastDiscord) {
 			continue
 		}
-		ratio, share := all.usual(0.75, s)
-		if view := &views[of[j]]; len(view.ratios) > fewestOthers {
-			r, x := view.usual(0.5, s)
-			ratio, share = max(ratio, r), max(share, x)
+		ratio, share := usual(ratios[all], 0.75, d.ratio), usual(shares[all], 0.75, d.share)
+		if k := of[j]; len(ratios[k]) > fewestOthers {
+			ratio, share = max(ratio, usual(ratios[k], 0.5, d.ratio)), max(share, usual(shares[k], 0.5, d.share))
 		}
-		law := distuv.F{D1: s.f1, D2: s.f2}
-		if s.share > timesDiscord*share && law.Survival(s.ratio/max(1, ratio)) < falseDiscord/float64(len(all.ratios)) {
-			list = append(list, discord{j, reversed(p.Rank, names, by[j])})
+		law := distuv.F{D1: d.f1, D2: d.f2}
+		if d.share > timesDiscord*share && law.Survival(d.ratio/max(1, ratio)) < falseDiscord/float64(compared) {
+			list = append(list, discord{j, reversed(p.Rank, names, slices.Concat(by[j]...))})
 		}
 	}
 	return list
 }
 
-// compared is how some features differ between sites.
-type compared struct{ ratios, shares []float64 }
-
-func (c *compared) add(s spreadOf) {
-	c.ratios, c.shares = append(c.ratios, s.ratio), append(c.shares, s.share)
+// usual returns what a part of some numbers, other than one of them, are at most.
+func usual(sorted []float64, part, but float64) float64 {
+	k := int(math.Ceil(part * float64(len(sorted)-1)))
+	if but <= sorted[k-1] {
+		return sorted[k]
+	}
+	return sorted[k-1]
 }
 
-func (c *compared) sort() {
-	slices.Sort(c.ratios)
-	slices.Sort(c.shares)
-}
-
-// usual returns what a part of the features, other than one of them, have at most.
-func (c *compared) usual(part float64, but spreadOf) (ratio, share float64) {
-	k := int(math.Ceil(part * float64(len(c.ratios)-1)))
-	upTo := func(sorted []float64, x float64) float64 {
-		if x <= sorted[k-1] {
-			return sorted[k]
-		}
-		return sorted[k-1]
-	}
-	return upTo(c.ratios, but.ratio), upTo(c.shares, but.share)
-}
-
-// regress yields the regressions of a block's features, each on the factors' posterior means
-// given the block's other features, x̂ = K⁻¹ Bᵀt with B = Ψ⁻¹W and K = I + WᵀB.
-func regress(l ppca.Layout, p *ppca.Params, block *ppca.Block, yield func(j int, r regression)) {
-	q, n, group := p.Rank, len(block.Features), l.GroupOf()
-	if n < 2 || block.N-1-float64(q) < fewestFree {
-		return
-	}
-	b, k := make([]float64, n*q), make([]float64, q*q)
-	for i, j := range block.Features {
-		for a, w := range p.W[j*q:][:q] {
-			if w != 0 { // as of what the model does not describe
-				b[i*q+a] = w / p.Noise[group[j]]
-			}
-		}
-		addOuter(k, p.W[j*q:][:q], b[i*q:][:q], 1)
-	}
-	for a := range q {
-		k[a*q+a]++
-	}
-	u, squares := make([]float64, n*q), make([]float64, n) // S B, and the diagonal of S
-	block.Squares(squares)
-	if block.Scatter != nil {
-		for i := range n {
-			addTimes(u[i*q:][:q], block.Scatter[i*n:][:n], b)
-		}
-	} else {
-		fb := make([]float64, q)
-		for row := range slices.Chunk(block.Factor, n) {
-			clear(fb)
-			addTimes(fb, row, b)
-			for i, x := range row {
-				for a, y := range fb {
-					u[i*q+a] += x * y
+// regressions are those of each feature, apart for subjects with other views.
+func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block) [][][]regression {
+	blocks := slices.Concat(sites...)
+	step, md := ppca.NewEStep(p.Rank, blocks), ppca.NewModel(l, p.Rank)
+	md.LoadW(p.W)
+	md.LoadNoise(p.Noise)
+	by := make([][][]regression, l.Features())
+	for _, pattern := range ppca.Patterns(l, blocks) {
+		same := make([][]regression, len(by))
+		for site := range sites {
+			for _, b := range sites[site] {
+				if slices.Equal(l.ViewsOf(b.Features), pattern.Views) {
+					regress(step, md, b, site, same)
 				}
 			}
 		}
-		for i, x := range block.Diag {
-			for a := range q {
-				u[i*q+a] += x * b[i*q+a]
-			}
+		for j, list := range same {
+			by[j] = append(by[j], list)
 		}
 	}
-	c := make([]float64, q*q) // BᵀSB
-	for i := range n {
-		addOuter(c, b[i*q:][:q], u[i*q:][:q], 1)
+	return by
+}
+
+// regress appends to each feature's regressions that at a block's subjects, on the factors'
+// posterior means given the block's other features. These are x̂ − m e: x̂ = K⁻¹WᵀΨ⁻¹t are
+// those given all features, with K = I + WᵀΨ⁻¹W; of this feature, m = K⁻¹w/ψ is the part in
+// them, and e = (t − wᵀx̂)/(1 − wᵀm) is what the others leave of it (Sherman and Morrison).
+func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, to [][]regression) {
+	q, n, unfree := md.Q, len(block.Features), 1+float64(md.Q)
+	block.Mean = make([]float64, n) // subjects are centred on their own mean
+	if n < 2 || block.N-unfree < fewestFree || step.Run(md, &block, nil) != nil {
+		return
 	}
+	w := func(i int) []float64 { return md.W[block.Features[i]*md.LD:][:q] }
+	tx := func(i int) []float64 { return step.STX[i*md.LD:][:q] } // Σ t x̂
+	parts, xx := make([]float64, n*q), make([]float64, q*q)       // m, and Σ x̂x̂ᵀ
 	for i, j := range block.Features {
-		bi, ui, s, measured := b[i*q:][:q], u[i*q:][:q], squares[i], block.N
+		m := parts[i*q:][:q]
+		linalg.Times(m, step.M, md.LD, w(i))
+		floats.Scale(1/md.Psi[j], m)
+		linalg.AddOuter(xx, m, tx(i), 1)
+	}
+	linalg.Symmetrise(xx, q, q)
+	for i, j := range block.Features {
+		s, measured := step.Square[i], block.N
 		if block.Filled != nil {
 			measured -= block.Filled[i]
 		}
-		r := regression{free: measured - 1 - float64(q), variance: s}
-		if r.free < fewestFree || !(s > 0) {
+		w, m, tx := w(i), parts[i*q:][:q], tx(i)
+		left := 1 - floats.Dot(w, m)
+		r := regression{site: site, free: measured - unfree, variance: s, b: make([]float64, q)}
+		if r.free < fewestFree || !(s > 0) || !(left > 0) {
 			continue
 		}
-		// Without feature i itself.
-		inner, gram := slices.Clone(k), slices.Clone(c)
-		addOuter(inner, p.W[j*q:][:q], bi, -1)
-		addOuter(gram, bi, ui, -1)
-		addOuter(gram, ui, bi, -1)
-		addOuter(gram, bi, bi, s)
-		cross := make([]float64, q)
-		for a := range cross {
-			cross[a] = ui[a] - s*bi[a]
-		}
-		if _, ok := linalg.Cholesky(inner, q, q); !ok {
-			continue
-		}
-		linalg.CholSolve(inner, q, q, cross)
-		for range 2 { // K⁻¹ G K⁻¹, G being symmetric
-			for row := range slices.Chunk(gram, q) {
-				linalg.CholSolve(inner, q, q, row)
-			}
-			transpose(gram, q)
-		}
-		linalg.Symmetrise(gram, q, q)
-		chol := slices.Clone(gram)
+		ex, cross := make([]float64, q), make([]float64, q) // Σ e x̂, and Σ t (x̂ − m e)
+		linalg.Times(ex, xx, q, w)
+		floats.SubTo(ex, tx, ex)
+		floats.Scale(1/left, ex)
+		et := (s - floats.Dot(w, tx)) / left
+		ee := (et - floats.Dot(w, ex)) / left
+		r.gram = slices.Clone(xx)
+		linalg.AddOuter(r.gram, m, ex, -1)
+		linalg.AddOuter(r.gram, ex, m, -1)
+		linalg.AddOuter(r.gram, m, m, ee)
+		chol := slices.Clone(r.gram)
 		if _, ok := linalg.Cholesky(chol, q, q); !ok {
 			continue
 		}
-		r.gram, r.b = gram, slices.Clone(cross)
+		floats.AddScaledTo(cross, tx, -et, m)
+		copy(r.b, cross)
 		linalg.CholSolve(chol, q, q, r.b)
-		rest := s
-		for a, x := range cross {
-			rest -= x * r.b[a]
-		}
-		if r.noise = rest / r.free; !(rest > 1e-9*s) {
+		rest := s - floats.Dot(cross, r.b)
+		if !(rest > 1e-9*s) {
 			continue // the others determine it
 		}
-		// Cells that were filled in say nothing.
-		for a := range r.gram {
-			r.gram[a] *= measured / block.N
-		}
-		yield(j, r)
+		r.noise = rest / r.free
+		floats.Scale(measured/block.N, r.gram) // cells that were filled in say nothing
+		to[j] = append(to[j], r)
 	}
 }
 
 // compare tests that regressions on the same views are the same at all sites, whose noise
 // may differ, by the statistic of Johansen 1980 (the multivariate one of Welch).
-func compare(q int, by map[string][]regression) (out spreadOf) {
-	q1 := float64(q)
+func compare(q int, views [][]regression) (out difference) {
 	statistic, slack, between, variance := 0.0, 0.0, 0.0, 0.0
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		list := by[key]
+	for _, list := range views {
 		if len(list) < 2 {
 			continue
 		}
-		for weighted := range 2 { // by precision, for the test; by subjects, for the share
-			total, mean := make([]float64, q*q), make([]float64, q)
-			each := make([][]float64, len(list))
-			for i, r := range list {
-				each[i] = slices.Clone(r.gram)
-				if weighted == 0 {
-					for a := range each[i] {
-						each[i][a] /= r.noise
-					}
-				}
-				for a, x := range each[i] {
-					total[a] += x
-				}
-				for a := range q {
-					for c := range q {
-						mean[a] += each[i][a*q+c] * r.b[c]
-					}
-				}
-			}
-			chol := total
-			if _, ok := linalg.Cholesky(chol, q, q); !ok {
-				return spreadOf{}
-			}
-			linalg.CholSolve(chol, q, q, mean)
-			away := make([]float64, q)
-			for i, r := range list {
-				for a := range q {
-					away[a] = r.b[a] - mean[a]
-				}
-				d := linalg.Quadratic(each[i], q, away, away)
-				part := slices.Clone(each[i])
-				for row := range slices.Chunk(part, q) { // W_s W⁻¹
-					linalg.CholSolve(chol, q, q, row)
-				}
-				trace, square := q1, 0.0 // of I − W_s W⁻¹, and of its square
-				for a := range q {
-					trace -= part[a*q+a]
-					square += 1 - 2*part[a*q+a]
-					for c := range q {
-						square += part[a*q+c] * part[c*q+a]
-					}
-				}
-				if weighted == 0 {
-					statistic += d
-					slack += (square + trace*trace) / (2 * r.free)
-				} else {
-					between += d - r.noise*trace
-					variance += r.variance
-				}
-			}
+		byPrecision, ok := departures(q, list, func(r *regression) float64 { return 1 / r.noise })
+		bySubjects, too := departures(q, list, func(*regression) float64 { return 1 })
+		if !ok || !too {
+			return difference{}
 		}
-		out.f1 += q1 * float64(len(list)-1)
+		for i, r := range list {
+			test, size := byPrecision[i], bySubjects[i]
+			statistic += test.squared
+			slack += (test.square + test.trace*test.trace) / (2 * r.free)
+			between += size.squared - r.noise*size.trace
+			variance += r.variance
+		}
+		out.f1 += float64(q * (len(list) - 1))
 	}
 	if f := out.f1; f > 0 {
 		out.ratio = statistic / (f + 2*slack - 6*slack/(f+2))
 		out.f2 = f * (f + 2) / (3 * slack)
 		out.share = between / variance
 		if ppca.Finite("", []float64{out.ratio, out.f2, out.share}) != nil || !(out.ratio >= 0 && out.f2 > 0) {
-			return spreadOf{} // of numbers that no computer can compare
+			return difference{} // of numbers that no computer can compare
 		}
 	}
 	return out
 }
 
+// departure is how far a regression of weight Wᵢ is from the mean b̄ = W⁻¹ Σ Wᵢbᵢ, W = Σ Wᵢ.
+type departure struct {
+	squared       float64 // (bᵢ − b̄)ᵀWᵢ(bᵢ − b̄)
+	trace, square float64 // of I − WᵢW⁻¹, and of its square
+}
+
+// departures weighs by multiples of the factors' gram matrices. It reports false if W cannot be
+// inverted.
+func departures(q int, list []regression, times func(*regression) float64) ([]departure, bool) {
+	chol, mean, away := make([]float64, q*q), make([]float64, q), make([]float64, q)
+	for i := range list {
+		r := &list[i]
+		floats.AddScaled(chol, times(r), r.gram)
+		linalg.Times(away, r.gram, q, r.b)
+		floats.AddScaled(mean, times(r), away)
+	}
+	if _, ok := linalg.Cholesky(chol, q, q); !ok {
+		return nil, false
+	}
+	linalg.CholSolve(chol, q, q, mean)
+	out := make([]departure, len(list))
+	for i := range list {
+		r, d := &list[i], &out[i]
+		floats.SubTo(away, r.b, mean)
+		d.squared = times(r) * linalg.Quadratic(r.gram, q, away, away)
+		part := slices.Clone(r.gram)
+		floats.Scale(times(r), part)
+		linalg.CholSolveRows(chol, q, q, part, q, q)
+		d.trace, d.square = float64(q), float64(q)
+		for a := range q {
+			d.trace -= part[a*q+a]
+			d.square -= 2 * part[a*q+a]
+			for c := range q {
+				d.square += part[a*q+c] * part[c*q+a]
+			}
+		}
+	}
+	return out, true
+}
+
 // reversed names the sites whose loadings clearly point against those of others. These are the
 // fewer; of as many, those without the first.
-func reversed(q int, names []string, by map[string][]regression) []string {
-	var clearest *regression
+func reversed(q int, names []string, list []regression) []string {
+	var clearest []float64
 	most := 0.0
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		for i := range by[key] {
-			r := &by[key][i]
-			if x := linalg.Quadratic(r.gram, q, r.b, r.b) / r.noise; x > most {
-				most, clearest = x, r
-			}
+	for _, r := range list {
+		if x := linalg.Quadratic(r.gram, q, r.b, r.b) / r.noise; x > most {
+			most, clearest = x, r.b
 		}
-	}
-	if clearest == nil {
-		return nil
 	}
 	along, variance := make([]float64, len(names)), make([]float64, len(names))
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		for _, r := range by[key] {
-			along[r.site] += linalg.Quadratic(r.gram, q, r.b, clearest.b) / r.noise
-			variance[r.site] += linalg.Quadratic(r.gram, q, clearest.b, clearest.b) / r.noise
-		}
+	for _, r := range list {
+		along[r.site] += linalg.Quadratic(r.gram, q, r.b, clearest) / r.noise
+		variance[r.site] += linalg.Quadratic(r.gram, q, clearest, clearest) / r.noise
 	}
-	var ways [2][]string
-	first := 0
+	var first, others []string // as the first that is clear, and against it
+	sign := 0.0
 	for i, name := range names {
-		if z := along[i] / math.Sqrt(variance[i]); math.Abs(z) > clearSign {
-			side := 0
-			if z < 0 {
-				side = 1
-			}
-			if len(ways[0])+len(ways[1]) == 0 {
-				first = side
-			}
-			ways[side] = append(ways[side], name)
+		z := along[i] / math.Sqrt(variance[i])
+		switch {
+		case !(math.Abs(z) > clearSign):
+		case z*sign >= 0:
+			first, sign = append(first, name), z
+		default:
+			others = append(others, name)
 		}
 	}
-	if len(ways[0]) == 0 || len(ways[1]) == 0 {
-		return nil
+	if len(first) < len(others) {
+		return first
 	}
-	if len(ways[first]) < len(ways[1-first]) {
-		return ways[first]
-	}
-	return ways[1-first]
+	return others
 }
 
 // discordVerdict says which features disagree; nil if none does.
@@ -371,30 +320,4 @@ func discordVerdict(l ppca.Layout, m *use.Model, list []discord) *use.Verdict {
 	}
 	v.Says = "Features go with the others in other ways at some sites than at others: " + strings.Join(what, ", ")
 	return v
-}
-
-// addOuter adds times × x yᵀ.
-func addOuter(a, x, y []float64, times float64) {
-	for i, u := range x {
-		for j, v := range y {
-			a[i*len(y)+j] += times * u * v
-		}
-	}
-}
-
-// addTimes adds xᵀ B, B having as many columns as dst.
-func addTimes(dst, x, b []float64) {
-	for i, u := range x {
-		for a := range dst {
-			dst[a] += u * b[i*len(dst)+a]
-		}
-	}
-}
-
-func transpose(a []float64, n int) {
-	for i := range n {
-		for j := range i {
-			a[i*n+j], a[j*n+i] = a[j*n+i], a[i*n+j]
-		}
-	}
 }

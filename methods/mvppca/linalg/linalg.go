@@ -286,6 +286,15 @@ func Times(dst, a []float64, ld int, x []float64) {
 	}
 }
 
+// AddOuter adds times × x yᵀ to a, a matrix of as many columns as y.
+func AddOuter(a, x, y []float64, times float64) {
+	for i, u := range x {
+		for j, v := range y {
+			a[i*len(y)+j] += times * u * v
+		}
+	}
+}
+
 // Inner returns Σ aᵢⱼ bᵢⱼ over n × n, which is tr(aᵀb).
 func Inner(a, b []float64, n, ld int) float64 {
 	t := 0.0
