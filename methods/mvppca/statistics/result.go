@@ -37,21 +37,29 @@ type releasedOfASite struct {
 	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 
+// releases are what the sites have released, in the plan's order.
+func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
+	for _, name := range c.Plan.Sites {
+		if answer := own(s).Released[name]; answer != nil {
+			r, err := c.noised[name].released(answer)
+			if err != nil {
+				return nil, nil, fmt.Errorf("site %s: %w", name, err)
+			}
+			sites, all = append(sites, name), append(all, *r)
+		}
+	}
+	return sites, all, nil
+}
+
 // Result is the result where the sites released noised statistics.
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
+	sites, releases, err := c.releases(s)
+	if err != nil {
+		return nil, err
+	}
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
-	var releases []moments.Released
-	for _, name := range c.Plan.Sites {
-		site := own(s).Released[name]
-		if site == nil {
-			continue
-		}
-		r, err := c.noised[name].released(site)
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		releases = append(releases, *r)
-		out.Sites = append(out.Sites, releasedOfASite{name, *site, own(s).Checked[name]})
+	for _, name := range sites {
+		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name], own(s).Checked[name]})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {

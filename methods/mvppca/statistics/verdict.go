@@ -234,17 +234,13 @@ func (c way) beyondVerdict(list []beyond) *use.Verdict {
 // uncounted names the sites of which no subject may have counted: whose noised count is less
 // than two standard deviations of its noise. Nil if there is none.
 func (c way) uncounted(s *halves.State) (*use.Verdict, error) {
+	sites, releases, err := c.releases(s)
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	for _, name := range c.Plan.Sites {
-		site := own(s).Released[name]
-		if site == nil {
-			continue
-		}
-		r, err := c.noised[name].released(site)
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		if one := []moments.Released{*r}; subjectsOf(one) < 2*subjectsSD(one) {
+	for i, name := range sites {
+		if one := releases[i : i+1]; subjectsOf(one) < 2*subjectsSD(one) {
 			names = append(names, name)
 		}
 	}
