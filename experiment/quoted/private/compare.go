@@ -14,7 +14,6 @@ import (
 	"parley/engine/local"
 	"parley/experiment"
 	"parley/experiment/deal"
-	"parley/experiment/melba"
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
@@ -177,24 +176,10 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 	return fits, warned, err
 }
 
-// middling draws n subjects for training, and half as many for testing, of views of
-// 10, 10, 10 and 8 features and four factors, noise having a third of the variance.
+// middling has views of 10, 10, 10 and 8 features and four factors, noise having a third of
+// the variance.
 func middling(r *rand.Rand, n int) (*data, error) {
-	x := &data{q: 4}
-	dims, d := []int{10, 10, 10, 8}, 38
-	features := melba.Features{Mu: make([]float64, d), SD: slices.Repeat([]float64{math.Sqrt2}, d)}
-	for range d {
-		row := make([]float64, x.q)
-		for a := range row {
-			row[a] = r.NormFloat64()
-		}
-		features.W = append(features.W, row)
-	}
-	rows := make([]drawn, n+n/2)
-	for i := range rows {
-		rows[i].values = features.Subject(r, make([]float64, x.q))
-	}
-	return x, x.split(dims, rows, n)
+	return normal(r, n, 4, []int{10, 10, 10, 8}, math.Sqrt2)
 }
 
 // complete shuffles the complete rows of a data set, two thirds for training.

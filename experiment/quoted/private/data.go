@@ -34,14 +34,22 @@ func paper(r *rand.Rand, n int) (*data, error) {
 	return x, x.split(melba.Dims, rows, n-n/3)
 }
 
-// wide draws n subjects for training, and half as many for testing, of views of
-// 7, 41, 41 and 41 features and six factors, noise having a seventh of the variance.
+// wide has views of 7, 41, 41 and 41 features and six factors, noise having a seventh of the
+// variance.
 func wide(r *rand.Rand, n int) (*data, error) {
-	x := &data{q: 6}
-	dims, d := []int{7, 41, 41, 41}, 130
-	features := melba.Features{Mu: make([]float64, d), SD: slices.Repeat([]float64{1}, d)}
+	return normal(r, n, 6, []int{7, 41, 41, 41}, 1)
+}
+
+// normal draws n subjects for training, and half as many for testing, with q factors, views of
+// some dimensions, and noise of one standard deviation.
+func normal(r *rand.Rand, n, q int, dims []int, sd float64) (*data, error) {
+	x, d := &data{q: q}, 0
+	for _, k := range dims {
+		d += k
+	}
+	features := melba.Features{Mu: make([]float64, d), SD: slices.Repeat([]float64{sd}, d)}
 	for range d {
-		row := make([]float64, x.q)
+		row := make([]float64, q)
 		for a := range row {
 			row[a] = r.NormFloat64()
 		}
@@ -49,7 +57,7 @@ func wide(r *rand.Rand, n int) (*data, error) {
 	}
 	rows := make([]drawn, n+n/2)
 	for i := range rows {
-		rows[i].values = features.Subject(r, make([]float64, x.q))
+		rows[i].values = features.Subject(r, make([]float64, q))
 	}
 	return x, x.split(dims, rows, n)
 }
