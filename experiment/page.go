@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"parley/figure"
 	"parley/internal/atomicfile"
@@ -18,6 +19,8 @@ type Paper struct {
 	Name  string // of its page and its experiments: fedmvppca
 	Title string // of the page
 	Lead  string // what is repeated, on which data, and what is not
+	// Findings are what came out, a line for each experiment by name, or nil.
+	Findings map[string]string
 }
 
 // WritePages writes the documentation of papers into a folder: for each a page NAME.md,
@@ -27,6 +30,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 	for _, p := range papers {
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "# %s\n\n%s\n", p.Title, p.Lead)
+		contents(&page, p, all)
 		for _, x := range all {
 			if x.Paper != p.Name {
 				continue
@@ -63,6 +67,28 @@ func (r *Record) Markdown() string {
 		markdown(&b, t)
 	}
 	return b.String()
+}
+
+// contents writes what is found where. Marks hold the numbers to the record.
+func contents(w *bytes.Buffer, p Paper, all List) {
+	for _, x := range all {
+		if finding := p.Findings[x.Name]; x.Paper == p.Name && finding != "" {
+			fmt.Fprintf(w, "\n<!-- quoted: parley experiment run %s -->\n- [%s](#%s): %s\n", x.Name, x.Item, anchor(x.Item), finding)
+		}
+	}
+}
+
+// anchor is what a link to a heading of letters, digits, spaces and punctuation names it.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ' || r == '-':
+			return '-'
+		case unicode.IsLetter(r) || unicode.IsNumber(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
 }
 
 // section writes what came of one experiment, and its pictures beside the page.
