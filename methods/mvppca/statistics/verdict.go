@@ -136,6 +136,7 @@ func (c way) apartVerdict(r *record) *use.Verdict {
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
 	var shares, views []string
 	for k, view := range c.Plan.Views {
+		views = append(views, view.Name) // a site whose means are others in one view may have others in any
 		lo, hi := c.Layout.View(k)
 		share, farthest := 0.0, 0.0
 		var alone []string
@@ -149,10 +150,10 @@ func (c way) apartVerdict(r *record) *use.Verdict {
 			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
 		}
 		if alone != nil {
-			shares, views = append(shares, alone...), append(views, view.Name)
+			shares = append(shares, alone...)
 		}
 	}
-	if views == nil {
+	if shares == nil {
 		return nil
 	}
 	return &use.Verdict{Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,

@@ -3,12 +3,17 @@ package statistics
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/dataset"
+	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/study"
 )
 
 // several is a private study of sites with rows subjects each, alike but for a change to their rows, of
@@ -131,5 +136,24 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 	t.Logf("%d of %d", named, all)
 	if named < 15 {
 		t.Errorf("%d of %d studies are named", named, all)
+	}
+}
+
+// Means that differ in one view concern what is imputed of any: a site that lacks a view may have
+// another mean there, too.
+func TestMeansThatDifferConcernEveryView(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerView, 1, 1, 1)
+	plan := &study.Plan{Views: []study.View{
+		{Name: "v0", Features: []study.Feature{{Name: "f0"}}},
+		{Name: "v1", Features: []study.Feature{{Name: "f1"}}},
+		{Name: "v2", Features: []study.Feature{{Name: "f2"}}},
+	}}
+	c := way{Common: halves.Common{Setup: options.Setup{Plan: plan, Layout: l}}}
+	apart := []moments.Apart{{}, {Share: 0.5, Far: 100}, {}}
+	if v := c.apartVerdict(&record{Apart: apart}); v == nil || v.Says != otherMeans+"at least 50 % in v1" || !slices.Equal(v.Views, []string{"v0", "v1", "v2"}) {
+		t.Errorf("%+v", v)
+	}
+	if v := c.apartVerdict(&record{Apart: make([]moments.Apart, 3)}); v != nil {
+		t.Errorf("of means that do not differ: %+v", v)
 	}
 }
