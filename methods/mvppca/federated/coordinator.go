@@ -128,7 +128,11 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
-	if note := spreadNote(s.Trace, *c.Options.Tolerance, own(s).Undetermined, own(s).Diverged); note != nil {
+	found, err := c.oneShotParams(s)
+	if err != nil {
+		return nil, err
+	}
+	if note := spreadNote(s.Trace, sdOf(c.Layout, &found), *c.Options.Tolerance, own(s).Undetermined, own(s).Diverged); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
 	return c.AssessedResult(s, m, files, &settled)
@@ -270,7 +274,7 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	info["log-likelihood per subject"] = scored
 	c.meansInfo(s, info)
 	own(s).Diverged = diverged(s.Trace)
-	if s.Round < c.Options.Rounds && !settled(s.Trace, *c.Options.Tolerance) && !own(s).Diverged {
+	if s.Round < c.Options.Rounds && !settled(s.Trace, sdOf(c.Layout, &found), *c.Options.Tolerance) && !own(s).Diverged {
 		tasks, err := c.askRefine(s)
 		return tasks, info, err
 	}

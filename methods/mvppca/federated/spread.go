@@ -5,9 +5,12 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/ppca"
 )
 
 const (
@@ -16,33 +19,51 @@ const (
 	// describes pooled rows worse than the one shot does, by many nats where sites differ
 	// much: rounds that settle come closer to that by ever smaller steps.
 	mostFall = 1
-	// smallSpread is what counts as none, for loadings and means of scaled features.
-	smallSpread = 1e-3
+	// smallSpread is what changes of smaller spreads are held against, in standard deviations of
+	// a view's features: a thousandth of their variance.
+	smallSpread = 0.03
 )
 
 // changed is by what share the last round changed the spread of the loadings or means of a
-// view between sites, at most: 1 if one round is all there is.
-func changed(t message.Trace) float64 {
+// view between sites, at most: 1 if one round is all there is. Features have a standard deviation
+// of sd, by view.
+func changed(t message.Trace, sd []float64) float64 {
 	n := len(t)
 	if n < 3 {
 		return 1
 	}
 	share := 0.0
-	for _, sd := range [][2]wire.Vector{{t[n-2].SDW, t[n-1].SDW}, {t[n-2].SDMu, t[n-1].SDMu}} {
-		for k, now := range sd[1] {
-			if before := sd[0][k]; max(now, before) > smallSpread {
-				share = max(share, math.Abs(now-before)/max(now, before))
+	for _, spread := range [][2]wire.Vector{{t[n-2].SDW, t[n-1].SDW}, {t[n-2].SDMu, t[n-1].SDMu}} {
+		for k, now := range spread[1] {
+			before := spread[0][k]
+			if most := max(now, before, smallSpread*sd[k]); most > 0 {
+				share = max(share, math.Abs(now-before)/most)
 			}
 		}
 	}
 	return share
 }
 
+// sdOf is the standard deviation of a feature of each view, by the root of their mean variance.
+func sdOf(l ppca.Layout, p *ppca.Params) []float64 {
+	sum, count := make([]float64, l.Views()), make([]float64, l.Views())
+	view, group := l.ViewOf(), l.GroupOf()
+	for _, j := range p.Features {
+		w := p.W[j*p.Rank:][:p.Rank]
+		sum[view[j]] += floats.Dot(w, w) + p.Noise[group[j]]
+		count[view[j]]++
+	}
+	for k := range sum {
+		sum[k] = math.Sqrt(sum[k] / max(count[k], 1))
+	}
+	return sum
+}
+
 // settled says whether further rounds would change little: the last changed no spread by more
 // than the tolerance, and the model before it was about as likely as its own predecessor.
-func settled(t message.Trace, tolerance float64) bool {
+func settled(t message.Trace, sd []float64, tolerance float64) bool {
 	n := len(t)
-	return n >= 3 && changed(t) < tolerance && t[n-3].LogLik-t[n-2].LogLik <= mostFall
+	return n >= 3 && changed(t, sd) < tolerance && t[n-3].LogLik-t[n-2].LogLik <= mostFall
 }
 
 // diverged says whether the last round of which it is known made the model much worse, and
@@ -58,7 +79,7 @@ func diverged(t message.Trace) bool {
 }
 
 // spreadNote says whether the spread between sites has settled; nil if one round cannot tell.
-func spreadNote(t message.Trace, tolerance float64, undetermined []string, diverged bool) *figure.Note {
+func spreadNote(t message.Trace, sd []float64, tolerance float64, undetermined []string, diverged bool) *figure.Note {
 	const failed = "The spread between sites could not be estimated"
 	if len(undetermined) > 0 {
 		return &figure.Note{Title: failed, Warning: true,
@@ -72,10 +93,11 @@ func spreadNote(t message.Trace, tolerance float64, undetermined []string, diver
 		return &figure.Note{Title: failed, Warning: true,
 			Text: fmt.Sprintf("In round %d the log-likelihood per subject fell from %.2f to %.2f nats: the rounds moved away from the data and were stopped. Nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them.", t[n-2].Round, t[n-3].LogLik, t[n-2].LogLik)}
 	}
-	if change := changed(t); change > tolerance {
+	change := changed(t, sd)
+	if change > tolerance {
 		return &figure.Note{Title: "The spread between sites has not settled", Warning: true,
 			Text: fmt.Sprintf("In the last of %d rounds it still changed by %.0f %% in some view. Take it for a rough number, or give the plan more rounds.", t[n-1].Round, 100*change)}
 	}
 	return &figure.Note{Title: "The spread between sites has settled",
-		Text: fmt.Sprintf("In the last of %d rounds it changed by at most %.0f %% in any view.", t[n-1].Round, math.Ceil(100*changed(t)))}
+		Text: fmt.Sprintf("In the last of %d rounds no spread changed by more than %.0f %% of itself, or of %v standard deviations of a feature where that is more.", t[n-1].Round, math.Ceil(100*change), smallSpread)}
 }

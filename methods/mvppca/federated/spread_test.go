@@ -22,6 +22,7 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		}
 		return out
 	}
+	one := []float64{1, 1}
 	for _, c := range []struct {
 		trace    message.Trace
 		diverged bool
@@ -32,6 +33,7 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		{trace([]float64{-100, -100.1}, 0, 0.1, 0.102), false, true, "has settled"},
 		{trace([]float64{-100, -100.1}, 0, 0.1, 0.13), false, false, "has not settled"},
 		{trace([]float64{-100, -100.1}, 0, 0, 0), false, true, "has settled"},
+		{trace([]float64{-100, -100.1}, 0, 0.009, 0.007), false, true, "has settled"},
 		{trace([]float64{-8, -25}, 0, 0.1, 0.1), false, false, "has settled"},
 		{trace([]float64{-174, -212, -2110}, 0, 0.1, 0.1, 0.1), true, false, "could not be estimated"},
 		{trace([]float64{-174, -212, -212.5}, 0, 0.1, 0.1, 0.1), false, true, "has settled"},
@@ -39,15 +41,15 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		if got := diverged(c.trace); got != c.diverged {
 			t.Errorf("%v: diverged %t", c.trace, got)
 		}
-		if got := settled(c.trace, 0.1); got != c.ended {
+		if got := settled(c.trace, one, 0.1); got != c.ended {
 			t.Errorf("%v: settled %t", c.trace, got)
 		}
-		note := spreadNote(c.trace, 0.1, nil, c.diverged)
+		note := spreadNote(c.trace, one, 0.1, nil, c.diverged)
 		if (note == nil) != (c.title == "") || note != nil && (!strings.Contains(note.Title, c.title) || note.Warning != (c.title != "has settled")) {
 			t.Errorf("%v: %+v, want %q", c.trace, note, c.title)
 		}
 	}
-	note := spreadNote(trace([]float64{-100}, 0, 0.1), 0.1, []string{"north"}, false)
+	note := spreadNote(trace([]float64{-100}, 0, 0.1), one, 0.1, []string{"north"}, false)
 	if note == nil || !note.Warning || !strings.Contains(note.Title, "could not be estimated") || !strings.Contains(note.Text, "north") {
 		t.Errorf("of a site that does not determine the factors, %+v is said", note)
 	}
