@@ -68,6 +68,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 		return nil, err
 	}
 	v.lone()
+	v.linked()
 	v.useless()
 	if err := v.differences(); err != nil {
 		return nil, err
