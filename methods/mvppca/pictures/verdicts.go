@@ -182,7 +182,26 @@ func (v *verdicts) intervals() {
 
 // uncovered says whether the coverage of view k is off by what matters, beyond chance.
 func (v *verdicts) uncovered(k int) bool {
-	return math.Abs(v.all.Coverage(k)-0.9) > offCoverage+v.chance()*v.all.CoverageError(k)
+	coverage, off := v.all.Coverage(k), offCoverage+v.chance()*v.all.CoverageError(k)
+	return 0.9-coverage > off || coverage-v.fittedCoverage(k) > off
+}
+
+// fittedCoverage is what intervals of 90 % hold of view k at most, of the subjects of the fit and if
+// the model is right. Where sites have means of their own, that of n subjects is fitted to the same
+// subjects: what they leave has at least (n − 1)/n of its variance, and intervals are for
+// others, whom the mean misses, and have at most (n + 1)/n of it.
+func (v *verdicts) fittedCoverage(k int) float64 {
+	if !v.m.Separate() {
+		return 0.9
+	}
+	in, cells := 0.0, 0.0
+	for _, s := range v.sites {
+		if c := s.LeftOut.Cells[k]; c > 0 {
+			n := max(v.together(k, s), 1)
+			in, cells = in+c*math.Erf(distuv.UnitNormal.Quantile(0.95)*math.Sqrt((n+1)/(n-1)/2)), cells+c
+		}
+	}
+	return in / cells
 }
 
 // chance is how many standard errors chance takes the coverage of any view, on either side.
