@@ -7,12 +7,28 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // muchLinked is the share of a view's variance whose prediction must rest on such a link. If
 // there is none, the squared error is larger by twice this share: intervals of 90 % of a view of
 // which a third is predicted otherwise hold 2 % less.
 const muchLinked = 0.05
+
+// Linked is the verdict on pairs of views that nothing observed links, from the patterns of
+// sites alone and what privacy noise adds to the variance of predictions of each feature.
+func Linked(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, doubt []float64) ([]use.Verdict, error) {
+	predictor, err := ppca.NewPredictor(set.Layout, p)
+	if err != nil {
+		return nil, err
+	}
+	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, doubt: doubt}
+	v.linked()
+	return v.list, nil
+}
 
 // linked names pairs of views that no subject, or no more than there are factors, has both of, and
 // that the model links by factors which the views between them do not show. Subjects who have one
@@ -55,6 +71,7 @@ type viewShape struct {
 	information *mat.SymDense // Σ w wᵀ/ψ
 	squares     *mat.SymDense // Σ w wᵀ
 	variance    float64       // Σ |w|² + ψ
+	doubt       float64       // Σ of what privacy noise does to predictions, over ψ
 }
 
 func (v *verdicts) shapeOf(k int) viewShape {
@@ -69,6 +86,9 @@ func (v *verdicts) shapeOf(k int) viewShape {
 		x.information.SymRankOne(x.information, 1/md.Psi[j], w)
 		x.squares.SymRankOne(x.squares, 1, w)
 		x.variance += mat.Dot(w, w) + md.Psi[j]
+		if v.doubt != nil {
+			x.doubt += v.doubt[j] / md.Psi[j]
+		}
 	}
 	return x
 }
@@ -114,12 +134,12 @@ func (v *verdicts) viewsBetween(k, l int) [][]int {
 // from the other by factors which the views between do not show. With n subjects and p features
 // there, n times the sum of the q − r least eigenvalues of Σ w wᵀ/ψ is about χ² with (p − r)(q − r)
 // degrees of freedom if the features show r directions of factors only: the variance of a loading
-// is about ψ/n.
+// is about ψ/n, and privacy noise adds a q-th of what it does to predictions.
 func (v *verdicts) linkedShare(shape []viewShape, k, l int, between []int) (share float64) {
 	q := v.predictor.Rank()
-	p, information := 0, mat.NewSymDense(q, nil)
+	p, doubt, information := 0, 0.0, mat.NewSymDense(q, nil)
 	for _, m := range between {
-		p += shape[m].features
+		p, doubt = p+shape[m].features, doubt+shape[m].doubt
 		information.AddSym(information, shape[m].information)
 	}
 	n := v.having(k, between...)
@@ -127,9 +147,10 @@ func (v *verdicts) linkedShare(shape []viewShape, k, l int, between []int) (shar
 		n = m
 	}
 	var eigen mat.EigenSym
-	if n == 0 || !eigen.Factorize(information, true) {
+	if !(n > 0) || p == 0 || !eigen.Factorize(information, true) {
 		return 0
 	}
+	n = 1 / (1/n + doubt/float64(p*q))
 	values, hidden := eigen.Values(nil), q // directions: those with the least eigenvalues
 	for ; hidden > 0; hidden-- {
 		freedom := float64((p - q + hidden) * hidden)

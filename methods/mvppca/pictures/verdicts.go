@@ -91,6 +91,7 @@ type verdicts struct {
 	sites     []Site
 	all       *leftout.Sums // of all sites
 	tails     []float64     // heaviness of each view's
+	doubt     []float64     // of each feature's predictions, by privacy noise; nil for none
 	// featureTails are those of each feature, no less than of its view.
 	featureTails []float64
 	said         [][]bool // of each site's views: why they differ has been said

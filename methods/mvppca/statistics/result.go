@@ -10,6 +10,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/pictures"
 	"parley/methods/mvppca/ppca/leftout"
@@ -130,12 +131,42 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 	if err == nil {
+		var linked []use.Verdict
+		linked, err = c.linked(s, m)
+		m.Verdicts = append(m.Verdicts, linked...)
+	}
+	if err == nil {
 		var uncounted *use.Verdict
 		if uncounted, err = c.uncounted(s); uncounted != nil {
 			m.Verdicts = append(m.Verdicts, *uncounted)
 		}
 	}
 	return err
+}
+
+// linked is the verdict on views that nothing observed links, by the noised counts.
+func (c way) linked(s *halves.State, m *use.Model) ([]use.Verdict, error) {
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	var sites []pictures.Site
+	for _, name := range c.Plan.Sites {
+		site := own(s).Released[name]
+		if site == nil {
+			continue
+		}
+		r, err := c.noised[name].released(site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		x := pictures.Site{Name: name, Assessment: &message.Assessment{}}
+		for _, lens := range r.Fine {
+			x.Patterns = append(x.Patterns, message.Pattern{Views: lens.Views, Subjects: int(math.Round(max(lens.Count, 0))), Share: 1})
+		}
+		sites = append(sites, x)
+	}
+	return pictures.Linked(c.Setup, m, model, sites, s.Doubt)
 }
 
 // overview shows who has what, by the sites' noised counts.
