@@ -125,6 +125,10 @@ func (m *Message) Measured() error {
 	return ppca.Counts("site message: subjects", []float64{m.Subjects}, ppca.LargestCount)
 }
 
+// leastResidual bounds residual sums of squares of a noise group from below, relative to what they
+// are expected to be.
+const leastResidual = 1e-8
+
 // noise returns what the site's likelihood alone says of the noise variance of a group: what
 // is left of the values without the expectation of what is not known of factors and of
 // [W μ], by the degrees of freedom that are left. The site's own variance is shrunken.

@@ -99,10 +99,6 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 	return h, nil
 }
 
-// leastResidual bounds the expected residual sum of squares of a noise group from below,
-// relative to what its last variance makes of as many values.
-const leastResidual = 1e-8
-
 // leastFree is the share of a noise group's values that are degrees of freedom of its residuals
 // at least.
 const leastFree = 1e-3
