@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
@@ -39,6 +40,10 @@ const (
 	// up for the feature not to be a Heywood case: with a factor for what a feature has
 	// alone it is a hundredth or so, and where two features share a factor a half.
 	alone = 0.05
+	// same is the share of their variances that factors leave features at most for them to be one by
+	// several names: twice the least that a fit gives, and what rounding to a seventh of a standard
+	// deviation leaves.
+	same = 0.002
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
 	// (tools/measure gaps).
@@ -79,6 +84,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	if err := v.heywood(); err != nil {
 		return nil, err
 	}
+	v.redundant()
 	v.missing()
 	return v.list, nil
 }
@@ -268,6 +274,48 @@ func (v *verdicts) heywood() error {
 			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
 	}
 	return nil
+}
+
+// redundant names features that the model takes for one and the same: a factor goes through them
+// that leaves each hardly any noise, so that their number decides what the factor is.
+func (v *verdicts) redundant() {
+	if v.set.Layout.Noise != ppca.NoisePerFeature {
+		return
+	}
+	_, md := v.predictor.Model()
+	direction := func(j int) []float64 { return md.W[j*md.LD:][:md.Q] }
+	view := v.set.Layout.ViewOf()
+	var groups [][]int
+	for _, j := range v.features() {
+		w := direction(j)
+		if squares := floats.Dot(w, w); !(md.Psi[j] < same*(squares+md.Psi[j])) {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g []int) bool {
+			u := direction(g[0])
+			return math.Abs(floats.Dot(u, w)) > (1-same)*floats.Norm(u, 2)*floats.Norm(w, 2)
+		})
+		if at < 0 {
+			at, groups = len(groups), append(groups, nil)
+		}
+		groups[at] = append(groups[at], j)
+	}
+	var where []string
+	for _, g := range groups {
+		if len(g) < 2 {
+			continue
+		}
+		var names []string
+		for _, j := range g {
+			lo, _ := v.set.Layout.View(view[j])
+			names = append(names, v.m.Views[view[j]].Features[j-lo].Name)
+		}
+		where = append(where, strings.Join(names, " and "))
+	}
+	if len(where) > 0 {
+		v.add(nil, "A factor goes through them, whatever else it has to do with, because together they outweigh features that say more. If they are one measurement in several units or by several names, let the plan keep one of them.",
+			"Features say the same as each other: %s", shortened(where))
+	}
 }
 
 // tooMany says so if there are more factors than covariances can tell, whatever the subjects.
