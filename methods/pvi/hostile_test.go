@@ -145,7 +145,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, few bins":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
 		"quality, too much":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Observed[3] = 1 }), false, "bin 4"},
 		"quality, residuals": {c, message.TaskAssess, wrong(func(a *predict.Assessment) {
-			a.Residuals = &predict.Residuals{Middle: constant(1, 0), Score: constant(3, 0)}
+			a.Residuals = &predict.Residuals{BinNet: constant(1, 0), Score: constant(3, 0)}
 		}), false, "were not asked for"},
 		"quality, periods":     {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Periods = &predict.Periods{Rows: constant(1, 0)} }), false, "were not asked for"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},

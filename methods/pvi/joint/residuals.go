@@ -47,7 +47,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		if slices.ContainsFunc(curved, func(name string) bool { return slices.Contains(changing, name) }) { // who is left later has other values
 			changes = " An effect that changes over time looks like this too."
 		}
-		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
 	if low, two := predict.TwoValues(sites); two && c.Options.Likelihood == options.LikelihoodLinear {
 		return append(says, fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1))

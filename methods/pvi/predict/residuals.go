@@ -33,36 +33,59 @@ type Residuals struct {
 	Total    float64 `cbor:"total"`    // Σ y
 	Squares  float64 `cbor:"squares"`  // Σ y²
 
-	Score          wire.Vector `cbor:"score"`           // Σ wrx
-	Middle         wire.Vector `cbor:"middle"`          // Σ wr, where |x| < middleHalf
-	MiddleVariance wire.Vector `cbor:"middle_variance"` // Σ wv there
-	Bread          wire.Vector `cbor:"bread"`           // Σ wvx²
-	Xs             wire.Vector `cbor:"xs"`              // Σ wx
-	Tilt           wire.Vector `cbor:"tilt"`            // Σ wx|r|/√v
-	Spread         wire.Vector `cbor:"spread"`          // Σ wvc²
-	Meat           wire.Vector `cbor:"meat"`            // Σ wr²c²; Sampled: Σ (wrc)²
-	MeatSquares    wire.Vector `cbor:"meat_squares"`    // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
+	Score       wire.Vector `cbor:"score"`        // Σ wrx
+	Bread       wire.Vector `cbor:"bread"`        // Σ wvx²
+	Xs          wire.Vector `cbor:"xs"`           // Σ wx
+	Tilt        wire.Vector `cbor:"tilt"`         // Σ wx|r|/√v
+	Spread      wire.Vector `cbor:"spread"`       // Σ wvc²
+	Meat        wire.Vector `cbor:"meat"`         // Σ wr²c²; Sampled: Σ (wrc)²
+	MeatSquares wire.Vector `cbor:"meat_squares"` // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
+
+	// By column and bin of its values, the bins of a column one after the other.
+	BinNet      wire.Vector `cbor:"bin_net"`      // Σ wr
+	BinVariance wire.Vector `cbor:"bin_variance"` // Σ wv
+	BinXs       wire.Vector `cbor:"bin_xs"`       // Σ wvx
+	BinSquares  wire.Vector `cbor:"bin_squares"`  // Σ wr²; Sampled: Σ (wr)²
 }
 
-// middleHalf bounds half of the values of a normal feature, in its standard deviations.
-const middleHalf = 0.674
+// edges divide the values of a feature, in its standard deviations, into bins. They are close to
+// each other at the mean, where most values of a skewed feature are.
+var edges = [...]float64{-1, -0.5, -0.25, 0, 0.25, 0.5, 1}
+
+// bins is the number of bins.
+const bins = len(edges) + 1
+
+// bin is the one that a value is in.
+func bin(x float64) (k int) {
+	for k < len(edges) && !(x < edges[k]) {
+		k++
+	}
+	return k
+}
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and of middle values the sum and variance of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 11 + 9*columns }
+func ResidualValues(columns int) int { return 11 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := new(Residuals)
 	for _, v := range s.vectors() {
 		*v = make(wire.Vector, columns)
 	}
+	for _, v := range s.binned() {
+		*v = make(wire.Vector, bins*columns)
+	}
 	return s
 }
 
 func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.Middle, &s.MiddleVariance, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares}
+	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares}
+}
+
+func (s *Residuals) binned() []*wire.Vector {
+	return []*wire.Vector{&s.BinNet, &s.BinVariance, &s.BinXs, &s.BinSquares}
 }
 
 func (s *Residuals) numbers() []*float64 {
@@ -88,9 +111,9 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float
 	for i, j := range row.Index {
 		x := row.Value[i]
 		add(&s.Score[j], w*r*x)
-		if math.Abs(x) < middleHalf {
-			add(&s.Middle[j], w*r)
-			add(&s.MiddleVariance[j], w*v)
+		at := bins*int(j) + bin(x)
+		for k, part := range []float64{w * r, w * v, w * v * x, squared * r * r} {
+			add(&(*s.binned()[k])[at], part)
 		}
 		add(&s.Bread[j], w*v*x*x)
 		add(&s.Xs[j], w*x)
@@ -118,10 +141,14 @@ func (s *Residuals) Check(columns int) error {
 			return fmt.Errorf("a sum of residuals of %v", *x)
 		}
 	}
-	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Middle: true, &s.Xs: true, &s.Tilt: true}
-	for _, v := range s.vectors() {
-		if len(*v) != columns {
-			return fmt.Errorf("residuals by %d columns of %d", len(*v), columns)
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true}
+	for i, v := range slices.Concat(s.vectors(), s.binned()) {
+		want := columns
+		if i >= len(s.vectors()) {
+			want *= bins
+		}
+		if len(*v) != want {
+			return fmt.Errorf("residuals by %d columns or bins of %d", len(*v), want)
 		}
 		for _, x := range *v {
 			if !gvi.Inside(x, -most, most) || x < 0 && !ofSign[v] {
@@ -140,16 +167,17 @@ func poolResiduals(sites []*Residuals) *Residuals {
 			continue
 		}
 		if all == nil {
-			all = newResiduals(len(one.Middle))
+			all = newResiduals(len(one.Score))
 		}
 		all.Rows += one.Rows
 		all.Sampled = all.Sampled || one.Sampled
 		for i, x := range one.numbers() {
 			*all.numbers()[i] += *x
 		}
-		for i, v := range one.vectors() {
+		to := slices.Concat(all.vectors(), all.binned())
+		for i, v := range slices.Concat(one.vectors(), one.binned()) {
 			for j, x := range *v {
-				(*all.vectors()[i])[j] += x
+				(*to[i])[j] += x
 			}
 		}
 	}
@@ -356,19 +384,6 @@ func Noisier(sites []*Residuals) (site int, times float64) {
 
 // fewestRows of a site say how large its errors are.
 const fewestRows = 20
-
-// Curved says whether outcomes in the middle of a column's values lie off the model's
-// expectation, by more than chance and by enough to matter: what a bent effect leaves if it was
-// taken for straight. The middle is no part of it in a column of so many.
-func (s *Residuals) Curved(j, columns int) bool {
-	v := s.MiddleVariance[j]
-	if rest := s.Variance - v; !(v > 0.1*s.Variance) || !(rest > 0.1*s.Variance) {
-		return false
-	}
-	d := s.Middle[j] - s.Net*(v/s.Variance)
-	z2 := d / v * d / (1 - v/s.Variance) / s.dispersion()
-	return (z2-1)/s.rows() > substantial && z2 > quantile(columns, 2)
-}
 
 // quantile is the square of the standard normal deviate beyond which one of so many tests by so
 // many sides goes wrong by chance with the probability falseAlarm at most (Bonferroni).
