@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"parley/method/judged"
 	"parley/methods/mvppca/options"
@@ -136,7 +137,12 @@ func (s *selector) recommend() {
 	if why, mend := defeatsSelection(s.set.Options); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	selection.Recommend(s.out, s.config.Values, s.choice(ruleBest))
+	best := s.choice(ruleBest)
+	if linked := s.whole[slices.Index(s.config.Values, best)].Linked; linked != "" {
+		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("with %d factors, which predict best, %s%s", best, strings.ToLower(linked[:1]), linked[1:]),
+			Hint: "hardly any subject has both, so no row tells whether two factors there are one: choose the number for each pair of views that subjects do have, or measure both in some"})
+	}
+	selection.Recommend(s.out, s.config.Values, best)
 }
 
 // defeatsSelection says why a plan's scaling makes every criterion ask for too

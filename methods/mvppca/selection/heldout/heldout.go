@@ -14,10 +14,12 @@ import (
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/pictures"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/relevance"
 	"parley/methods/mvppca/selection"
 	"parley/methods/mvppca/selection/waic"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 )
 
@@ -104,6 +106,7 @@ type whole struct {
 	WAIC     *ppca.Criterion
 	Lack     string    // why there is no WAIC
 	Strength []float64 // of the largest candidate: of the factors by relevance, falling
+	Linked   string    `json:",omitempty"` // the verdict on views that nothing observed links
 }
 
 func (s *selector) wants(criterion string) bool { return slices.Contains(s.config.Criteria, criterion) }
@@ -212,9 +215,6 @@ func (s *selector) fitPart(ctx context.Context, to *heldOut, p *part, q int) err
 // fitWhole computes the criteria that need no held-out rows.
 func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	last := i == len(s.config.Values)-1
-	if !s.wants(criterionBIC) && !s.wants(criterionWAIC) && !(last && s.wants(criterionARD)) {
-		return nil
-	}
 	p := s.parts[0]
 	model, err := s.shot(ctx, p, q)
 	if err != nil {
@@ -233,6 +233,9 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 			return fmt.Errorf("site %s: %w", t.name, err)
 		}
 		logLik, subjects = logLik+l, subjects+n
+	}
+	if s.whole[i].Linked, err = s.linked(q, model.Params, all); err != nil {
+		return err
 	}
 	parameters := selection.Parameters(s.set.Layout, q)
 	if model.means != nil { // known as means of rows are
@@ -260,6 +263,25 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	}
 	s.whole[i].WAIC = &w
 	return nil
+}
+
+// linked is the verdict on views that a model links and nothing observed does: no held-out row
+// can tell then whether two factors are one. It is empty if there are none.
+func (s *selector) linked(q int, p *ppca.Params, all []ppca.Block) (string, error) {
+	set, o, m := s.set, *s.set.Options, new(use.Model)
+	o.Latent, set.Options = q, &o
+	for _, v := range set.Plan.Views {
+		m.Views = append(m.Views, use.ModelView{Name: v.Name})
+	}
+	of := pictures.Site{Assessment: new(message.Assessment)}
+	for _, b := range all {
+		of.Patterns = append(of.Patterns, message.Pattern{Views: set.Layout.ViewsOf(b.Features), Subjects: int(b.N), Share: 1})
+	}
+	verdicts, err := pictures.Linked(set, m, p, []pictures.Site{of}, nil)
+	if err != nil || len(verdicts) == 0 {
+		return "", err
+	}
+	return verdicts[0].Says, nil
 }
 
 // drawn is how many subjects have their posterior drawn.
