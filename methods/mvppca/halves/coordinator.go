@@ -199,9 +199,16 @@ func (c *Coordinator) poolScale(s *State) error {
 	if err != nil {
 		return err
 	}
+	inPlan := func(i int) int { return slices.Index(c.Plan.Sites, sites[i]) }
 	s.Apart = rows.FarApart(c.Layout, all, c.Options.Scaling == options.ScaleMinMax)
 	for i := range s.Apart {
-		s.Apart[i].Site = slices.Index(c.Plan.Sites, sites[s.Apart[i].Site])
+		s.Apart[i].Site = inPlan(s.Apart[i].Site)
+	}
+	if c.Options.Scaling != options.ScaleMinMax {
+		s.Standardised = rows.Standardised(c.Layout, all)
+	}
+	for i := range s.Standardised {
+		s.Standardised[i].Site = inPlan(s.Standardised[i].Site)
 	}
 	pooled := rows.NewFeatureSums(c.Layout.Features())
 	for _, a := range all {

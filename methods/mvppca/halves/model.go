@@ -121,7 +121,7 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
+		found, err := pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart, s.Standardised)
 		if err != nil {
 			return nil, err
 		}

@@ -51,10 +51,10 @@ const (
 )
 
 // Verdicts are what speaks against relying on a model, most severe first, from what the
-// sites, at least one, said of it, and from views that lie apart. Its parameters are those of
+// sites, at least one, said of it, and from views that lie apart or that sites standardised. Its parameters are those of
 // subjects of one site.
 // Nothing in verdicts says more of subjects than the sites did.
-func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apart []rows.Apart) ([]use.Verdict, error) {
+func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apart []rows.Apart, standardised []rows.SiteView) ([]use.Verdict, error) {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return nil, err
@@ -69,6 +69,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	}
 	v.unconnected()
 	v.apart(apart)
+	v.standardised(standardised)
 	if err := v.disjointed(); err != nil {
 		return nil, err
 	}
@@ -136,6 +137,19 @@ func (v *verdicts) apart(list []rows.Apart) {
 	if len(where) > 0 {
 		v.voids(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
 			"Values have nothing in common with those of other sites: %s", shortened(where))
+	}
+}
+
+// standardised names views that single sites seem to have scaled by themselves.
+func (v *verdicts) standardised(list []rows.SiteView) {
+	var where []string
+	var views []int
+	for _, x := range list {
+		where, views = append(where, fmt.Sprintf("%s at %s", v.m.Views[x.View].Name, v.set.Plan.Sites[x.Site])), append(views, x.View)
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "There every feature has a mean of 0 and a standard deviation of 1, closer than values that nobody scaled have by chance, and at other sites not. So these are not in the unit of the others, and what sets the site's subjects apart is lost. Give the plan the values as they were measured.",
+			"Values seem to have been standardised at single sites: %s", shortened(where))
 	}
 }
 

@@ -4,8 +4,37 @@ import (
 	"math"
 	"slices"
 
+	"parley/dataset"
 	"parley/methods/mvppca/ppca"
 )
+
+// SiteView is a view of a site, by number.
+type SiteView struct {
+	Site int `cbor:"site"`
+	View int `cbor:"view"`
+}
+
+// Standardised names the views of sites whose features the site has scaled by itself, where the sums
+// of other sites say that these have not: see [dataset.Standardised].
+func Standardised(l ppca.Layout, sites []*FeatureSums) (list []SiteView) {
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		var own []SiteView
+		others := false
+		for i, s := range sites {
+			switch {
+			case dataset.Standardised(s.N[lo:hi], s.A[lo:hi], s.B[lo:hi]):
+				own = append(own, SiteView{i, k})
+			case slices.Max(s.N[lo:hi]) > 0:
+				others = true
+			}
+		}
+		if others {
+			list = append(list, own...)
+		}
+	}
+	return list
+}
 
 // Apart is a view of a site, by number, whose values lie so many times their spread from
 // those of the other sites.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -90,9 +91,22 @@ func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Sourc
 // wrong with it: populations differ by less.
 const unlike = 10
 
-// Unlike says which numbers have far more spread at a site than at most others, by the
-// moments that the sites gave, which were checked.
+// Unlike says which numbers have far more spread at a site than at most others, and at which sites
+// all seem to have been standardised, but not at all, by the moments that the sites gave, which were checked.
 func (s *Setup) Unlike(sites []string, moments map[string]*message.ScaleAnswer) (says []string) {
+	var standardised []string
+	with := 0
+	for _, site := range sites {
+		if a, k := moments[site], len(s.Numbers()); a != nil && len(a.N) >= k { // an outcome may follow
+			if with++; dataset.Standardised(a.N[:k], a.Mean[:k], a.Squares[:k]) {
+				standardised = append(standardised, site)
+			}
+		}
+	}
+	if n := len(standardised); n > 0 && n < with {
+		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: each has a mean of 0 and a standard deviation of 1 there, closer than values that nobody scaled have by chance, and elsewhere not. So these are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the values as they were measured.",
+			strings.Join(standardised, ", ")))
+	}
 	for i, j := range s.Numbers() {
 		sd := func(site string) (float64, bool) {
 			a := moments[site]
