@@ -17,6 +17,14 @@ const (
 	unitObserved = 10 // values that a site must have for it
 )
 
+const (
+	// fewestStandardised is of how many features sums can tell that a site scaled them itself.
+	fewestStandardised = 3
+	// standardisedTo is how near a mean and a standard deviation are to 0 and 1, in their sampling
+	// errors: of values that nobody scaled, both are as near in one feature of 150.
+	standardisedTo = 0.1
+)
+
 // sizes counts the absolute values of a feature in classes of which each reaches 9 % above
 // the one before on average: an eighth of a power of two.
 type sizes struct {
@@ -93,6 +101,10 @@ func (o Others) Doubts() (list problem.List) {
 		}
 	}
 	for k, v := range o.Summaries[0].Views {
+		if own := o.standardised(k); own != nil {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) + ", and elsewhere not",
+				Hint: "did these sites standardise their values? take them as they were measured, in the unit of the others"})
+		}
 		for j, f := range v.Features {
 			features := make([]*FeatureSummary, len(o.Sites))
 			for i, s := range o.Summaries {
@@ -110,6 +122,50 @@ func (o Others) Doubts() (list problem.List) {
 		}
 	}
 	return list
+}
+
+// standardised returns the sites that seem to have scaled a view by themselves, if others have not.
+func (o Others) standardised(view int) (own []string) {
+	with := 0
+	for i, s := range o.Summaries {
+		var n, mean, squares []float64
+		for _, f := range s.Views[view].Features {
+			if m := f.Moments; m != nil {
+				count := float64(f.Observed)
+				n, mean, squares = append(n, count), append(mean, m.Mean), append(squares, m.SD*m.SD*(count-1))
+			}
+		}
+		if n != nil {
+			with++
+		}
+		if Standardised(n, mean, squares) {
+			own = append(own, o.Sites[i])
+		}
+	}
+	if len(own) == with {
+		return nil
+	}
+	return own
+}
+
+// Standardised says whether features, by their numbers of values, means and sums of squared
+// deviations, have means of 0 and standard deviations of 1, by n or by n − 1, closer than samples
+// have by chance: whoever has the rows has scaled each feature by itself. Fewer than three
+// features that vary tell nothing.
+func Standardised(n, mean, squares []float64) bool {
+	features := 0
+	for j, count := range n {
+		if !(squares[j] > 0) || count < 3 {
+			continue
+		}
+		sd := math.Sqrt(squares[j] / count)
+		off := min(math.Abs(sd-1), math.Abs(sd*math.Sqrt(count/(count-1))-1))
+		if !(math.Abs(mean[j])*math.Sqrt(count) < standardisedTo && off*math.Sqrt(2*count) < standardisedTo) {
+			return false
+		}
+		features++
+	}
+	return features >= fewestStandardised
 }
 
 // common counts what two sets have in common.

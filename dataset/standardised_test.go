@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -51,6 +53,46 @@ func TestStandardisedIsToldFromStandardNormal(t *testing.T) {
 			if Standardised(sums(by[:2])) {
 				t.Error("two features are called standardised")
 			}
+		}
+	}
+}
+
+// A site that has standardised a view is named beside one that has not.
+func TestAStandardisedViewIsDoubted(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 12))
+	site := func(own bool) *Summary {
+		x := make([][]float64, 40)
+		for i := range x {
+			x[i] = []float64{50 + 8*r.NormFloat64(), 120 + 15*r.NormFloat64(), r.NormFloat64()}
+		}
+		var rows []Row
+		for i := range x {
+			values := append([]float64(nil), x[i]...)
+			for j := range values {
+				mean, squares := 0.0, 0.0
+				for k := range x {
+					mean += x[k][j] / float64(len(x))
+				}
+				for k := range x {
+					squares += (x[k][j] - mean) * (x[k][j] - mean)
+				}
+				if own {
+					values[j] = (values[j] - mean) / math.Sqrt(squares/float64(len(x)-1))
+				}
+			}
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{values}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return describe(t, table)
+	}
+	const says = "every feature has a mean of 0 and a standard deviation of 1 at south, and elsewhere not"
+	for _, own := range []bool{false, true} {
+		got := fmt.Sprint(Others{Sites: []string{"north", "south"}, Summaries: []*Summary{site(false), site(own)}}.Doubts())
+		if strings.Contains(got, says) != own {
+			t.Errorf("standardised: %t; %s", own, got)
 		}
 	}
 }
