@@ -17,11 +17,17 @@ type Sample struct {
 	Stages     int         `cbor:"stages"`
 	Acceptance float64     `cbor:"acceptance"`
 	Rivals     wire.Vector `cbor:"rivals,omitempty"`
+	// Size is the effective sample size that the sampler found, where the weights do not tell it: those
+	// of draws that were drawn again by their weights are even.
+	Size float64 `cbor:"size,omitempty"`
 }
 
 // PackSample packs a posterior.
 func PackSample(p *mixture.Posterior) *Sample {
 	s := &Sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance, Rivals: p.Rivals}
+	if p.Size != mixture.EffectiveSize(p.Weights) {
+		s.Size = p.Size
+	}
 	for _, m := range p.Draws {
 		s.Numbers = append(append(append(s.Numbers, m.Weights...), m.Means...), m.Covs...)
 	}
@@ -38,7 +44,10 @@ func (s *Sample) Posterior(k, d int) (*mixture.Posterior, error) {
 	if s.Stages < 0 || !(s.Acceptance >= 0 && s.Acceptance <= 1) {
 		return nil, fmt.Errorf("a sample made in %d stages with an acceptance of %v", s.Stages, s.Acceptance)
 	}
-	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance, Rivals: s.Rivals}
+	if !(s.Size >= 0 && s.Size <= float64(len(s.Weights))*(1+1e-9)) {
+		return nil, fmt.Errorf("a sample of %d draws has an effective size of %v", len(s.Weights), s.Size)
+	}
+	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance, Rivals: s.Rivals, Size: s.Size}
 	sum := 0.0
 	for i, w := range s.Weights {
 		if !(w >= 0) {
@@ -55,7 +64,9 @@ func (s *Sample) Posterior(k, d int) (*mixture.Posterior, error) {
 	if math.Abs(sum-1) > 1e-6 {
 		return nil, fmt.Errorf("the weights of a sample sum to %v, not 1", sum)
 	}
-	p.Size = mixture.EffectiveSize(p.Weights)
+	if p.Size == 0 {
+		p.Size = mixture.EffectiveSize(p.Weights)
+	}
 	return p, nil
 }
 
