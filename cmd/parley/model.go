@@ -411,17 +411,19 @@ func accountText(out io.Writer, a *fitted.Account) error {
 }
 
 func modelRefitCommand() *cobra.Command {
-	var latent int
+	values := map[string]*int{}
 	var out string
 	var as form
 	cmd := &cobra.Command{
-		Use:   "refit RESULTS --latent Q --out DIR",
-		Short: "Change the number of factors of a private study",
-		Long: "Make a model with another number of factors from what the sites of a private study released,\n" +
-			"without data and at no further cost of privacy.",
+		Use:   "refit RESULTS --latent Q | --components K --out DIR",
+		Short: "Change the number of factors or components of a study",
+		Long: "Make a model with another number of factors or components from what the sites of a private study,\n" +
+			"or of a mixture, released: without data, and at no further cost of privacy.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if latent < 1 || latent > maxCount {
-				return &usageError{fmt.Errorf("--latent %d: from 1 to %d", latent, maxCount)}
+			option := given(cmd, chosenOptions)
+			value := *values[option]
+			if value < 1 || value > maxCount {
+				return &usageError{fmt.Errorf("--%s %d: from 1 to %d", option, value, maxCount)}
 			}
 			if err := checkFolder(out); err != nil {
 				return err
@@ -430,20 +432,23 @@ func modelRefitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkChosen(option, s.Method.Chooses(), s.Plan.Method.Name); err != nil {
+				return err
+			}
 			if err := s.ClaimRefit(out); err != nil {
 				return err
 			}
-			r, err := s.Refit(latent)
+			r, err := s.Refit(value)
 			if err != nil {
 				return err
 			}
-			if err := s.WriteRefit(out, "latent", latent, r, time.Now()); err != nil {
+			if err := s.WriteRefit(out, value, r, time.Now()); err != nil {
 				return err
 			}
 			return as.line(cmd, ran{out, r.Numbers()}, func(w io.Writer) error {
 				facts(w, r)
-				for _, line := range s.Origin.Guarantee {
-					fmt.Fprintf(w, "%-22s nothing is added to %s\n", "privacy", line)
+				for _, line := range s.Origin.Lines() {
+					fmt.Fprintf(w, "%-22s %s\n", "privacy", line)
 				}
 				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(out, "report.html"))
 				return err
@@ -451,10 +456,12 @@ func modelRefitCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&latent, "latent", 0, "number of factors")
+	for _, option := range chosenOptions {
+		values[option] = f.Int(option, 0, "number of "+nounOf[option])
+	}
 	f.StringVar(&out, "out", "", "directory for the model and its report")
 	as.flag(cmd, "print the directory and the metrics as JSON")
-	cmd.MarkFlagRequired("latent")
+	chooseOne(cmd)
 	cmd.MarkFlagRequired("out")
 	return cmd
 }

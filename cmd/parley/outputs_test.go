@@ -12,7 +12,7 @@ import (
 )
 
 // reading are the flags that name no output, whatever the command.
-var reading = setOf("account account-id adjacency by ca clone data format key label latent listen log metrics name outcome page plan policy protocol published reason scenario scheme site store to websocket")
+var reading = setOf("account account-id adjacency by ca clone components data format key label latent listen log metrics name outcome page plan policy protocol published reason scenario scheme site store to websocket")
 
 func setOf(s string) map[string]bool {
 	set := map[string]bool{}

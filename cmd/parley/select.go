@@ -14,6 +14,7 @@ import (
 
 	"parley/engine/local"
 	"parley/judge/choose"
+	"parley/method"
 	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
@@ -21,7 +22,7 @@ import (
 
 // selectFlags are the flags of parley select.
 type selectFlags struct {
-	values   string
+	values   map[string]*string // by the option that is chosen
 	folds    int
 	repeats  int
 	criteria []string
@@ -30,48 +31,78 @@ type selectFlags struct {
 }
 
 func selectCommand() *cobra.Command {
-	var f selectFlags
+	f := selectFlags{values: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use:         "select PLAN|RESULTS --latent 1..8",
+		Use:         "select PLAN|RESULTS --latent 1..8 | --components 1..6",
 		Annotations: map[string]string{resumes: "yes"},
-		Short:       "Choose the number of factors",
+		Short:       "Choose the number of factors or components",
 		Long: "Fit the study with every number of factors given, and recommend the one under which held-out\n" +
-			"subjects are the most likely. With RESULTS of a private study it chooses from what the sites\n" +
-			"released, at no further cost of privacy.",
+			"subjects are the most likely. With RESULTS of a private study, or of a mixture, it chooses from\n" +
+			"what the sites released: no site is asked again, and it costs no more privacy.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			values, err := parseCounts(f.values)
+			option := given(cmd, chosenOptions)
+			values, err := parseCounts(*f.values[option])
 			if err != nil {
-				return &usageError{fmt.Errorf("--latent %s: %w", f.values, err)}
+				return &usageError{fmt.Errorf("--%s %s: %w", option, *f.values[option], err)}
 			}
 			if err := checkFolder(f.out); err != nil {
 				return err
 			}
 			if info, err := os.Stat(a[0]); err == nil && info.IsDir() {
-				return f.fromResults(cmd, a[0], values)
+				return f.fromResults(cmd, a[0], option, values)
 			}
-			return f.fromRows(cmd, a[0], values)
+			return f.fromRows(cmd, a[0], option, values)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.values, "latent", "", "numbers of factors to try, such as 1..8 or 2,4,6..10")
+	for _, option := range chosenOptions {
+		f.values[option] = flags.String(option, "", "numbers of "+nounOf[option]+" to try, such as 1..8 or 2,4,6..10")
+	}
 	flags.IntVar(&f.folds, "folds", 3, "parts that each site splits its subjects into")
 	flags.IntVar(&f.repeats, "repeats", 1, "times to split, each time differently")
 	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard, waic (default all)")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default results/NAME-select-DIGEST)")
 	f.as.flag(cmd, "print the recommendation and all scores as JSON")
-	cmd.MarkFlagRequired("latent")
+	chooseOne(cmd)
 	return cmd
 }
 
-// fromResults chooses from what the sites of a private study have released.
-func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int) error {
+// chosenOptions are the options of plans that select and refit change, each a flag.
+var chosenOptions = []string{"latent", "components"}
+
+var nounOf = map[string]string{"latent": "factors", "components": "components"}
+
+// chooseOne demands one of the flags of [chosenOptions].
+func chooseOne(cmd *cobra.Command) {
+	cmd.MarkFlagsOneRequired(chosenOptions...)
+	cmd.MarkFlagsMutuallyExclusive(chosenOptions...)
+}
+
+// given is the flag among names that a command line has.
+func given(cmd *cobra.Command, names []string) string {
+	return names[slices.IndexFunc(names, cmd.Flags().Changed)]
+}
+
+// checkChosen refuses a flag whose option is not what a method chooses.
+func checkChosen(option, chooses, method string) error {
+	if option == chooses {
+		return nil
+	}
+	return &usageError{fmt.Errorf("--%s: method %s has no %s\n  hint: --%s", option, method, nounOf[option], chooses)}
+}
+
+// fromResults chooses from what the sites of a study have released.
+func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, values []int) error {
 	for _, name := range []string{"folds", "repeats", "criteria"} {
 		if cmd.Flags().Changed(name) {
-			return &usageError{fmt.Errorf("--%s: belongs to rows, and results of a private study hold none\n  hint: leave it out", name)}
+			return &usageError{fmt.Errorf("--%s: belongs to rows, and results hold none\n  hint: leave it out", name)}
 		}
 	}
 	s, err := choose.OpenStudy(path, methods)
 	if err != nil {
+		return err
+	}
+	if err := checkChosen(option, s.Method.Chooses(), s.Plan.Method.Name); err != nil {
 		return err
 	}
 	record := s.Record()
@@ -80,12 +111,15 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int)
 	}
 	show := newProgress(cmd)
 	defer show.close()
-	for _, line := range s.Origin.Guarantee {
-		show.line("privacy: nothing is added to %s", line)
+	for _, line := range s.Origin.Lines() {
+		show.line("privacy: %s", line)
 	}
 	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, judged.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
+	}
+	if chosen.Recommended > 0 {
+		chosen.Notes.Add(problem.Problem{Where: option, What: fmt.Sprintf("parley model refit %s --%s %d --out DIR makes the model that is recommended", path, option, chosen.Recommended)})
 	}
 	return f.finish(cmd, record, chosen, s.Plan, show)
 }
@@ -113,7 +147,7 @@ func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *
 }
 
 // fromRows chooses by cross-validation on the rows of simulated sites.
-func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) error {
+func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values []int) error {
 	if f.folds < 2 {
 		return &usageError{fmt.Errorf("--folds %d: at least 2, so that some subjects are fitted and some held out", f.folds)}
 	}
@@ -128,7 +162,10 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	m, _ := methods.Lookup(plan.Method.Name)
 	selector, ok := m.(judged.Selector)
 	if !ok {
-		return problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
+		return choosesFromResults(m, plan, path)
+	}
+	if err := checkChosen(option, selector.Chooses(), plan.Method.Name); err != nil {
+		return err
 	}
 	if plan.Privacy.Differential() {
 		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
@@ -168,6 +205,20 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 		return err
 	}
 	return f.finish(cmd, record, chosen, plan, show)
+}
+
+// choosesFromResults says of a plan whose method has no choice to make from rows where the choice
+// is made, if anywhere.
+func choosesFromResults(m method.Method, plan *study.Plan, path string) error {
+	no := problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
+	if able, ok := m.(judged.Refitter); ok {
+		if _, err := able.ReleasedFile(plan); err != nil {
+			return choose.In(path, err)
+		}
+		no.What = "parley select chooses for " + plan.Method.Name + " from what sites have released, and this is a plan"
+		no.Hint = "parley run " + path + " first, then parley select on its results, which asks no site again"
+	}
+	return no
 }
 
 // maxCount bounds a list of numbers that somebody types.

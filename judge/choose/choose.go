@@ -1,6 +1,6 @@
 // Package choose keeps what came of choosing a number that a plan leaves
-// open, such as that of factors: a directory with selection.json, a report and
-// the numbers behind it. Of a private study it makes the choice, and the model
+// open, such as that of factors or components: a directory with selection.json, a report and
+// the numbers behind it. Of a study that keeps its releases it makes the choice, and the model
 // chosen, from what the sites have released: see [OpenStudy].
 package choose
 
@@ -114,7 +114,7 @@ func (r *Record) privacySection() figure.Section {
 // and tables, metrics.json and selection.json, which comes last.
 func (r *Record) Write(dir string, plan *study.Plan) error {
 	page := &report.Report{
-		Title: plan.Name + ": how many factors", Subtitle: plan.Question, Headline: r.Result.Headline,
+		Title: plan.Name + ": how many " + r.Noun, Subtitle: plan.Question, Headline: r.Result.Headline,
 		Meta: []figure.Fact{{Name: "Plan", Value: r.Plan[:12]}, {Name: "Method", Value: plan.Method.Name},
 			{Name: "Sites", Value: strings.Join(plan.Sites, ", ")}, {Name: "Made by", Value: r.Program}},
 		Sections: append(slices.Clone(r.Result.Sections), r.privacySection()),
@@ -209,9 +209,12 @@ func (r *Record) Print(out io.Writer, dir string) error {
 	if len(r.Warnings)+len(r.Notes) > 0 {
 		fmt.Fprintln(out)
 	}
-	t := figure.Table{Columns: []figure.Column{{Name: "rule"}, {Name: "factors", Format: figure.Count}}}
-	for _, c := range r.Choices {
-		t.Add(c.Rule, c.Value)
+	t := r.Table
+	if t == nil {
+		t = &figure.Table{Columns: []figure.Column{{Name: "rule"}, {Name: r.Noun, Format: figure.Count}}}
+		for _, c := range r.Choices {
+			t.Add(c.Rule, c.Value)
+		}
 	}
 	if err := t.Text(out); err != nil {
 		return err

@@ -58,10 +58,10 @@ func (s *Study) ClaimRefit(dir string) error {
 	return nil
 }
 
-// Refit makes a model with another number of factors, and says what of the study's protection
-// covers it.
-func (s *Study) Refit(latent int) (*method.Result, error) {
-	r, err := s.Method.Refit(s.Plan, s.Released, latent)
+// Refit makes a model with another value of the option that [judged.Refitter] chooses, and says
+// what of the study's protection covers it.
+func (s *Study) Refit(value int) (*method.Result, error) {
+	r, err := s.Method.Refit(s.Plan, s.Released, value)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,8 @@ func (s *Study) Refit(latent int) (*method.Result, error) {
 // WriteRefit leaves in a claimed directory what a run leaves, as far as it makes
 // sense: plan.yaml (the study's), the result's files, metrics.json, report.html
 // with its pictures and tables, and last provenance.json.
-func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now time.Time) error {
+func (s *Study) WriteRefit(dir string, value int, r *method.Result, now time.Time) error {
+	option := s.Method.Chooses()
 	p := provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Option: option, Value: value, Made: now.UTC(), Origin: s.Origin}
 	for _, old := range []string{"figures", "tables"} { // another value may have had other pictures

@@ -20,8 +20,7 @@ import (
 	"parley/study"
 )
 
-// Study is a private study that has ended, as far as more can be made of what
-// its sites released.
+// Study is a study that has ended, as far as more can be made of what its sites released.
 type Study struct {
 	Plan     *study.Plan
 	Method   judged.Refitter
@@ -37,11 +36,12 @@ type Origin struct {
 	Released  string    `json:"released_sha256"`
 	Finished  time.Time `json:"finished"`
 	Guarantee []string  `json:"guarantee"`        // of the study, in words
+	Exact     bool      `json:"exact,omitempty"`  // it has no differential privacy
 	Broken    []string  `json:"broken,omitempty"` // why the study itself does not keep it
 	Left      []string  `json:"sites_left,omitempty"`
 }
 
-// OpenStudy reads the results of a private study, or of a refit, which keeps the
+// OpenStudy reads the results of a study, or of a refit, which keeps the
 // same releases. What is wrong comes back as a problem.
 func OpenStudy(dir string, methods method.Registry) (*Study, error) {
 	file := filepath.Join(dir, "provenance.json")
@@ -90,6 +90,9 @@ func OpenStudy(dir string, methods method.Registry) (*Study, error) {
 		return nil, err
 	}
 	s.Origin.Guarantee = cost.Lines()
+	if s.Origin.Exact = !s.Plan.Privacy.Differential(); s.Origin.Exact {
+		return s, nil
+	}
 	return s, s.judged(filepath.Join(dir, "privacy.json"))
 }
 
@@ -103,10 +106,10 @@ func (s *Study) releases(dir string, methods method.Registry) error {
 	s.Method = able
 	name, err := able.ReleasedFile(s.Plan)
 	if err != nil {
-		return in(dir, err)
+		return In(dir, err)
 	}
 	if s.Released, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
-		return problem.Problem{File: filepath.Join(dir, filepath.FromSlash(name)), What: "what the sites released is not here", Hint: "the whole results directory of the study"}
+		return problem.Problem{File: filepath.Join(dir, filepath.FromSlash(name)), What: "what the sites released is not here", Hint: "the whole results directory of the study, run by a version that keeps it"}
 	}
 	return err
 }
@@ -134,13 +137,24 @@ func (s *Study) judged(file string) error {
 	return nil
 }
 
-// in names the file of a problem that has none.
-func in(file string, err error) error {
+// In names the file of a problem that has none.
+func In(file string, err error) error {
 	if p := (problem.Problem{}); errors.As(err, &p) && p.File == "" {
 		p.File = file
 		return p
 	}
 	return err
+}
+
+// Lines say to people what more that is made of the releases costs, and why.
+func (o *Origin) Lines() (lines []string) {
+	if o.Exact {
+		return []string{"no site was asked again, and no row was read; what the sites released has no noise"}
+	}
+	for _, line := range o.Guarantee {
+		lines = append(lines, "nothing is added to "+line+", as no site was asked again, and no row was read")
+	}
+	return lines
 }
 
 // section says what post-processing of the study's releases is covered by.
@@ -149,6 +163,11 @@ func (o *Origin) section() figure.Section {
 		Text: fmt.Sprintf("No row was read for this page, and no site was asked. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, "+
 			"with the noise that was in it. Whatever is computed from protected releases is as protected as they are: the guarantee of that study covers this page too, however many like it are made.\n\nThat guarantee: %s.",
 			o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"), strings.Join(o.Guarantee, "; "))}
+	if o.Exact {
+		note = figure.Note{Title: "Made without asking the sites again",
+			Text: fmt.Sprintf("No row was read for this page. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, without noise. It is as little protected as that study's own report.",
+				o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"))}
+	}
 	items := []figure.Item{{Note: &note}}
 	if len(o.Broken) > 0 {
 		items = slices.Insert(items, 0, figure.Item{Note: &figure.Note{Title: "The study itself has no guarantee", Warning: true,

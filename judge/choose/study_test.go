@@ -22,6 +22,7 @@ type toy struct{ method.Method }
 
 func (toy) Name() string                                           { return "toy" }
 func (toy) Options() any                                           { return &struct{}{} }
+func (toy) Chooses() string                                        { return "latent" }
 func (toy) ReleasedFile(*study.Plan) (string, error)               { return "model/word.txt", nil }
 func (toy) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil, nil }
 func (toy) Refit(_ *study.Plan, released []byte, _ int) (*method.Result, error) {
@@ -85,7 +86,7 @@ func TestOpenStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteRefit(refit, "latent", 3, r, time.Unix(0, 0)); err != nil {
+	if err := s.WriteRefit(refit, 3, r, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(filepath.Join(refit, "report.html"))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
@@ -14,6 +15,8 @@ import (
 // on rows of simulated sites.
 type Selector interface {
 	method.Method
+	// Chooses is the option of the plan that is chosen, such as latent.
+	Chooses() string
 	// Criteria names the criteria it can compute, the one that it recommends
 	// by first: that one is always computed.
 	Criteria() []string
@@ -46,9 +49,11 @@ type SelectConfig struct {
 // Selection is what came of it.
 type Selection struct {
 	Option      string             `json:"option"`      // of the plan: what was chosen, such as latent
+	Noun        string             `json:"-"`           // what it counts, in the plural: factors
 	Recommended int                `json:"recommended"` // 0 if none is, for reasons that Warnings give
 	Choices     []Choice           `json:"choices"`     // of every rule, the one that a recommendation follows first
 	Candidates  []Candidate        `json:"candidates"`  // in the order of SelectConfig.Values
+	Table       *figure.Table      `json:"-"`           // of them, for a terminal; nil for what every rule would take
 	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: folds, subjects, draws
 	Warnings    problem.List       `json:"-"`           // what must be mended before anything is recommended
 	Notes       problem.List       `json:"-"`           // what should be known
@@ -67,6 +72,7 @@ type Choice struct {
 type Candidate struct {
 	Value  int                `json:"value"`
 	Scores map[string]float64 `json:"scores"`
+	Doubts []string           `json:"doubts,omitempty"` // why not to rely on the model that has it
 }
 
 // Refitter is a method whose sites may release something that is enough to make
@@ -75,12 +81,14 @@ type Candidate struct {
 // guarantee of the study that released it covers it.
 type Refitter interface {
 	method.Method
+	// Chooses is as that of [Selector].
+	Chooses() string
 	// ReleasedFile names the file, among those of the result of the plan's study,
 	// that keeps what the sites released. It is an error if that is not enough.
 	ReleasedFile(p *study.Plan) (string, error)
 	// Refit makes the result that the study would have had with this value of the
-	// option that a [Selector] chooses, but for what was released to describe the
-	// study's own model. Released is the content of the file, which may have come
+	// option, if its sites had released the same, but for what was released to describe
+	// the study's own model. Released is the content of the file, which may have come
 	// from anywhere: whatever is wrong with it is an error. The plan is the
 	// study's, and with its own value the model is the study's model.
 	Refit(p *study.Plan, released []byte, value int) (*method.Result, error)

@@ -20,6 +20,9 @@ var (
 	_ judged.Refitter = Method{}
 )
 
+// Chooses implements [judged.Selector].
+func (Method) Chooses() string { return "latent" }
+
 // Criteria implements [judged.Selector].
 func (Method) Criteria() []string { return heldout.Criteria() }
 

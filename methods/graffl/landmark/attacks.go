@@ -14,8 +14,8 @@ import (
 )
 
 // rows are the numbers of rows of the sites that have answered, in no order.
-func (s *state) rows() (rows []float64) {
-	for _, a := range s.Sites {
+func (all *released) rows() (rows []float64) {
+	for _, a := range all.Sites {
 		rows = append(rows, a.Rows)
 	}
 	return rows

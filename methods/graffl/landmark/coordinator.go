@@ -92,13 +92,13 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		step.Tasks, err = Ask(c.Setup, rounds.Staying(c.Plan.Sites, s.Left))
 		return step, err
 	case c.task():
-		o, err := c.observation(s)
+		o, err := c.observation(c.released(s))
 		if err != nil {
 			return step, err
 		}
-		p, err := c.Of.Posterior(o, c.Prior, sampling(c.Setup.Setup))
+		p, err := c.posterior(o)
 		if err != nil {
-			return step, fmt.Errorf("sampling the posterior: %w", err)
+			return step, err
 		}
 		s.Sample, s.Phase = setup.PackSample(p), rounds.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
@@ -107,17 +107,35 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	return step, nil
 }
 
-// observation adds the sites up.
-func (c *coordinator) observation(s *state) (kernelmean.Observation, error) {
-	o := kernelmean.Observation{Mean: make([]float64, c.Of.Len())}
+// posterior is a sample of it, given what was observed.
+func (s *Setup) posterior(o kernelmean.Observation) (*mixture.Posterior, error) {
+	p, err := s.Of.Posterior(o, s.Prior, sampling(s.Setup))
+	if err != nil {
+		return nil, fmt.Errorf("sampling the posterior: %w", err)
+	}
+	return p, nil
+}
+
+// released adds the sites up.
+func (c *coordinator) released(s *state) *released {
+	all := &released{Sums: make([]float64, c.Of.Len())}
 	for _, name := range c.Plan.Sites {
 		a := s.Sites[name]
 		if a == nil {
 			continue
 		}
 		for r, v := range a.Sums {
-			o.Mean[r] += v
+			all.Sums[r] += v
 		}
+		all.Sites = append(all.Sites, releasedSite{name, a.Rows, a.SD, a.RowsSD, a.Lacking})
+	}
+	return all
+}
+
+// observation is the means of what the sites released.
+func (c *Setup) observation(all *released) (kernelmean.Observation, error) {
+	o := kernelmean.Observation{Mean: slices.Clone(all.Sums)}
+	for _, a := range all.Sites {
 		o.Rows += a.Rows
 		o.NoiseVar += a.SD * a.SD
 		o.RowsVar += a.RowsSD * a.RowsSD

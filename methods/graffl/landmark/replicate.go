@@ -15,7 +15,7 @@ import (
 // prior, as many rows as the sites have, up to [kernelmean.MaxReplicateRows], and as much noise in
 // their means and, as a share, in their number.
 func (c *coordinator) Replicate(ms method.State) (kernelmean.Replicate, error) {
-	o, err := c.observation(ms.(*state))
+	o, err := c.observation(c.released(ms.(*state)))
 	if err != nil {
 		return kernelmean.Replicate{}, err
 	}

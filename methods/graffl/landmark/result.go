@@ -3,6 +3,7 @@ package landmark
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,25 +22,46 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.observation(s)
+	return c.result(p, c.released(s))
+}
+
+// view holds a posterior against what it was made of.
+func (s *Setup) view(p *mixture.Posterior, all *released) (*view, error) {
+	o, err := s.observation(all)
 	if err != nil {
 		return nil, err
 	}
-	fit, err := c.Of.Fit(o, p)
+	fit, err := s.Of.Fit(o, p)
 	if err != nil {
 		return nil, err
 	}
-	v := newView(c.Setup, p, o, fit)
+	v := newView(s, p, o, fit)
+	for _, a := range all.Sites {
+		v.lacking += a.Lacking
+	}
+	return v, nil
+}
+
+// result is that of a posterior made of what the sites released.
+func (s *Setup) result(p *mixture.Posterior, all *released) (*method.Result, error) {
+	v, err := s.view(p, all)
+	if err != nil {
+		return nil, err
+	}
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
 	}
-	var counted []figure.SiteSubjects
-	for _, name := range c.Plan.Sites {
-		if a := s.Sites[name]; a != nil {
-			counted = append(counted, rounds.Complete(c.Plan, name, a.Rows, a.RowsSD))
-			v.lacking += a.Lacking
+	if notRefitted(s.Options) == nil {
+		file, err := all.file(s.Plan)
+		if err != nil {
+			return nil, err
 		}
+		files = append(files, file)
+	}
+	var counted []figure.SiteSubjects
+	for _, a := range all.Sites {
+		counted = append(counted, rounds.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
 	}
 	return &method.Result{
 		Files:    files,
@@ -47,7 +69,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Found:    v.Found(),
 		Sure:     v.sure(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(s), attackSection(c.Setup, s.rows())},
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(all), attackSection(s, all.rows())},
 	}, nil
 }
 
@@ -114,12 +136,14 @@ func (v *view) sure() string {
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }
 
+const misfit = "what the sites released is further from what the mixture expects than chance and noise explain"
+
 // doubt collects what speaks against the posterior: the components by themselves, the predictive
 // check, how precise means are beside what the rows would tell, and the effective sample size.
 func (v *view) doubt() (all []string) {
 	all = report.Doubts(v.Posterior, v.Prior, v.observed.Rows)
 	if v.misfits() {
-		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”")
+		all = append(all, misfit+": see “Does the mixture fit?”")
 	}
 	if says := report.Imprecise(v.imprecision); says != "" {
 		all = append(all, says)
@@ -146,7 +170,7 @@ func (v *view) doubtsNote() *figure.Note {
 		why = append(why, says)
 	}
 	return &figure.Note{Warning: true, Title: "Do not rely on this mixture: " + strings.Join(why, "; "),
-		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
+		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(all, "; that "))}
 }
 
 // merelyImprecise says whether nothing but precision speaks against a mixture.
@@ -155,7 +179,7 @@ func (v *view) merelyImprecise() bool {
 }
 
 // samplingSection says how the posterior was made, and whether to believe it.
-func (v *view) samplingSection(s *state) figure.Section {
+func (v *view) samplingSection(all *released) figure.Section {
 	p := v.Posterior
 	from := "from the prior to the posterior"
 	if v.rel.sketched() {
@@ -173,8 +197,8 @@ func (v *view) samplingSection(s *state) figure.Section {
 	var rows figure.Numbers
 	for _, name := range v.Plan.Sites {
 		names = append(names, name)
-		if a := s.Sites[name]; a != nil {
-			rows, answered = append(rows, a.Rows), append(answered, "yes")
+		if at := slices.IndexFunc(all.Sites, func(a releasedSite) bool { return a.Site == name }); at >= 0 {
+			rows, answered = append(rows, all.Sites[at].Rows), append(answered, "yes")
 		} else {
 			rows, answered = append(rows, math.NaN()), append(answered, "left before its release")
 		}

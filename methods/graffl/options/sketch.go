@@ -9,11 +9,51 @@ import (
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/sketch"
 	"parley/privacy/account"
+	"parley/problem"
 	"parley/study"
 )
 
 // parameters of a mixture with full covariances.
 func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 1 }
+
+// MostComponents is how many components can be fitted to what the sites of a plan of variants
+// landmark and sketch release. How many frequencies there are follows from the plan's own number
+// of components, unless the plan says it; nothing else that a site releases depends on that number.
+func (o *Options) MostComponents(p *study.Plan) int {
+	d := o.Dim(p)
+	most := min(mixture.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)))
+	if o.Sketch != nil {
+		most = min(most, (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
+	}
+	return most
+}
+
+// FrequenciesEach is how many frequencies a plan of variant sketch has for each parameter of its
+// mixture; +Inf of other variants.
+func (o *Options) FrequenciesEach(p *study.Plan) float64 {
+	if o.Sketch == nil {
+		return math.Inf(1)
+	}
+	return float64(o.Sketch.Frequencies) / float64(o.parameters(o.Dim(p)))
+}
+
+// WithComponents is a plan's options with another number of components, for what was released to
+// the plan's own. Calibration was that of the plan's number alone.
+func (o *Options) WithComponents(p *study.Plan, components int) (*Options, error) {
+	if most := o.MostComponents(p); components < 1 || components > most {
+		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
+		if o.Sketch != nil && components > most {
+			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released sums at", components, o.Sketch.Frequencies)
+			hint += ", or another study, whose plan has more components or states method.sketch.frequencies"
+		}
+		return nil, problem.Problem{Where: "components", What: what, Hint: hint}
+	}
+	out := *o
+	if out.Components != components {
+		out.Components, out.Calibration = components, 0
+	}
+	return &out, nil
+}
 
 const fewestFrequencies = 64
 

@@ -36,14 +36,6 @@ func Elbow(mean []float64) int {
 	return slices.IndexFunc(mean, func(m float64) bool { return top-m <= elbowShare*(top-bottom) })
 }
 
-// CheckValues refuses candidates that are not ascending numbers of factors.
-func CheckValues(values []int) error {
-	if len(values) == 0 || values[0] < 1 || !slices.IsSorted(values) || len(slices.Compact(slices.Clone(values))) != len(values) {
-		return fmt.Errorf("the candidates %v are not ascending numbers from 1", values)
-	}
-	return nil
-}
-
 // Parameters is how many numbers a model has, rotations of its factors aside.
 func Parameters(l ppca.Layout, q int) float64 {
 	d := l.Features()

@@ -68,7 +68,7 @@ const waicRows = 2000
 // applicable information criterion from draws of the posterior under flat
 // priors, which is left out where that posterior does not exist.
 func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
-	s := &selector{set: set, config: c, out: &judged.Selection{Option: "latent"}}
+	s := &selector{set: set, config: c, out: &judged.Selection{Option: "latent", Noun: "factors"}}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *selector) wants(criterion string) bool { return slices.Contains(s.confi
 
 func (s *selector) check() error {
 	c := s.config
-	if err := selection.CheckValues(c.Values); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.Folds < 2 || c.Repeats < 1 {

@@ -14,9 +14,9 @@ import (
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: selection.Metrics(s.out, map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"})}
 	r.Headline = []figure.Fact{
-		selection.Headline(s.out),
+		s.out.Headline(),
 		{Name: "smallest within one standard error", Value: strconv.Itoa(s.choice(ruleSE))},
 		{Name: "at the elbow", Value: strconv.Itoa(s.choice(ruleElbow))},
 	}
@@ -28,10 +28,10 @@ func (s *selector) result() *method.Result {
 	return r
 }
 
-func (s *selector) choice(rule string) int { return selection.ChoiceOf(s.out, rule) }
+func (s *selector) choice(rule string) int { return s.out.Choice(rule) }
 
 func (s *selector) ChoiceSection() figure.Section {
-	return selection.ChoiceSection(s.out, "Every rule below was worked out on the same rows. A recommendation follows the first, if nothing is warned of: the model under which rows that were not fitted are the most likely.")
+	return s.out.Section("Every rule below was worked out on the same rows. A recommendation follows the first, if nothing is warned of: the model under which rows that were not fitted are the most likely.")
 }
 
 func (s *selector) heldOutSection() figure.Section {
@@ -130,4 +130,4 @@ func (s *selector) scoreSection() figure.Section {
 	return figure.Section{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: &t}}}
 }
 
-func (s *selector) curve(score string) (x, y figure.Numbers) { return selection.Curve(s.out, score) }
+func (s *selector) curve(score string) (x, y figure.Numbers) { return s.out.Curve(score) }

@@ -45,7 +45,7 @@ const noiseSplits = 4
 // ranges scale each feature by itself, and
 // another layout of the noise costs no privacy.
 func Select(ctx context.Context, set options.Setup, sites []string, releases []moments.Released, c judged.SelectConfig) (*judged.Selection, error) {
-	if err := selection.CheckValues(c.Values); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	for _, q := range c.Values {
@@ -54,7 +54,7 @@ func Select(ctx context.Context, set options.Setup, sites []string, releases []m
 		}
 	}
 	set.Layout.Noise = ppca.NoisePerFeature
-	s := &selector{set: set, sites: sites, releases: releases, config: c, out: &judged.Selection{Option: "latent"}}
+	s := &selector{set: set, sites: sites, releases: releases, config: c, out: &judged.Selection{Option: "latent", Noun: "factors"}}
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			s.subjects += lens.Count

@@ -12,13 +12,13 @@ import (
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: selection.Metrics(s.out, map[string]string{ruleLeftOut: "left_out", selection.RuleSE: "one_standard_error", selection.RuleElbow: "elbow", ruleBICOfSplit: "bic"})}
-	r.Headline = []figure.Fact{selection.Headline(s.out)}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleLeftOut: "left_out", selection.RuleSE: "one_standard_error", selection.RuleElbow: "elbow", ruleBICOfSplit: "bic"})}
+	r.Headline = []figure.Fact{s.out.Headline()}
 	if len(s.left) > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(selection.ChoiceOf(s.out, selection.RuleSE))})
+		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(s.out.Choice(selection.RuleSE))})
 	}
 	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
-	r.Sections = append(r.Sections, selection.ChoiceSection(s.out, "Every rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows the first, if nothing is warned of."))
+	r.Sections = append(r.Sections, s.out.Section("Every rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows the first, if nothing is warned of."))
 	r.Sections = append(r.Sections, s.bicSection())
 	if len(s.left) > 0 {
 		r.Sections = append(r.Sections, s.leftOutSection())
@@ -30,8 +30,8 @@ func (s *selector) result() *method.Result {
 const factorAxis = "number of factors"
 
 func (s *selector) leftOutSection() figure.Section {
-	x, y := selection.Curve(s.out, selection.ScoreBehind)
-	_, se := selection.Curve(s.out, selection.ScoreBehindSE)
+	x, y := s.out.Curve(selection.ScoreBehind)
+	_, se := s.out.Curve(selection.ScoreBehindSE)
 	low, high := slices.Clone(y), slices.Clone(y)
 	for i := range y {
 		y[i] = -y[i]
@@ -43,23 +43,23 @@ func (s *selector) leftOutSection() figure.Section {
 			X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
 			Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
 			Caption: "Higher is better. The band is one standard error of the difference to the best, from noise and from sampling. Beyond the factors that the sites share the line is level, and noise decides where it is highest: take the smallest number whose band reaches zero.",
-			Alt:     fmt.Sprintf("Line of the log-likelihood of sites left out, with a band of one standard error that first reaches the best at %d factors.", selection.ChoiceOf(s.out, selection.RuleSE))}}}}
+			Alt:     fmt.Sprintf("Line of the log-likelihood of sites left out, with a band of one standard error that first reaches the best at %d factors.", s.out.Choice(selection.RuleSE))}}}}
 }
 
 func (s *selector) bicSection() figure.Section {
-	x, y := selection.Curve(s.out, selection.ScoreBIC)
+	x, y := s.out.Curve(selection.ScoreBIC)
 	return figure.Section{ID: "bic", Title: "Fit against size, with the noise split in two",
 		Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to the releases and subtracted from them, which gives two with independent noise: one was fitted, the other scored, and the number of parameters was charged for as ever.",
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "bic", Title: "Bayesian information criterion by number of factors",
 			Chart:   figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "BIC"}, Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
 			Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
-			Alt:     fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.", selection.ChoiceOf(s.out, ruleBICOfSplit))}}}}
+			Alt:     fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.", s.out.Choice(ruleBICOfSplit))}}}}
 }
 
 func (s *selector) explainedSection() figure.Section {
 	r2 := figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "share of the view's variance explained"}}
 	for _, v := range s.set.Plan.Views {
-		x, y := selection.Curve(s.out, scoreExplained+"/"+v.Name)
+		x, y := s.out.Curve(scoreExplained + "/" + v.Name)
 		r2.Series = append(r2.Series, figure.Line{Name: v.Name, X: x, Y: y})
 	}
 	return figure.Section{ID: "explained", Title: "What the factors explain", Items: []figure.Item{{Figure: &figure.Figure{
@@ -71,10 +71,10 @@ func (s *selector) explainedSection() figure.Section {
 func (s *selector) scoreSection() figure.Section {
 	t := figure.Table{ID: "candidates", Title: "All scores",
 		Caption: "In parts of the features' ranges. Behind: how much less likely a subject of a site left out is on average than with the best number of factors, with the standard error of that mean and its two sources: the noise of the releases, whose law is known, and which subjects there are, as if these were normal."}
-	x, _ := selection.Curve(s.out, selection.ScoreBIC)
+	x, _ := s.out.Curve(selection.ScoreBIC)
 	t.Columns = append(t.Columns, figure.Column{Name: "factors", Format: figure.Count, Numbers: x})
 	add := func(name, unit, score string) {
-		_, y := selection.Curve(s.out, score)
+		_, y := s.out.Curve(score)
 		t.Columns = append(t.Columns, figure.Column{Name: name, Unit: unit, Numbers: y})
 	}
 	if len(s.left) > 0 {

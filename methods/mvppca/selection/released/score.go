@@ -113,8 +113,8 @@ func (s *selector) recommend() {
 	case hidden:
 		doubt("no candidate is more than two standard deviations of the noise behind the best: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	}
-	best := selection.ChoiceOf(out, ruleBICOfSplit)
-	if se := selection.ChoiceOf(out, selection.RuleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
+	best := out.Choice(ruleBICOfSplit)
+	if se := out.Choice(selection.RuleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
 		doubt(fmt.Sprintf("BIC says %d, the sites left out %d, within one standard error", best, se), "make both models with parley model refit, and look at them")
 	}
 	selection.Recommend(out, values, best)

@@ -1,0 +1,69 @@
+package landmark
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/method/judged"
+	"parley/methods/graffl/kernelmean"
+	"parley/methods/graffl/setup/setuptest"
+)
+
+// The smallest number without a doubt is recommended if one less and one more were tried, and no
+// number beside a warning.
+func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
+	own, err := New(setuptest.New(setuptest.Text(3, "components: 3", "{protection: none}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const off, lost, imprecise = "misfits", "not found", "imprecise"
+	for name, c := range map[string]struct {
+		values  []int
+		doubts  []string
+		want    int
+		warning string
+		note    string
+	}{
+		"within":        {[]int{1, 2, 3}, []string{off, "", lost}, 2, "", "intervals"},
+		"the first":     {[]int{1, 2}, []string{"", lost}, 1, "", ""},
+		"two":           {[]int{1, 2, 3}, []string{off, "", ""}, 2, "", "nothing speaks against 3 components either"},
+		"the last":      {[]int{1, 2}, []string{off, ""}, 0, "but 3 was not tried, which shows whether doubts come back\n  hint: --components 1..3", ""},
+		"the only":      {[]int{1}, []string{""}, 0, "nothing speaks against 1 component, but 2 was not tried", ""},
+		"none below":    {[]int{2, 3}, []string{"", lost}, 0, "but 1 was not tried, and may do as well\n  hint: --components 1..3", ""},
+		"a gap below":   {[]int{1, 3, 4}, []string{off, "", lost}, 0, "but 2 was not tried", ""},
+		"a gap above":   {[]int{1, 2, 4}, []string{off, "", lost}, 0, "but 3 was not tried", ""},
+		"all misfit":    {[]int{1, 2}, []string{off, off}, 0, "further from every mixture of 1 to 2 components", ""},
+		"all doubted":   {[]int{1, 2}, []string{off, lost}, 0, "every number is doubted: take none of them", ""},
+		"imprecise":     {[]int{1, 2, 3}, []string{off, imprecise, lost}, 0, "2 components only because means are less precise", ""},
+		"at the limit":  {[]int{8, 9}, []string{off, ""}, 0, "hint: another study, whose plan has components: 10", "with 8 components or more there are fewer than 2 frequencies"},
+		"misfit, limit": {[]int{8, 9}, []string{off, off}, 0, "every number is doubted: take none of them", ""},
+		"few of each":   {[]int{5, 6}, []string{off, lost}, 0, "every number is doubted", "with 6 components or more there are fewer than 2 frequencies"},
+	} {
+		own.Options.Sketch.Frequencies = 98 // of at most 9 components with 10 parameters each, less 1
+		s := &selection{Setup: own, Selection: judged.Selection{Option: Chosen, Noun: "components"}}
+		for i, k := range c.values {
+			x := judged.Candidate{Value: k, Scores: map[string]float64{scoreMisfit: 0.5}}
+			switch c.doubts[i] {
+			case "":
+			case off:
+				x.Scores[scoreMisfit] = 0.005
+				fallthrough
+			default:
+				x.Doubts = []string{c.doubts[i] + ": evidence"}
+			}
+			if c.doubts[i] == imprecise {
+				s.imprecise = append(s.imprecise, k)
+			}
+			s.Candidates = append(s.Candidates, x)
+		}
+		s.choose(kernelmean.Observation{Rows: 100})
+		warnings := strings.Join(s.Warnings.Lines(), "\n")
+		if s.Recommended != c.want || (warnings == "") != (c.want > 0) || !strings.Contains(warnings, c.warning) || !strings.Contains(strings.Join(s.Notes.Lines(), "\n"), c.note) {
+			t.Errorf("%s: %d recommended, warnings %q, notes %q", name, s.Recommended, warnings, s.Notes.Lines())
+		}
+		if !slices.Contains(s.Table.Columns[4].Text, "nothing") != !slices.Contains(c.doubts, "") {
+			t.Errorf("%s: the table says %q", name, s.Table.Columns[4].Text)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package graffl
+
+import (
+	"context"
+
+	"parley/method"
+	"parley/method/judged"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/setup"
+	"parley/study"
+)
+
+var _ judged.Refitter = Method{}
+
+// Chooses implements [judged.Refitter].
+func (Method) Chooses() string { return landmark.Chosen }
+
+// ReleasedFile implements [judged.Refitter]. The sums that sites release at landmarks and
+// frequencies do not depend on the number of components.
+func (Method) ReleasedFile(p *study.Plan) (string, error) {
+	s, err := setup.New(p)
+	if err != nil {
+		return "", err
+	}
+	return landmark.Released(s.Options)
+}
+
+// Refit implements [judged.Refitter].
+func (m Method) Refit(p *study.Plan, releases []byte, components int) (*method.Result, error) {
+	s, err := m.released(p)
+	if err != nil {
+		return nil, err
+	}
+	return landmark.Refit(s, releases, components)
+}
+
+// SelectReleased implements [judged.Refitter] by [landmark.Select].
+func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c judged.SelectConfig) (*judged.Selection, error) {
+	s, err := m.released(p)
+	if err != nil {
+		return nil, err
+	}
+	return landmark.Select(ctx, s, releases, c)
+}
+
+// released is what follows from a plan whose releases are enough for another mixture.
+func (m Method) released(p *study.Plan) (*setup.Setup, error) {
+	if _, err := m.ReleasedFile(p); err != nil {
+		return nil, err
+	}
+	return setup.New(p)
+}
