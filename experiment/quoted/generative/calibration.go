@@ -16,7 +16,7 @@ import (
 const (
 	verdictLevel = 0.01 // at which a calibrated method fails
 	replicates   = 100
-	judged       = 20  // the fewest replicates that can be
+	fewest       = 20  // the fewest replicates that can be
 	calibrated   = 900 // rows of a replicate, all sites together
 	ranks        = "ranks"
 )
@@ -43,7 +43,7 @@ func calibration() experiment.Experiment {
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, epsilon := range calibratedTotals {
 				for i := range replicates {
-					if quick && (epsilon > 0 || i >= judged) {
+					if quick && (epsilon > 0 || i >= fewest) {
 						continue
 					}
 					cells = append(cells, experiment.Cell{ID: replicateID(epsilon, i), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
