@@ -3,7 +3,6 @@ package landmark
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -102,15 +101,13 @@ func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectCon
 			return nil, err
 		}
 		k := c.Values[i]
-		p, err := one.posterior(o)
-		if err != nil {
+		if p, err := one.posterior(o); err != nil { // others may be fitted all the same
+			out.Candidates = append(out.Candidates, judged.Candidate{Value: k, Scores: map[string]float64{scoreDoubts: 1}, Doubts: []string{"it was not fitted: " + err.Error()}})
+		} else if v, err := one.view(p, all); err != nil {
 			return nil, fmt.Errorf("%d components: %w", k, err)
+		} else {
+			out.add(k, v)
 		}
-		v, err := one.view(p, all)
-		if err != nil {
-			return nil, fmt.Errorf("%d components: %w", k, err)
-		}
-		out.add(k, v)
 		if done += cost(k); c.Progress != nil {
 			c.Progress(done, of)
 		}
@@ -155,7 +152,7 @@ func (s *selection) choose(o kernelmean.Observation) {
 		if values[i] = c.Value; len(c.Doubts) == 0 {
 			undoubted = append(undoubted, c.Value)
 		}
-		if c.Scores[scoreMisfit] <= report.Level {
+		if p, ok := c.Scores[scoreMisfit]; ok && p <= report.Level {
 			misfits++
 		}
 	}
@@ -220,7 +217,7 @@ func plural(k int) string { return figure.Plural(k, "component") }
 func (s *selection) table() *figure.Table {
 	t := &figure.Table{ID: "candidates", Title: "All numbers of components",
 		Caption: "The largest residual, in standard deviations of chance and noise; the probability of a misfit as large by chance; the effective sample size. What a doubt rests on is in selection.json.",
-		Columns: []figure.Column{{Name: "components", Format: figure.Count}, {Name: "largest residual"}, {Name: "misfit p"}, {Name: "sample size", Format: figure.Count}, {Name: "speaks against it"}}}
+		Columns: []figure.Column{{Name: "components", Format: figure.Count}, {Name: "largest residual"}, {Name: "misfit p"}, {Name: "sample size"}, {Name: "speaks against it"}}}
 	for _, c := range s.Candidates {
 		against := make([]string, 0, len(c.Doubts))
 		for _, doubt := range c.Doubts {
@@ -233,7 +230,13 @@ func (s *selection) table() *figure.Table {
 		if len(against) == 0 {
 			against = []string{"nothing"}
 		}
-		t.Add(c.Value, fmt.Sprintf("%.1f", c.Scores[scoreResidual]), fmt.Sprintf("%.2g", c.Scores[scoreMisfit]), math.Round(c.Scores[scoreSize]), strings.Join(against, "; "))
+		score := func(name, form string) string {
+			if x, ok := c.Scores[name]; ok {
+				return fmt.Sprintf(form, x)
+			}
+			return "–"
+		}
+		t.Add(c.Value, score(scoreResidual, "%.1f"), score(scoreMisfit, "%.2g"), score(scoreSize, "%.0f"), strings.Join(against, "; "))
 	}
 	return t
 }

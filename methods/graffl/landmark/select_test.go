@@ -17,7 +17,7 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const off, lost, imprecise = "misfits", "not found", "imprecise"
+	const off, lost, imprecise, none = "misfits", "not found", "imprecise", "it was not fitted"
 	for name, c := range map[string]struct {
 		values  []int
 		doubts  []string
@@ -38,6 +38,7 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		"imprecise":     {[]int{1, 2, 3}, []string{off, imprecise, lost}, 0, "2 components only because means are less precise", ""},
 		"at the limit":  {[]int{8, 9}, []string{off, ""}, 0, "hint: another study, whose plan has components: 10", "with 8 components or more there are fewer than 2 frequencies"},
 		"misfit, limit": {[]int{8, 9}, []string{off, off}, 0, "every number is doubted: take none of them", ""},
+		"not fitted":    {[]int{1, 2}, []string{off, none}, 0, "every number is doubted: take none of them", ""},
 		"few of each":   {[]int{5, 6}, []string{off, lost}, 0, "every number is doubted", "with 6 components or more there are fewer than 2 frequencies"},
 	} {
 		own.Options.Sketch.Frequencies = 98 // of at most 9 components with 10 parameters each, less 1
@@ -46,6 +47,9 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 			x := judged.Candidate{Value: k, Scores: map[string]float64{scoreMisfit: 0.5}}
 			switch c.doubts[i] {
 			case "":
+			case none:
+				delete(x.Scores, scoreMisfit)
+				x.Doubts = []string{none}
 			case off:
 				x.Scores[scoreMisfit] = 0.005
 				fallthrough
