@@ -24,6 +24,12 @@ const (
 	whyUndoubted  = "the smallest number of components whose report would have no doubt"
 )
 
+// reliability is what came of parley experiment run parley-components.
+const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations apart, and for 7 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
+
+// nearlyMisfits is a probability of the misfit that is told though it is no doubt.
+const nearlyMisfits = 0.05
+
 // fewFrequencies is how many a parameter should have at least: with fewer, means are less precise.
 const fewFrequencies = 2
 
@@ -171,6 +177,12 @@ func (s *selection) choose(o kernelmean.Observation) {
 			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, which shows whether doubts come back", plural(best), best+1), s.tryUpTo(best+1))
 		default:
 			s.Recommended = best
+		}
+		if p := s.Candidates[slices.Index(values, best)].Scores[scoreMisfit]; p <= nearlyMisfits {
+			note(fmt.Sprintf("with %s a misfit as large would come by chance in %.2g %% of studies only: there may be another group that rows and noise hardly show", plural(best), 100*p))
+		}
+		if s.Recommended > 0 {
+			note(reliability)
 		}
 		if len(undoubted) > 1 {
 			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the smallest is taken", plural(undoubted[1])))
