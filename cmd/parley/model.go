@@ -242,7 +242,7 @@ func modelContrastCommand() *cobra.Command {
 		Use:   "contrast MODEL COLUMN AGAINST",
 		Short: "Compare two effects of a regression",
 		Long: "Print how much larger the effect of one column is than that of another, with its standard error.\n" +
-			"The names of the columns are those of coefficients.csv.",
+			"The names of the columns are those of correlations.csv.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
 			if err != nil {

@@ -80,6 +80,8 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 			a.Value, vectors = hostileNumbers[r.IntN(len(hostileNumbers))], nil
 		case 2:
 			a.Weight, vectors = hostileNumbers[r.IntN(len(hostileNumbers))], nil
+		case 3:
+			a.Classes, vectors = []float64{hostileNumbers[r.IntN(len(hostileNumbers))], 1, 1}, nil
 		}
 	case message.TaskUpdate:
 		if a := new(published.StepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
@@ -218,7 +220,7 @@ func FuzzReleases(f *testing.F) {
 		list []privacy.Listed
 	}
 	var all []fuzzed
-	for i, name := range []string{"exact, logistic", "exact, softmax", "exact, linear", "global", "softmax, diagnostics", "published, logistic, diagnostics"} {
+	for i, name := range []string{"exact, logistic", "exact, softmax", "joint, softmax", "exact, linear", "global", "softmax, diagnostics", "published, logistic, diagnostics"} {
 		x, ok := exactPlans[name]
 		if !ok {
 			x = privatePlans[name]

@@ -100,6 +100,7 @@ var exactPlans = map[string]driven{
 	"exact, asynchronous":  {twoClasses + ", rounds: 4, schedule: asynchronous" + declaredRows, noProtection},
 	"joint, logistic":      {twoClasses + ", variant: joint", noProtection},
 	"joint, levels":        {twoClasses + ", variant: joint, coding: levels, scaling: range", noProtection},
+	"joint, softmax":       {threeClasses + ", variant: joint", noProtection},
 	"joint, linear":        {"outcome: {column: y}, variant: joint", noProtection},
 	"joint, random":        {twoClasses + ", variant: joint, site_effects: random", noProtection},
 	"joint, counts":        {"outcome: {column: y}, likelihood: poisson, variant: joint, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection},

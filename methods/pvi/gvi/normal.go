@@ -70,6 +70,17 @@ func (n Normal) Activation(r Row, offset int) (a, c float64) {
 	return a, max(c, 0) // rounding
 }
 
+// Across returns the covariance of Σ x w over the weights from an offset on and from an earlier one.
+func (n Normal) Across(r Row, offset, earlier int) (c float64) {
+	for i, j := range r.Index {
+		row := n.Covariance[Packed(offset+int(j), earlier):]
+		for k, m := range r.Index {
+			c += r.Value[i] * r.Value[k] * row[m]
+		}
+	}
+	return c
+}
+
 // Between returns the covariance of Σ a w and Σ b w.
 func (n Normal) Between(a, b Row) (c float64) {
 	for i, j := range a.Index {
@@ -132,4 +143,75 @@ func Lower(m mat.Symmetric) []float64 {
 		}
 	}
 	return lower
+}
+
+// Centre takes out of a mean and a covariance, given as its lower triangle by rows, what all of K
+// classes have in common, of which a softmax likelihood says nothing: for weights class by class the
+// mean becomes C m and the covariance C S C with C = (I − 11ᵀ/K) ⊗ I, which is singular. What is
+// left are effects on a class's log-odds against the geometric mean of all classes,
+// f_k − Σ f_l / K = ln p_k − Σ ln p_l / K. Of one class nothing is taken out.
+func Centre(mean, lower []float64, classes int) {
+	if classes < 2 {
+		return
+	}
+	d, k := len(mean)/classes, float64(classes)
+	rows, columns := make([]float64, classes), make([]float64, classes) // means of a block
+	at := func(a, j, b, i int) *float64 {
+		j, i = a*d+j, b*d+i
+		return &lower[Packed(max(j, i), min(j, i))]
+	}
+	for j := range d {
+		common := 0.0
+		for a := range classes {
+			common += mean[a*d+j] / k
+		}
+		for a := range classes {
+			mean[a*d+j] -= common
+		}
+		for i := range j + 1 {
+			clear(rows)
+			clear(columns)
+			all := 0.0
+			for a := range classes {
+				for b := range classes {
+					s := *at(a, j, b, i) / k
+					rows[a], columns[b], all = rows[a]+s, columns[b]+s, all+s/k
+				}
+			}
+			for a := range classes {
+				last := classes
+				if i == j { // whose block is symmetric
+					last = a + 1
+				}
+				for b := range last {
+					*at(a, j, b, i) += all - rows[a] - columns[b]
+				}
+			}
+		}
+	}
+	for j := range mean { // rounding
+		lower[Packed(j, j)] = max(lower[Packed(j, j)], 0)
+	}
+}
+
+// Pin makes a covariance or a precision, given as its lower triangle by rows, one that can be
+// inverted where only what all classes have in common is in the way: it adds that direction of every
+// column, as large as the column's diagonal is on average. Nothing that [Centre] leaves is changed, if all classes have
+// one prior.
+func Pin(lower []float64, weights, classes int) {
+	if classes < 2 {
+		return
+	}
+	d := weights / classes
+	for j := range d {
+		size := 0.0
+		for a := range classes {
+			size += lower[Packed(a*d+j, a*d+j)] / float64(classes)
+		}
+		for a := range classes {
+			for b := range a + 1 {
+				lower[Packed(a*d+j, b*d+j)] += size / float64(classes)
+			}
+		}
+	}
 }

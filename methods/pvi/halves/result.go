@@ -14,7 +14,6 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
-	"parley/methods/pvi/options"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
@@ -93,11 +92,7 @@ func (c *Coordinator) notConverged(left float64) string {
 	if !math.IsInf(left, 1) {
 		far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
 	}
-	advice := "Allow more method.rounds"
-	if c.Options.Likelihood != options.LikelihoodSoftmax { // which has no joint posterior
-		advice += ", or use variant: joint, which has the weights' correlations"
-	}
-	return "The updates had not converged: " + far + ". Predictions settle before single weights do; do not rely on these. " + advice + "."
+	return "The updates had not converged: " + far + ". Predictions settle before single weights do; do not rely on these. Allow more method.rounds, or use variant: joint, which has the weights' correlations."
 }
 
 // progress draws what was learned by communication.

@@ -31,8 +31,9 @@ type state struct {
 	Scale   *message.Scale                  `cbor:"scale"`
 	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
-	Sums    map[string]*Sums                `cbor:"sums"` // of the exchange under way
-	Rows    map[string]int                  `cbor:"rows"` // of each site
+	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way
+	Rows    map[string]int                  `cbor:"rows"`              // of each site
+	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
 	// With random intercepts: the search, the derivatives of the exchange under way, which are
 	// kept of the last one with the points asked for, and at the end the spread of sites.
 	Search  *mixed.Search                  `cbor:"search,omitempty"`
@@ -79,11 +80,14 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if n := s.Fit.Next; len(n.Mean) != len(n.Variance) || len(n.Mean) > 0 && (len(n.Mean) != c.Weights() || len(s.Fit.Trace) == 0 || len(s.Fit.Last.Mean) == 0) {
 		return nil, fmt.Errorf("the state's last step has %d means and %d variances of %d weights", len(n.Mean), len(n.Variance), c.Weights())
 	}
+	if n := len(s.Classes); n > 0 && (n != c.classes() || n == 1) {
+		return nil, fmt.Errorf("the state has counts of %d classes, not %d", n, c.classes())
+	}
 	if err := c.restoreRandom(s); err != nil {
 		return nil, err
 	}
 	for site, sums := range s.Sums {
-		if err := sums.check(c.Weights()); err != nil {
+		if err := sums.check(c.Weights(), c.classes()); err != nil {
 			return nil, fmt.Errorf("the state's sums of site %s: %w", site, err)
 		}
 	}
@@ -180,6 +184,7 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 			s.Rows[site] = own.Rows
 		}
 	}
+	s.Classes = total.Classes
 	before := len(s.Fit.Trace)
 	if total.Rows > 0 {
 		s.Fit.take(c.common, s.Scale, total)
@@ -214,7 +219,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case taskSums:
 		a := new(Sums)
 		if err = rounds.Decode(in, a); err == nil {
-			err = a.check(c.Weights())
+			err = a.check(c.Weights(), c.classes())
 		}
 		s.Sums[in.Site] = a
 	case taskMarginal, taskGrid:
@@ -225,6 +230,9 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 			err = a.Check()
 		}
 		if err == nil && a.Residuals != nil {
+			if c.classes() > 1 {
+				return nil, fmt.Errorf("sums of residuals, which were not asked for")
+			}
 			err = a.Residuals.Check(c.Weights())
 		}
 		if err == nil && a.Periods != nil && c.periods() == 0 {

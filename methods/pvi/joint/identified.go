@@ -26,14 +26,16 @@ const unknown = 1/0.81 - 1
 const mostTold = 500
 
 // undetermined says which features the data hardly tell apart, and which splines bend where
-// there are no data. Both follow from the posterior alone.
+// there are no data. Both follow from the posterior alone, of several classes from that of the one
+// that the data know best: columns are the same for all.
 func undetermined(m *use.Model) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
-	terms := termsOf(m, groups)
+	k := bestKnown(m, len(names))
+	terms := termsOf(k, m, groups)
 	if len(terms) == 0 || len(terms) > mostTold {
 		return nil
 	}
-	for _, set := range dependencies(m, terms) {
+	for _, set := range k.dependencies(terms) {
 		if shareFeature(groups, set) {
 			continue
 		}
@@ -45,18 +47,44 @@ func undetermined(m *use.Model) (says []string) {
 	}
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
-		if len(c.Knots) > 0 && straight(m, slices.DeleteFunc(slices.Clone(terms), func(t gvi.Row) bool { return groups[t.Index[0]] != c.Name })) {
+		if len(c.Knots) > 0 && k.straight(slices.DeleteFunc(slices.Clone(terms), func(t gvi.Row) bool { return groups[t.Index[0]] != c.Name })) {
 			says = append(says, fmt.Sprintf("How the effect of %s bends is known from the prior alone: at the sites it has hardly any values around the knots of its spline, %v to %v. See whether the knots are in the unit of the data, or leave the spline out.", c.Name, c.Knots[0], c.Knots[len(c.Knots)-1]))
 		}
 	}
 	return says
 }
 
+// knowledge is the posterior and the prior of the weights of one activation.
+type knowledge struct{ posterior, prior gvi.Normal }
+
+// bestKnown is that of the class whose weights have the least variance in units of the prior's.
+func bestKnown(m *use.Model, width int) (best knowledge) {
+	q := m.Weights()
+	mean, variance := m.Before()
+	from, least := 0, math.Inf(1)
+	for start := 0; start < len(q.Mean); start += width {
+		sum := 0.0
+		for j := start; j < start+width; j++ {
+			sum += q.Variance[j] / variance[j]
+		}
+		if sum < least {
+			from, least = start, sum
+		}
+	}
+	to := from + width
+	best = knowledge{gvi.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]}, gvi.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
+	for i := from; i < to; i++ {
+		row := q.Covariance[gvi.Packed(i, 0):]
+		best.posterior.Covariance = append(best.posterior.Covariance, row[from:i+1]...)
+	}
+	return best
+}
+
 // termsOf lists effects as combinations of weights: every column but intercept and periods, of
 // a category without a reference against the level that is known best. What all levels have in
 // common is nothing that single ones could be told apart by.
-func termsOf(m *use.Model, groups []string) (terms []gvi.Row) {
-	_, variance := m.Posterior.Moments()
+func termsOf(known knowledge, m *use.Model, groups []string) (terms []gvi.Row) {
+	variance := known.posterior.Variance
 	at := 0
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
@@ -88,7 +116,7 @@ func termsOf(m *use.Model, groups []string) (terms []gvi.Row) {
 // information is what the data say of some effects, all else being unknown: the inverse of
 // their posterior covariance less that of their prior, which it returns too. Not ok if that
 // cannot be calculated.
-func information(m *use.Model, terms []gvi.Row) (data, prior *mat.SymDense, ok bool) {
+func (k knowledge) information(terms []gvi.Row) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q gvi.Normal) (*mat.SymDense, bool) {
 		s := mat.NewSymDense(len(terms), nil)
 		for a := range terms {
@@ -100,11 +128,11 @@ func information(m *use.Model, terms []gvi.Row) (data, prior *mat.SymDense, ok b
 		inverse := new(mat.SymDense)
 		return inverse, chol.Factorize(s) && gvi.Usable(chol.InverseTo(inverse))
 	}
-	prior, ok = precision(m.Prior.Normal())
+	prior, ok = precision(k.prior)
 	if !ok {
 		return nil, nil, false
 	}
-	all, ok := precision(m.Weights())
+	all, ok := precision(k.posterior)
 	if !ok {
 		return nil, nil, false
 	}
@@ -119,8 +147,8 @@ func information(m *use.Model, terms []gvi.Row) (data, prior *mat.SymDense, ok b
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
 // that the data say nothing of have no part in any.
-func dependencies(m *use.Model, terms []gvi.Row) (sets [][]gvi.Row) {
-	h, prior, ok := information(m, terms)
+func (k knowledge) dependencies(terms []gvi.Row) (sets [][]gvi.Row) {
+	h, prior, ok := k.information(terms)
 	if !ok {
 		return nil
 	}
@@ -155,9 +183,9 @@ func dependencies(m *use.Model, terms []gvi.Row) (sets [][]gvi.Row) {
 	var involved []int
 	for i := range at {
 		within, all := 0.0, 0.0
-		for k, x := range values {
-			part := v.At(i, k) * v.At(i, k) / max(x, 1e-12*largest)
-			if all += part; k < near {
+		for d, x := range values {
+			part := v.At(i, d) * v.At(i, d) / max(x, 1e-12*largest)
+			if all += part; d < near {
 				within += part
 			}
 		}
@@ -168,11 +196,11 @@ func dependencies(m *use.Model, terms []gvi.Row) (sets [][]gvi.Row) {
 	for len(involved) > 0 { // those that the same directions join
 		set := []int{involved[0]}
 		involved = involved[1:]
-		for k := 0; k < len(set); k++ {
+		for next := 0; next < len(set); next++ {
 			involved = slices.DeleteFunc(involved, func(i int) bool {
 				joined := 0.0
 				for d := range near {
-					joined += v.At(set[k], d) * v.At(i, d)
+					joined += v.At(set[next], d) * v.At(i, d)
 				}
 				if math.Abs(joined) > 0.1 {
 					set = append(set, i)
@@ -208,8 +236,8 @@ func shareFeature(groups []string, terms []gvi.Row) bool {
 
 // straight says whether the data know at most one direction of a spline's functions: no more
 // than that it rises or falls.
-func straight(m *use.Model, terms []gvi.Row) bool {
-	h, prior, ok := information(m, terms)
+func (k knowledge) straight(terms []gvi.Row) bool {
+	h, prior, ok := k.information(terms)
 	if !ok {
 		return false
 	}

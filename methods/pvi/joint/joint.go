@@ -2,7 +2,8 @@
 // default variant of pvi without privacy. It is the normal density that maximises the
 // evidence lower bound, which Newton's method finds from one sum over the rows of every
 // site in each exchange; for many rows it is what maximum likelihood with standard errors
-// from the information matrix says, with a weak prior.
+// from the information matrix says, with a weak prior. Of several classes it is Laplace's
+// approximation: mode and inverse information.
 //
 // Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go
 // for what a site answers. [New] puts both halves together for a plan, and [Central] is the
@@ -51,6 +52,9 @@ type common struct{ *setup.Setup }
 // periods is how many the outcome has; 0 if it is no time until an event.
 func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
 
+// classes is how many the outcome has with weights of their own; 1 if there is one activation.
+func (c common) classes() int { return c.Likelihood.Activations() }
+
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) gvi.Likelihood {
 	if c.estimated() {
@@ -67,9 +71,10 @@ func (c common) estimated() bool {
 // farthest is how far one step may move activations, as a root mean square over rows in
 // the weights of the information: Newton's step from far away would go beyond what can be
 // calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
-// whose top one step finds in whatever units. So is that of counts in the first step.
+// whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
+// step.
 func (c common) farthest(q gvi.Normal) float64 {
-	if l := c.Options.Likelihood; l == options.LikelihoodLinear || l == options.LikelihoodPoisson && certain(q) {
+	if l := c.Options.Likelihood; l == options.LikelihoodLinear || (l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && certain(q) {
 		return math.Inf(1)
 	}
 	return 3
@@ -105,7 +110,7 @@ type fit struct {
 	At     density   `cbor:"at"`     // where sums are asked for
 	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
 	Next   reached   `cbor:"next"`   // where that step led, before it was carried on to At
-	Bound  float64   `cbor:"bound"`  // the evidence lower bound at Last
+	Bound  float64   `cbor:"bound"`  // what steps raise, at Last: see [common.bound]
 	Halved int       `cbor:"halved"` // how often the last step was
 	Trace  []float64 `cbor:"trace"`  // how far each step moved
 	// Settled says that the last step hardly moved; Stuck that there was no better one.
@@ -116,14 +121,30 @@ type fit struct {
 // mostHalvings is how often a step is halved that makes the bound smaller.
 const mostHalvings = 8
 
+// bound is what steps raise: the evidence lower bound, or of several classes, whose steps lead to the
+// mode, the logarithm of the posterior density at the mean, but for a constant. Not
+// finite where it cannot be calculated.
+func (c common) bound(prior gvi.Gaussian, q gvi.Normal, s *Sums) float64 {
+	if c.classes() > 1 {
+		b := s.Value
+		for j, l := range prior.Lambda {
+			off := q.Mean[j] - prior.Eta[j]/l
+			b -= l * off * off / 2
+		}
+		return b
+	}
+	kl, err := q.KL(prior)
+	if err != nil {
+		return math.Inf(-1)
+	}
+	return s.Value - kl
+}
+
 // take moves on by the sums at At.
 func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	prior := c.PriorOf(scale)
 	q := f.At.normal()
-	bound := math.Inf(-1)
-	if kl, err := q.KL(prior); err == nil {
-		bound = s.Value - kl
-	}
+	bound := c.bound(prior, q, s)
 	first := len(f.Trace) == 0
 	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
@@ -141,7 +162,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		}
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-28), scale.Outcome*1e12)
 	}
-	next, moved, ok := step(prior, q, s, c.farthest(q), c.largest(f.At.Noise))
+	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
 	if !ok {
 		if f.Stuck = true; first { // nothing was learned
 			mean, variance := prior.Moments()
@@ -149,6 +170,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 			for j, v := range variance {
 				covariance[gvi.Packed(j, j)] = v
 			}
+			gvi.Centre(mean, covariance, c.classes())
 			f.At = density{mean, covariance, noise}
 		}
 		return
@@ -164,7 +186,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	}
 	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
 	on := next
-	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && max(moved, f.Trace[n-1]) < nearby {
+	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && c.classes() == 1 && max(moved, f.Trace[n-1]) < nearby {
 		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise))
 	}
 	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0

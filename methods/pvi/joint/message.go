@@ -2,6 +2,7 @@ package joint
 
 import (
 	"fmt"
+	"math"
 
 	"parley/method"
 	"parley/method/rounds"
@@ -60,12 +61,24 @@ const largestSum = 1e75
 // check refuses sums that no rows give. Whatever passes is of a kind that a step can be made
 // of, and added to what others gave: the information is not negative in any direction,
 // rounding aside.
-func (s *Sums) check(weights int) error {
+func (s *Sums) check(weights, classes int) error {
 	if len(s.Gradient) != weights || len(s.Information) != gvi.Triangle(weights) {
 		return fmt.Errorf("%d and %d sums for %d weights", len(s.Gradient), len(s.Information), weights)
 	}
 	if s.Rows < 1 || s.Rows > message.MostRows || !gvi.Inside(s.Value, -largestSum, largestSum) || !gvi.Inside(s.Weight, 0, largestSum) {
 		return fmt.Errorf("sums of %d rows with value %v and weight %v", s.Rows, s.Value, s.Weight)
+	}
+	if classes == 1 {
+		classes = 0
+	}
+	rows := 0.0
+	for _, n := range s.Classes {
+		if rows += n; n < 0 || n != math.Trunc(n) {
+			return fmt.Errorf("%v rows of a class", n)
+		}
+	}
+	if len(s.Classes) != classes || classes > 0 && rows != float64(s.Rows) {
+		return fmt.Errorf("%v rows of %d classes, of %d in all", s.Classes, classes, s.Rows)
 	}
 	for j, g := range s.Gradient {
 		if v := s.Information[gvi.Packed(j, j)]; !gvi.Inside(g, -largestSum, largestSum) || !gvi.Inside(v, 0, largestSum) {

@@ -17,12 +17,19 @@ import (
 //	gradient     Σ E[∂/∂f ln p(y | f)] x
 //	information  Σ E[−∂²/∂f² ln p(y | f)] x xᵀ   (its lower triangle by rows)
 //	weight       Σ E[−∂²/∂f² ln p(y | f)]
+//
+// Of K classes there are K activations of a row, taken at the mean of q, where with the
+// probabilities α the gradient is Σ ([y = k] − α_k) x for each class and the information
+// Σ (diag α − ααᵀ) ⊗ x xᵀ. Steps then lead to the mode of the posterior and its inverse
+// information, Laplace's approximation. The weight is Σ ½ (1 − Σ α_k²), that of the squared
+// distances between activations in the information.
 type Sums struct {
 	Rows        int         `cbor:"rows"`
 	Value       float64     `cbor:"value"`
 	Weight      float64     `cbor:"weight"`
 	Gradient    wire.Vector `cbor:"gradient"`
 	Information wire.Vector `cbor:"information"`
+	Classes     []float64   `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
 func newSums(weights int) *Sums {
@@ -32,6 +39,9 @@ func newSums(weights int) *Sums {
 // gather makes the sums over the rows of a design. Of counts the first ones, under a q of which
 // nothing is unsure, have the derivatives of other parabolas: see [beginning].
 func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
+	if k := l.Activations(); k > 1 {
+		return gatherClasses(l, k, q, d)
+	}
 	s := newSums(d.Columns())
 	s.Rows = d.Rows()
 	var begin *beginning
@@ -62,6 +72,64 @@ func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
 	return s
 }
 
+// gatherClasses makes the sums over the rows of a design at the mean of q, where l expects the
+// exact logarithm of a class's probability. The first ones, under a q of which nothing is unsure, have the
+// derivatives of other parabolas: see [commonest].
+func gatherClasses(l gvi.Likelihood, classes int, q gvi.Normal, d *gvi.Design) *Sums {
+	columns := d.Columns()
+	s := newSums(classes * columns)
+	s.Rows, s.Classes = d.Rows(), make([]float64, classes)
+	var begin *commonest
+	if certain(q) {
+		begin = commonestOf(d, classes)
+	}
+	a, sure, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, 2*classes), make([]float64, classes)
+	for i := range d.Rows() {
+		r := d.Row(i)
+		for k := range a {
+			a[k], _ = r.Activation(q.Mean[k*columns:], q.Variance[k*columns:])
+		}
+		s.Value += r.Weight * l.Expect(d.Outcome(i), a, sure, first, nil)
+		l.Predict(a, sure, alpha)
+		s.Classes[int(d.Outcome(i))]++
+		if begin != nil {
+			begin.slopes(int(d.Outcome(i)), a, alpha, first)
+		}
+		for k, p := range alpha {
+			own := 0.0 // α_k (1 − α_k), where α_k may be 1 but for rounding
+			for o, other := range alpha {
+				if o == k {
+					continue
+				}
+				own += p * other
+				if o < k {
+					s.addBlock(r, k*columns, o*columns, -r.Weight*p*other)
+				}
+			}
+			s.addBlock(r, k*columns, k*columns, r.Weight*own)
+			s.Weight += r.Weight * own / 2
+			for m, j := range r.Index {
+				s.Gradient[k*columns+int(j)] += r.Weight * first[k] * r.Value[m]
+			}
+		}
+	}
+	return s
+}
+
+// addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not
+// beyond the first.
+func (s *Sums) addBlock(r gvi.Row, offset, other int, h float64) {
+	for k, j := range r.Index {
+		row, last := s.Information[gvi.Packed(offset+int(j), other):], len(r.Index)
+		if offset == other {
+			last = k + 1
+		}
+		for m := range last {
+			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
+		}
+	}
+}
+
 // add adds the sums of other rows.
 func (s *Sums) add(o *Sums) {
 	s.Rows, s.Value, s.Weight = s.Rows+o.Rows, s.Value+o.Value, s.Weight+o.Weight
@@ -71,25 +139,33 @@ func (s *Sums) add(o *Sums) {
 	for j, x := range o.Information {
 		s.Information[j] += x
 	}
+	if s.Classes == nil && len(o.Classes) > 0 {
+		s.Classes = make([]float64, len(o.Classes))
+	}
+	for k, x := range o.Classes {
+		s.Classes[k] += x
+	}
 }
 
 // step is Newton's step from q, for the optimum of the evidence lower bound over all
 // normal densities: with precision P = Λ₀ + information, the mean moves by
 // P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹ (Opper and Archambeau, 2009,
-// equations 12 and 13). Moved is how far, in standard deviations: of the weight whose mean
+// equations 12 and 13). Of several classes it is Newton's step for the mode, without what all of them
+// have in common. Moved is how far, in standard deviations: of the weight whose mean
 // moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
 // inverted. Activations move by at most
 // farthest, and a mean beyond largest is no step.
-func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) (next gvi.Normal, moved float64, ok bool) {
+func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, classes int, farthest, largest float64) (next gvi.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
-	p := gvi.Symmetric(s.Information, d)
+	p := append([]float64(nil), s.Information...)
 	g := mat.NewVecDense(d, nil)
 	for j, l := range prior.Lambda {
-		p.SetSym(j, j, p.At(j, j)+l)
+		p[gvi.Packed(j, j)] += l
 		g.SetVec(j, s.Gradient[j]-(l*q.Mean[j]-prior.Eta[j]))
 	}
+	gvi.Pin(p, d, classes)
 	var chol mat.Cholesky
-	if !chol.Factorize(p) {
+	if !chol.Factorize(gvi.Symmetric(p, d)) {
 		return q, 0, false
 	}
 	var by mat.VecDense
@@ -106,6 +182,7 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 		mean[j] = q.Mean[j] + scale*by.AtVec(j)
 	}
 	lower := gvi.Lower(&inverse)
+	gvi.Centre(mean, lower, classes)
 	for i := range d { // beside a variance that a narrow prior makes tiny, rounding may go beyond it
 		for j := range i {
 			most := math.Sqrt(lower[gvi.Packed(i, i)] * lower[gvi.Packed(j, j)])

@@ -41,9 +41,16 @@ func (h *site) Listed() []privacy.Listed {
 		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
 			ask(taskGrid, mixed.MostGrid, h.values(mixed.GridPoints), what+fmt.Sprintf(", for %d sizes of that", mixed.GridPoints)))
 	} else {
-		list = append(list, ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"))
+		values, what := 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
+		if k := h.classes(); k > 1 {
+			values, what = values+k, what+"; number of rows with each level of the outcome"
+		}
+		list = append(list, ask(taskSums, h.Options.Rounds, values, what))
 	}
-	values, says := predict.Values+predict.ResidualValues(p), predict.Says+"; "+predict.ResidualsSay
+	values, says := predict.Values, predict.Says
+	if h.classes() == 1 {
+		values, says = values+predict.ResidualValues(p), says+"; "+predict.ResidualsSay
+	}
 	if k := h.periods(); k > 0 {
 		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
 	}

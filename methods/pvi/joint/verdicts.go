@@ -10,12 +10,16 @@ import (
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
+	"parley/problem"
 )
 
 // verdicts are what is to be known of the fit before anything is read from it, the worst
 // first. Nothing is said where all is well.
 func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment) []string {
-	says := results.Verdicts(m.Options, pooled)
+	says := c.emptyClasses(s)
+	if len(says) == 0 {
+		says = results.Verdicts(m.Options, pooled)
+	}
 	if len(says) == 0 {
 		says = c.silentPeriods(pooled)
 	}
@@ -42,6 +46,24 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 	}
 	says = append(says, c.misfits(s, m, pooled)...)
 	return append(says, undetermined(m)...)
+}
+
+// emptyClasses says which levels of the outcome nobody has.
+func (c coordinator) emptyClasses(s *state) (says []string) {
+	var none []string
+	y := c.Options.Outcome
+	for k, n := range s.Classes {
+		if n == 0 {
+			none = append(none, y.Levels[k])
+		}
+	}
+	switch {
+	case none == nil:
+		return nil
+	case len(none) == len(y.Levels)-1:
+		return []string{fmt.Sprintf("All subjects of all sites have one level of %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of all classes.", y.Column)}
+	}
+	return []string{fmt.Sprintf("Nobody has these levels of %s: %s. What is said of them is known from the prior alone, and effects on all classes are measured against the mean of all, so that their standard errors are too large to be of use. Leave these levels out of method.outcome.levels.", y.Column, problem.Names(none))}
 }
 
 // emptyReferences says which categories are measured against a level that nobody has.

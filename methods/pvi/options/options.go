@@ -19,8 +19,8 @@ const Name = "pvi"
 // The variants of the method.
 const (
 	// variantJoint is a posterior of all weights together, with their correlations, by
-	// Newton's method from sums over rows: the default without privacy, where a row has one
-	// activation and there are at most [mostJoint] weights.
+	// Newton's method from sums over rows: the default without privacy, where there are at most
+	// [mostJoint] weights.
 	variantJoint = "joint"
 	// VariantPartitioned is partitioned variational inference, as published without
 	// privacy: weights are taken as independent. It is the default everywhere else.
@@ -380,9 +380,6 @@ func (c *optionCheck) joint() {
 		if there {
 			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or variant: partitioned")
 		}
-	}
-	if c.Likelihood == LikelihoodSoftmax {
-		c.report("variant", "a softmax model has no joint posterior here", "variant: partitioned")
 	}
 	if c.Noised(c.p) {
 		c.noised()

@@ -24,7 +24,7 @@ func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() &
 // the plan leaves clipping, damping and schedule to the method; the others are partitioned.
 func (o *Options) jointByDefault(p *study.Plan) bool {
 	if !p.Privacy.Differential() {
-		return o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint
+		return len(o.Classes())*o.columns(p) <= mostJoint
 	}
 	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
 		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""

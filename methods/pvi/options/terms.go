@@ -88,6 +88,9 @@ func (c *optionCheck) prior(at string, i int, features map[string]*study.Feature
 		}
 	}
 	c.positive(at+".variance", p.Variance)
+	if p.Mean != 0 && c.Likelihood == LikelihoodSoftmax {
+		c.report(at+".mean", "the same mean for every class changes nothing", "leave it out, or another likelihood")
+	}
 	if !gvi.Inside(p.Mean, -Largest, Largest) {
 		c.report(at+".mean", fmt.Sprintf("%v is not finite, or cannot be calculated with", p.Mean), fmt.Sprintf("a number within ±%v", Largest))
 	}
@@ -137,6 +140,9 @@ func (c *optionCheck) plain() {
 	}
 	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
 		c.report("site_effects", "only a joint posterior has random intercepts", "variant: joint, or site_effects: none")
+	}
+	if c.Random() && c.Likelihood == LikelihoodSoftmax {
+		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each class has one", "site_effects: none, or two levels and likelihood: logistic")
 	}
 	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
 		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to be known", "such as noise_variance: 1, in the outcome's unit squared")

@@ -1,6 +1,7 @@
 package pictures
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -19,11 +20,11 @@ func Coefficients(m *use.Model) figure.Section {
 		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is per unit; a level is against the reference, which is the first in the plan unless the plan names another."
 	}
 	table.Caption += termsCaption(m.Options)
-	var names, against, subjects, estimate, se, ratio, notes []string
+	var classes, names, against, subjects, estimate, se, ratio, notes []string
 	var only []string
 	marked, bends := false, partOfSpline(m)
 	for _, c := range m.Coefficients() {
-		name, n, note := c.Feature, "", ""
+		name, label, n, note := c.Feature, m.Effects[len(names)].Label(), "", ""
 		if c.Unit != "" {
 			name += ", per " + c.Unit
 		}
@@ -33,17 +34,21 @@ func Coefficients(m *use.Model) figure.Section {
 		if c.PriorOnly {
 			note = "the prior alone"
 			if marked = true; !bends(c.Feature) {
-				only = append(only, c.Feature)
+				only = append(only, label)
 			}
 		}
 		digits := meaningful(c.SE)
 		low, high := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
+		classes = append(classes, c.Class)
 		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
 		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
 		ratio = append(ratio, between(three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
 	}
 	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
 		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
+	if len(m.Options.Classes()) > 1 {
+		table.Columns = append([]figure.Column{{Name: m.Options.Outcome.Column, Text: classes}}, table.Columns...)
+	}
 	if word := m.Ratio(); word != "" {
 		table.Columns = append(table.Columns, figure.Column{Name: word + " (95 %)", Text: ratio})
 	}
@@ -62,23 +67,49 @@ func Coefficients(m *use.Model) figure.Section {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
 	}
-	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
-	mean, variance := m.Posterior.Moments()
-	groups := m.Encoding.Groups()
-	for j, e := range m.Effects {
-		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
-			break // its place is no effect
-		}
-		sd := math.Sqrt(variance[j])
-		forest.Labels, forest.Values = append(forest.Labels, e.Feature), append(forest.Values, mean[j])
-		forest.Low, forest.High = append(forest.Low, mean[j]-use.Z95*sd), append(forest.High, mean[j]+use.Z95*sd)
-	}
-	forest.Groups = groups[:len(forest.Labels)]
+	forest, caption := strongest(m)
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
-			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
+			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
 			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
+}
+
+// strongest draws effects of scaled columns: the largest, or of several classes those of a feature
+// beside each other.
+func strongest(m *use.Model) (forest figure.Bars, caption string) {
+	mean, variance := m.Posterior.Moments()
+	groups, names, classes := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes()
+	largest := map[int]float64{}
+	var columns []int
+	for j, group := range groups {
+		if group == gvi.InterceptGroup || group == gvi.PeriodGroup {
+			continue // its place is no effect
+		}
+		columns = append(columns, j)
+		for k := range classes {
+			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))
+		}
+	}
+	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
+	caption = "The forty largest are drawn; the table behind the picture has all."
+	if len(classes) > 1 {
+		forest.Top, caption = 0, "Features are in the order of their largest effect on a class."
+		slices.SortStableFunc(columns, func(a, b int) int { return cmp.Compare(largest[b], largest[a]) })
+	}
+	for _, j := range columns {
+		for k, class := range classes {
+			at := k*len(groups) + j
+			sd := math.Sqrt(variance[at])
+			forest.Labels, forest.Values = append(forest.Labels, names[j]), append(forest.Values, mean[at])
+			forest.Low, forest.High = append(forest.Low, mean[at]-use.Z95*sd), append(forest.High, mean[at]+use.Z95*sd)
+			if class == "" {
+				class = groups[j]
+			}
+			forest.Groups = append(forest.Groups, class)
+		}
+	}
+	return forest, caption
 }
 
 // partOfSpline says whether a coefficient is of one function of a spline, which is no effect by

@@ -141,7 +141,7 @@ func effectLabel(o *options.Options) string {
 	case options.LikelihoodPoisson:
 		return "change of the logarithm of the rate of " + o.Outcome.Column
 	case options.LikelihoodSoftmax:
-		return "change of a class's log-odds against the others"
+		return "change of a class's log-odds against the geometric mean of all classes"
 	}
 	what := o.Outcome.Levels[1]
 	if o.Likelihood == options.LikelihoodHazard {

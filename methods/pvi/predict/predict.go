@@ -19,6 +19,8 @@ type Predictor struct {
 	site       SiteEffect
 	columns    int
 	lacking    []lacking // of the next rows, for each activation
+	classes    *average  // of several activations with covariances; else nil
+	covariance []float64 // of these, its lower triangle by rows
 	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
 
@@ -28,7 +30,11 @@ type lacking struct{ shift, variance float64 }
 // New predicts by the posterior q, of rows of so many columns.
 func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
 	k := l.Activations()
-	return &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
+	m := &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
+	if k > 1 && q.Covariance != nil {
+		m.classes, m.covariance = newAverage(k), make([]float64, gvi.Triangle(k))
+	}
+	return m
 }
 
 // At makes the predictor one of subjects of a site. For a site that took no part, the effect
@@ -40,7 +46,17 @@ func (m *Predictor) Row(r gvi.Row) {
 	for k := range m.A {
 		m.A[k], m.C[k] = m.activation(r, k*m.columns)
 	}
-	m.Likelihood.Predict(m.A, m.C, m.P)
+	if m.classes == nil {
+		m.Likelihood.Predict(m.A, m.C, m.P)
+		return
+	}
+	for k := range m.A {
+		for l := range k {
+			m.covariance[gvi.Packed(k, l)] = m.posterior.Across(r, k*m.columns, l*m.columns)
+		}
+		m.covariance[gvi.Packed(k, k)] = m.C[k]
+	}
+	m.classes.predict(m.A, m.covariance, m.P)
 }
 
 // activation is that of a row at the site, and of all that the row may lack.

@@ -112,13 +112,17 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 	return nil
 }
 
-// Unchecked notes which checks were not made because rows have weights; nil if all were.
+// Unchecked notes which checks were not made because rows have weights, or the outcome several
+// classes; nil if all were.
 func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
-	if pooled == nil || o.Weight == "" {
+	classes := o.Joint() && o.Likelihood == options.LikelihoodSoftmax
+	if pooled == nil || o.Weight == "" && !classes {
 		return nil
 	}
 	text, linear := "", o.Likelihood == options.LikelihoodLinear
 	switch {
+	case classes:
+		text = "Whether effects bend, whether they differ between sites, and whether outcomes do by more than the features explain, was not checked: these checks are made for outcomes of two levels, numbers and counts. To make them, fit two levels by themselves."
 	case pooled.Periods != nil && len(pooled.Periods.Score) == 0:
 		text = "Whether effects change over time was not checked, because rows have weights that are no numbers of people."
 	case linear && pooled.Residuals == nil:

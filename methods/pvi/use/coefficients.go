@@ -11,6 +11,7 @@ import (
 
 // Coefficient is one line of a regression table.
 type Coefficient struct {
+	Class   string // whose log-odds it is of; "" where there is one activation
 	Feature string // the column of the design matrix: age, sex=Male, intercept
 	Against string // the reference level; "" of a number, of the intercept, or without one
 	Unit    string // of a number
@@ -31,15 +32,15 @@ const Z95 = 1.959963984540054
 // priorOnly is the share of the prior's deviation above which a weight is the prior's.
 const priorOnly = 0.9
 
-// Coefficients are those of the one activation of a joint model.
+// Coefficients are those of a joint model, class by class.
 func (m *Model) Coefficients() []Coefficient {
 	_, variance := m.Posterior.Moments()
-	_, prior := m.Prior.Moments()
+	_, prior := m.Before()
 	var out []Coefficient
 	add := func(unit, against string) {
 		j := len(out)
 		e := m.Effects[j]
-		c := Coefficient{Feature: e.Feature, Against: against, Unit: unit, Subjects: math.NaN(), Estimate: e.Mean, SE: e.SD}
+		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Subjects: math.NaN(), Estimate: e.Mean, SE: e.SD}
 		if e.Subjects != nil {
 			c.Subjects = *e.Subjects
 		}
@@ -52,14 +53,17 @@ func (m *Model) Coefficients() []Coefficient {
 			units[c.Name] = c.Unit
 		}
 	}
-	for i := range m.Encoding.Columns {
-		c := &m.Encoding.Columns[i]
-		for range c.Width() {
-			add(units[c.Name], c.Reference)
+	for len(out) < len(m.Effects) {
+		end := len(out) + m.Encoding.Width()
+		for i := range m.Encoding.Columns {
+			c := &m.Encoding.Columns[i]
+			for range c.Width() {
+				add(units[c.Name], c.Reference)
+			}
 		}
-	}
-	for len(out) < len(m.Effects) { // interactions, periods and the intercept
-		add("", "")
+		for len(out) < end { // interactions, periods and the intercept
+			add("", "")
+		}
 	}
 	return out
 }
@@ -87,8 +91,8 @@ func (m *Model) Counts(levels []float64) {
 		}
 		for l, name := range c.Levels {
 			if name != c.Reference {
-				if l < len(levels) {
-					m.Effects[j].Subjects = &levels[l]
+				for k := j; k < len(m.Effects) && l < len(levels); k += m.Encoding.Width() { // of each class
+					m.Effects[k].Subjects = &levels[l]
 				}
 				j++
 			}
@@ -132,7 +136,12 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 	if ratio {
 		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
 	}
-	records := [][]string{append(head, "prior_only")}
+	head = append(head, "prior_only")
+	classes := len(m.Options.Classes()) > 1
+	if classes {
+		head = append([]string{"class"}, head...)
+	}
+	records := [][]string{head}
 	for _, c := range m.Coefficients() {
 		low, high := c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
 		subjects := ""
@@ -153,7 +162,10 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		if c.PriorOnly {
 			only = "yes"
 		}
-		records = append(records, append(r, only))
+		if r = append(r, only); classes {
+			r = append([]string{c.Class}, r...)
+		}
+		records = append(records, r)
 	}
 	return writeCSV(records)
 }
@@ -164,10 +176,10 @@ func (m *Model) correlationsCSV() ([]byte, error) {
 	q, n := m.Weights(), len(m.Effects)
 	records := [][]string{{"feature"}}
 	for i := range n {
-		records[0] = append(records[0], m.Effects[i].Feature)
-		r := []string{m.Effects[i].Feature}
+		records[0] = append(records[0], m.Effects[i].Label())
+		r := []string{m.Effects[i].Label()}
 		for j := range n {
-			c := q.Between(m.Encoding.Own(i), m.Encoding.Own(j)) / (m.Effects[i].SD * m.Effects[j].SD)
+			c := q.Between(m.own(i), m.own(j)) / (m.Effects[i].SD * m.Effects[j].SD)
 			r = append(r, decimal(min(max(c, -1), 1)))
 		}
 		records = append(records, r)

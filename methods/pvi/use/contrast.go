@@ -23,22 +23,20 @@ type contrast struct {
 }
 
 // Contrast implements [fitted.Contraster]: the effect of a column less that of another, with
-// the standard error that their covariance gives. A level that is the reference of its
-// feature has the effect 0.
+// the standard error that their covariance gives. Columns of several classes are named with the
+// class, as b: age, and one of two classes gives the log-odds of one against the other. A level that
+// is the reference of its feature has the effect 0.
 func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
-	if len(m.Options.Classes()) > 1 {
-		return nil, problem.Problem{What: "a model of several classes has an effect on each, and no contrast of two columns alone"}
-	}
-	a, err := m.column(of)
+	a, ofFeature, err := m.column(of)
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.column(against)
+	b, againstFeature, err := m.column(against)
 	if err != nil {
 		return nil, err
 	}
 	if of == against || len(a.Index)+len(b.Index) == 0 { // or two references
-		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + problem.Names(m.Encoding.Features())}
+		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + problem.Names(m.labels())}
 	}
 	q := m.Weights()
 	value := func(r gvi.Row) float64 { x, _ := q.Activation(r, 0); return x }
@@ -47,7 +45,11 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 	c.Low, c.High = c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
 	out := &fitted.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
-	if word := m.Ratio(); word != "" {
+	word := m.Ratio()
+	if ofFeature == againstFeature { // of two classes
+		word = "odds ratio"
+	}
+	if word != "" {
 		if r := math.Exp(c.Estimate); gvi.Finite(r) {
 			c.Ratio = &r
 		}
@@ -69,15 +71,27 @@ func general(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
-// column is an effect as a combination of weights, by its name.
-func (m *Model) column(name string) (gvi.Row, error) {
-	if j := slices.Index(m.Encoding.Features(), name); j >= 0 {
-		return m.Encoding.Own(j), nil
+// labels names all effects.
+func (m *Model) labels() (names []string) {
+	for i := range m.Effects {
+		names = append(names, m.Effects[i].Label())
+	}
+	return names
+}
+
+// column is an effect as a combination of weights, by its name, and the feature that it is of.
+func (m *Model) column(name string) (r gvi.Row, feature string, err error) {
+	if j := slices.Index(m.labels(), name); j >= 0 {
+		return m.own(j), m.Effects[j].Feature, nil
 	}
 	for i := range m.Encoding.Columns {
-		if c := &m.Encoding.Columns[i]; c.Reference != "" && name == c.Name+"="+c.Reference {
-			return gvi.Row{}, nil
+		c := &m.Encoding.Columns[i]
+		for _, class := range m.Options.Classes() {
+			reference := outcomeEffect{Class: class, Effect: gvi.Effect{Feature: c.Name + "=" + c.Reference}}
+			if c.Reference != "" && name == reference.Label() {
+				return gvi.Row{}, reference.Feature, nil
+			}
 		}
 	}
-	return gvi.Row{}, problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + problem.Names(m.Encoding.Features())}
+	return gvi.Row{}, "", problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + problem.Names(m.labels())}
 }

@@ -39,7 +39,7 @@ func (m *Model) HeldBack() (says []string) {
 		return nil
 	}
 	mean, variance := m.Posterior.Moments()
-	centre, prior := m.Prior.Moments()
+	centre, prior := m.Before()
 	var names []string
 	for j := range mean {
 		if math.Abs(mean[j]-centre[j]) <= unlikely*math.Sqrt(prior[j]) {

@@ -152,6 +152,28 @@ func (m *Model) Weights() gvi.Normal {
 	return q
 }
 
+// Before has mean and variance of each weight before the data. Of a joint posterior of several
+// classes weights are what is left without what all classes have in common: see [gvi.Centre].
+func (m *Model) Before() (mean, variance []float64) {
+	mean, variance = m.Prior.Moments()
+	if classes := float64(len(m.Options.Classes())); classes > 1 && m.Covariance != nil {
+		for j := range mean {
+			mean[j], variance[j] = 0, variance[j]*(1-1/classes)
+		}
+	}
+	return mean, variance
+}
+
+// own is effect j in the features' own units as a combination of the weights of its class.
+func (m *Model) own(j int) gvi.Row {
+	width := m.Encoding.Width()
+	r := m.Encoding.Own(j % width)
+	for i := range r.Index {
+		r.Index[i] += int32(j / width * width)
+	}
+	return r
+}
+
 // effects brings the posterior to the features' own units.
 func (m *Model) effects() (all []outcomeEffect, err error) {
 	for k, class := range m.Options.Classes() {
@@ -234,7 +256,11 @@ func (m *Model) check() error {
 		}
 	}
 	if m.Covariance != nil {
-		q, err := gvi.NewNormal(m.Weights().Mean, m.Covariance)
+		full := slices.Clone(m.Covariance) // singular by what all classes have in common
+		if len(full) == gvi.Triangle(p) {
+			gvi.Pin(full, p, o.Family().Activations())
+		}
+		q, err := gvi.NewNormal(m.Weights().Mean, full)
 		if err == nil {
 			_, err = q.KL(m.Prior)
 		}
