@@ -13,15 +13,14 @@ and the levels of those that are categories.
 Numbers are scaled by mean and standard deviation (/ n) of subjects, categories coded against
 their most frequent level, and a missing cell has no effect. Weights have the prior N(0, 6.25),
 the intercept and those of periods N(0, 100); of a linear regression in units of the outcome's
-variance, the intercept's about its mean, and its noise is estimated. Of a softmax
-categories have all levels, and all priors are N(0, 1). A time is seen through periods that end
+variance, the intercept's about its mean, and its noise is estimated. A time is seen through periods that end
 at the cuts: one without an event counts in the last if it reaches its middle.
 
 The optimum is the fixed point of Opper and Archambeau (2009) with full covariances, by Newton's
-steps with expectations from the trapezoid rule over +-8 standard deviations; of a softmax with
-independent weights, by the tilted bound of Knowles and Minka (2011). Written are, for every
-weight of scaled columns, its name, mean and the lower triangle of the covariance; of a softmax
-the variance alone, class by class.
+steps with expectations from the trapezoid rule over +-8 standard deviations; of a softmax, with
+weights for each class, it is the mode of the posterior with its inverse information, both less
+their mean over classes. Written are, for every weight of scaled columns, its name, mean and the
+lower triangle of the covariance; of a softmax class by class.
 """
 import csv, glob, gzip, json, math, os, sys
 
@@ -58,7 +57,7 @@ def moments(values):
     return mean, math.fsum((x - mean) ** 2 for x in values) / len(values)
 
 
-def design(rows, spec, reference):
+def design(rows, spec):
     """Sparse rows of the design matrix, and the names of its columns."""
     x, names = [[] for _ in rows], []
     for name in spec["features"]:
@@ -71,7 +70,7 @@ def design(rows, spec, reference):
             names.append(name)
             continue
         count = [sum(r[name] == v for r in rows) for v in levels]
-        left = levels[count.index(max(count))] if reference else None
+        left = levels[count.index(max(count))]
         place = {}
         for v in levels:
             if v != left:
@@ -170,29 +169,16 @@ def fit(x, y, d, slopes, prior, centre, start):
     sys.exit("not converged")
 
 
-def tilt(a, c, p):
-    """The softmax of a + (1 - 2 p) c / 2, of which p is the fixed point."""
-    for _ in range(1000):
-        f = [b + (1 - 2 * q) * v / 2 for b, v, q in zip(a, c, p)]
-        top = max(f)
-        e = [math.exp(b - top) for b in f]
-        new = [(q + b / sum(e)) / 2 for q, b in zip(p, e)]
-        if max(abs(q - b) for q, b in zip(p, new)) < 1e-13:
-            break
-        p = new
-    return new
-
-
 def several(x, y, d, classes, prior):
-    """Means and variances of independent weights of each class."""
+    """Mode and inverse information of the weights of each class, less what all classes share."""
     n = d * classes
-    m, v, shares = [0.0] * n, [0.0] * n, [[1 / classes] * classes for _ in x]
+    m = [0.0] * n
     for step in range(200):
-        g, h = [-w / prior for w in m], [[0.0] * n for _ in range(n)]
-        for i, (entries, t) in enumerate(zip(x, y)):
+        g, h = [-w / prior[j % d] for j, w in enumerate(m)], [[0.0] * n for _ in range(n)]
+        for entries, t in zip(x, y):
             a = [sum(w * m[k * d + j] for j, w in entries) for k in range(classes)]
-            c = [sum(w * w * v[k * d + j] for j, w in entries) for k in range(classes)]
-            p = shares[i] = tilt(a, c, shares[i])
+            e = [math.exp(b - max(a)) for b in a]
+            p = [b / sum(e) for b in e]
             for k in range(classes):
                 first = (k == t) - p[k]
                 for at, (j, w) in enumerate(entries):
@@ -206,16 +192,23 @@ def several(x, y, d, classes, prior):
                     for q, u in entries[: at + 1]:
                         row[k * d + q] += curve * u
         for j in range(n):
-            h[j][j] += 1 / prior
-        before, v = v, [1 / h[j][j] for j in range(n)]
+            h[j][j] += 1 / prior[j % d]
         s = invert(h)
         move = [sum(map(float.__mul__, s[j], g)) for j in range(n)]
         m = [a + b for a, b in zip(m, move)]
-        off = max(max(abs(b) / math.sqrt(w), abs(w - o) / w) for b, w, o in zip(move, v, before))
+        s = [centre(row, d, classes) for row in s]
+        s = [list(row) for row in zip(*(centre(column, d, classes) for column in zip(*s)))]
+        off = max(abs(b) / math.sqrt(s[j][j]) for j, b in enumerate(move))
         print(f"step {step + 1}: {off:.3g} standard deviations", file=sys.stderr)
         if off < 1e-6:
-            return m, [[w] for w in v]
+            return centre(m, d, classes), [s[j][: j + 1] for j in range(n)]
     sys.exit("not converged")
+
+
+def centre(v, d, classes):
+    """Less the mean over classes."""
+    mean = [sum(v[j::d]) / classes for j in range(d)]
+    return [w - mean[j % d] for j, w in enumerate(v)]
 
 
 def main():
@@ -223,8 +216,7 @@ def main():
     if len(sys.argv) > 3:
         spec = next(s for s in spec if s["name"] == sys.argv[3])
     rows, levels = read(sys.argv[1], spec), spec.get("levels", [])
-    soft = len(levels) > 2
-    x, names = design(rows, spec, not soft)
+    x, names = design(rows, spec)
     unit, centre, start, slopes, first = 1.0, 0.0, 0.0, logistic, len(names)
     if "event" in spec:
         x, y, names = periods(x, names, rows, spec)
@@ -235,8 +227,8 @@ def main():
         slopes, start = poisson, math.log(moments(y)[0])
     elif not levels:
         slopes, (centre, unit) = linear, moments(y)
-    if soft:
-        m, s = several(x, y, len(names), len(levels), 1.0)
+    if len(levels) > 2:
+        m, s = several(x, y, len(names), len(levels), [6.25] * first + [100] * (len(names) - first))
         names = [v + ": " + name for v in levels for name in names]
     else:
         rest = len(names) - first

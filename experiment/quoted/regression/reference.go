@@ -22,8 +22,6 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
-	"parley/methods/pvi/partitioned"
-	"parley/methods/pvi/use"
 	"parley/study"
 )
 
@@ -188,7 +186,7 @@ func (r *regression) agreement(ctx context.Context, dir string) (*agreement, err
 	if err != nil {
 		return nil, err
 	}
-	central, err := centralFit(ctx, plan, pooled)
+	central, err := joint.Central(ctx, plan, pooled)
 	if err != nil {
 		return nil, err
 	}
@@ -206,27 +204,11 @@ func (r *regression) agreement(ctx context.Context, dir string) (*agreement, err
 	}
 	a.weights, a.converged = len(want), *m.Converged
 	a.exchanges = int(max(out.Result.Metrics["exchanges"], out.Result.Metrics["updates"]))
-	if a.fit, err = distanceFrom(want, central.Weights()); err != nil {
+	if a.fit, err = distanceFrom(want, central.Model.Weights()); err != nil {
 		return nil, err
 	}
 	a.study, err = distanceFrom(want, m.Weights())
 	return a, err
-}
-
-// centralFit is the fit to all rows in one place.
-func centralFit(ctx context.Context, plan *study.Plan, rows dataset.Source) (*use.Model, error) {
-	if plan.Method.Options.(*options.Options).Joint() {
-		fit, err := joint.Central(ctx, plan, rows)
-		if err != nil {
-			return nil, err
-		}
-		return fit.Model, nil
-	}
-	fit, err := partitioned.Central(ctx, plan, rows)
-	if err != nil {
-		return nil, err
-	}
-	return fit.Model, nil
 }
 
 // distanceFrom is that of a density from the second implementation's numbers.
@@ -245,10 +227,6 @@ func distanceFrom(want [][]string, q gvi.Normal) (far distance, err error) {
 		row := numbers[1:]
 		sd[i] = math.Sqrt(row[len(row)-1])
 		far.estimate = max(far.estimate, math.Abs(q.Mean[i]-numbers[0])/sd[i])
-		if len(row) == 1 { // of independent weights
-			far.covariance = max(far.covariance, math.Abs(q.Variance[i]/row[0]-1))
-			continue
-		}
 		for j, v := range row {
 			far.covariance = max(far.covariance, math.Abs(q.Covariance[gvi.Packed(i, j)]-v)/(sd[i]*sd[j]))
 		}

@@ -11,7 +11,7 @@ func TestFitsAgreeWithTheSecondImplementation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 48,842 rows")
 	}
-	for _, name := range []string{"adult-linear", "adult-poisson", "adult-hazard"} {
+	for _, name := range []string{"adult-linear", "adult-poisson", "adult-hazard", "adult-softmax", "heart-sites-softmax", "physionet2012-softmax"} {
 		t.Run(name, func(t *testing.T) {
 			a, err := agree(t.Context(), filepath.Join("..", "..", ".."), name)
 			if err != nil {
