@@ -337,7 +337,7 @@ func (s *Summary) Warnings() problem.List {
 			list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have no view at all", p.Subjects, s.Subjects)})
 		}
 	}
-	list = append(append(list, s.Doubts()...), s.SmallCells()...)
+	list = slices.Concat(list, s.Doubts(), s.Shapes(), s.SmallCells())
 	for _, pair := range s.Apart() {
 		list.Add(problem.Problem{Where: fmt.Sprintf("views %s and %s", pair[0], pair[1]), What: "no subject has both",
 			Hint: "here nothing links them; are the ids written the same way in both files?"})

@@ -310,27 +310,21 @@ func decimals(v float64) int {
 
 // Doubts returns what makes a person look again before the data are used: values that
 // look like codes for missing ones, subjects who are copies of others, values far from all others,
-// more than one in a hundred beyond the plan's range or all in a small part of it, values that are
-// one and the same, and skewed features. Codes are quoted, and no other value.
+// more than one in a hundred beyond the plan's range or all in a small part of it, and values that are
+// one and the same. Codes are quoted, and no other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
 	if s.Copies > 0 {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
 	for _, v := range s.Views {
-		var beyond, skewed, ends, repeated, cramped []string
+		var beyond, repeated, cramped []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
 			suspects, zeros := f.suspects(), f.bareZeros()
-			if n, end := f.atAnEnd(); n > 0 && zeros == 0 && len(suspects) == 0 {
-				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
-			}
 			if n := f.repeated(); n > 0 && len(suspects) == 0 {
 				repeated = append(repeated, fmt.Sprintf("%s (at least %d of %d)", f.Name, n, f.Observed))
-			}
-			if f.skewed() && len(suspects) == 0 {
-				skewed = append(skewed, f.Name)
 			}
 			for _, c := range suspects {
 				code := strconv.FormatFloat(c.code, 'f', -1, 64)
@@ -364,13 +358,34 @@ func (s *Summary) Doubts() (list problem.List) {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "values take up less than a tenth of the plan's range: " + problem.Names(cramped),
 				Hint: "is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, and hide what varies little in it: give a range that is publicly known to hold nearly all values, and no wider one"})
 		}
-		if len(ends) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),
-				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither a line nor a normal distribution describes such a feature"})
-		}
 		if len(repeated) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are one and the same, which others lie below and above: " + problem.Names(repeated),
 				Hint: "were missing values filled in, by a mean for example? Leave such cells empty: values that were filled in hide how features go together, and intervals become too narrow"})
+		}
+	}
+	return list
+}
+
+// Shapes returns features without doubts whose values neither a line nor a normal distribution
+// describes: many at one end, and skewed ones. Clean data may well have some.
+func (s *Summary) Shapes() (list problem.List) {
+	for _, v := range s.Views {
+		var ends, skewed []string
+		for i := range v.Features {
+			f := &v.Features[i]
+			if len(f.suspects()) > 0 {
+				continue
+			}
+			if n, end := f.atAnEnd(); n > 0 && f.bareZeros() == 0 {
+				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
+			}
+			if f.skewed() {
+				skewed = append(skewed, f.Name)
+			}
+		}
+		if len(ends) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),
+				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither a line nor a normal distribution describes such a feature"})
 		}
 		if len(skewed) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),

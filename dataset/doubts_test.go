@@ -217,7 +217,7 @@ func TestSkewedFeaturesAreNamed(t *testing.T) {
 		"a rare condition":      {draw(200, func() float64 { return math.Floor(rng.Float64() + 0.05) }), false},
 		"few values":            {draw(12, func() float64 { return math.Exp(2 * rng.NormFloat64()) }), false},
 	} {
-		got := strings.Contains(oneColumn(t, c.values).Doubts().Error(), "skewed")
+		got := strings.Contains(oneColumn(t, c.values).Shapes().Error(), "skewed")
 		if got != c.want {
 			t.Errorf("%s: skewed: %v", name, got)
 		}
@@ -242,7 +242,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		for range 200 {
 			values = append(values, c.next())
 		}
-		if got := oneColumn(t, values).Doubts().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+		if got := oneColumn(t, values).Warnings().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -75,7 +75,7 @@ func (v *view) doubts(exact bool) (notes problem.List) {
 	}
 	var all []*said
 	for i, s := range v.together.Summaries {
-		doubts := s.Doubts()
+		doubts := append(s.Doubts(), s.Shapes()...)
 		if exact {
 			doubts = append(doubts, s.SmallCells()...)
 		}
