@@ -16,7 +16,7 @@ import (
 
 // writers are where sections of a run's report are made. What other commands make pages of is
 // not among them.
-var writers = []string{"../methods", "../method/rounds", "../figure", "../report/results"}
+var writers = []string{"../methods", "../method/rounds", "../figure", "../report/results", "../engine/host"}
 
 // others are packages there that write pages of other commands.
 var others = regexp.MustCompile(`mvppca/(selection|verify)|/testdata|_test\.go$`)

@@ -42,7 +42,7 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 		for s, d := range b.Data {
 			b.Data[s] = &counted{Source: d}
 		}
-		out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Census: b.Census, Policy: b.Policy})
+		out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"parley/engine/host"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/method"
 	"parley/problem"
 	"parley/report/results"
@@ -61,11 +64,11 @@ func runCommand() *cobra.Command {
 			}
 			folders := map[string]*results.Site{}
 			for _, site := range plan.Sites {
-				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Census[site].Hex()); err != nil {
+				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Summaries[site].Census.Hex()); err != nil {
 					return err
 				}
 			}
-			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Census: binding.Census, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
+			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Summaries: binding.Summaries, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
 			outcome, err := local.Run(ctx, config)
 			if err != nil {
 				return err
@@ -116,17 +119,24 @@ func facts(w io.Writer, r *method.Result) {
 }
 
 // siteVerdicts tells someone who has the data of all sites what only the sites' own reports say
-// against relying on the result.
+// against relying on the result. What they say of the sites' rows was noted before the run, and is
+// not said again.
 func siteVerdicts(w io.Writer, names []string, reports map[string]*local.SiteReport) {
 	var says []string // in the order in which they are said first
 	at := map[string][]string{}
 	for _, name := range names {
 		if r := reports[name]; r != nil {
-			for _, v := range r.Result.Verdicts() {
+			for _, w := range figure.Warnings(r.Result.Sections) {
+				v := w.Title
+				if w.Section == host.DoubtsID {
+					v = "There is something to check in the data, as noted before the first round"
+				}
 				if at[v] == nil {
 					says = append(says, v)
 				}
-				at[v] = append(at[v], name)
+				if !slices.Contains(at[v], name) {
+					at[v] = append(at[v], name)
+				}
 			}
 		}
 	}

@@ -40,16 +40,17 @@ type Store interface {
 type Host struct {
 	Site    string
 	Methods method.Registry
-	Data    dataset.Source  // nil if there are none, or none that can be read
-	Census  *dataset.Census // of Data; it is taken when it is needed, unless it is known already
-	Faults  problem.List    // what is wrong with data that could not be opened, for a preview to show
+	Data    dataset.Source   // nil if there are none, or none that can be read
+	Summary *dataset.Summary // of Data, if it is known already
+	Faults  problem.List     // what is wrong with data that could not be opened, for a preview to show
 	Store   Store
 	Policy  policy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
 
-	mu     sync.Mutex // of Census and halves
-	halves map[string]method.Site
+	mu      sync.Mutex      // of counted and halves
+	counted *dataset.Census // once it was needed
+	halves  map[string]method.Site
 }
 
 // ErrChanged means that a study goes on under other terms than those that were
@@ -63,8 +64,11 @@ var errNoData = errors.New("the site has no data yet")
 func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.Census != nil {
-		return h.Census, nil
+	switch {
+	case h.Summary != nil:
+		return h.Summary.Census, nil
+	case h.counted != nil:
+		return h.counted, nil
 	}
 	if h.Data == nil {
 		return nil, h.noData()
@@ -73,7 +77,7 @@ func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the data: %w", err)
 	}
-	h.Census = c
+	h.counted = c
 	return c, nil
 }
 
@@ -233,7 +237,7 @@ func (h *Host) GoOn(studyDigest string, after *engine.RolledBackError) error {
 }
 
 // Report makes what the site's own people may see, from what the coordinator
-// shared and the site's own rows.
+// shared and the site's own rows. It opens with what these rows show that should be looked at.
 func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*method.Result, error) {
 	m, ok := h.Methods.Lookup(p.Method.Name)
 	if !ok {
@@ -250,7 +254,16 @@ func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*metho
 	if err != nil {
 		return nil, err
 	}
-	return half.Report(ctx, shared, h.Data)
+	r, err := half.Report(ctx, shared, h.Data)
+	if err != nil {
+		return nil, err
+	}
+	doubts, err := h.doubts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = append(doubts, r.Sections...)
+	return r, nil
 }
 
 // half is the site's half of a study, the same one from its first task to its report: it

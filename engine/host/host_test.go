@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -306,5 +307,94 @@ func TestEveryCellIsInTheFingerprint(t *testing.T) {
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
 	if _, err := hostOf(store, shifted{7}).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
 		t.Errorf("other values: %v", err)
+	}
+}
+
+// coded has these values where the toy's rows would have others.
+type coded struct {
+	enginetest.ToyRows
+	values []float64
+}
+
+func (c coded) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		i := 0
+		for row, err := range c.ToyRows.Rows(ctx) {
+			if i < len(c.values) {
+				row.Views[0][0] = c.values[i]
+			}
+			if i++; !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// What speaks against a site's rows opens the site's own report, whatever the method says of them,
+// and whether they were looked at before or not.
+func TestReportOpensWithWhatTheRowsShow(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   []string
+	}{
+		{nil, nil},
+		{[]float64{999, 999}, []string{"View v, feature x: 999, at 2 of 40 subjects, looks like a code for a missing value"}},
+		{[]float64{-9, 999}, []string{"View v, feature x: -9, at 1 of 40 subjects, looks like a code for a missing value", "View v, feature x: 999, at 1 of 40 subjects, looks like a code for a missing value"}},
+		{[]float64{1e308, -1e308}, []string{"View v, feature x: values from -1e+308 to 1e+308 are too large to be summarised"}},
+	} {
+		h := hostOf(sitestore.NewMemory(), coded{40, c.values})
+		for range 2 {
+			r, err := h.Report(t.Context(), plan, []byte("shared"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Verdicts(); !slices.Equal(got, c.want) {
+				t.Errorf("%v: the report warns of %q, not %q", c.values, got, c.want)
+			}
+			if r.Metrics["bytes"] != 6 {
+				t.Errorf("%v: the method's own report is gone", c.values)
+			}
+			h.Summary, _ = dataset.Describe(t.Context(), h.Data)
+		}
+	}
+}
+
+// wide has many features, each with a code.
+type wide int
+
+func (w wide) Schema() dataset.Schema {
+	v := dataset.View{Name: "v"}
+	for j := range int(w) {
+		v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("x%02d", j)})
+	}
+	return dataset.Schema{Views: []dataset.View{v}}
+}
+
+func (w wide) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row, err := range (enginetest.ToyRows(40)).Rows(ctx) {
+			x := row.Views[0][0]
+			if x == 7 {
+				x = -9
+			}
+			if row.Views[0] = slices.Repeat([]float64{x}, int(w)); !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// A report opens with a few warnings of a site's rows, and says all.
+func TestManyDoubtsInAReport(t *testing.T) {
+	r, err := hostOf(sitestore.NewMemory(), wide(25)).Report(t.Context(), plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := r.Verdicts()
+	if len(says) != 11 || says[10] != "There are 15 more such notes on this site's rows" {
+		t.Errorf("it opens with %q", says)
+	}
+	if rest := r.Sections[0].Items[10].Note.Text; !strings.Contains(rest, "feature x10: ") || !strings.Contains(rest, "feature x24: ") {
+		t.Errorf("the others are %q", rest)
 	}
 }

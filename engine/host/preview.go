@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"parley/dataset"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -107,7 +106,7 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
 			out.Views[k].Subjects = c.Having[k]
 		}
-		if err := h.doubts(ctx, out); err != nil {
+		if err := h.notes(ctx, out); err != nil {
 			return 0, err
 		}
 		return c.Subjects, nil
@@ -115,12 +114,12 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 	return 0, nil
 }
 
-// doubts puts into a preview what makes a person look at the data again.
-func (h *Host) doubts(ctx context.Context, out *Preview) error {
+// notes puts into a preview what makes a person look at the data again.
+func (h *Host) notes(ctx context.Context, out *Preview) error {
 	if h.Data == nil {
 		return nil
 	}
-	seen, err := dataset.Describe(ctx, h.Data)
+	seen, err := h.describe(ctx)
 	if list := (problem.List)(nil); errors.As(err, &list) {
 		out.Problems = list.Lines()
 		return nil

@@ -16,10 +16,10 @@ import (
 
 // Binding is a plan's sites with their data.
 type Binding struct {
-	Data   map[string]dataset.Source
-	Census map[string]*dataset.Census // of these data
-	Policy *policy.Policy             // of every site; nil if the plan names none
-	Notes  problem.List               // what the sites' operators should know and nothing fails for
+	Data      map[string]dataset.Source
+	Summaries map[string]*dataset.Summary // of these data
+	Policy    *policy.Policy              // of every site; nil if the plan names none
+	Notes     problem.List                // what the sites' operators should know and nothing fails for
 }
 
 // Bind opens the data and the policy that the plan's local section names and
@@ -30,7 +30,7 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 		return nil, problem.List{{Where: "local", What: "the plan does not say where this process finds data",
 			Hint: "add a local section with data and split, or with a folder for each site"}}
 	}
-	b := &Binding{Data: map[string]dataset.Source{}, Census: map[string]*dataset.Census{}}
+	b := &Binding{Data: map[string]dataset.Source{}, Summaries: map[string]*dataset.Summary{}}
 	if p.Local.Policy != "" {
 		rules, err := policy.Load(p.Local.Policy)
 		if err != nil {
@@ -78,8 +78,8 @@ func (b *Binding) incomplete(where string, dir *dataset.Dir) {
 // with them does not go on with others.
 func (b *Binding) Fingerprint() string {
 	all := sha256.New()
-	for _, site := range slices.Sorted(maps.Keys(b.Census)) {
-		fmt.Fprintf(all, "%q %x\n", site, b.Census[site].Fingerprint)
+	for _, site := range slices.Sorted(maps.Keys(b.Summaries)) {
+		fmt.Fprintf(all, "%q %x\n", site, b.Summaries[site].Census.Fingerprint)
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }

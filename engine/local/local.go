@@ -27,10 +27,10 @@ import (
 
 // Config describes a run.
 type Config struct {
-	Plan    *study.Plan
-	Methods method.Registry
-	Data    map[string]dataset.Source  // of every site of the plan
-	Census  map[string]*dataset.Census // of these data, where it is known already
+	Plan      *study.Plan
+	Methods   method.Registry
+	Data      map[string]dataset.Source   // of every site of the plan
+	Summaries map[string]*dataset.Summary // of these data, where they are known already
 	// Dir keeps the sites' stores and the coordinator's checkpoint, so that the
 	// run can be continued. Without it everything is kept in memory and lost.
 	Dir string
@@ -137,7 +137,7 @@ func (c *Config) host(site string, s host.Store) (*host.Host, error) {
 	if c.Policy != nil {
 		policy = *c.Policy
 	}
-	return &host.Host{Site: site, Methods: c.Methods, Data: data, Census: c.Census[site], Store: s, Policy: policy}, nil
+	return &host.Host{Site: site, Methods: c.Methods, Data: data, Summary: c.Summaries[site], Store: s, Policy: policy}, nil
 }
 
 // hold keeps other processes out of a run's folder.

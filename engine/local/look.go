@@ -34,7 +34,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
-		b.Census[site] = s.Census
+		b.Summaries[site] = s
 		seen.together.Sites = append(seen.together.Sites, site)
 		seen.together.Summaries = append(seen.together.Summaries, s)
 		seen.apart[site] = s.Apart()

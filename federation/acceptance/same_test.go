@@ -2,7 +2,15 @@
 
 package acceptance
 
-import "testing"
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
 
 // Over one process for the coordinator and one for each of three sites, synchronous
 // exact studies end with the bytes of parley run at every end. All studies end with
@@ -45,5 +53,51 @@ func TestStudiesEndAsParleyRunDoes(t *testing.T) {
 				w.stop(s)
 			}
 		})
+	}
+}
+
+// What speaks against a site's rows stands in the site's own report, which is that of parley run, and
+// in nothing that anybody else has.
+func TestDoubtsOfASiteStayThere(t *testing.T) {
+	t.Parallel()
+	path := written(t, regression("coded", "rounds: 8", exact))
+	view := filepath.Join(filepath.Dir(path), "data", "view_clinic.csv")
+	text, err := os.ReadFile(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := slices.Collect(strings.Lines(string(text)))[1]
+	cells := strings.Split(line, ",")
+	cells[1] = "9999"
+	if err := os.WriteFile(view, bytes.Replace(text, []byte(line), []byte(strings.Join(cells, ",")), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, path, three...)
+	w.all()
+	w.delivered("coded")
+	w.same("coded")
+	for _, end := range append(slices.Clone(w.sites), "") {
+		w.stop(end)
+	}
+	telling := map[string][]string{}
+	for _, end := range append(slices.Clone(w.sites), "") {
+		all, err := files(filepath.Join(w.dir, orCoordinator(end)), func(string) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range all {
+			if bytes.Contains(data, []byte("9999, at 1 of 30 subjects")) {
+				telling[orCoordinator(end)] = append(telling[orCoordinator(end)], filepath.Base(name))
+			}
+		}
+	}
+	for _, end := range slices.Sorted(maps.Keys(telling)) {
+		slices.Sort(telling[end])
+		if end == "coordinator" || len(telling) > 1 || !slices.Equal(telling[end], []string{"metrics.json", "report.html"}) {
+			t.Errorf("it stands at %s in %q", end, telling[end])
+		}
+	}
+	if len(telling) == 0 {
+		t.Error("no report says it")
 	}
 }
