@@ -81,6 +81,8 @@ type ColumnSummary struct {
 	Name   string  `json:"name"`
 	Levels []Level `json:"levels,omitempty"` // in ascending order; none if there are more than MaxLevels
 	Many   bool    `json:"many,omitempty"`   // more than MaxLevels different values
+
+	number *FeatureSummary // its count and ends, if all that is not missing are numbers
 }
 
 // Level counts the subjects with one value; "" is no value.
@@ -122,6 +124,7 @@ type describer struct {
 	other    int64            // subjects with patterns beyond maxPatterns
 	key      []byte
 	labels   []map[string]int64 // nil: too many
+	numbers  []*FeatureSummary  // of columns of the subjects; nil: not all are
 	copies   int64
 	rows     map[uint64]bool
 	values   []byte // scratch
@@ -187,6 +190,7 @@ func newDescriber(s *Schema) *describer {
 	}
 	for range s.Subject {
 		d.labels = append(d.labels, map[string]int64{})
+		d.numbers = append(d.numbers, &FeatureSummary{ends: &extremes{}})
 	}
 	return d
 }
@@ -211,6 +215,15 @@ func (d *describer) add(row *Row) {
 			if counts[label]++; len(counts) > MaxLevels {
 				d.labels[i] = nil
 			}
+		}
+		if f := d.numbers[i]; f != nil && !IsMissing(label) {
+			v, ok := parseNumber([]byte(label))
+			if !ok {
+				d.numbers[i] = nil
+				continue
+			}
+			f.Observed++
+			f.ends.add(v)
 		}
 	}
 }
@@ -281,7 +294,7 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 		s.Copies, s.rows = d.copies, d.rows
 	}
 	for i, c := range d.schema.Subject {
-		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil}
+		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil, number: d.numbers[i]}
 		for label, n := range d.labels[i] {
 			column.Levels = append(column.Levels, Level{label, n})
 		}

@@ -159,6 +159,16 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	return found
 }
 
+// codes asks of each value that looks like a code whether it is one, and says what to do then.
+func (f *FeatureSummary) codes(where string, then func(code string) string) (list problem.List) {
+	for _, c := range f.suspects() {
+		code := strconv.FormatFloat(c.code, 'f', -1, 64)
+		list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
+			Hint: "if it is one, " + then(code)})
+	}
+	return list
+}
+
 // FewWhole says whether a number takes two to five different values, all whole: they may be codes
 // of kinds and not amounts. Whether just 0 and 1 count is for the caller to say.
 func (f *FeatureSummary) FewWhole(yesNo bool) bool {
@@ -309,13 +319,20 @@ func decimals(v float64) int {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, subjects who are copies of others, values far from all others,
+// look like codes for missing ones, in columns of the subjects too, subjects who are copies of others, values far from all others,
 // more than one in a hundred beyond the plan's range or all in a small part of it, and values that are
 // one and the same. Codes are quoted, and no other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
 	if s.Copies > 0 {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
+	}
+	for _, c := range s.Columns {
+		if c.number != nil {
+			list = append(list, c.number.codes("subjects, column "+c.Name, func(string) string {
+				return "leave such cells empty, and list the column in the plan under complete_cases"
+			})...)
+		}
 	}
 	for _, v := range s.Views {
 		var beyond, repeated, cramped []string
@@ -326,11 +343,9 @@ func (s *Summary) Doubts() (list problem.List) {
 			if n := f.repeated(); n > 0 && len(suspects) == 0 {
 				repeated = append(repeated, fmt.Sprintf("%s (at least %d of %d)", f.Name, n, f.Observed))
 			}
-			for _, c := range suspects {
-				code := strconv.FormatFloat(c.code, 'f', -1, 64)
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
-					Hint: fmt.Sprintf("if it is one, list it in the plan: {name: %s, missing: [%s]}", f.Name, code)})
-			}
+			list = append(list, f.codes(where, func(code string) string {
+				return fmt.Sprintf("list it in the plan: {name: %s, missing: [%s]}", f.Name, code)
+			})...)
 			if zeros > 0 {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros, f.Observed),
 					Hint: fmt.Sprintf("if it stands for a missing value, list it in the plan: {name: %s, missing: [0]}", f.Name)})

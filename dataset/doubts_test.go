@@ -159,6 +159,43 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
+// Codes are looked for in columns of the subjects too, outcomes among them, where all cells hold numbers.
+func TestCodesAmongOutcomes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	days := func(int) string { return fmt.Sprintf("%.1f", 40*rng.Float64()) }
+	sexes := func(i int) string { return []string{"1", "2"}[i%2] }
+	for name, c := range map[string]struct {
+		usual func(i int) string
+		odd   []string
+		want  string
+	}{
+		"none":             {days, nil, ""},
+		"missing":          {days, []string{"", "NA"}, ""},
+		"a code":           {days, []string{"999", "", "999.0"}, "subjects, column y: 999, at 2 of 202 subjects, looks like a code"},
+		"a negative code":  {days, []string{"-9"}, "subjects, column y: -9, at 1 of 201 subjects"},
+		"a word beside it": {days, []string{"999", "unknown"}, ""},
+		"two classes":      {sexes, nil, ""},
+		"three classes":    {sexes, []string{"3"}, ""},
+		"a class unknown":  {sexes, []string{"9", "9"}, "subjects, column y: 9, at 2 of 202 subjects"},
+	} {
+		var rows []Row
+		for i := range 200 + len(c.odd) {
+			cell := c.usual(i)
+			if i >= 200 {
+				cell = c.odd[i-200]
+			}
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{rng.Float64()}}, Subject: []string{cell}})
+		}
+		table, err := NewTable(Schema{Subject: []Column{{Name: "y"}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := describe(t, table).Doubts().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // What one person was measured is in no message; codes and counts are.
 func TestDoubtsQuoteNoMeasurement(t *testing.T) {
 	s := oneColumn(t, append([]float64{123456.75, -99}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22))
