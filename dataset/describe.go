@@ -36,6 +36,7 @@ type Summary struct {
 	Copies int64 `json:"copies,omitempty"`
 
 	rows        map[uint64]bool // of such subjects: hashes of their values
+	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
 }
 
@@ -127,6 +128,7 @@ type describer struct {
 	numbers  []*FeatureSummary  // of columns of the subjects; nil: not all are
 	copies   int64
 	rows     map[uint64]bool
+	alike    map[uint64]int
 	values   []byte // scratch
 }
 
@@ -149,10 +151,17 @@ func (d *describer) compare(row *Row) {
 			d.values = binary.LittleEndian.AppendUint64(d.values, math.Float64bits(v))
 		}
 	}
+	h := maphash.Bytes(hashed, d.values)
+	if d.alike != nil {
+		d.alike[h]++
+	}
+	if len(d.alike) > mostRows {
+		d.alike = nil
+	}
 	if fractions < 3 {
 		return
 	}
-	switch h := maphash.Bytes(hashed, d.values); {
+	switch {
 	case d.rows[h]:
 		d.copies++
 	case len(d.rows) < mostRows:
@@ -175,7 +184,7 @@ type viewMoments struct {
 }
 
 func newDescriber(s *Schema) *describer {
-	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}}
+	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}, alike: map[uint64]int{}}
 	for _, v := range s.Views {
 		n := len(v.Columns)
 		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n), often: make([]often, n),
@@ -264,7 +273,7 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, beyondRange: d.schema.BeyondRange}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange}
 	various := 0 // numbers that take many values
 	for k, v := range d.schema.Views {
 		m := d.views[k]

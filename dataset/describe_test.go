@@ -78,7 +78,7 @@ func TestDescribeCounts(t *testing.T) {
 			f.ends, f.sizes, f.often, f.limit = nil, nil, nil, nil // no part of it
 		}
 	}
-	s.rows, s.Columns[0].number = nil, nil
+	s.rows, s.alike, s.Columns[0].number = nil, nil, nil
 	back := Summary{Census: s.Census} // which is not for release
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(&back, s) {
 		t.Errorf("JSON gives %+v, %v; want %+v", back, err, s)

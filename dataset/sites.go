@@ -88,7 +88,11 @@ func (o Others) Doubts() (list problem.List) {
 		}
 		same[s.Census.Fingerprint] = o.Sites[i]
 		for j, other := range o.Summaries[:i] {
-			if n := common(s.rows, other.rows); n > 0 && s.Census.Fingerprint != other.Census.Fingerprint {
+			n := common(s.rows, other.rows)
+			if n == 0 {
+				n = repeats(s.alike, other.alike)
+			}
+			if n > 0 && s.Census.Fingerprint != other.Census.Fingerprint {
 				list.Add(problem.Problem{Where: "sites " + o.Sites[j] + " and " + o.Sites[i], What: fmt.Sprintf("%d subjects have the same values in every feature at both", n),
 					Hint: "does one person count twice?"})
 			}
@@ -176,6 +180,44 @@ func common(a, b map[uint64]bool) (n int) {
 		}
 	}
 	return n
+}
+
+// repeats counts the subjects of a site who have the values of a subject of another in every
+// feature, if they are more than chance makes alike; 0 otherwise. How often chance does follows
+// from the subjects of one site who are alike: of sites whose subjects are drawn with
+// probabilities p and q for each set of values, a pair of two sites is alike with probability
+// Σpq ≤ (Σp² + Σq²)/2, and Σp² is that of a pair of one site. Both counts of pairs are given four
+// standard errors, which count that pairs share subjects.
+func repeats(a, b map[uint64]int) (subjects int) {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	const z = 4
+	within := func(of map[uint64]int) (n, pairs, variance float64) {
+		for _, k := range of {
+			k := float64(k)
+			n, pairs, variance = n+k, pairs+k*(k-1)/2, variance+k*(k-1)/2+k*(k-1)*(k-2)
+		}
+		return n, pairs, variance
+	}
+	n, inA, varA := within(a)
+	m, inB, varB := within(b)
+	if n < 2 || m < 2 {
+		return 0
+	}
+	var pairs, variance float64
+	for h, k := range a {
+		k, l := float64(k), float64(b[h])
+		pairs, variance, subjects = pairs+k*l, variance+k*l*(k+l-1), subjects+int(min(k, l))
+	}
+	wa, wb := m/(n-1), n/(m-1) // Σp² of a pair across is wa times what it is for all pairs within a
+	expected := wa*inA + wb*inB
+	most := max(wa, wb)
+	expected += z*math.Sqrt(wa*wa*varA+wb*wb*varB+z*z*most*most/4) + z*z*most/2
+	if pairs-expected <= z*math.Sqrt(variance) {
+		return 0
+	}
+	return subjects
 }
 
 // foreign returns the sites at which a column of the subjects takes two to ten values that no
