@@ -68,6 +68,15 @@ func (c common) estimated() bool {
 	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
 }
 
+// free is how many degrees of freedom so many rows leave to the estimated noise of a number, no less
+// than 1 where the prior takes the place of rows; 0 of other outcomes.
+func (c common) free(rows float64) float64 {
+	if !c.estimated() {
+		return 0
+	}
+	return max(rows-float64(c.Weights()), 1)
+}
+
 // farthest is how far one step may move activations, as a root mean square over rows in
 // the weights of the information: Newton's step from far away would go beyond what can be
 // calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
@@ -234,6 +243,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	if err != nil {
 		return nil, err
 	}
+	m.Free = c.free(float64(d.Rows()))
 	out := &centralFit{Model: m}
 	out.Forecaster, err = m.Forecaster(m.Schema())
 	return out, err

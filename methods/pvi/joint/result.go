@@ -30,6 +30,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	m.Counts(s.Levels)
 	m.BetweenSites = s.Tau
 	sites, pooled := results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
 	files, err := m.Files()
 	if err != nil {
@@ -65,6 +66,19 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Sections = append(r.Sections, pictures.Settling(s.Fit.Trace))
 	return r, nil
+}
+
+// rows is how many rows a fit is of, without those of sites that left: of weights that count people
+// their number, if all sites said so.
+func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
+	rows := 0
+	for _, site := range c.staying(s) {
+		rows += s.Rows[site]
+	}
+	if pooled != nil && pooled.Residuals != nil && pooled.Rows == rows {
+		return pooled.Residuals.Count()
+	}
+	return float64(rows)
 }
 
 func (s *state) lastStep() float64 {

@@ -2,6 +2,7 @@ package pictures
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -19,10 +20,13 @@ func Coefficients(m *use.Model) figure.Section {
 	if m.Private {
 		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is per unit; a level is against the reference, which is the first in the plan unless the plan names another."
 	}
+	if m.Free > 0 {
+		table.Caption += fmt.Sprintf(" Intervals are those of Student's t distribution with %s.", figure.Plural(int(m.Free), "degree")+" of freedom")
+	}
 	table.Caption += termsCaption(m.Options)
 	var classes, names, against, subjects, estimate, se, ratio, notes []string
 	var only []string
-	marked, bends := false, partOfSpline(m)
+	marked, bends, z := false, partOfSpline(m), m.Deviate(use.Z95)
 	for _, c := range m.Coefficients() {
 		name, label, n, note := c.Feature, m.Effects[len(names)].Label(), "", ""
 		if c.Unit != "" {
@@ -38,7 +42,7 @@ func Coefficients(m *use.Model) figure.Section {
 			}
 		}
 		digits := meaningful(c.SE)
-		low, high := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
+		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
 		classes = append(classes, c.Class)
 		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
 		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
@@ -79,7 +83,7 @@ func Coefficients(m *use.Model) figure.Section {
 // beside each other.
 func strongest(m *use.Model) (forest figure.Bars, caption string) {
 	mean, variance := m.Posterior.Moments()
-	groups, names, classes := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes()
+	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(use.Z95)
 	largest := map[int]float64{}
 	var columns []int
 	for j, group := range groups {
@@ -102,7 +106,7 @@ func strongest(m *use.Model) (forest figure.Bars, caption string) {
 			at := k*len(groups) + j
 			sd := math.Sqrt(variance[at])
 			forest.Labels, forest.Values = append(forest.Labels, names[j]), append(forest.Values, mean[at])
-			forest.Low, forest.High = append(forest.Low, mean[at]-use.Z95*sd), append(forest.High, mean[at]+use.Z95*sd)
+			forest.Low, forest.High = append(forest.Low, mean[at]-z*sd), append(forest.High, mean[at]+z*sd)
 			if class == "" {
 				class = groups[j]
 			}

@@ -71,17 +71,18 @@ func wilson(k, n float64) (share, low, high float64) {
 func Effects(m *use.Model, pooled *predict.Assessment) figure.Section {
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
 	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
+	z := m.Deviate(use.Z90)
 	mean, variance := m.Posterior.Moments()
 	group := m.Encoding.Groups()
 	for j, e := range m.Effects {
 		forest.Labels = append(forest.Labels, e.Label())
 		forest.Values = append(forest.Values, e.Mean)
-		forest.Low, forest.High = append(forest.Low, e.Mean-use.Z90*e.SD), append(forest.High, e.Mean+use.Z90*e.SD)
+		forest.Low, forest.High = append(forest.Low, e.Mean-z*e.SD), append(forest.High, e.Mean+z*e.SD)
 		forest.Groups = append(forest.Groups, group[j%len(group)])
 		sd := math.Sqrt(variance[j])
 		weights.Labels = append(weights.Labels, e.Label())
 		weights.Values = append(weights.Values, mean[j])
-		weights.Low, weights.High = append(weights.Low, mean[j]-use.Z90*sd), append(weights.High, mean[j]+use.Z90*sd)
+		weights.Low, weights.High = append(weights.Low, mean[j]-z*sd), append(weights.High, mean[j]+z*sd)
 	}
 	weights.Groups = forest.Groups
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",

@@ -29,7 +29,7 @@ func Found(m *use.Model) string {
 			continue // its place is no effect
 		}
 		all++
-		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > use.Z90 {
+		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > m.Deviate(use.Z90) {
 			clear = append(clear, effect{e.Label(), mean[j], sure})
 		}
 	}

@@ -50,7 +50,7 @@ func (s *Residuals) Curved(j, columns int) bool {
 			spread := (rest*(in.squares/in.variance) + in.variance*((all.squares-in.squares)/rest)) / all.variance
 			d := in.net - one*all.net - x*score
 			z2 := d / variance * d / max(spread, s.dispersion())
-			if !math.IsInf(z2, 0) && (z2-1)/s.rows() > substantial && z2 > limit {
+			if !math.IsInf(z2, 0) && (z2-1)/s.Count() > substantial && z2 > limit {
 				return true
 			}
 		}

@@ -196,8 +196,8 @@ const (
 // dispersion is by how much more than under the model residuals vary, no less than 1.
 func (s *Residuals) dispersion() float64 { return max(1, s.Second/s.Weight) }
 
-// rows is how many rows say something of their own.
-func (s *Residuals) rows() float64 {
+// Count is how many rows say something of their own.
+func (s *Residuals) Count() float64 {
 	if s.Sampled {
 		return float64(s.Rows)
 	}
@@ -208,8 +208,8 @@ func (s *Residuals) rows() float64 {
 // degrees of freedom so many weights leave. Where it is not known what rows' weights mean, it is the
 // nearer to v of what it is with them and of plain, what it is without.
 func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64) {
-	free = s.rows() - float64(weights)
-	variance = s.Second / s.Weight * (s.rows() / free) * v
+	free = s.Count() - float64(weights)
+	variance = s.Second / s.Weight * (s.Count() / free) * v
 	if s.Sampled && math.Abs(math.Log(plain/v)) < math.Abs(math.Log(variance/v)) {
 		variance = plain
 	}
@@ -286,7 +286,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 		free++
 	}
 	chi2 /= all.dispersion()
-	if free < 1 || !((chi2-free)/all.rows() > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+	if free < 1 || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by
@@ -320,7 +320,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 	}
 	apart := inside/within - across/between
 	z2 := apart * apart / (1/within + 1/between) / all.dispersion()
-	if !((z2-1)/all.rows() > substantial) || !(z2 > quantile(tests, 2)) {
+	if !((z2-1)/all.Count() > substantial) || !(z2 > quantile(tests, 2)) {
 		return 0
 	}
 	return apart

@@ -26,9 +26,6 @@ type Coefficient struct {
 	PriorOnly bool
 }
 
-// Z95 is the 97.5 % quantile of the standard normal distribution.
-const Z95 = 1.959963984540054
-
 // priorOnly is the share of the prior's deviation above which a weight is the prior's.
 const priorOnly = 0.9
 
@@ -142,8 +139,9 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		head = append([]string{"class"}, head...)
 	}
 	records := [][]string{head}
+	z := m.Deviate(Z95)
 	for _, c := range m.Coefficients() {
-		low, high := c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
+		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
 		subjects := ""
 		if !math.IsNaN(c.Subjects) {
 			subjects = decimal(c.Subjects)

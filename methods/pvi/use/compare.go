@@ -30,6 +30,8 @@ type comparison struct {
 	Effects  []effectContrast `json:"effects"`  // those furthest apart first
 	// Predictions are compared where there are data.
 	Predictions *predictionContrast `json:"predictions,omitempty"`
+
+	z [2]float64 // standard deviations to both sides that hold 90 %
 }
 
 // effectContrast is an effect of both models, in the feature's own unit.
@@ -79,7 +81,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", outcomeOf(a), outcomeOf(b)),
 			Hint: "compare two fits of one outcome, with the same levels in the same order"}
 	}
-	c := &comparison{Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Options.Outcome.Column, Effects: []effectContrast{}}
+	c := &comparison{z: [2]float64{m.Deviate(Z90), o.Deviate(Z90)}, Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Options.Outcome.Column, Effects: []effectContrast{}}
 	type key struct{ class, feature string }
 	at := map[key]*outcomeEffect{}
 	for i := range m.Effects {
@@ -104,7 +106,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		if math.Abs(x.Deviations) > farApart {
 			c.Apart++
 		}
-		if own.Mean*e.Mean < 0 && math.Abs(own.Mean) > Z90*own.SD && math.Abs(e.Mean) > Z90*e.SD {
+		if own.Mean*e.Mean < 0 && math.Abs(own.Mean) > c.z[0]*own.SD && math.Abs(e.Mean) > c.z[1]*e.SD {
 			c.Opposite++
 		}
 		logRatio += math.Log(own.SD / e.SD)
@@ -298,12 +300,13 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 	if n := len(c.Effects) - shown; n > 0 {
 		t.Title += fmt.Sprintf(" (%d more with --json)", n)
 	}
-	interval := func(mean, sd float64) string {
-		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-Z90*sd), figure.General.Text(mean+Z90*sd))
+	interval := func(e effectContrast, i int) string {
+		mean, half := e.Mean[i], c.z[i]*e.SD[i]
+		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-half), figure.General.Text(mean+half))
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
 		name := outcomeEffect{Class: e.Class, Effect: gvi.Effect{Feature: e.Feature}}
-		t.Add(name.Label(), interval(e.Mean[0], e.SD[0]), interval(e.Mean[1], e.SD[1]), e.Difference, e.Deviations, e.SD[0]/e.SD[1])
+		t.Add(name.Label(), interval(e, 0), interval(e, 1), e.Difference, e.Deviations, e.SD[0]/e.SD[1])
 	}
 	a.Figures, a.Tables = []figure.Figure{c.picture()}, []figure.Table{t}
 	return a
@@ -318,7 +321,7 @@ func (c *comparison) picture() figure.Figure {
 		for i, model := range []string{"A", "B"} {
 			b.Labels, b.Groups = append(b.Labels, name.Label()), append(b.Groups, model)
 			b.Values = append(b.Values, e.Mean[i]/unit)
-			b.Low, b.High = append(b.Low, (e.Mean[i]-Z90*e.SD[i])/unit), append(b.High, (e.Mean[i]+Z90*e.SD[i])/unit)
+			b.Low, b.High = append(b.Low, (e.Mean[i]-c.z[i]*e.SD[i])/unit), append(b.High, (e.Mean[i]+c.z[i]*e.SD[i])/unit)
 		}
 	}
 	return figure.Figure{ID: "effects-compared", Title: "Effects of both models, those furthest apart first", Chart: b,

@@ -42,7 +42,8 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 	value := func(r gvi.Row) float64 { x, _ := q.Activation(r, 0); return x }
 	c := contrast{Of: of, Against: against, Estimate: value(a) - value(b),
 		SE: math.Sqrt(max(q.Between(a, a)+q.Between(b, b)-2*q.Between(a, b), 0))}
-	c.Low, c.High = c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
+	z := m.Deviate(Z95)
+	c.Low, c.High = c.Estimate-z*c.SE, c.Estimate+z*c.SE
 	out := &fitted.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
 	word := m.Ratio()

@@ -38,18 +38,15 @@ func (m *Model) Export(format string) ([]method.File, error) {
 // posteriorCSV is the posterior as a table for other programs: effects in the
 // features' own units with an interval of 90 %, and the weights of scaled columns.
 func (m *Model) posteriorCSV() ([]byte, error) {
+	z := m.Deviate(Z90)
 	mean, variance := m.Posterior.Moments()
 	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
 	for j, e := range m.Effects {
 		records = append(records, []string{e.Class, e.Feature, decimal(e.Mean), decimal(e.SD),
-			decimal(e.Mean - Z90*e.SD), decimal(e.Mean + Z90*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
+			decimal(e.Mean - z*e.SD), decimal(e.Mean + z*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
 	}
 	return writeCSV(records)
 }
-
-// Z90 is the 95 % quantile of the standard normal distribution: ± z90 standard
-// deviations hold 90 %.
-const Z90 = 1.6448536269514722
 
 // factorsCSV is what each site contributed, in natural parameters.
 func (m *Model) factorsCSV() ([]byte, error) {

@@ -7,6 +7,7 @@ package use
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -45,8 +46,11 @@ type Model struct {
 	Posterior gvi.Gaussian     `json:"posterior"` // of each weight by itself
 	// Covariance is that of all weights together, its lower triangle by rows; left out
 	// where the approximation takes them as independent.
-	Covariance []float64   `json:"covariance,omitempty"`
-	Sites      []ModelSite `json:"sites"`
+	Covariance []float64 `json:"covariance,omitempty"`
+	// Free is how many degrees of freedom rows leave to the noise of a number, if it was
+	// estimated from them: weights, and the next outcome, have Student's t distribution then.
+	Free  float64     `json:"degrees_of_freedom,omitempty"`
+	Sites []ModelSite `json:"sites"`
 	// Converged says whether the fit ended because it had settled; left out where a
 	// plan's number of rounds ends it in any case.
 	Converged *bool `json:"converged,omitempty"`
@@ -229,6 +233,8 @@ func (m *Model) check() error {
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
 	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > gvi.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
+	case !gvi.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != options.LikelihoodLinear:
+		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
 	case !slices.Contains(options.Likelihoods(), o.Likelihood):
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
 	}

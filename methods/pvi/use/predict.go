@@ -108,7 +108,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	}
 	l := m.Options.Family()
 	p, met, scores := m.predictor(), m.newcomers(), predict.NewAssessment()
-	z := math.Sqrt2 * math.Erfinv(opts.Level)
+	z := m.Deviate(math.Sqrt2 * math.Erfinv(opts.Level))
 	var x gvi.Row
 	subjects, until := 0, make([]predict.Survival, len(e.Periods))
 	record := make([]string, 0, 2+len(p.P))
