@@ -36,8 +36,9 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", c.farthest(by), c.apart()))
 	} else if within := c.within(s, sites, m); len(within) > 0 {
 		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. %s", problem.Names(within), c.mixes()))
-	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
-		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
+	}
+	if differing := c.differing(sites, m); len(differing) > 0 {
+		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site, and its standard error is too small for all sites like these, by about the factor stated. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
 	change, changing := c.changing(pooled, m)
 	says = append(says, change...)
@@ -144,12 +145,17 @@ func (c coordinator) contextual(s *state, sites []*predict.Residuals, groups []s
 // differing names the features whose effect is not the same at all sites, and the site that is
 // farthest off.
 func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names []string) {
-	groups := m.Encoding.Groups()
+	groups, tests := m.Encoding.Groups(), 0
+	for _, g := range groups {
+		if !ofEverybody(g) {
+			tests++
+		}
+	}
 	for j, name := range m.Encoding.Features() {
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		if by := predict.Differing(sites, j, len(groups)); by != nil {
+		if by, times := predict.Differing(sites, j, tests); by != nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {
@@ -159,7 +165,7 @@ func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names 
 			if by[most] < 0 {
 				word = "lower"
 			}
-			names = append(names, fmt.Sprintf("%s (%s at %s)", name, word, c.Plan.Sites[most]))
+			names = append(names, fmt.Sprintf("%s (%s at %s; %.1f)", name, word, c.Plan.Sites[most], times))
 		}
 	}
 	return names

@@ -243,7 +243,7 @@ func Apart(sites []*Residuals) []float64 {
 	if all == nil {
 		return nil
 	}
-	d := differ(sites, all, 1, func(s *Residuals) (sum, variance float64) { return s.Net, s.Variance })
+	d, _ := differ(sites, all, 1, func(s *Residuals) (sum, variance float64) { return s.Net, s.Variance })
 	for i := range d {
 		if sites[i] != nil {
 			d[i] /= sites[i].Weight
@@ -254,25 +254,41 @@ func Apart(sites []*Residuals) []float64 {
 
 // Differing says how each site's residuals go with a column, one of so many, beyond what all
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
-// same at all sites, as far as the data tell.
-func Differing(sites []*Residuals, j, columns int) []float64 {
+// same at all sites, as far as the data tell. An intercept of the site's own is taken out, Σ rx −
+// Σ r Σ vx/Σ v, so that sites may differ in that. The average of effects that differ has a standard
+// error so many times as large, by the sums of sites (Liang and Zeger 1986).
+func Differing(sites []*Residuals, j, columns int) (by []float64, times float64) {
 	all := poolResiduals(sites)
 	if all == nil {
-		return nil
+		return nil, 1
 	}
-	return differ(sites, all, columns, func(s *Residuals) (sum, variance float64) { return s.Score[j], s.Bread[j] })
+	return differ(sites, all, columns, func(s *Residuals) (sum, variance float64) {
+		vx := 0.0
+		for _, x := range s.BinXs[bins*j : bins*(j+1)] {
+			vx += x
+		}
+		variance = s.Bread[j] - vx/s.Variance*vx
+		if !(variance > fewVary*s.Bread[j]) { // one value at the site
+			return 0, 0
+		}
+		return s.Score[j] - vx/s.Variance*s.Net, variance
+	})
 }
 
 // differ returns the distances d of sites' sums from what the sum of all leaves to each, if
 // Σ d²/V, of S sites' sums with the variances V, is beyond chance in one of so many tests and
-// enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ. A site that
-// gave nothing has 0.
-func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (sum, variance float64)) []float64 {
-	sum, variance := of(all)
-	if !(variance > 0) {
-		return nil
+// enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ (Cochran
+// 1954). A site that gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
+func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (sum, variance float64)) (by []float64, times float64) {
+	sum, variance := 0.0, 0.0
+	for _, s := range sites {
+		if s != nil {
+			own, v := of(s)
+			sum, variance = sum+own, variance+v
+		}
 	}
-	chi2, free, by := 0.0, -1.0, make([]float64, len(sites))
+	chi2, free, squares := 0.0, -1.0, 0.0
+	by = make([]float64, len(sites))
 	for i, s := range sites {
 		if s == nil {
 			continue
@@ -282,14 +298,18 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 			continue
 		}
 		by[i] = own - sum*(v/variance)
-		chi2 += by[i] / v * by[i]
+		over := all.dispersion()
+		if own := s.dispersion(); own > muchLarger*over {
+			over = own
+		}
+		chi2 += by[i] / v * by[i] / over
+		squares += by[i] / variance * by[i] // of all V
 		free++
 	}
-	chi2 /= all.dispersion()
 	if free < 1 || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
-		return nil
+		return nil, 1
 	}
-	return by
+	return by, math.Sqrt(squares / all.dispersion() * (free + 1) / free)
 }
 
 // Within says whether a column's effect within sites is other than the effect that it takes
