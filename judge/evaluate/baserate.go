@@ -81,7 +81,7 @@ func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*B
 // Infer implements [Model].
 func (m *BaseRate) Infer(row *dataset.Row, dst *Posterior) error {
 	dst.Unknown(0, row)
-	dst.Outcome.Mean, dst.Outcome.SD = m.prediction.Mean, m.prediction.SD
+	dst.Outcome.Mean, dst.Outcome.SD, dst.Outcome.Free = m.prediction.Mean, m.prediction.SD, 0
 	dst.Outcome.LogP = append(dst.Outcome.LogP[:0], m.prediction.LogP...)
 	dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival[:0], m.prediction.LogSurvival...)
 	return nil

@@ -115,7 +115,7 @@ func (t *tally) add(y observed, p *Prediction) error {
 	e := y.value - p.Mean
 	t.logLik -= (math.Log(2*math.Pi) + 2*math.Log(p.SD) + e*e/(p.SD*p.SD)) / 2
 	t.squares += e * e
-	t.cover.Add(y.value, p.Mean, p.SD)
+	t.cover.Add(y.value, p.Mean, p.SD*t.cover.student(p.Free))
 	return nil
 }
 

@@ -215,6 +215,15 @@ func (c *Coverage) Add(observed, mean, sd float64) {
 	}
 }
 
+// student is by how many times intervals of Student's t distribution with so many degrees of
+// freedom are wider than normal ones; 1 without any.
+func (c *Coverage) student(free float64) float64 {
+	if !(free > 0) {
+		return 1
+	}
+	return -distuv.StudentsT{Sigma: 1, Nu: free}.Quantile(math.Erfc(c.z/math.Sqrt2)/2) / c.z
+}
+
 // Rate is the share of observed values inside their intervals: for a calibrated
 // model, near the level. NaN if nothing was counted.
 func (c *Coverage) Rate() float64 { return float64(c.Inside) / float64(c.Total) }

@@ -20,8 +20,9 @@ type Prediction struct {
 	// LogP holds the natural logarithm of every level's probability; of a number it is
 	// empty.
 	LogP []float64
-	// Mean and SD are those of the normal distribution of a number.
-	Mean, SD float64
+	// Mean and SD are those of the normal distribution of a number; where Free is positive, its
+	// intervals are those of Student's t distribution with so many degrees of freedom.
+	Mean, SD, Free float64
 	// LogSurvival holds of the time until an event the natural logarithm of the probability of
 	// none until each cut.
 	LogSurvival []float64

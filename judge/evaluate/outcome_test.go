@@ -129,6 +129,18 @@ func TestNumbersByHand(t *testing.T) {
 	}
 }
 
+// Intervals of 90 % are 2.353 standard deviations to both sides with 3 degrees of freedom, 1.812 with
+// ten, and 1.645 without.
+func TestCoverageByStudent(t *testing.T) {
+	for free, want := range map[float64]float64{0: 0.25, 10: 0.5, 3: 0.75} {
+		o, p := evaluate.Outcome{Column: "y"}, evaluate.Prediction{Mean: 1, SD: 2, Free: free}
+		j := judge(t, o, []string{fmt.Sprint(1 + 2*1.6), fmt.Sprint(1 - 2*1.8), fmt.Sprint(1 + 2*2.3), fmt.Sprint(1 - 2*2.4)}, told{p, p, p, p})
+		if got := j.Marks["coverage"]; got != want {
+			t.Errorf("%v degrees of freedom: %v are covered, want %v", free, got, want)
+		}
+	}
+}
+
 // With a fixed seed this is what that seed gives; over seeds, the share of 4000
 // normal outcomes inside exact intervals of 90 % has a standard deviation of 0.0047,
 // and that inside intervals half as wide is 0.589.

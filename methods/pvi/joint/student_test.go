@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/judge/evaluate"
 	"parley/method/fitted"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/use"
@@ -82,6 +83,10 @@ func TestIntervalsOfSmallStudiesHold(t *testing.T) {
 				if off < use.Z90 {
 					normal++
 				}
+			}
+			var judged evaluate.Posterior
+			if err := fit.Infer(&rows[n], &judged); err != nil || judged.Outcome.Free != float64(n-6) {
+				t.Fatalf("%v, %v degrees of freedom", err, judged.Outcome.Free)
 			}
 			var out bytes.Buffer
 			if _, _, err := fit.Model.Predict(t.Context(), table(t, p, rows[n:]), &out, fitted.PredictOptions{Level: 0.9}); err != nil {

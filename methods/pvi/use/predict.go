@@ -24,6 +24,7 @@ type Forecaster struct {
 	new     *newcomers
 	row     gvi.Row
 	until   []predict.Survival // of a hazard model, for each period
+	free    float64            // degrees of freedom of intervals of a number
 }
 
 // Forecaster predicts rows of a schema that has the model's features.
@@ -32,7 +33,7 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
+	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(), until: make([]predict.Survival, len(m.Encoding.Periods)), free: m.Free}, nil
 }
 
 // predictor predicts rows of the design matrix. With random intercepts they are of the site
@@ -72,6 +73,7 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 		return nil
 	}
 	f.predict.Forecast(&dst.Outcome)
+	dst.Outcome.Free = f.free
 	return nil
 }
 
