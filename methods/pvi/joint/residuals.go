@@ -155,7 +155,7 @@ func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names 
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		if by, times := predict.Differing(sites, j, tests); by != nil {
+		if by, times := predict.Differing(sites, j, tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {

@@ -243,7 +243,7 @@ func Apart(sites []*Residuals) []float64 {
 	if all == nil {
 		return nil
 	}
-	d, _ := differ(sites, all, 1, func(s *Residuals) (sum, variance float64) { return s.Net, s.Variance })
+	d, _ := differ(sites, all, 1, all.dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
 	for i := range d {
 		if sites[i] != nil {
 			d[i] /= sites[i].Weight
@@ -254,62 +254,97 @@ func Apart(sites []*Residuals) []float64 {
 
 // Differing says how each site's residuals go with a column, one of so many, beyond what all
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
-// same at all sites, as far as the data tell. An intercept of the site's own is taken out, Σ rx −
-// Σ r Σ vx/Σ v, so that sites may differ in that. The average of effects that differ has a standard
-// error so many times as large, by the sums of sites (Liang and Zeger 1986).
-func Differing(sites []*Residuals, j, columns int) (by []float64, times float64) {
+// same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
+// sites may differ in that. The average of effects that differ has a standard error so many times as
+// large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
+// at most, as of classes and counts; it is 0 of others.
+func Differing(sites []*Residuals, j, columns int, events bool) (by []float64, times float64) {
 	all := poolResiduals(sites)
 	if all == nil {
 		return nil, 1
 	}
-	return differ(sites, all, columns, func(s *Residuals) (sum, variance float64) {
-		vx := 0.0
-		for _, x := range s.BinXs[bins*j : bins*(j+1)] {
-			vx += x
+	_, over := all.centred(j)
+	return differ(sites, all, columns, max(over, all.dispersion()), func(s *Residuals) moments {
+		m, _ := s.centred(j)
+		if !events {
+			m.fourth = 0
 		}
-		variance = s.Bread[j] - vx/s.Variance*vx
-		if !(variance > fewVary*s.Bread[j]) { // one value at the site
-			return 0, 0
-		}
-		return s.Score[j] - vx/s.Variance*s.Net, variance
+		return m
 	})
+}
+
+// moments are Σ rx of a column x with its mean taken out, Σ vx² and Σ vx⁴.
+type moments struct{ sum, variance, fourth float64 }
+
+// centred takes out of a column its mean Σ vx/Σ v. Over is by how much more than under the model
+// residuals vary where the column is large, Σ r²x²/Σ vx². This and Σ vx⁴ are by bins, in one more of
+// which are the rows whose value is 0.
+func (s *Residuals) centred(j int) (m moments, over float64) {
+	sum := func(v wire.Vector) (all float64) {
+		for _, x := range v[bins*j : bins*(j+1)] {
+			all += x
+		}
+		return all
+	}
+	mean := sum(s.BinXs) / s.Variance
+	m = moments{sum: s.Score[j] - mean*s.Net, variance: s.Bread[j] - mean*mean*s.Variance}
+	if !(m.variance > fewVary*s.Bread[j]) { // one value
+		return moments{}, 1
+	}
+	rest := max(s.Variance-sum(s.BinVariance), 0)
+	second, squares := rest*mean*mean, rest*mean*mean*s.dispersion()
+	m.fourth = rest * mean * mean * mean * mean
+	for k := bins * j; k < bins*(j+1); k++ {
+		if v := s.BinVariance[k]; v > 0 {
+			x := s.BinXs[k]/v - mean
+			second += v * x * x
+			squares += s.BinSquares[k] * x * x
+			m.fourth += v * x * x * x * x
+		}
+	}
+	return m, squares / second
 }
 
 // differ returns the distances d of sites' sums from what the sum of all leaves to each, if
 // Σ d²/V, of S sites' sums with the variances V, is beyond chance in one of so many tests and
 // enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ (Cochran
-// 1954). A site that gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
-func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (sum, variance float64)) (by []float64, times float64) {
+// 1954), but for the kurtosis of sums of few events, which makes its variance larger. Residuals vary
+// over times as much as under the model, or as those of their site if that is far more. A site that
+// gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
+func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func(*Residuals) moments) (by []float64, times float64) {
 	sum, variance := 0.0, 0.0
 	for _, s := range sites {
 		if s != nil {
-			own, v := of(s)
-			sum, variance = sum+own, variance+v
+			m := of(s)
+			sum, variance = sum+m.sum, variance+m.variance
 		}
 	}
-	chi2, free, squares := 0.0, -1.0, 0.0
+	excess := min(max(all.Fourth/all.Weight-3, 0)*(all.Variance/all.Weight), 1) // the fourth cumulant of r by v
+	chi2, kurtosis, free, squares := 0.0, 0.0, -1.0, 0.0
 	by = make([]float64, len(sites))
 	for i, s := range sites {
 		if s == nil {
 			continue
 		}
-		own, v := of(s)
-		if !(v > 0) {
+		m := of(s)
+		if !(m.variance > 0) {
 			continue
 		}
-		by[i] = own - sum*(v/variance)
-		over := all.dispersion()
-		if own := s.dispersion(); own > muchLarger*over {
-			over = own
+		by[i] = m.sum - sum*(m.variance/variance)
+		own := s.dispersion()
+		if own < muchLarger*over {
+			own = over
 		}
-		chi2 += by[i] / v * by[i] / over
+		chi2 += by[i] / m.variance * by[i] / own
 		squares += by[i] / variance * by[i] // of all V
+		kurtosis += excess * (m.fourth / m.variance / m.variance)
 		free++
 	}
-	if free < 1 || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
+	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
 		return nil, 1
 	}
-	return by, math.Sqrt(squares / all.dispersion() * (free + 1) / free)
+	return by, math.Sqrt(squares / over * (free + 1) / free)
 }
 
 // Within says whether a column's effect within sites is other than the effect that it takes
