@@ -62,7 +62,7 @@ func TestLinksThatNothingSupportsAreNamed(t *testing.T) {
 					return views
 				})
 			}
-			r := synthetic.Must(newPlay(t, s).run())(t)
+			r := synthetic.Must(newPlay(t, s).seeded().run())(t)
 			if said := strings.Contains(strings.Join(r.Verdicts(), "\n"), says); said != c.want {
 				t.Errorf("%s, seed %d: %q", c.name, seed, r.Verdicts())
 			}
