@@ -28,7 +28,7 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 		"parley-gaps-more":        "Two of 72 fits are more than half a nat behind a fit to all rows.",
 		"parley-income":           "Under ε 1, 84.8 % are predicted correctly, and without privacy 85.1 %.",
 		"parley-intercepts":       "Where τ comes from its prior, intervals of 90 % hold the truth in .845 to .930 of cases.",
-		"parley-intervals":        "Intervals of 90 % hold the truth in .886 to .909 of cases without privacy, and in .924 to .944 with it.",
+		"parley-intervals":        "Intervals of 90 % hold the truth in .886 to .909 of cases without privacy, and in .924 to .937 with it.",
 		"parley-reference":        "Both agree.",
 		"parley-rivals":           "The default is never behind partitioned inference, descent or FedAvg by more than chance.",
 		"parley-damage":           "Rows ten times too large turn a factor by 37.4° if they are kept, and by 6.4°, as in clean data, if they are left out.",
