@@ -1,6 +1,9 @@
 package landmark
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +74,44 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		if !slices.Contains(s.Table.Columns[4].Text, "nothing") != !slices.ContainsFunc(c.doubts, func(d string) bool { return d == "" || d == near }) {
 			t.Errorf("%s: the table says %q", name, s.Table.Columns[4].Text)
 		}
+	}
+}
+
+// How often a recommendation was right is what the record of its measurement says.
+func TestReliabilityIsThatOfItsRecord(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/experiments/records/parley-components.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct {
+		Tables []struct {
+			Columns []struct {
+				Name string
+				Text []string
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	columns := map[string][]string{}
+	for _, c := range record.Tables[0].Columns {
+		columns[c.Name] = c.Text
+	}
+	came := map[string]*[3]int{"normal": {}, "close": {}, "skewed": {}} // right, wrong and none
+	for i, groups := range columns["groups"] {
+		var one [3]int
+		if _, err := fmt.Sscanf(columns["recommended"][i], "%d right, %d wrong, %d none", &one[0], &one[1], &one[2]); err != nil {
+			t.Fatal(err)
+		}
+		for k, n := range one {
+			came[groups][k] += n
+		}
+	}
+	normal, near, skewed := came["normal"], came["close"], came["skewed"]
+	want := fmt.Sprintf("right for all %d of normal groups 4 standard deviations apart, and for %d of %d of groups 2.5 apart; for %d of skewed groups it recommended nothing",
+		normal[0], near[0], near[0]+near[1]+near[2], skewed[2])
+	if normal[1]+normal[2]+skewed[0]+skewed[1] > 0 || !strings.Contains(reliability, want) {
+		t.Errorf("the record says %q (right, wrong and none: %v, %v, %v), and what is said is %q", want, *normal, *near, *skewed, reliability)
 	}
 }
