@@ -18,7 +18,7 @@ var golden = map[string]map[string]string{
 	"amd64": {
 		"exact, logistic":                  "28bddf23894ec2a748978831e6c869bab373854cd59368451177052e967c0621",
 		"joint, logistic":                  "dc3b528c7989bc63c772813973f40ece4f9865e9addb1df851b0fec2ff4d23a2",
-		"joint, softmax":                   "7aa95a261c19fb01f4f6ed786b8258b77ac17dd7b6810f7b648cc95fa4ed7ba7",
+		"joint, softmax":                   "14c152781769e9dd16e21e1c3ae3e254490602670a753e2a6038f401e7be768b",
 		"joint, linear":                    "915447b4c087c12715c64bc5b3d39c2d46b2bf0020795aa1e0ff4c0c44afdf96",
 		"exact, softmax":                   "c39728c30ed46bc753911ac0032ae6088b1ff2894db49d7b4a22a7984f37f858",
 		"global":                           "6e1dba474edbb345ae74e9b5fa8ade44ed37bf19310e941c1e73ec1029f3efa4",

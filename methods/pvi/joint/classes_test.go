@@ -11,8 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/dataset"
-	"parley/engine/local"
-	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
@@ -75,20 +73,8 @@ var (
 func studied(t *testing.T, p *study.Plan, rows []dataset.Row) (*use.Model, map[string]float64) {
 	t.Helper()
 	n := len(rows)
-	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{
-		"one": table(t, p, rows[:n/30]), "two": table(t, p, rows[n/30:n/5]), "three": table(t, p, rows[n/5:])}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := fitted.JSON(out.Result.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := use.LoadModel(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, out.Result.Metrics
+	m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:n/30]), "two": table(t, p, rows[n/30:n/5]), "three": table(t, p, rows[n/5:])})
+	return m, result.Metrics
 }
 
 // However rows are split into sites, at most ten exchanges find what one fit to all rows does:
@@ -103,7 +89,7 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 		"plain": {0.5, nil, ""},
 		"rare": {0, func(x []float64, class string) string {
 			return map[bool]string{true: class, false: "a"}[class != "c" || x[3] > 2]
-		}, ""},
+		}, "Few events for so many effects: 11 subjects with y = c, and 4 effects"},
 		"nobody": {0, func(_ []float64, class string) string { return map[bool]string{true: class, false: "a"}[class != "c"] }, "Nobody has these levels of y: c."},
 		"one":    {0, func([]float64, string) string { return "b" }, "All subjects of all sites have one level of y"},
 		"separable": {0, func(x []float64, _ string) string {

@@ -2,6 +2,7 @@ package joint
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/figure"
 	"parley/methods/pvi/options"
@@ -14,10 +15,11 @@ import (
 // Journal of Clinical Epidemiology 1996).
 const eventsByEffect = 5
 
-// fewEvents says that effects are many for so few events: of classes those of the rarer one, of
-// counts all. The intercept and the coefficients of periods are no effects. Of weights that may
+// fewEvents says that effects are many for so few events: of classes those of the rarest one, of
+// counts all. Of rows that have more than two classes it needs their numbers, and says nothing where
+// rows have weights, which may count people. The intercept and the coefficients of periods are no effects. Of weights that may
 // count people the expected information Σ wp(1 − p) takes the place of their rows, if it is more.
-func (c common) fewEvents(pooled *predict.Assessment, m *use.Model) (says []string) {
+func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *use.Model) (says []string) {
 	if pooled == nil {
 		return nil
 	}
@@ -32,6 +34,9 @@ func (c common) fewEvents(pooled *predict.Assessment, m *use.Model) (says []stri
 			}
 			what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, rarer)
 		}
+	case len(classes) > 1 && c.Options.Weight == "":
+		events = slices.Min(classes)
+		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
 	case pooled.Counts != nil && c.Options.Likelihood == options.LikelihoodPoisson:
 		events, of = pooled.Counts.Total, " in all counts of "+y.Column
 	default:

@@ -18,6 +18,7 @@ func TestFewEventsAreSaid(t *testing.T) {
 	const (
 		classes = `outcome: {column: y, levels: ["0", "1"]}`
 		counts  = "outcome: {column: y}, likelihood: poisson"
+		three   = `outcome: {column: y, levels: ["0", "1", "2"]}`
 		times   = `outcome: {column: days, event: y, levels: ["0", "1"], cuts: [10, 20, 30, 40, 50, 60]}`
 	)
 	for name, c := range map[string]struct {
@@ -30,6 +31,8 @@ func TestFewEventsAreSaid(t *testing.T) {
 		"enough cases":  {classes, 25, "1", ""},
 		"few controls":  {classes, 388, "1", "12 subjects with y = 0, and 5 effects"},
 		"random":        {classes + ", site_effects: random", 20, "1", "20 subjects with y = 1, and 5 effects"},
+		"few of three":  {three, 24, "1", "24 subjects with y = 1, and 5 effects"},
+		"three classes": {three, 25, "1", ""},
 		"few counts":    {counts, 11, "1", "11 events in all counts of y, and 5 effects"},
 		"enough counts": {counts, 30, "1", ""},
 		"few deaths":    {times, 24, "1", "24 events, and 5 effects"},
@@ -54,6 +57,8 @@ func TestFewEventsAreSaid(t *testing.T) {
 			y := "0"
 			if i*7%400 < c.events { // 7 and 400 have no factor in common
 				y = "1"
+			} else if c.options == three && i%3 == 0 {
+				y = "2"
 			}
 			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
 		}

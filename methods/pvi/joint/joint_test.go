@@ -71,6 +71,24 @@ func table(t testing.TB, p *study.Plan, rows []dataset.Row) *dataset.Table {
 	return out
 }
 
+// ended runs a study and returns its model and result.
+func ended(t testing.TB, p *study.Plan, data map[string]dataset.Source) (*use.Model, *method.Result) {
+	t.Helper()
+	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := fitted.JSON(out.Result.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := use.LoadModel(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, out.Result
+}
+
 func binary(r *rand.Rand) func(float64) string {
 	return func(f float64) string {
 		if r.Float64() < 1/(1+math.Exp(-f)) {
@@ -93,21 +111,9 @@ func TestSitesFindTheCentralFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{
-			"one": table(t, p, rows[:20]), "two": table(t, p, rows[20:150]), "three": table(t, p, rows[150:])}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := fitted.JSON(out.Result.Files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := use.LoadModel(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out.Result.Metrics["exchanges"] > 10 || out.Result.Metrics["converged"] != 1 || !*m.Converged {
-			t.Errorf("seed %d: %v", seed, out.Result.Metrics)
+		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:20]), "two": table(t, p, rows[20:150]), "three": table(t, p, rows[150:])})
+		if result.Metrics["exchanges"] > 10 || result.Metrics["converged"] != 1 || !*m.Converged {
+			t.Errorf("seed %d: %v", seed, result.Metrics)
 		}
 		for j, e := range m.Effects {
 			want := central.Model.Effects[j]

@@ -118,18 +118,7 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 	for i := range a {
 		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{a[i], b[i]}}, Subject: []string{fmt.Sprint(y[i]), "1"}})
 	}
-	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:5]), "two": table(t, p, rows[5:])}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := fitted.JSON(out.Result.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := use.LoadModel(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:5]), "two": table(t, p, rows[5:])})
 	same := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 2e-3 { // of standard errors of .12, whose noise has settled to a thousandth
@@ -137,7 +126,7 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 		}
 	}
 	want := [][2]float64{{0.60603159, 1.15656515}, {1.12640674, 1.70467742}, {2.46380916, 2.98701911}}
-	for _, f := range out.Result.Files {
+	for _, f := range result.Files {
 		if f.Name != "model/coefficients.csv" {
 			continue
 		}
