@@ -47,21 +47,25 @@ func (s *Setup) with(components int) (*Setup, error) {
 	return &Setup{&all, s.release}, nil
 }
 
+// opened is the setup of a study, what its sites released, and what that comes to.
+func opened(s *setup.Setup, data []byte) (own *Setup, all *released, o kernelmean.Observation, err error) {
+	if own, err = New(s); err != nil {
+		return nil, nil, o, err
+	}
+	if all, err = own.readReleased(data); err != nil {
+		return nil, nil, o, err
+	}
+	o, err = own.observation(all)
+	return own, all, o, err
+}
+
 // Refit makes the result of the study with another number of components.
 func Refit(s *setup.Setup, data []byte, components int) (*method.Result, error) {
-	own, err := New(s)
-	if err != nil {
-		return nil, err
-	}
-	all, err := own.readReleased(data)
+	own, all, o, err := opened(s, data)
 	if err != nil {
 		return nil, err
 	}
 	if own, err = own.with(components); err != nil {
-		return nil, err
-	}
-	o, err := own.observation(all)
-	if err != nil {
 		return nil, err
 	}
 	p, err := own.posterior(o)
@@ -76,15 +80,7 @@ func Refit(s *setup.Setup, data []byte, components int) (*method.Result, error) 
 // the mixture would be relied on, had the plan said it. It is not recommended unless one less and
 // one more were tried. Numbers are fitted one after the other, each on all processors.
 func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectConfig) (*judged.Selection, error) {
-	own, err := New(s)
-	if err != nil {
-		return nil, err
-	}
-	all, err := own.readReleased(data)
-	if err != nil {
-		return nil, err
-	}
-	o, err := own.observation(all)
+	own, all, o, err := opened(s, data)
 	if err != nil {
 		return nil, err
 	}

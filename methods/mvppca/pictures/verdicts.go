@@ -148,7 +148,7 @@ func (v *verdicts) standardised(list []rows.SiteView) {
 		where, views = append(where, fmt.Sprintf("%s at %s", v.m.Views[x.View].Name, v.set.Plan.Sites[x.Site])), append(views, x.View)
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "There every feature has a mean of 0 and a standard deviation of 1, closer than values that nobody scaled have by chance, and at other sites not. So these are not in the unit of the others, and what sets the site's subjects apart is lost. Give the plan the values as they were measured.",
+		v.add(v.views(views...), "There every feature has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These values are not in the unit of the others, and what sets the site's subjects apart is lost. Give the plan the values as they were measured.",
 			"Values seem to have been standardised at single sites: %s", shortened(where))
 	}
 }

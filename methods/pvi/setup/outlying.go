@@ -104,7 +104,7 @@ func (s *Setup) Unlike(sites []string, moments map[string]*message.ScaleAnswer) 
 		}
 	}
 	if n := len(standardised); n > 0 && n < with {
-		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: each has a mean of 0 and a standard deviation of 1 there, closer than values that nobody scaled have by chance, and elsewhere not. So these are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the values as they were measured.",
+		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: there each has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These numbers are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the values as they were measured.",
 			strings.Join(standardised, ", ")))
 	}
 	for i, j := range s.Numbers() {
