@@ -122,6 +122,18 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	}
 }
 
+func TestLongTablesAreFolded(t *testing.T) {
+	for lines, folded := range map[int]bool{24: false, 25: true} {
+		table := figure.Table{Columns: []figure.Column{{Name: "x", Text: make([]string, lines)}}}
+		r := experiment.Record{Conclusion: experiment.Conclusion{Tables: []figure.Table{table}}}
+		page := r.Markdown()
+		open, shut := strings.Index(page, "<details>"), strings.Index(page, "</details>")
+		if (open >= 0) != folded || (shut > open) != folded {
+			t.Errorf("%d lines:\n%s", lines, page)
+		}
+	}
+}
+
 func TestDataThatAreNotThereAreNamed(t *testing.T) {
 	for name, hint := range map[string]string{"adcsf": "--clone", "mfeat": "--data"} {
 		_, err := experiment.Data{Clone: t.TempDir()}.Folder(name)

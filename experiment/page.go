@@ -120,10 +120,17 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	return nil
 }
 
-// markdown writes a table.
+// unfolded is how many lines of a table a page shows before the reader asks for them.
+const unfolded = 24
+
+// markdown writes a table. A long one is folded, so that a page can be read from its top to its end.
 func markdown(w *bytes.Buffer, t figure.Table) {
 	if t.Title != "" {
 		fmt.Fprintf(w, "\n**%s.** %s\n\n", t.Title, t.Caption)
+	}
+	if t.Len() > unfolded {
+		fmt.Fprintf(w, "<details><summary>All %d lines</summary>\n\n", t.Len())
+		defer fmt.Fprintln(w, "\n</details>")
 	}
 	rule := "|"
 	fmt.Fprint(w, "|")
