@@ -106,13 +106,25 @@ type barPlan struct {
 func (b Bars) plan(rows []int, names []string, page float64) barPlan {
 	p := barPlan{step: 22, down: 11, groups: distinct(b.Groups), nameRoom: widest(names, fontSize, 230)}
 	p.blocks = b.inBlocks(rows)
-	if p.groupRoom = widest(p.groups, smallSize, 90); p.groupRoom > 0 {
+	said := make([]string, len(b.Groups))
+	for i := range said {
+		said[i] = b.group(i)
+	}
+	if p.groupRoom = widest(said, smallSize, 90); p.groupRoom > 0 {
 		p.groupRoom += 12
 	}
 	if p.stacked = page < pageWidth && p.nameRoom+p.groupRoom > 0.36*page; p.stacked {
 		p.step, p.down, p.nameRoom, p.groupRoom = 38, 26, page*0.6, 0
 	}
 	return p
+}
+
+// group is what is written beside the name of row i: its group, unless that is the name again.
+func (b Bars) group(i int) string {
+	if g := text(b.Groups, i); g != text(b.Labels, i) {
+		return g
+	}
+	return ""
 }
 
 // inBlocks reports whether rows of several groups stand in blocks of one name.
@@ -209,7 +221,7 @@ func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area 
 	if p.blocks && first && k > 0 {
 		c.line(6, top, area.right, top, rule, "stroke-width", 0.7)
 	}
-	group := text(b.Groups, i)
+	group := b.group(i)
 	switch name := names[k]; {
 	case p.stacked:
 		if len(p.groups) > 1 {
@@ -231,7 +243,7 @@ func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area 
 	if b.forest() && available(mark) {
 		c.compare(x.at(mark), y)
 	}
-	c.bar(b, i, styleOf(max(0, slices.Index(p.groups, group))), x, y)
+	c.bar(b, i, styleOf(max(0, slices.Index(p.groups, text(b.Groups, i)))), x, y)
 	if !b.forest() && available(mark) {
 		c.compare(x.at(mark), y)
 	}

@@ -281,6 +281,20 @@ func TestLabelsAreEscapedAndWhole(t *testing.T) {
 	}
 }
 
+// A number's effect has the feature's name for a label and for a group.
+func TestGroupNamedAsItsLabelIsWrittenOnce(t *testing.T) {
+	f := Figure{ID: "effects", Chart: Bars{Labels: []string{"age", "male"}, Groups: []string{"age", "sex"}, Values: Numbers{1, 2}}}
+	var slim bytes.Buffer
+	if err := f.SlimSVG(&slim); err != nil {
+		t.Fatal(err)
+	}
+	for _, drawn := range []string{string(svg(t, f)), slim.String()} {
+		if n := strings.Count(drawn, ">age<") + strings.Count(drawn, ">age, age<"); n != 1 || !strings.Contains(drawn, "sex<") {
+			t.Errorf("age is written %d times, or sex is not", n)
+		}
+	}
+}
+
 func TestFigureWithoutChart(t *testing.T) {
 	f := Figure{ID: "empty"}
 	if err := f.SVG(io.Discard); err == nil {
