@@ -95,7 +95,7 @@ func TestTableText(t *testing.T) {
 
 func TestTableHTML(t *testing.T) {
 	var b bytes.Buffer
-	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
+	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}}, {Name: "against", Text: []string{"", ""}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
 	if err := table.Head(2).HTML(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +106,9 @@ func TestTableHTML(t *testing.T) {
 	}
 	if strings.Contains(b.String(), `>3</td>`) {
 		t.Error("Head(2) kept a third row")
+	}
+	if strings.Contains(b.String(), "against") {
+		t.Error("a column without any text was written")
 	}
 }
 

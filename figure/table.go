@@ -129,6 +129,11 @@ func (c Column) cells() func(i int) (value, ends string) {
 	}
 }
 
+// blank reports whether the column is of texts that are all empty.
+func (c Column) blank() bool {
+	return len(c.Text) > 0 && !slices.ContainsFunc(c.Text, func(s string) bool { return s != "" })
+}
+
 // heading returns the name with its unit, if it has one.
 func (c Column) heading(unit string) string {
 	if unit == "" {
@@ -265,8 +270,8 @@ var tableHTML = template.Must(template.New("table").Parse(`<table>
 `))
 
 // HTML writes the table as one table element; cells with numbers have the
-// class "number", the ends of intervals in them "interval". The caption is left to
-// the page.
+// class "number", the ends of intervals in them "interval". Columns without any text are
+// left out, and the caption is left to the page.
 func (t Table) HTML(w io.Writer) error {
 	type cell struct {
 		Text, Ends string
@@ -278,6 +283,9 @@ func (t Table) HTML(w io.Writer) error {
 		Rows  [][]cell
 	}{Title: t.Title, Rows: make([][]cell, t.Len())}
 	for _, c := range t.Columns {
+		if c.blank() {
+			continue // a phone has no room for it
+		}
 		data.Head = append(data.Head, cell{Text: c.heading(c.Unit), Numeric: c.numeric()})
 		read := c.cells()
 		for i := range data.Rows {
