@@ -24,7 +24,13 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"add": func(a, b int) int { return a + b }}).Parse(pageHTML))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"add":   func(a, b int) int { return a + b },
+	"minus": func(s string) string { return negative.ReplaceAllString(s, "$1−$2") },
+}).Parse(pageHTML))
+
+// negative is a number behind a hyphen, where tables have a minus sign.
+var negative = regexp.MustCompile(`(^|[( ])-([0-9.])`)
 
 // Bounds that keep the page below 1 MB for large studies. Files beside the
 // report are complete.

@@ -101,6 +101,15 @@ func TestEveryTextIsEscaped(t *testing.T) {
 	}
 }
 
+func TestHeadlineHasMinusSigns(t *testing.T) {
+	page := html(t, &report.Report{Headline: []figure.Fact{{Name: "n", Value: "-0.53 (-1 to 2e-5)"}, {Name: "m", Value: "mean-field"}}})
+	for _, want := range []string{"<dd>−0.53 (−1 to 2e-5)</dd>", "<dd>mean-field</dd>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
 func TestWhatCannotBeShownIsRefused(t *testing.T) {
 	lines := func(id string) figure.Item {
 		return figure.Item{Figure: &figure.Figure{ID: id, Chart: figure.Lines{}}}
