@@ -171,12 +171,15 @@ var (
 func Load(path string, methods Methods) (*Plan, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.List{{File: path, What: "there is no such file"}}
+		return nil, problem.List{{File: path, What: "there is no such file", Hint: "parley init FOLDER writes a plan for a folder of data"}}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, problem.List{{File: path, What: "this is a folder, not a plan", Hint: "give a plan's file; parley init " + path + " writes one if the folder holds data"}}
+	}
 	b, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)

@@ -172,8 +172,8 @@ func TestLoadResolvesPathsAgainstTheFile(t *testing.T) {
 	if _, err := study.Load(filepath.Join(dir, "plan.yml"), methods{}); err == nil || !strings.Contains(err.Error(), "plan.yml: there is no such file") {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := study.Load(dir, methods{}); err == nil {
-		t.Error("a folder is read as a plan")
+	if _, err := study.Load(dir, methods{}); err == nil || !strings.Contains(err.Error(), "this is a folder, not a plan") {
+		t.Errorf("a folder: %v", err)
 	}
 }
 
