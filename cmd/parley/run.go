@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -108,7 +109,11 @@ type ran struct {
 // facts says what a reader of a result should know first, and what speaks against relying on it.
 func facts(w io.Writer, r *method.Result) {
 	for _, f := range r.Headline {
-		fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
+		name := f.Name
+		if utf8.RuneCountInString(name) > 22 {
+			name += ":" // beyond the column
+		}
+		fmt.Fprintf(w, "%-22s %s\n", name, f.Value)
 	}
 	if says := r.Verdicts(); len(says) > 0 {
 		fmt.Fprintf(w, "\nBefore you rely on this result:\n")
