@@ -142,6 +142,10 @@ var (
 func misnamed(folder string, tables []string) problem.Problem {
 	p := problem.Problem{File: folder, What: "has no file that is named as Parley's are: it holds " + few(tables),
 		Hint: "name the table with one row for each subject subjects.csv, and each table of measurements view_NAME.csv:"}
+	if len(tables) == 1 {
+		p.Hint = "split its columns over two files, with the ids first in both: subjects.csv has what describes subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, with commas and decimal points"
+		return p
+	}
 	subjects := slices.IndexFunc(tables, people.MatchString)
 	for i, name := range tables[:min(len(tables), 5)] {
 		to := asView(name)
