@@ -18,20 +18,15 @@ import (
 	"log"
 	"os"
 	"os/signal"
-
-	"parley/tools/measure/bigcsv"
-	"parley/tools/measure/flags"
-	"parley/tools/measure/network"
-	"parley/tools/measure/size"
 )
 
 var measurements = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
-	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
-	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
-	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
+	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", runSize},
+	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", runNetwork},
+	{"bigcsv", "nothing: writes a large data set to measure reading with", runBigCSV},
 }
 
 func main() {
@@ -49,7 +44,7 @@ func main() {
 		err := m.run(ctx, os.Args[2:])
 		switch {
 		case errors.Is(err, flag.ErrHelp):
-		case errors.Is(err, flags.ErrUsage):
+		case errors.Is(err, errUsage):
 			os.Exit(2)
 		case err != nil:
 			log.Fatal(err)
@@ -66,4 +61,29 @@ func usage() {
 		fmt.Fprintf(os.Stderr, "  %-12s %s\n", m.name, m.about)
 	}
 	os.Exit(2)
+}
+
+// errUsage means flags that cannot be used; what was wrong has been said.
+var errUsage = errors.New("flags out of range")
+
+// parse reads the flags of a measurement, without arguments after them. check reports what
+// is wrong with their values.
+func parse(flags *flag.FlagSet, args []string, check func() error) error {
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err != nil: // Parse has said so
+		return errUsage
+	case flags.NArg() > 0:
+		err = fmt.Errorf("%q is no flag", flags.Arg(0))
+	default:
+		err = check()
+	}
+	if err == nil {
+		return nil
+	}
+	log.Printf("%s: %v", flags.Name(), err)
+	flags.Usage()
+	return errUsage
 }

@@ -1,10 +1,4 @@
-// Package bigcsv writes a large synthetic data set, sorted by id, to measure
-// reading with: subjects.csv and view_big.csv with four-decimal numbers.
-//
-//	go run ./tools/measure bigcsv -rows 10000000 -columns 40 -out DIR
-//
-// The numbers are a function of the seed; they resemble nobody.
-package bigcsv
+package main
 
 import (
 	"bufio"
@@ -16,22 +10,27 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"parley/tools/measure/flags"
 )
 
-// Run writes what the flags say; -h lists them.
-func Run(_ context.Context, args []string) error {
+// runBigCSV writes a large synthetic data set, sorted by id, to measure
+// reading with: subjects.csv and view_big.csv with four-decimal numbers.
+//
+//	go run ./tools/measure bigcsv -rows 10000000 -columns 40 -out DIR
+//
+// The numbers are a function of the seed; they resemble nobody.
+func runBigCSV(_ context.Context, args []string) error {
 	set := flag.NewFlagSet("bigcsv", flag.ContinueOnError)
 	rows := set.Int("rows", 10_000_000, "subjects, at most 999999999")
 	columns := set.Int("columns", 40, "features")
 	seed := set.Uint64("seed", 1, "seed of the numbers")
 	out := set.String("out", "", "folder to write to")
-	if err := flags.Values(set, args); err != nil {
+	if err := parse(set, args, func() error {
+		if *out == "" || *rows < 1 || *rows > 999_999_999 || *columns < 1 {
+			return errors.New("-out is needed, and at least a row and a column")
+		}
+		return nil
+	}); err != nil {
 		return err
-	}
-	if *out == "" || *rows < 1 || *rows > 999_999_999 || *columns < 1 {
-		return flags.Refuse(set)
 	}
 	return generate(*out, *rows, *columns, *seed)
 }

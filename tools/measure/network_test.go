@@ -1,4 +1,4 @@
-package network
+package main
 
 import "testing"
 
@@ -7,7 +7,7 @@ func TestBytesAtTheSocket(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}
-	r, err := measure(t.Context(), options{sites: 20, rounds: 5, features: 88, dir: t.TempDir()}, t.Logf)
+	r, err := measureNetwork(t.Context(), networkOptions{sites: 20, rounds: 5, features: 88, dir: t.TempDir()}, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

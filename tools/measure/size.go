@@ -1,21 +1,4 @@
-// Package size measures what whole studies of a factor model cost at the sizes that are
-// promised, beside a fit to the rows of all sites in one place by numpy
-// (tools/reference/factors.py), in one run:
-//
-//	go run ./tools/measure size -numpy PYTHON [-case NAME]
-//
-// PYTHON is an interpreter that has numpy, which works with one thread. Times are processor
-// seconds, which a busy machine changes less than those of the clock. From left to right, each
-// does more than the one before: numpy's fit; the same fit here (same model, same scaling,
-// same rule to stop); the fits of a study of one exchange, of which every site makes its own
-// with four times the factors, and the coordinator several; that whole study, with messages,
-// assessment of every subject, intervals, verdicts and report; and a study by default, which
-// estimates how sites differ as well. Each is a process of its own, whose peak of memory holds
-// the rows, too; reading and drawing rows is not timed, and neither is starting. Numpy and the
-// others take turns. Of each, the cheapest run is shown, how many times as long as numpy's
-// cheapest it takes, and from least to most in single turns. A second table says where the
-// time of the two kinds of study goes, step by step; only fits are what numpy does.
-package size
+package main
 
 import (
 	"context"
@@ -44,7 +27,6 @@ import (
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/study"
-	"parley/tools/measure/flags"
 )
 
 // sized is a study of a size that is promised.
@@ -77,8 +59,24 @@ func hospitals() []int {
 	return out
 }
 
-// Run measures what the flags say; -h lists them.
-func Run(ctx context.Context, args []string) error {
+// runSize measures what whole studies of a factor model cost at the sizes that are
+// promised, beside a fit to the rows of all sites in one place by numpy
+// (tools/reference/factors.py), in one run:
+//
+//	go run ./tools/measure size -numpy PYTHON [-case NAME]
+//
+// PYTHON is an interpreter that has numpy, which works with one thread. Times are processor
+// seconds, which a busy machine changes less than those of the clock. From left to right, each
+// does more than the one before: numpy's fit; the same fit here (same model, same scaling,
+// same rule to stop); the fits of a study of one exchange, of which every site makes its own
+// with four times the factors, and the coordinator several; that whole study, with messages,
+// assessment of every subject, intervals, verdicts and report; and a study by default, which
+// estimates how sites differ as well. Each is a process of its own, whose peak of memory holds
+// the rows, too; reading and drawing rows is not timed, and neither is starting. Numpy and the
+// others take turns. Of each, the cheapest run is shown, how many times as long as numpy's
+// cheapest it takes, and from least to most in single turns. A second table says where the
+// time of the two kinds of study goes, step by step; only fits are what numpy does.
+func runSize(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("size", flag.ContinueOnError)
 	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")
 	script := set.String("script", filepath.FromSlash("tools/reference/factors.py"), "the fit by numpy")
@@ -88,7 +86,7 @@ func Run(ctx context.Context, args []string) error {
 	phases := set.Bool("phases", false, "with -work, say where the time of a study goes; the process has one processor")
 	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
 	var chosen []sized
-	if err := flags.Parse(set, args, func() error {
+	if err := parse(set, args, func() error {
 		for _, c := range cases {
 			if strings.Contains(c.name, *only) {
 				chosen = append(chosen, c)

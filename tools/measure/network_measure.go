@@ -1,4 +1,4 @@
-package network
+package main
 
 import (
 	"bufio"
@@ -29,10 +29,9 @@ import (
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/study"
-	"parley/tools/measure/memory"
 )
 
-type options struct {
+type networkOptions struct {
 	sites, rounds, features int
 	dir, profile            string
 }
@@ -62,7 +61,7 @@ func (r *result) bound() float64 { return 1.2*r.bodies + 1000 }
 
 var methods = method.Registry{mvppca.Method{}}
 
-func measure(ctx context.Context, o options, say func(format string, a ...any)) (r *result, err error) {
+func measureNetwork(ctx context.Context, o networkOptions, say func(format string, a ...any)) (r *result, err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "network-"); err != nil {
 			return nil, err
@@ -160,7 +159,7 @@ func measure(ctx context.Context, o options, say func(format string, a ...any)) 
 }
 
 // startProfile profiles this process, if that is wanted, until stop is called.
-func (o options) startProfile() (stop func(), err error) {
+func (o networkOptions) startProfile() (stop func(), err error) {
 	if o.profile == "" {
 		return func() {}, nil
 	}
@@ -176,7 +175,7 @@ func (o options) startProfile() (stop func(), err error) {
 }
 
 // approve approves the study at every site, as soon as it is posted there.
-func approve(ctx context.Context, o options, names []string, digest string, failed <-chan error) error {
+func approve(ctx context.Context, o networkOptions, names []string, digest string, failed <-chan error) error {
 	for _, name := range names {
 		f, err := site.Open(filepath.Join(o.dir, name), methods)
 		if err != nil {
@@ -193,7 +192,7 @@ func approve(ctx context.Context, o options, names []string, digest string, fail
 }
 
 // ended waits until every site has its results.
-func ended(ctx context.Context, o options, names []string, digest string, failed <-chan error) error {
+func ended(ctx context.Context, o networkOptions, names []string, digest string, failed <-chan error) error {
 	for _, name := range names {
 		if err := until(ctx, failed, func() bool {
 			_, err := os.Stat(filepath.Join(o.dir, name, "studies", digest, "ended.json"))
@@ -206,7 +205,7 @@ func ended(ctx context.Context, o options, names []string, digest string, failed
 }
 
 // watch takes the times of rounds, and what passes at the sockets meanwhile.
-func (r *result) watch(o options, c *process, p *proxy) error {
+func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	var first uint64
 	round := 0
 	for at := range c.rounds {
@@ -223,7 +222,7 @@ func (r *result) watch(o options, c *process, p *proxy) error {
 	if round < o.rounds {
 		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
 	}
-	r.running = memory.Peak(c.cmd.Process.Pid)
+	r.running = peakMemory(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
 	return nil
 }
@@ -242,14 +241,14 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 	return nil
 }
 
-func planOf(o options, names []string) []byte {
+func planOf(o networkOptions, names []string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
 	fmt.Fprintf(&b, "method: {name: mvppca, variant: published, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
 	return b.Bytes()
 }
 
-func features(o options) (names []string) {
+func features(o networkOptions) (names []string) {
 	for i := range o.features {
 		names = append(names, fmt.Sprintf("f%d", i))
 	}
@@ -257,7 +256,7 @@ func features(o options) (names []string) {
 }
 
 // join makes a site's folder, with data, and lets it connect through the proxy.
-func join(ctx context.Context, o options, i *federation.Invitation, name, proxy string) error {
+func join(ctx context.Context, o networkOptions, i *federation.Invitation, name, proxy string) error {
 	path := filepath.Join(o.dir, name)
 	s, err := site.Join(ctx, path, i, methods, nil)
 	if err != nil {
@@ -366,7 +365,7 @@ func start(binary, folder string) (*process, error) {
 		}
 	}()
 	c.stop = sync.OnceValue(func() int64 {
-		most := memory.Peak(c.cmd.Process.Pid)
+		most := peakMemory(c.cmd.Process.Pid)
 		c.cmd.Process.Signal(syscall.SIGTERM)
 		go func() {
 			for range c.rounds {
@@ -446,4 +445,17 @@ func (c counting) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	c.p.bytes.Add(uint64(n))
 	return n, err
+}
+
+// peakMemory is the most memory in bytes that the process of this number has held so far, shared
+// pages counted; 0 where the system does not tell.
+func peakMemory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(data), "VmHWM:")
+	var kb int64
+	fmt.Sscan(text, &kb)
+	return kb << 10
 }

@@ -1,4 +1,13 @@
-// Package network measures a coordinator and many sites over real sockets: how long
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+)
+
+// runNetwork measures a coordinator and many sites over real sockets: how long
 // a round takes, how much memory the coordinator needs, and how many bytes pass at
 // the sites' sockets for those of the bodies.
 //
@@ -8,27 +17,15 @@
 // The coordinator is a process of its own: parley coordinator serve, built from the
 // source here. The sites are daemons in this process, each with its folder, store
 // and connection, through a proxy that counts.
-package network
-
-import (
-	"context"
-	"flag"
-	"fmt"
-	"os"
-
-	"parley/tools/measure/flags"
-)
-
-// Run measures, and prints the result.
-func Run(ctx context.Context, args []string) error {
-	o := options{}
+func runNetwork(ctx context.Context, args []string) error {
+	o := networkOptions{}
 	set := flag.NewFlagSet("network", flag.ContinueOnError)
 	set.IntVar(&o.sites, "sites", 200, "how many sites")
 	set.IntVar(&o.rounds, "rounds", 20, "how many rounds")
 	set.IntVar(&o.features, "features", 88, "features of the data: what a body takes grows with them")
 	set.StringVar(&o.dir, "dir", "", "where to make the folders (default a temporary one, removed at the end)")
 	set.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the sites' process to this folder")
-	if err := flags.Parse(set, args, func() error {
+	if err := parse(set, args, func() error {
 		if o.sites < 1 || o.rounds < 2 || o.features < 1 {
 			return fmt.Errorf("want at least a site, a feature and two rounds")
 		}
@@ -36,7 +33,7 @@ func Run(ctx context.Context, args []string) error {
 	}); err != nil {
 		return err
 	}
-	r, err := measure(ctx, o, func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) })
+	r, err := measureNetwork(ctx, o, func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) })
 	if err != nil {
 		return err
 	}

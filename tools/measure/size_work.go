@@ -1,4 +1,4 @@
-package size
+package main
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
-	"parley/tools/measure/memory"
 )
 
 // cost is what something took, and the training log-likelihood per subject that it reached.
@@ -58,7 +57,7 @@ func (c sized) work(ctx context.Context, name string, phases bool) (cost, error)
 	for _, w := range works {
 		if w.name == name {
 			out, err := w.run(c, ctx, sites, phases)
-			out.Peak = memory.Peak(os.Getpid())
+			out.Peak = peakMemory(os.Getpid())
 			return out, err
 		}
 	}
