@@ -350,7 +350,7 @@ func TestOnlyTheHostMakesGates(t *testing.T) {
 // forTests says whether a package exists for tests: its name ends in test, or it is one
 // of a few that are called by what they make.
 func forTests(pkg string) bool {
-	return strings.HasSuffix(pkg, "test") || pkg == small || pkg == "methods/mvppca/internal/synthetic"
+	return strings.HasSuffix(pkg, "test") || pkg == small || pkg == "internal/must" || pkg == "methods/mvppca/internal/synthetic"
 }
 
 // What is for tests may cut corners that production may not. Tools may seed noise, by
@@ -368,7 +368,7 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 			}
 		}
 	}
-	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/vectors/vectorstest", "method/methodtest", small, "methods/mvppca/internal/synthetic", "privacy/privacytest"} {
+	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/must", "internal/vectors/vectorstest", "method/methodtest", small, "methods/mvppca/internal/synthetic", "privacy/privacytest"} {
 		if !found[pkg] {
 			t.Errorf("there is no package %s any more: this test looks for the wrong names", pkg)
 		}

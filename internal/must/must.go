@@ -1,0 +1,28 @@
+// Package must ends a test whose preparations fail, in one line where a check would take
+// four. What a test is about it checks itself, and says what was expected.
+package must
+
+// tester is what [testing.TB] and rapid's tests have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Get returns v, unless there is an error: must.Get(os.ReadFile(path))(t).
+func Get[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Do ends the test if there is an error.
+func Do(t tester, err error) {
+	if err != nil {
+		t.Helper() // which takes longer than much that is benchmarked
+		t.Fatal(err)
+	}
+}
