@@ -15,6 +15,7 @@ import (
 
 	"parley/engine"
 	"parley/engine/enginetest"
+	"parley/internal/must"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -58,10 +59,7 @@ var sites = []string{"north", "centre", "south"}
 
 func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 	w := enginetest.New(sites...)
-	out, err := process(w, toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(process(w, toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context()))(t)
 	if len(out.Rounds) != 4 {
 		t.Fatalf("%d rounds", len(out.Rounds))
 	}
@@ -97,9 +95,7 @@ func TestAsynchronousAnswersFoldInSimulatedTime(t *testing.T) {
 	} {
 		_, out := finished(t, toy{sites: sites, rounds: 2, async: true, takes: c.takes})
 		var s toyState
-		if err := wire.Unmarshal(out.Result.Files[0].Data, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, wire.Unmarshal(out.Result.Files[0].Data, &s))
 		var got []string
 		for _, folded := range s.Trace {
 			_, body, _ := strings.Cut(folded, ":")
@@ -171,10 +167,7 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 func replay(t *testing.T, w *enginetest.World, m toy) (*enginetest.World, *engine.Outcome) {
 	t.Helper()
 	again := w.WithoutCheckpoint()
-	out, err := process(again, m, "", 3, nil).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(process(again, m, "", 3, nil).Run(t.Context()))(t)
 	return again, out
 }
 
@@ -208,10 +201,7 @@ func TestOptionalTaskDoesNotNeedAQuorum(t *testing.T) {
 	if _, err := crashing.Run(t.Context()); !errors.Is(err, enginetest.ErrCrash) {
 		t.Fatalf("got %v", err)
 	}
-	out, err := process(w, m, "centre", 3, nil).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(process(w, m, "centre", 3, nil).Run(t.Context()))(t)
 	if !slices.Equal(out.Left, []string{"centre"}) || out.Shares["centre"] != nil {
 		t.Fatalf("left %v", out.Left)
 	}
@@ -263,9 +253,7 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 3}
 	one, two := enginetest.New(sites...), enginetest.New(sites...)
 	for _, w := range []*enginetest.World{one, two} {
-		if _, err := process(w, m, "", 3, nil).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(process(w, m, "", 3, nil).Run(t.Context()))(t)
 	}
 	mixed := enginetest.New(sites...)
 	mixed.Stores = map[string]*sitestore.Memory{"north": one.Stores["north"], "centre": two.Stores["centre"], "south": two.Stores["south"]}
@@ -273,9 +261,7 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	if _, err := process(mixed, m, "", 3, nil).Run(t.Context()); !errors.Is(err, privacy.ErrConflict) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()))(t)
 }
 
 // held answers when its channel is closed.
@@ -312,9 +298,7 @@ func TestAnswersAreCountedAsTheyCome(t *testing.T) {
 		gates[name] = make(chan struct{})
 		replaced(w, c, m, name, listing(1000, counted), held{toySite{}, gates[name]})
 	}
-	if _, err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Run(t.Context()))(t)
 	if want := []string{"0/3 after 0", "1/3 after 0", "2/3 after 0", "3/3 after 0"}; !slices.Equal(seen[:4], want) || seen[len(seen)-1] != "3/3 after 3" {
 		t.Errorf("seen %q", seen)
 	}

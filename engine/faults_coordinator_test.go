@@ -14,6 +14,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
+	"parley/internal/must"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -30,9 +31,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 	seal := func(change func(e map[string]any)) hostile {
 		return func(_, honest []byte) []byte {
 			var e map[string]any
-			if err := wire.Unmarshal(honest, &e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, wire.Unmarshal(honest, &e))
 			change(e)
 			return enc(t, e)
 		}
@@ -62,10 +61,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 		var why error
 		run := func() (*engine.Outcome, error) {
 			w.Start(-1)
-			c, err := w.Coordinator(enginetest.Toy{}, p, data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(w.Coordinator(enginetest.Toy{}, p, data))(t)
 			c.Simulation = false
 			c.Observe = func(e engine.Event) {
 				if e.Left != nil {
@@ -75,10 +71,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 			if attack == nil {
 				h := host.Host{Site: "south", Methods: method.Registry{enginetest.Toy{}}, Data: data["south"], Store: w.Stores["south"],
 					Policy: privacy.SimulationPolicy(), Options: []privacy.Option{privacytest.Seeded(1)}}
-				site, err := h.Open(t.Context(), p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				site := must.Get(h.Open(t.Context(), p))(t)
 				c.Links["south"] = w.Link(site)
 				return c.Run(t.Context())
 			}
@@ -113,10 +106,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 func TestBombsAllocateLittle(t *testing.T) {
 	task, past := forge(t, 1, "sum", "0")
 	store := sitestore.NewMemory()
-	a, err := siteOn(store, slow{}, nil, listing(10, noisedSum)).Handle(t.Context(), task, past)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(siteOn(store, slow{}, nil, listing(10, noisedSum)).Handle(t.Context(), task, past))(t)
 	one := enc(t, noisedSum.Sums)
 	i := bytes.Index(a.Release.Bytes(), one)
 	if i < 0 {
@@ -142,10 +132,7 @@ func TestBombsAllocateLittle(t *testing.T) {
 func toyStudyOf(t testing.TB, w *enginetest.World, plan *study.Plan) *engine.Coordinator {
 	t.Helper()
 	w.Start(-1)
-	c, err := w.Coordinator(enginetest.Toy{}, plan, map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(w.Coordinator(enginetest.Toy{}, plan, map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}))(t)
 	c.Simulation = false
 	return c
 }
@@ -213,10 +200,7 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 	data := map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}
 	start := func(observe func(engine.Event)) *engine.Coordinator {
 		w.Start(-1)
-		c, err := w.Coordinator(enginetest.Toy{}, plan, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(w.Coordinator(enginetest.Toy{}, plan, data))(t)
 		c.Observe, c.Simulation = observe, false
 		return c
 	}
@@ -240,9 +224,7 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := host.Host{Site: "south", Store: w.Stores["south"]}
-	if err := h.GoOn(digest.String(), rolledBack); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.GoOn(digest.String(), rolledBack))
 	out, err := start(nil).Run(t.Context())
 	if err != nil || len(out.Left) != 0 || len(out.Rounds) != 6 {
 		t.Fatalf("after the decision: %v, %v", out, err)

@@ -15,6 +15,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/enginetest"
+	"parley/internal/must"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -25,11 +26,7 @@ import (
 
 func enc(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := wire.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(wire.Marshal(v))(t)
 }
 
 // forge makes a task for north, and the past that leads to it.
@@ -42,10 +39,7 @@ func forge(t testing.TB, round int, kind, body string, records ...engine.Record)
 		head = sitestore.Next(head, data)
 		past.Records = append(past.Records, data)
 	}
-	task, err := enginetest.Task(toyStudy, "north", 0, round, kind, []byte(body), head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	task := must.Get(enginetest.Task(toyStudy, "north", 0, round, kind, []byte(body), head))(t)
 	return task, past
 }
 
@@ -67,10 +61,7 @@ func (h slow) Run(ctx context.Context, _ method.Task, s *privacy.Session) (metho
 
 func ledgerOf(t testing.TB, s ledger.Reader) int {
 	t.Helper()
-	lines, err := s.Reservations(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(s.Reservations(0))(t)
 	return len(lines)
 }
 
@@ -142,10 +133,7 @@ func exactly(t testing.TB, sums int) *privacy.Guarantee {
 	t.Helper()
 	m := noisedSum.Sums[0].Mechanism
 	m.Count = sums
-	epsilon, err := account.Epsilon([]account.Mechanism{m}, account.AddRemove, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	epsilon := must.Get(account.Epsilon([]account.Mechanism{m}, account.AddRemove, 1e-5))(t)
 	return &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: epsilon * 1.0001, Delta: 1e-5}}
 }
 
@@ -161,10 +149,7 @@ func TestCrashBetweenTheCommitsForfeitsNothing(t *testing.T) {
 			t.Fatal("a release was stored in spite of the crash")
 		}
 	}
-	a, err := siteOn(memory, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task, past)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(siteOn(memory, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task, past))(t)
 	if n := ledgerOf(t, memory); n != 1 {
 		t.Errorf("%d charges", n)
 	}
@@ -314,9 +299,7 @@ func TestAnswersLeaveOnASchedule(t *testing.T) {
 		task, past := forge(t, 1, "sum", "0")
 		for _, want := range []time.Duration{time.Minute, 0} {
 			began := time.Now()
-			if _, err := site.Handle(t.Context(), task, past); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(site.Handle(t.Context(), task, past))(t)
 			if took := time.Since(began); took != want {
 				t.Errorf("answered after %v, want %v", took, want)
 			}
@@ -337,10 +320,7 @@ func TestAsynchronousAnswersFoldAsTheyArrive(t *testing.T) {
 				})
 			}
 		}
-		out, err := c.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.Run(t.Context()))(t)
 		if first := out.Rounds[0].Sites[0].Site; first == "north" {
 			t.Errorf("%s was folded first", first)
 		}
@@ -427,10 +407,7 @@ func TestClonedStoreIsNotTheSiteOfTheHistory(t *testing.T) {
 	var clones []*engine.Site
 	for range 2 {
 		site := siteOn(sitestore.NewMemory(), slow{}, nil, listing(9, noisedSum))
-		a, err := site.Handle(t.Context(), task, past)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(site.Handle(t.Context(), task, past))(t)
 		releases, clones = append(releases, a.Release.Bytes()), append(clones, site)
 	}
 	if bytes.Equal(releases[0], releases[1]) {

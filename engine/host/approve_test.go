@@ -11,6 +11,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
+	"parley/internal/must"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -22,11 +23,7 @@ var key = []byte("the coordinator's public key")
 
 func approve(t *testing.T, h *host.Host) *host.Approval {
 	t.Helper()
-	a, err := h.Approve(t.Context(), plan, key, host.ByPerson)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must.Get(h.Approve(t.Context(), plan, key, host.ByPerson))(t)
 }
 
 // An approval is good for what it was given for, and for nothing else: whatever
@@ -37,10 +34,7 @@ func TestApprovalIsForWhatStood(t *testing.T) {
 	if lines, _ := store.Reservations(0); len(lines) != 0 {
 		t.Errorf("%d charges", len(lines))
 	}
-	data, err := json.Marshal(given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(given))(t)
 	kept := &host.Approval{}
 	if err := json.Unmarshal(data, kept); err != nil || *kept != *given {
 		t.Fatalf("kept %+v of %+v, %v", kept, given, err)
@@ -109,18 +103,10 @@ func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
 	h.Policy.Adjacency = account.AddRemove
 	approve(t, h)
-	site, err := h.Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	site := must.Get(h.Open(t.Context(), plan))(t)
 	for round := 1; round <= 2; round++ {
-		task, err := taskOf(site.Study, round)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := site.Handle(t.Context(), task, engine.Past{}); err != nil {
-			t.Fatal(err)
-		}
+		task := must.Get(taskOf(site.Study, round))(t)
+		must.Get(site.Handle(t.Context(), task, engine.Past{}))(t)
 	}
 	h.Policy.Minimum.Subjects = 2
 	a := approve(t, h)

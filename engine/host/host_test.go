@@ -16,6 +16,7 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/engine/wire"
+	"parley/internal/must"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/policy"
@@ -31,10 +32,7 @@ var plan = enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3, Private: true}, 2
 // A preview says what a study may ask for and cost, and leaves no trace.
 func TestPreviewChangesNothing(t *testing.T) {
 	store := sitestore.NewMemory()
-	p, err := hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan))(t)
 	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method != "toy" || p.Revision != 1 {
 		t.Errorf("got %+v", p)
 	}
@@ -138,14 +136,8 @@ func (revised) Revision() int { return 2 }
 // opened opens the study, and makes its first task.
 func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 	t.Helper()
-	site, err := h.Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	task, err := taskOf(site.Study, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	site := must.Get(h.Open(t.Context(), plan))(t)
+	task := must.Get(taskOf(site.Study, 1))(t)
 	return site, task
 }
 
@@ -153,24 +145,16 @@ func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 func begin(t *testing.T, h *host.Host) {
 	t.Helper()
 	site, task := opened(t, h)
-	if _, err := site.Handle(t.Context(), task, engine.Past{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(site.Handle(t.Context(), task, engine.Past{}))(t)
 }
 
 // A study goes on with the data and the revision of the method that it began with.
 // Before its first charge, both may change.
 func TestStudyKeepsItsTerms(t *testing.T) {
 	store := sitestore.NewMemory()
-	before, err := hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan))(t)
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
-	task, err := taskOf(before.Study, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	task := must.Get(taskOf(before.Study, 2))(t)
 	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, host.ErrChanged) {
 		t.Errorf("a task for the data before: %v", err)
 	}
@@ -220,19 +204,13 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 		}
 		return err
 	}
-	if err := answer(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, answer(1))
 	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := answer(2); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, old, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, answer(2))
+	must.Do(t, os.WriteFile(path, old, 0o600))
 	var e *engine.RolledBackError
 	if err := answer(2); !errors.As(err, &e) || e.Shown.Lines != 2 {
 		t.Fatalf("an old store answered: %v", err)
@@ -246,9 +224,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	if mark, err := receipts.Load(); err != nil || mark.Lines != 2 {
 		t.Errorf("the mark is %+v, %v", mark, err)
 	}
-	if err := receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}))
 	var back wire.Receipt
 	if err := receipts.Confirmed("s", &back); err != nil || back.Records != 4 || back.Mark.Lines != 2 {
 		t.Errorf("read back: %+v, %v", back, err)
@@ -257,9 +233,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), `"confirmed"`) || !strings.Contains(string(data), `"ledger_lines": 2`) {
 		t.Errorf("the file says %s, %v", data, err)
 	}
-	if err := os.WriteFile(string(receipts), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(string(receipts), []byte("{"), 0o600))
 	if err := answer(3); err == nil || !strings.Contains(err.Error(), "receipts") {
 		t.Errorf("damaged receipts: %v", err)
 	}
@@ -344,10 +318,7 @@ func TestReportOpensWithWhatTheRowsShow(t *testing.T) {
 	} {
 		h := hostOf(sitestore.NewMemory(), coded{40, c.values})
 		for range 2 {
-			r, err := h.Report(t.Context(), plan, []byte("shared"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(h.Report(t.Context(), plan, []byte("shared")))(t)
 			if got := r.Verdicts(); !slices.Equal(got, c.want) {
 				t.Errorf("%v: the report warns of %q, not %q", c.values, got, c.want)
 			}
@@ -386,10 +357,7 @@ func (w wide) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 
 // A report opens with a few warnings of a site's rows, and says all.
 func TestManyDoubtsInAReport(t *testing.T) {
-	r, err := hostOf(sitestore.NewMemory(), wide(25)).Report(t.Context(), plan, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(hostOf(sitestore.NewMemory(), wide(25)).Report(t.Context(), plan, nil))(t)
 	says := r.Verdicts()
 	if len(says) != 11 || says[10] != "There are 15 more such notes on this site's rows" {
 		t.Errorf("it opens with %q", says)

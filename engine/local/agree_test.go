@@ -10,6 +10,7 @@ import (
 
 	"parley/engine"
 	"parley/engine/local"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
@@ -20,19 +21,10 @@ import (
 // entries returns how many charges of a study a site's ledger holds.
 func entries(t *testing.T, stores, site string, p *study.Plan) (n int) {
 	t.Helper()
-	store, err := sitestore.Open(local.StorePath(stores, site))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(sitestore.Open(local.StorePath(stores, site)))(t)
 	defer store.Close()
-	charged, err := ledger.Read(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, err := p.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	charged := must.Get(ledger.Read(store))(t)
+	digest := must.Get(p.Digest())(t)
 	for _, e := range charged.Entries {
 		if e.Study == digest.String() {
 			n++
@@ -53,9 +45,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	first.Stores = filepath.Join(dir, "stores")
 	first.Policy = &policy.Policy{Protection: policy.Required, MaxDelta: 1e-5,
 		Lifetime: &policy.Lifetime{Epsilon: 4.5, Delta: 1e-5, Filter: policy.RenyiFilter}}
-	if _, err := local.Run(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(local.Run(t.Context(), first))(t)
 	if n := entries(t, first.Stores, "centre", first.Plan); n != 2 {
 		t.Fatalf("%d charges for 2 rounds", n)
 	}
@@ -71,9 +61,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	}
 
 	for _, site := range []string{"north", "south"} { // as if they had released nothing yet
-		if err := os.RemoveAll(filepath.Join(first.Stores, site)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(first.Stores, site)))
 	}
 	var reason error
 	second.Observe = func(e engine.Event) {
@@ -81,10 +69,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 			reason = e.Left.Reason
 		}
 	}
-	out, err := local.Run(t.Context(), second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(local.Run(t.Context(), second))(t)
 	if !slices.Equal(out.Left, []string{"centre"}) || !errors.Is(reason, privacy.ErrRefused) || !strings.Contains(out.Rounds[0].Sites[1].Left, "lifetime") {
 		t.Errorf("left %v because of %v", out.Left, reason)
 	}

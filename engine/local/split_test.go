@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/must"
 	"parley/study"
 )
 
@@ -21,13 +22,8 @@ func unequal(t *testing.T, split string) (*local.Binding, error) {
 		change(t, dir, "north/view_clinic.csv", "id,age,weight\n", fmt.Sprintf("id,age,weight\nnorth-%d,%d,70\n", 90+i, 60+i))
 	}
 	text := strings.Replace(plan, "north, centre, south", "a, b, c, d", 1) + "local: {data: north, split: {scenario: unequal, by: group, " + split + "}}\n"
-	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p, err := study.Load(filepath.Join(dir, "plan.yaml"), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
+	p := must.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
 	return local.Bind(t.Context(), p)
 }
 
@@ -39,10 +35,7 @@ func TestUnequalSites(t *testing.T) {
 		"rho: 0.5, kappa: 1, seed: 2": "2+0 2+0 7 7",
 		"scheme: A":                   "2+3 2+3 5 5",
 	} {
-		b, err := unequal(t, split+", unused: [other]")
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(unequal(t, split+", unused: [other]"))(t)
 		if other, ok := seen[b.Fingerprint()]; ok {
 			t.Errorf("splits %s and %s have one fingerprint", split, other)
 		}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/engine/wire"
+	"parley/internal/must"
 )
 
 // The same operations have the same results here as in memory, but for the numbers
@@ -136,10 +137,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 		"nothing": {}, "another form": {7, 1}, "half a head": encodeParts(2, []byte("abc"))[:20],
 		"parts that are not there": encodeParts(2, bytes.Repeat([]byte("x"), 99)),
 	} {
-		r, err := s.publish(within(t), p, p, data, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(s.publish(within(t), p, p, data, after))(t)
 		if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 			t.Errorf("%s: %q, revision %d, %v", name, value, revision, err)
 		}
@@ -157,16 +155,11 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	}()
 	// Parts of another put stand where those of this one should.
 	long := bytes.Repeat([]byte("long"), maxMessage/2)
-	r, err := s.Put(within(t), key, long, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.Put(within(t), key, long, after))(t)
 	if got := <-done; got != string(long) {
 		t.Errorf("%d bytes came", len(got))
 	}
-	if _, err := s.publish(within(t), p.part(1), p, []byte("torn"), r); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.publish(within(t), p.part(1), p, []byte("torn"), r))(t)
 	if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 		t.Errorf("a torn value came as %d bytes, revision %d, %v", len(value), revision, err)
 	}
@@ -175,9 +168,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	if _, err := s.Put(within(t), key, long, after); !errors.Is(err, wire.ErrMoved) {
 		t.Error(err)
 	}
-	if _, err := s.Put(within(t), key, long, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Put(within(t), key, long, r))(t)
 	if _, err := s.Put(within(t), key, bytes.Repeat([]byte("late"), maxMessage/2), r); !errors.Is(err, wire.ErrMoved) {
 		t.Error(err)
 	}
@@ -203,9 +194,7 @@ func TestASiteSeesThatABucketIsMissing(t *testing.T) {
 	}
 	put(t, c, key, "task", 0)
 	holds(t, s, key, "task")
-	if err := c.Remove(within(t), study); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Remove(within(t), study))
 	if err := c.Remove(within(t), study); err != nil {
 		t.Error(err)
 	}
@@ -340,10 +329,7 @@ func BenchmarkPutAndWait(b *testing.B) {
 			in2, out2 := s.Bytes()
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := c.Put(ctx, key, value, after)
-				if err != nil {
-					b.Fatal(err)
-				}
+				r := must.Get(c.Put(ctx, key, value, after))(b)
 				if _, _, err := s.Wait(ctx, key, after); err != nil {
 					b.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley/engine"
+	"parley/internal/must"
 	encoding "parley/internal/wire"
 	"parley/sitestore"
 )
@@ -21,10 +22,7 @@ func FuzzMessage(f *testing.F) {
 		down{Version: messageVersion, Say: sayTask, Body: []byte("task"), Past: engine.Past{Records: [][]byte{{1}}, Own: []engine.Claim{{Round: 1, Digest: make([]byte, 32)}}}},
 		up{Version: messageVersion, Say: sayRelease, To: make([]byte, 32), Body: []byte("release"), Ledger: engine.Mark{Lines: 1, Hash: make([]byte, 32)}},
 	} {
-		data, err := encoding.Marshal(v)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(encoding.Marshal(v))(f)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -39,18 +37,9 @@ func FuzzMessage(f *testing.F) {
 
 // Sealed bytes come from anybody.
 func FuzzSealed(f *testing.F) {
-	own, err := NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
-	other, err := NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
-	good, err := other.Seal(own.Peer(), "here", []byte("payload"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	own := must.Get(NewKey())(f)
+	other := must.Get(NewKey())(f)
+	good := must.Get(other.Seal(own.Peer(), "here", []byte("payload")))(f)
 	f.Add(good)
 	f.Add(good[:40])
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -63,18 +52,9 @@ func FuzzSealed(f *testing.F) {
 
 // Keys and public keys come from files that people edit and send.
 func FuzzKeys(f *testing.F) {
-	k, err := NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
-	secret, err := k.MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
-	}
-	public, err := k.Peer().MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
-	}
+	k := must.Get(NewKey())(f)
+	secret := must.Get(k.MarshalBinary())(f)
+	public := must.Get(k.Peer().MarshalBinary())(f)
 	f.Add(secret)
 	f.Add(public)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -106,18 +86,9 @@ func own(p Peer) ([]byte, error) {
 
 // A site cannot make up a history for a coordinator that has lost its own.
 func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
-	coordinator, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := encoding.Marshal(engine.Record{Round: 1, Left: []int{0, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	coordinator := must.Get(NewKey())(t)
+	site := must.Get(NewKey())(t)
+	record := must.Get(encoding.Marshal(engine.Record{Round: 1, Left: []int{0, 1}}))(t)
 	head := sitestore.Next([32]byte{}, record)
 	honest := Receipt{Study: "study", Site: "north", Records: 1, Head: head[:]}
 	for name, c := range map[string]struct {
@@ -220,14 +191,8 @@ func scripted(t *testing.T, net *Memory, site *Key, coordinator Peer, answers ..
 // An answer that is delivered twice is no reason to leave; text that is none, and long,
 // is shown as a short line; another history is no refusal.
 func TestWhatSitesSayIsTakenWithCare(t *testing.T) {
-	coordinator, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	coordinator := must.Get(NewKey())(t)
+	site := must.Get(NewKey())(t)
 	release := func(down) up { return up{Say: sayRelease, Body: []byte("bytes")} }
 	behind := func(down) up { return up{Say: sayBehind, Records: 3} }
 	exchange := func(t *testing.T, answers ...func(down) up) (engine.Reply, error) {
@@ -262,16 +227,10 @@ func TestWhatSitesSayIsTakenWithCare(t *testing.T) {
 func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := NewMemory()
-		coordinator, err := NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		coordinator := must.Get(NewKey())(t)
 		var terms []uint64
 		for range 2 {
-			term, err := Claim(t.Context(), net, coordinator, "study")
-			if err != nil {
-				t.Fatal(err)
-			}
+			term := must.Get(Claim(t.Context(), net, coordinator, "study"))(t)
 			terms = append(terms, term)
 		}
 		l := &Link{Wire: net, Key: coordinator, Peer: coordinator.Peer(), Study: "study", Site: "north", Term: terms[0], Again: time.Minute}

@@ -17,6 +17,7 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/engine/wire"
+	"parley/internal/must"
 	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -39,15 +40,10 @@ type ends struct {
 
 func newEnds(t testing.TB, net wire.Wire, plan *study.Plan) *ends {
 	t.Helper()
-	digest, err := plan.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must.Get(plan.Digest())(t)
 	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{}, stores: map[string]*sitestore.Memory{}, shares: map[string]string{}}
 	for _, site := range append([]string{""}, plan.Sites...) {
-		if e.keys[site], err = wire.NewKey(); err != nil {
-			t.Fatal(err)
-		}
+		e.keys[site] = must.Get(wire.NewKey())(t)
 		e.stores[site] = sitestore.NewMemory()
 	}
 	return e
@@ -246,10 +242,7 @@ func TestMessagesOfOthersArePassedOver(t *testing.T) {
 		net := wire.NewMemory()
 		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 3, sites...))
 		other := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4}, 3, sites...))
-		stranger, err := wire.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		stranger := must.Get(wire.NewKey())(t)
 		// What a stranger, a site with another site's place, and a coordinator of another study
 		// can put for north: tasks under keys of their own.
 		ctx, cancel := context.WithCancel(t.Context())
@@ -326,9 +319,7 @@ func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 			t.Errorf("the earlier one: %v", err)
 		}
 		for site, l := range links {
-			if err := l.(*wire.Link).End(t.Context(), out.Shares[site], out.Pasts[site]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.(*wire.Link).End(t.Context(), out.Shares[site], out.Pasts[site]))
 		}
 		cancel()
 		wait()
@@ -359,9 +350,7 @@ func TestLostTermsAreNotUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := net.Put(ctx, claim, late, revision); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(net.Put(ctx, claim, late, revision))(t)
 		soon, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
 		if _, err := e.coordinator(links).Run(soon); err != nil {
@@ -386,10 +375,7 @@ func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 		links := e.links(ctx)
 		var histories [][][]byte
 		for _, l := range links {
-			h, err := l.(*wire.Link).History(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(l.(*wire.Link).History(ctx))(t)
 			histories = append(histories, h)
 		}
 		follow, err := wire.Longest(histories...)
@@ -421,18 +407,9 @@ func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 }
 
 func TestKeysAreReadBack(t *testing.T) {
-	k, err := wire.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := k.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := wire.ParseKey(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(wire.NewKey())(t)
+	data := must.Get(k.MarshalBinary())(t)
+	again := must.Get(wire.ParseKey(data))(t)
 	one, _ := k.Peer().MarshalBinary()
 	two, _ := again.Peer().MarshalBinary()
 	if !bytes.Equal(one, two) {
