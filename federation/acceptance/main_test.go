@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"parley/internal/must"
 	"parley/internal/version"
 )
 
@@ -85,11 +86,7 @@ func changed(t *testing.T, name string, c change) string {
 		to := filepath.Join(shared, "parley-"+name)
 		return to, build(to, "-overlay", overlay)
 	}))
-	path, err := once.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(once.(func() (string, error))())(t)
 }
 
 // newer is the version of a program that was upgraded.
@@ -106,10 +103,7 @@ var references sync.Map
 // reference runs a plan in one process, and returns the results' folder.
 func reference(t *testing.T, plan string) string {
 	t.Helper()
-	data, err := os.ReadFile(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(plan))(t)
 	once, _ := references.LoadOrStore(string(data), sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp(shared, "reference-")
 		if err != nil {
@@ -121,9 +115,5 @@ func reference(t *testing.T, plan string) string {
 		}
 		return out, nil
 	}))
-	path, err := once.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(once.(func() (string, error))())(t)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/internal/must"
 )
 
 var three = []string{"north", "centre", "south"}
@@ -16,11 +18,7 @@ var three = []string{"north", "centre", "south"}
 // example is the path of one of the examples' plans.
 func example(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "examples", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(filepath.Abs(filepath.Join(root, "examples", filepath.FromSlash(name))))(t)
 }
 
 const smallViews = `
@@ -60,9 +58,7 @@ func written(t *testing.T, plan string) string {
 	dir := t.TempDir()
 	writeData(t, filepath.Join(dir, "data"))
 	path := filepath.Join(dir, "plan.yaml")
-	if err := os.WriteFile(path, []byte(plan), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(plan), 0o644))
 	return path
 }
 
@@ -81,12 +77,8 @@ func writeData(t *testing.T, dir string) {
 		fmt.Fprintf(&subjects, "s%03d,%s\n", i, outcome)
 		fmt.Fprintf(&clinic, "s%03d,%.3f,%.3f,%.3f\n", i, x+0.5*rng.NormFloat64(), 0.5*x+rng.NormFloat64(), rng.NormFloat64()-x)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	for name, text := range map[string]string{"subjects.csv": subjects.String(), "view_clinic.csv": clinic.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley/federation"
 	"parley/federation/coordinator"
+	"parley/internal/must"
 )
 
 // beside writes another plan beside a world's, over the same data.
@@ -186,9 +187,7 @@ func TestPolicyChangesInMidRun(t *testing.T) {
 	w.begin()
 	w.reaches("policy", 3)
 	policy := filepath.Join(w.folder("south"), "policy.yaml")
-	if err := os.WriteFile(policy, []byte(demoPolicy+"minimum: {subjects: 5}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(policy, []byte(demoPolicy+"minimum: {subjects: 5}\n"), 0o600))
 	w.siteStands("south", "policy", federation.Pending, "policy")
 	w.coordinatorSees("policy", "south", federation.Pending, "something has changed since it was approved there")
 	charges, _ := w.ledger("south")
@@ -234,9 +233,7 @@ func TestDataChangeInMidRun(t *testing.T) {
 	}
 	put := func(path string, data []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 	}
 	put(file, other)
 	put(subjects, others)
@@ -267,9 +264,7 @@ func TestPreApproval(t *testing.T) {
 	w.do("coordinator", "submit", w.home(), w.beside("other", factors("other", "", private)))
 	rule := demoPolicy + "pre_approval: {methods: [pvi], study: {epsilon: 3, delta: 1e-5}}\n"
 	for _, s := range three {
-		if err := os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600))
 	}
 	w.coordinate()
 	w.join()

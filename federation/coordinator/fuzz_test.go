@@ -3,24 +3,17 @@ package coordinator
 import (
 	"os"
 	"parley/federation"
+	"parley/internal/must"
 	"path/filepath"
 	"testing"
 )
 
 // A key that is damaged is an error, or one that can be kept again.
 func FuzzParseSecrets(f *testing.F) {
-	s, err := newSecrets(Account{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := must.Get(newSecrets(Account{}))(f)
 	path := filepath.Join(f.TempDir(), "key")
-	if err := s.save(path); err != nil {
-		f.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, s.save(path))
+	text := must.Get(os.ReadFile(path))(f)
 	f.Add(text, []byte(nil))
 	f.Add([]byte{}, []byte{0xa0})
 	f.Fuzz(func(t *testing.T, text, inner []byte) {

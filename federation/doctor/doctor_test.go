@@ -28,6 +28,7 @@ import (
 	"parley/engine/nats"
 	"parley/federation/coordinator"
 	"parley/federation/site"
+	"parley/internal/must"
 	"parley/method"
 )
 
@@ -58,10 +59,7 @@ func direct(*url.URL) (*url.URL, error) { return nil, nil }
 // free returns an address at which nobody listens.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -83,21 +81,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := newCoordinator(t)
 	w.serve()
-	i, err := w.coordinator.Invite("north", time.Now().Add(time.Hour), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(w.coordinator.Invite("north", time.Now().Add(time.Hour), false))(t)
 	w.site = filepath.Join(t.TempDir(), "north")
-	if _, err := site.Join(t.Context(), w.site, i, method.Registry{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(w.site, "data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(site.Join(t.Context(), w.site, i, method.Registry{}, nil))(t)
+	must.Do(t, os.Mkdir(filepath.Join(w.site, "data"), 0o700))
 	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n", "view_a.csv": "id,x\ns1,1\ns2,2\n"} {
-		if err := os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600))
 	}
 	return w
 }
@@ -207,10 +196,7 @@ func TestAllIsWell(t *testing.T) {
 	if !strings.Contains(text(c), "of the pinned authority") {
 		t.Errorf("its own daemon is not recognised:\n%s", text(c))
 	}
-	before, err := os.ReadDir(w.site)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadDir(w.site))(t)
 	w.look()
 	if after, err := os.ReadDir(w.site); err != nil || len(after) != len(before) {
 		t.Errorf("the doctor leaves something: %v, %v", after, err)
@@ -221,10 +207,7 @@ func TestPortsOfACoordinator(t *testing.T) {
 	w := newCoordinator(t)
 	look := func() Report { return Coordinator(t.Context(), w.coordinator.Path, method.Registry{}, w.o) }
 	fine(t, look())
-	l, err := net.Listen("tcp", w.coordinator.Config.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
 	defer l.Close()
 	failing(t, look(), "ports", "another program listens at "+w.coordinator.Config.Listen)
 }
@@ -235,13 +218,8 @@ func TestNamesOfACoordinator(t *testing.T) {
 	path := filepath.Join(w.coordinator.Path, "coordinator.json")
 	c := w.coordinator.Config
 	c.Hosts = []string{"broker.example"}
-	data, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(c))(t)
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	r := Coordinator(t.Context(), w.coordinator.Path, method.Registry{}, w.o)
 	fine(t, r)
 	if !noted(r, "names", "broker.example is not known here") {
@@ -366,18 +344,9 @@ func TestProxy(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	w := newWorld(t)
-	f, err := site.Open(w.site, method.Registry{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := nats.PublicOf(f.Secrets.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expired, err := w.coordinator.Secrets.Authority.Site("north", public, time.Now().Add(-time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(site.Open(w.site, method.Registry{}))(t)
+	public := must.Get(nats.PublicOf(f.Secrets.User))(t)
+	expired := must.Get(w.coordinator.Secrets.Authority.Site("north", public, time.Now().Add(-time.Hour)))(t)
 	w.change(func(c *site.Config) { c.JWT = expired })
 	r := w.look()
 	failing(t, only(r, "credentials"), "credentials", "was good until")
@@ -387,9 +356,7 @@ func TestCredentials(t *testing.T) {
 	failing(t, only(r, "credentials"), "credentials", "cannot be read")
 	w.change(func(c *site.Config) { c.JWT = f.Config.JWT })
 	w.stop()
-	if _, err := w.coordinator.Revoke("north"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.coordinator.Revoke("north"))(t)
 	w.serve()
 	failing(t, w.look(), "broker", "does not accept this end's key")
 }
@@ -415,9 +382,7 @@ func TestDamage(t *testing.T) {
 	} {
 		t.Run(d.file+" "+d.check, func(t *testing.T) {
 			w := newWorld(t)
-			if err := os.WriteFile(filepath.Join(w.site, d.file), []byte(d.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(w.site, d.file), []byte(d.text), 0o600))
 			failing(t, w.look(), d.check, d.words)
 		})
 	}
@@ -445,10 +410,7 @@ func TestRoomAndClock(t *testing.T) {
 // listen serves connections on loopback until the test ends.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -482,16 +444,10 @@ func refusing(t *testing.T, status int) func(*url.URL) (*url.URL, error) {
 // authority makes a certificate for 127.0.0.1 and who has issued it, as PEM.
 func authority(t *testing.T, name string) (tls.Certificate, []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	var b bytes.Buffer
 	pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, b.Bytes()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"parley/internal/must"
 )
 
 func TestPermissions(t *testing.T) {
@@ -16,17 +18,11 @@ func TestPermissions(t *testing.T) {
 		mode os.FileMode
 		good os.FileMode
 	}{{key, 0o644, 0o600}, {w.site, 0o777, 0o700}} {
-		if err := os.Chmod(d.path, d.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d.path, d.mode))
 		failing(t, w.look(), "permissions", d.path)
-		if err := os.Chmod(d.path, d.good); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d.path, d.good))
 	}
-	if err := os.Chmod(w.site, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.site, 0o755))
 	r := w.look()
 	fine(t, r)
 	if !noted(r, "permissions", w.site) {
