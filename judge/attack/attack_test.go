@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/method"
 	"parley/method/adversary"
 	"parley/methods/graffl"
@@ -70,12 +71,8 @@ func TestAttacksOnGraffl(t *testing.T) {
 	}
 
 	var text, data bytes.Buffer
-	if err := r.Print(&text); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewEncoder(&data).Encode(r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&text))
+	must.Do(t, json.NewEncoder(&data).Encode(r))
 	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") || strings.Contains(text.String(), "NOT AS DOCUMENTED") {
 		t.Errorf("the table:\n%s", text.String())
 	}
@@ -131,11 +128,7 @@ func TestClopperPearson(t *testing.T) {
 
 func plan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}}))(t)
 }
 
 func TestRunRefuses(t *testing.T) {

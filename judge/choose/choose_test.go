@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/method/judged"
 )
 
@@ -20,9 +21,7 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 		t.Errorf("an empty directory: %v", err)
 	}
 	put := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	put("thesis.txt", "")
 	for _, c := range []struct{ text, want string }{
@@ -54,21 +53,13 @@ func TestKeepIsForTheSameSelection(t *testing.T) {
 		err := r.Keep(dir, &c)
 		return c.Kept.(kept), err
 	}
-	first, err := open(r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(open(r, c))(t)
 	var got []float64
 	if found, err := first.Get("one", &got); found || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
-	if err := first.Put("one", []float64{0.1, -1e300}); err != nil {
-		t.Fatal(err)
-	}
-	again, err := open(r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Put("one", []float64{0.1, -1e300}))
+	again := must.Get(open(r, c))(t)
 	if found, err := again.Get("one", &got); !found || err != nil || !slices.Equal(got, []float64{0.1, -1e300}) {
 		t.Errorf("%v, %v, %v", found, err, got)
 	}
@@ -78,10 +69,7 @@ func TestKeepIsForTheSameSelection(t *testing.T) {
 		"folds": func() (kept, error) { return open(r, other) },
 		"data":  func() (kept, error) { return open(&Record{Program: "parley 1", Plan: "p", Data: "e"}, c) },
 	} {
-		k, err := try()
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(try())(t)
 		if found, err := k.Get("one", &got); found || err != nil {
 			t.Errorf("other %s: %v, %v", name, found, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/must"
 	"parley/method"
 	"parley/method/judged"
 	"parley/privacy"
@@ -60,9 +61,7 @@ func ended(t *testing.T) string {
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.FromSlash(name))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
 
 func TestOpenStudy(t *testing.T) {
@@ -86,9 +85,7 @@ func TestOpenStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteRefit(refit, 3, r, time.Unix(0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRefit(refit, 3, r, time.Unix(0, 0)))
 	page, err := os.ReadFile(filepath.Join(refit, "report.html"))
 	if err != nil || !strings.Contains(string(page), "The study itself has no guarantee") || !strings.Contains(string(page), "the noise came from a seed") {
 		t.Errorf("the report does not say that the study is not protected (%v)", err)
@@ -114,9 +111,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 	} {
 		dir := ended(t)
 		if c.text == "" {
-			if err := os.Remove(filepath.Join(dir, filepath.FromSlash(c.file))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(filepath.Join(dir, filepath.FromSlash(c.file))))
 		} else {
 			put(t, dir, c.file, c.text)
 		}
@@ -126,10 +121,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 		}
 	}
 	dir := ended(t)
-	data, err := os.ReadFile(filepath.Join(dir, "provenance.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dir, "provenance.json")))(t)
 	put(t, dir, "provenance.json", strings.Replace(string(data), `"finished"`, `"started"`, 1))
 	if _, err := OpenStudy(dir, toys); err == nil || !strings.Contains(err.Error(), "this run has not ended") {
 		t.Errorf("a run under way: %v", err)
@@ -137,10 +129,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 }
 
 func TestClaimRefit(t *testing.T) {
-	s, err := OpenStudy(ended(t), toys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(OpenStudy(ended(t), toys))(t)
 	dir := t.TempDir()
 	if err := errors.Join(s.ClaimRefit(dir), s.ClaimRefit(filepath.Join(dir, "new"))); err != nil {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -25,14 +26,8 @@ var methods = method.Registry{mvppca.Method{}}
 func parse(t *testing.T, dir, text string) *study.Plan {
 	t.Helper()
 	path := filepath.Join(dir, "plan.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	p, err := study.Load(path, methods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
+	return must.Get(study.Load(path, methods))(t)
 }
 
 // threeViews are the views of the drawn subjects.
@@ -64,13 +59,9 @@ func draw(t *testing.T, dir string, seed uint64, n int, constant bool) {
 		fmt.Fprintf(files["view_v"], "%s,%.6f,%.6f,%.6f\n", id, v(1, -1), v(2, 0), v(1, 0.5))
 		fmt.Fprintf(files["view_w"], "%s,%.6f,%.6f\n", id, v(1, 1), h)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o777))
 	for name, b := range files {
-		if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
 	}
 }
 
@@ -91,11 +82,7 @@ const simulated = `{data: data, split: {scenario: IID, by: group}}`
 
 func read(t *testing.T, dir, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 }
 
 var outputs = []string{"evaluation.json", "evaluation.csv", "folds.csv", "report.html", "settings.json"}
@@ -119,9 +106,7 @@ func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 // went on from.
 func goesOn(t *testing.T, one, many crossval.Config, after int) (first crossval.Progress) {
 	t.Helper()
-	if _, err := crossval.Run(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(crossval.Run(t.Context(), one))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	many.Progress = func(s crossval.Progress) {
@@ -137,9 +122,7 @@ func goesOn(t *testing.T, one, many crossval.Config, after int) (first crossval.
 			first = s
 		}
 	}
-	if _, err := crossval.Run(t.Context(), many); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(crossval.Run(t.Context(), many))(t)
 	for _, name := range outputs {
 		if !bytes.Equal(read(t, one.Dir, name), read(t, many.Dir, name)) {
 			t.Errorf("%s depends on the workers or on the interruption", name)
@@ -194,10 +177,7 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 // the parameters are, so they may be a little narrow.
 func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 	p := planOf(t, 300, simulated)
-	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 	mean := func(part, sc, fit, measure string) float64 {
 		s := ev.Find(part, sc, fit, measure, "")
 		if s == nil {

@@ -15,6 +15,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/must"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -52,13 +53,9 @@ func ward(t *testing.T, dir string, n int) {
 		fmt.Fprintf(files["view_v"], "%s,%.4f\n", id, dose)
 		fmt.Fprintf(files["view_w"], "%s,%s,%.4f\n", id, stages[stage], mark)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o777))
 	for name, b := range files {
-		if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
 	}
 }
 
@@ -79,14 +76,8 @@ func wardPlan(t *testing.T, n int, options, privacy, where string) *study.Plan {
 		views: [{name: u, features: [{name: age, range: [20, 100]}]}, {name: v, features: [{name: dose, range: [-4, 4]}]},
 			{name: w, features: [{name: stage, kind: category, levels: [I, II, III]}, {name: mark, range: [-4, 4]}]}],
 		method: {name: pvi, ` + options + `}, privacy: ` + privacy + `, local: ` + where + `}`
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	p, err := study.Load(path, predictors)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
+	return must.Get(study.Load(path, predictors))(t)
 }
 
 func evaluation(t *testing.T, c crossval.Config) *crossval.Evaluation {
@@ -101,11 +92,7 @@ func evaluation(t *testing.T, c crossval.Config) *crossval.Evaluation {
 	if c.Repeats == 0 {
 		c.Repeats = 1
 	}
-	ev, err := crossval.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ev
+	return must.Get(crossval.Run(t.Context(), c))(t)
 }
 
 func found(t *testing.T, ev *crossval.Evaluation, part, scenario, fit, measure string) float64 {
@@ -237,14 +224,9 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 func TestSitesAreAskedAboutTheirOwnSubjects(t *testing.T) {
 	p := wardPlan(t, 300, relapses, open, asTheyAre)
 	path := filepath.Join(p.Local.Data, "subjects.csv")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	turned := strings.NewReplacer("east,no,", "east,yes,", "east,yes,", "east,no,").Replace(string(text))
-	if err := os.WriteFile(path, []byte(turned), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(turned), 0o666))
 	dir := filepath.Join(t.TempDir(), "out")
 	ev := evaluation(t, crossval.Config{Plan: p, Dir: dir})
 	own := func(site, fit, measure string) *crossval.Summary {
@@ -291,20 +273,11 @@ func TestPredictionsFromFolders(t *testing.T) {
 	for _, site := range p.Sites {
 		ward(t, filepath.Join(root, site), 300)
 	}
-	if err := os.Remove(filepath.Join(root, "south", "view_v.csv")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(root, "south", "view_v.csv")))
 	path := filepath.Join(root, "plan.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.Replace(text, []byte(asTheyAre), []byte(where), 1), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if p, err = study.Load(path, predictors); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, bytes.Replace(text, []byte(asTheyAre), []byte(where), 1), 0o666))
+	p = must.Get(study.Load(path, predictors))(t)
 	ev := evaluation(t, crossval.Config{Plan: p})
 	if ev.Subjects != 900 || len(ev.Notes) > 0 {
 		t.Errorf("%d subjects, notes %q", ev.Subjects, ev.Notes)
@@ -341,17 +314,12 @@ func TestPredictionsGoOnAfterInterruptions(t *testing.T) {
 func TestPrivatePredictions(t *testing.T) {
 	p := wardPlan(t, 300, relapses, guarded, asTheyAre)
 	path := filepath.Join(p.Local.Data, "subjects.csv")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	lines := strings.Split(string(text), "\n")
 	for i := 1; i <= 6; i++ {
 		lines[i] = strings.NewReplacer(",yes,", ",unknown,", ",no,", ",unknown,").Replace(lines[i])
 	}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
 	dir := filepath.Join(t.TempDir(), "out")
 	first, second := evaluation(t, crossval.Config{Plan: p, Dir: dir}), evaluation(t, crossval.Config{Plan: p})
 	if first.Subjects != 294 || !slices.ContainsFunc(first.Notes, func(n string) bool {

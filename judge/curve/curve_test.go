@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/judge/curve"
 	"parley/judge/trials"
 	"parley/method"
@@ -33,11 +34,7 @@ func plan(t *testing.T, privacy string) *study.Plan {
 		}
 		text += "]}\n"
 	}
-	p, err := study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods))(t)
 }
 
 func config(t *testing.T) curve.Config {
@@ -51,10 +48,7 @@ func config(t *testing.T) curve.Config {
 func TestHopelessTotalsAreNoted(t *testing.T) {
 	c := config(t)
 	c.Plan = plan(t, strings.Replace(promise, "epsilon: 3", "epsilon: 0.01", 1))
-	got, err := curve.Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(curve.Run(context.Background(), c))(t)
 	notes := strings.Join(got.Notes, "\n")
 	if strings.Count(notes, "would learn next to nothing") != 2 || !strings.Contains(notes, "ε 0.01, 20 subjects at each site: ") || !strings.Contains(notes, "hint: ε 10, by this simulation") {
 		t.Errorf("the notes are:\n%s", notes)
@@ -68,10 +62,7 @@ func TestHopelessTotalsAreNoted(t *testing.T) {
 // than one of 10⁵ runs.
 func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 	c := config(t)
-	got, err := curve.Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(curve.Run(context.Background(), c))(t)
 	find := func(fit string, n int, e float64, measure string) float64 {
 		t.Helper()
 		p := got.Find(fit, n, e, measure)
@@ -103,18 +94,12 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(c.Dir, "metrics.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(c.Dir, "metrics.json")))(t)
 	var stored curve.Curve
 	if err := json.Unmarshal(data, &stored); err != nil || len(stored.Points) != len(got.Points) {
 		t.Errorf("%d points stored, %v", len(stored.Points), err)
 	}
-	f, err := os.Open(filepath.Join(c.Dir, "utility.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(c.Dir, "utility.csv")))(t)
 	defer f.Close()
 	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+len(got.Points) {
 		t.Errorf("%d lines, %v", len(lines), err)
@@ -123,10 +108,7 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 	// The subjects are a function of the plan's seed, the noise is not.
 	again := c
 	again.Dir, again.Workers = filepath.Join(t.TempDir(), "again"), 1
-	second, err := curve.Run(context.Background(), again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(curve.Run(context.Background(), again))(t)
 	if p := second.Find(curve.Open, 20, 0, curve.LogLik); *p != *got.Find(curve.Open, 20, 0, curve.LogLik) {
 		t.Error("the same plan gives other subjects")
 	}
@@ -144,10 +126,7 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 	c := config(t)
 	c.Plan = classification(t, "", promise)
 	c.Epsilons, c.Subjects = []float64{0.02, 10}, []int{20, 500}
-	got, err := curve.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(curve.Run(t.Context(), c))(t)
 	find := func(fit string, n int, e float64, measure string) *curve.Point {
 		t.Helper()
 		p := got.Find(fit, n, e, measure)
@@ -250,10 +229,7 @@ func TestAnyMethodOfTheContract(t *testing.T) {
 	c := config(t)
 	c.Methods = method.Registry{bare{mvppca.Method{}, imagining{mvppca.Method{}}, scored{mvppca.Method{}}}}
 	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
-	got, err := curve.Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(curve.Run(context.Background(), c))(t)
 	if got.Find(curve.Private, 50, 3, curve.Error) == nil || got.Find(curve.Mean, 50, 0, curve.Error) == nil {
 		t.Error("no errors")
 	}

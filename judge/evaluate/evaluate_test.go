@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/judge/evaluate"
 )
 
@@ -60,10 +61,7 @@ func (c constant) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
-	s, err := evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil)))(t)
 	// View v: (1 + 10 + 3 + 5 + 30)/5; view w: (5 + 5)/2.
 	want := evaluate.Score{Rows: 3, MAE: 59.0 / 7, ViewMAE: []float64{9.8, 5}, MeanViewMAE: 7.4, LogLik: -2}
 	if fmt.Sprint(s) != fmt.Sprint(want) {
@@ -107,10 +105,7 @@ func TestProjectLeavesOutTheUnlabelled(t *testing.T) {
 
 func TestMinMaxKeepsGapsAndConstants(t *testing.T) {
 	data := small(t, nil)
-	scaling, err := evaluate.FitMinMax(ctx, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scaling := must.Get(evaluate.FitMinMax(ctx, data))(t)
 	var got []string
 	for row, err := range scaling.Apply(data).Rows(ctx) {
 		if err != nil {
@@ -166,10 +161,7 @@ func TestFitPCARefusals(t *testing.T) {
 func second(_ *evaluate.PCA, err error) error { return err }
 
 func infer(t *testing.T, views [][]float64) error {
-	m, err := evaluate.FitMean(ctx, small(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(evaluate.FitMean(ctx, small(t, nil)))(t)
 	return m.Infer(&dataset.Row{Views: views}, &evaluate.Posterior{})
 }
 
@@ -189,14 +181,8 @@ func TestPCADoesNotDependOnWhoHoldsTheRows(t *testing.T) {
 	data := adcsf(t)
 	s := storedSplits(t, evaluate.G)[0]
 	sites, train, test := s.Sources(data)
-	pooled, err := evaluate.FitPCA(ctx, 6, train)
-	if err != nil {
-		t.Fatal(err)
-	}
-	apart, err := evaluate.FitPCA(ctx, 6, sites...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pooled := must.Get(evaluate.FitPCA(ctx, 6, train))(t)
+	apart := must.Get(evaluate.FitPCA(ctx, 6, sites...))(t)
 	a, errA := evaluate.Project(ctx, pooled, test, "group")
 	b, errB := evaluate.Project(ctx, apart, test, "group")
 	if errA != nil || errB != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"parley/internal/must"
 	"parley/judge/trials"
 )
 
@@ -31,11 +32,7 @@ type outcome struct{ Square int }
 
 func open(t *testing.T, dir string) *trials.Store[outcome] {
 	t.Helper()
-	kept, err := trials.Open[outcome](dir, "outcomes", "table of squares", &settings{10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kept
+	return must.Get(trials.Open[outcome](dir, "outcomes", "table of squares", &settings{10}))(t)
 }
 
 // However often and wherever the work is stopped, every trial is computed once.
@@ -102,12 +99,8 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 	open(t, work)
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	write(filepath.Join(dir, "other", "letter.txt"), "Dear")
 	write(filepath.Join(dir, "broken", "settings.json"), "{")
