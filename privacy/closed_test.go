@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -34,14 +35,8 @@ func TestDataEndWithTheSession(t *testing.T) {
 		"sealed": func(s *privacy.Session) error { _, err := s.Seal([]byte("a"), nil); return err },
 		"closed": func(s *privacy.Session) error { s.Close(); return nil },
 	} {
-		s, err := privacy.NewGate(study, open, sitestore.NewMemory(), subjects(9)).AdmitAny(ask, request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := s.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(9)).AdmitAny(ask, request))(t)
+		data := must.Get(s.Data())(t)
 		next, stop := iter.Pull2(data.Rows(t.Context()))
 		defer stop()
 		if row, err, ok := next(); !ok || err != nil || row.ID != "0" {
@@ -50,9 +45,7 @@ func TestDataEndWithTheSession(t *testing.T) {
 		if n, err := rowsOf(data); n != 9 || err != nil {
 			t.Fatalf("%d rows, %v", n, err)
 		}
-		if err := end(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, end(s))
 		if n, err := rowsOf(data); n != 0 || err == nil {
 			t.Errorf("%s: %d rows were read afterwards, %v", name, n, err)
 		}
@@ -171,9 +164,7 @@ func TestRowThatPanicsCountsAsNothing(t *testing.T) {
 			t.Errorf("%s: a row that panics is told: %v", name, err)
 			continue
 		}
-		if _, err := spying(t, few{10, "4"}, &without, vectors(1, 2, 2)).Sum(t.Context(), "v", contribution); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(spying(t, few{10, "4"}, &without, vectors(1, 2, 2)).Sum(t.Context(), "v", contribution))(t)
 		if !reflect.DeepEqual(with, without) || len(with) != 1 {
 			t.Errorf("%s: the sums are %v, and without the row %v", name, with, without)
 		}

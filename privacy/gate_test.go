@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/policy"
 	"parley/sitestore"
@@ -90,9 +91,7 @@ func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
 
 func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(answer(privacy.NewGate(study, open, tape, tape), ask))(t)
 	if got := fmt.Sprint(tape.events); got != "[room reserve read commit]" {
 		t.Fatalf("got %s", got)
 	}
@@ -169,13 +168,8 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 
 func TestSessionSealsOnce(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	s, err := privacy.NewGate(study, open, tape, tape).AdmitAny(ask, request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Seal([]byte("a"), nil); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(privacy.NewGate(study, open, tape, tape).AdmitAny(ask, request))(t)
+	must.Get(s.Seal([]byte("a"), nil))(t)
 	if r, err := s.Seal([]byte("b"), nil); err == nil || r.Bytes() != nil {
 		t.Fatalf("sealed twice: %q", r.Bytes())
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -74,10 +75,7 @@ func TestGateGrantsTheList(t *testing.T) {
 			t.Errorf("%d: %+v was refused, and charged", i, c.ask)
 		}
 	}
-	charged, err := ledger.Read(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	charged := must.Get(ledger.Read(m))(t)
 	var got []string
 	for _, e := range charged.Entries {
 		got = append(got, fmt.Sprintf("%s %d noise %v", e.Kind, e.Round, e.Request.Sums[0].Mechanism.Noise))
@@ -107,14 +105,9 @@ func TestRepeatedRoundIsTheSameTaskOrNone(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		m := sitestore.NewMemory()
 		g := privacy.NewGate(s, open, m, subjects(3))
-		session, err := g.Admit(task(1, "fit"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(g.Admit(task(1, "fit")))(t)
 		if answered {
-			if _, err := session.Seal(nil, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(session.Seal(nil, nil))(t)
 		}
 		other := task(1, "fit")
 		other.Task[9]++

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -17,23 +18,14 @@ import (
 
 func noisedSum(t testing.TB) *privacy.Noised {
 	t.Helper()
-	n, err := granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must.Get(granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 }))(t)
 }
 
 func TestNoisedSumTravelsAsWholeNumbers(t *testing.T) {
 	n := noisedSum(t)
-	b, err := wire.Marshal(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(wire.Marshal(n))(t)
 	var back privacy.Noised
-	if err := wire.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, wire.Unmarshal(b, &back))
 	if err := back.Check(vectors(1, 2, 3)); err != nil || fmt.Sprint(back) != fmt.Sprint(*n) {
 		t.Fatalf("%v became %v, %v", *n, back, err)
 	}
@@ -57,22 +49,15 @@ func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 		"noise 0 are not":           func(f *kept) { f.SD = 0 },
 		"entry 1 of block 0 is out": func(f *kept) { f.Blocks[0][1] = math.MinInt64 },
 	} {
-		written, err := json.Marshal(noisedSum(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := must.Get(json.Marshal(noisedSum(t)))(t)
 		var f kept
 		if err := json.Unmarshal(written, &f); err != nil || f.Step == 0 || f.SD == 0 || len(f.Blocks) != 2 {
 			t.Fatalf("%s, %v", written, err)
 		}
 		change(&f)
-		if written, err = json.Marshal(f); err != nil {
-			t.Fatal(err)
-		}
+		written = must.Get(json.Marshal(f))(t)
 		n := &privacy.Noised{}
-		if err := json.Unmarshal(written, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(written, n))
 		if err := n.Check(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -93,10 +78,7 @@ func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 // Whatever a site sends as its sum is an error, or finite numbers in the
 // declared shape.
 func FuzzNoised(f *testing.F) {
-	good, err := wire.Marshal(noisedSum(f))
-	if err != nil {
-		f.Fatal(err)
-	}
+	good := must.Get(wire.Marshal(noisedSum(f)))(f)
 	f.Add(good)
 	f.Add([]byte{0xa0})
 	s := vectors(1, 2, 3)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -29,15 +30,10 @@ func sealed(t testing.TB, r privacy.Request) []byte {
 	s := granted(t, subjects(3), r.Sums...)
 	for _, sum := range r.Sums {
 		for range sum.Mechanism.Count {
-			if _, err := s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return 0 }); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return 0 }))(t)
 		}
 	}
-	release, err := s.Seal([]byte("body"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := must.Get(s.Seal([]byte("body"), nil))(t)
 	first := release.Bytes()
 	first[0] ^= 1 // whoever is given the bytes changes no release
 	if bytes.Equal(release.Bytes(), first) {
@@ -56,15 +52,9 @@ func without(r privacy.Request) privacy.Request {
 func forged(t testing.TB, good []byte, change func(map[string]any)) []byte {
 	t.Helper()
 	var fields map[string]any
-	if err := wire.Unmarshal(good, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, wire.Unmarshal(good, &fields))
 	change(fields)
-	bad, err := wire.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bad
+	return must.Get(wire.Marshal(fields))(t)
 }
 
 func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
@@ -210,9 +200,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatalf("%d sums %q", n, s.Name)
 			}
 			for _, n := range o.Sums[s.Name] {
-				if err := n.Check(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, n.Check(s))
 			}
 		}
 		total := 0

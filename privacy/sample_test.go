@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/internal/noise"
 	"parley/privacy/privacytest"
@@ -21,10 +22,7 @@ func sampled(t *testing.T, data privacy.Study, rows int, rate float64, uses int)
 	t.Helper()
 	sum := vectors(1, 1)
 	sum.Mechanism.Rate, sum.Mechanism.Count = rate, uses
-	s, err := privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(ask, differential(sum))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(ask, differential(sum)))(t)
 	for range uses {
 		in := make([]bool, rows)
 		if _, err := s.Sum(t.Context(), "v", func(row *dataset.Row, _ []float64) int {
@@ -50,25 +48,17 @@ func TestSampleIsWhatTheCoinShows(t *testing.T) {
 	key := sha256.Sum256(fmt.Appendf(nil, "parley noise %d %s", 5, "3fa9/north/2")) // of privacytest.Seeded(5)
 	for _, rate := range []float64{0.02, 0.3, 0.97, 1e-3} {
 		taken := sampled(t, s, rows, rate, uses)
-		coin, err := noise.NewCoin(rate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		coin := must.Get(noise.NewCoin(rate))(t)
 		for use := range uses {
 			info := fmt.Sprintf("parley noise 1/sample/%d/%q/%x/%x/%x", use+1, "v", ask.Task, s.Data, sha256.Sum256(nil))
-			own, err := hkdf.Key(sha256.New, key[:], nil, info, noise.KeySize)
-			if err != nil {
-				t.Fatal(err)
-			}
+			own := must.Get(hkdf.Key(sha256.New, key[:], nil, info, noise.KeySize))(t)
 			// The session draws 1024 at a time, each of which throws away what is
 			// left of a block of the stream.
 			source := noise.Keyed([noise.KeySize]byte(own))
 			var want []int64
 			for len(want) < rows {
 				drawn := make([]int64, 1024)
-				if err := coin.Fill(drawn, source); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, coin.Fill(drawn, source))
 				want = append(want, drawn...)
 			}
 			for i, in := range taken[use] {
@@ -117,10 +107,7 @@ func TestNoiseIsTiedToWhatItIsFor(t *testing.T) {
 		sum.Name, sum.Mechanism.Count, sum.Mechanism.Rate = w.name, w.uses, 0.5
 		s := study
 		s.Data[0] = w.data
-		session, err := privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum))
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
 		for range w.uses {
 			rows = ""
 			exact := 0.0

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/internal/vectors"
 	"parley/internal/vectors/vectorstest"
 	"parley/privacy/account"
@@ -17,18 +18,11 @@ import (
 
 func vectorFile(t testing.TB) []byte {
 	t.Helper()
-	file, err := os.ReadFile("testdata/dp/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return must.Get(os.ReadFile("testdata/dp/vectors.json"))(t)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
-	checks, err := account.Verify(vectorFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	checks := must.Get(account.Verify(vectorFile(t)))(t)
 	vectorstest.Agree(t, checks, 300)
 }
 
@@ -48,9 +42,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	}
 	d := json.NewDecoder(bytes.NewReader(vectorFile(t)))
 	d.UseNumber()
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&file))
 	all := file.Cases
 	agree := func() bool {
 		data, err := json.Marshal(file)
@@ -122,9 +114,7 @@ func FuzzVerify(f *testing.F) {
 	var file struct {
 		Cases []json.RawMessage `json:"cases"`
 	}
-	if err := json.Unmarshal(vectorFile(f), &file); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, json.Unmarshal(vectorFile(f), &file))
 	for _, c := range file.Cases {
 		if bytes.Contains(c, []byte(`-01"`)) && !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // one of each kind, but for the slow one
 			f.Add([]byte(`{"schema": "dp-vectors/1", "rdp_orders": [1.5, 2, 8], "cases": [` + string(c) + `]}`))

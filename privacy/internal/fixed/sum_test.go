@@ -8,41 +8,28 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/internal/must"
 	"parley/privacy/internal/noise"
 )
 
 func grid(t testing.TB, form Form, norm Norm, bound, ratio float64) Grid {
 	t.Helper()
-	g, err := NewGrid(form, norm, bound, ratio)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return must.Get(NewGrid(form, norm, bound, ratio))(t)
 }
 
 func sum(t testing.TB, g Grid, blocks []int, records int64) *Sum {
 	t.Helper()
-	s, err := NewSum(g, blocks, records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(NewSum(g, blocks, records))(t)
 }
 
 func add(t testing.TB, s *Sum, block int, v ...float64) {
 	t.Helper()
-	if err := s.Add(block, v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Add(block, v))
 }
 
 func release(t testing.TB, s *Sum) [][]int64 {
 	t.Helper()
-	blocks, err := s.Release(noise.Keyed([32]byte{5}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return blocks
+	return must.Get(s.Release(noise.Keyed([32]byte{5})))(t)
 }
 
 // exactly returns the sums without their noise: what the same noise on an empty
@@ -104,15 +91,10 @@ func TestSumsInIntegers(t *testing.T) {
 // bound are rounded to nearest, each.
 func TestRoundingDoesNotLean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, err := NewGrid(Vectors, rapid.SampledFrom([]Norm{L1, L2}).Draw(t, "norm"), 3, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(NewGrid(Vectors, rapid.SampledFrom([]Norm{L1, L2}).Draw(t, "norm"), 3, 1))(t)
 		v := rapid.SliceOfN(rapid.Float64Range(-0.7, 0.7), 1, 4).Draw(t, "v")
 		q := make([]int64, len(v))
-		if err := g.quantise(q, slices.Clone(v)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.quantise(q, slices.Clone(v)))
 		for i, x := range v {
 			if d := math.Abs(float64(q[i])*g.Step - x); d > g.Step*(0.5+1e-6) {
 				t.Fatalf("%v became %d steps, off by %v steps", x, q[i], d/g.Step)

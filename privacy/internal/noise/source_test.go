@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"slices"
 	"testing"
+
+	"parley/internal/must"
 )
 
 // broken fails after some blocks, as the system's source might.
@@ -28,10 +30,7 @@ func (b *broken) fill(p []byte) error {
 
 func TestAFailingSourceGivesNoNoise(t *testing.T) {
 	g := gaussian(t, "1048576")
-	l, err := NewLaplace(big.NewRat(1000, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(NewLaplace(big.NewRat(1000, 1)))(t)
 	for name, fill := range map[string]func([]int64, Source) error{"Gaussian": g.Fill, "Laplace": l.Fill} {
 		for blocks := range 3 {
 			v := slices.Repeat([]int64{42}, 10_000)
@@ -51,9 +50,7 @@ func TestAFailingSourceGivesNoNoise(t *testing.T) {
 
 func TestRandomBitsAreWiped(t *testing.T) {
 	b := &broken{blocks: 9}
-	if err := gaussian(t, "1").Fill(make([]int64, 10), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, gaussian(t, "1").Fill(make([]int64, 10), b))
 	if len(b.seen) == 0 || !bytes.Equal(b.seen, make([]byte, len(b.seen))) {
 		t.Error("the random bits are still in memory")
 	}
@@ -78,9 +75,7 @@ func TestKeysComeFromTheOperatingSystem(t *testing.T) {
 // all-zero key, NIST's known answer for the all-zero block.
 func TestStreamIsAES256InCounterMode(t *testing.T) {
 	p := make([]byte, 16)
-	if err := Keyed([KeySize]byte{}).fill(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Keyed([KeySize]byte{}).fill(p))
 	if got := fmt.Sprintf("%x", p); got != "dc95c078a2408989ad48a21492842087" {
 		t.Errorf("the first block is %s", got)
 	}
@@ -90,9 +85,7 @@ func TestSources(t *testing.T) {
 	g := gaussian(t, "1099511627776")
 	fill := func(s Source) []int64 {
 		v := make([]int64, 1000)
-		if err := g.Fill(v, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Fill(v, s))
 		return v
 	}
 	one := Keyed([32]byte{1})
