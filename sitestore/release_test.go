@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -87,10 +88,7 @@ func (s *spy) Commit(release string, sealed, state []byte) error {
 
 func charges(t *testing.T, s *sitestore.Store) int {
 	t.Helper()
-	lines, err := s.Reservations(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(s.Reservations(0))(t)
 	return len(lines)
 }
 
@@ -115,9 +113,7 @@ func TestFullDiskCostsNothing(t *testing.T) {
 
 	// The disk is full when the release is to be stored: SQLite says so.
 	j.full = false
-	if err := s.Fill(2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Fill(2))
 	for range 10 {
 		if _, err := deliver(t.Context(), gate(j, 4000), 1); !errors.Is(err, sitestore.ErrFull) {
 			t.Fatal(err)
@@ -127,12 +123,8 @@ func TestFullDiskCostsNothing(t *testing.T) {
 	if n := charges(t, s); n != 1 || len(j.sealed) != 10 {
 		t.Fatalf("%d charges, computed %d times", n, len(j.sealed))
 	}
-	if err := s.Verify(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Fill(-1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Verify())
+	must.Do(t, s.Fill(-1))
 	sent, err := deliver(t.Context(), gate(j, 4000), 1)
 	if err != nil || charges(t, s) != 1 {
 		t.Fatalf("%d charges, %v", charges(t, s), err)
@@ -150,14 +142,9 @@ func TestFullDiskCostsNothing(t *testing.T) {
 
 // A charge for which there is no room is no charge at all.
 func TestChargeThatDoesNotFitIsNone(t *testing.T) {
-	s, err := sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
-	if err := s.Fill(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Fill(0))
 	for i := 0; ; i++ {
 		before := charges(t, s)
 		err := s.Reserve(sitestore.Reservation{Release: fmt.Sprint(i), Study: "study", Request: make([]byte, 500)}, [32]byte{byte(i)})
@@ -169,16 +156,11 @@ func TestChargeThatDoesNotFitIsNone(t *testing.T) {
 		}
 		break
 	}
-	if err := s.Verify(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Verify())
 }
 
 func TestRoomIsWhatTheDiskHas(t *testing.T) {
-	s, err := sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
 	for bytes, full := range map[int64]bool{-1: false, 0: false, 1000: false, 1 << 60: true, math.MaxInt64 - 1: true, math.MaxInt64: true} {
 		if err := s.Free(bytes); errors.Is(err, sitestore.ErrFull) != full {
@@ -204,29 +186,17 @@ func verified(t *testing.T, path string) (found *ledger.Verified, wrong error) {
 // they are bytes that were stored; they answer another task than was charged.
 func TestSwappedReleasesAreNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
-	s, err := sitestore.Open(path, sitestore.Quick())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sitestore.Open(path, sitestore.Quick()))(t)
 	for round := 1; round <= 3; round++ {
-		if _, err := deliver(t.Context(), gate(s, 8), round); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(deliver(t.Context(), gate(s, 8), round))(t)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	if found, wrong := verified(t, path); wrong != nil || found.Stored != 3 {
 		t.Fatalf("%+v, %v", found, wrong)
 	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path))(t)
 	var trigger string
-	if err := db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = 'outbox_is_final'`).Scan(&trigger); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = 'outbox_is_final'`).Scan(&trigger))
 	for _, change := range []string{
 		`DROP TRIGGER outbox_is_final`,
 		`UPDATE outbox SET release = '?' WHERE release = '3fa9/north/1'`,
@@ -238,9 +208,7 @@ func TestSwappedReleasesAreNoticed(t *testing.T) {
 			t.Fatalf("%s: %v", change, err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 	_, wrong := verified(t, path)
 	for _, want := range []string{"the stored bytes are release 3fa9/north/2, and release 3fa9/north/1 was charged", "release 3fa9/north/1, and release 3fa9/north/2 was charged"} {
 		if wrong == nil || !strings.Contains(wrong.Error(), want) {
@@ -262,9 +230,7 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Exec(string(dump)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Exec(string(dump)))(t)
 		db.Close()
 		s, err := sitestore.Open(path, sitestore.Quick())
 		if err != nil {
@@ -276,10 +242,7 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		}
 		again := privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{2}}
 		listed := func(times int) *privacy.Gate {
-			charged, err := ledger.Read(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			charged := must.Get(ledger.Read(s))(t)
 			return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1, Requests: []privacy.Listed{
 				{Kind: "fit", Times: times, Request: charged.Entries[1].Request},
 			}}, privacy.SimulationPolicy(), s, people(3))
@@ -316,19 +279,14 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 func BenchmarkRelease(b *testing.B) {
 	for name, options := range map[string][]sitestore.Option{"durable": nil, "quick": {sitestore.Quick()}} {
 		b.Run(name, func(b *testing.B) {
-			s, err := sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...))(b)
 			defer s.Close()
 			g := gate(s, 1000)
 			round := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				round++
-				if _, err := deliver(b.Context(), g, round); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(deliver(b.Context(), g, round))(b)
 			}
 		})
 	}
@@ -338,9 +296,7 @@ func BenchmarkRelease(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			round++
-			if _, err := deliver(b.Context(), g, round); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(deliver(b.Context(), g, round))(b)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/internal/must"
 )
 
 // furnished is a store with something of everything: three releases of two studies,
@@ -24,9 +26,7 @@ func furnished(t *testing.T, path string) *Store {
 		s.Verify()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Agree("study", []byte("terms")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Agree("study", []byte("terms")))(t)
 	return s
 }
 
@@ -47,10 +47,7 @@ func TestNothingIsChangedOrRemoved(t *testing.T) {
 // nothing but what was done can be noticed.
 func (s *Store) behindTheTriggers(t *testing.T, change string) {
 	t.Helper()
-	parts, err := s.schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := must.Get(s.schema())(t)
 	all := `BEGIN; `
 	for _, p := range parts {
 		if p.kind == "trigger" {
@@ -110,9 +107,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 		if err := s.Verify(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.change, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("opened after %s: %v", c.change, err)
 		}
@@ -126,10 +121,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 func TestAnotherSchemaIsNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	parts, err := s.schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := must.Get(s.schema())(t)
 	s.Close()
 	changes := map[string]string{
 		`CREATE TRIGGER quiet BEFORE INSERT ON ledger BEGIN SELECT 1; END`: "it has a trigger quiet",
@@ -166,9 +158,7 @@ func TestAnotherSchemaIsNoticed(t *testing.T) {
 func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	if err := errors.Join(s.Bind("north"), s.Bind("north")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Bind("north"), s.Bind("north")))
 	s.Close()
 	s = open(t, path)
 	if err := s.Bind("south"); !errors.Is(err, ErrOtherSite) || !strings.Contains(err.Error(), `"north", not of "south"`) {
@@ -181,9 +171,7 @@ func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
 
 func TestOtherBytesThanThoseStoredAreNotSent(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	if err := errors.Join(s.Reserve(reservation("r"), key(1)), s.Commit("r", []byte("bytes"), nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Reserve(reservation("r"), key(1)), s.Commit("r", []byte("bytes"), nil)))
 	s.behindTheTriggers(t, `UPDATE outbox SET sealed = x'00'`)
 	if r, _, err := s.Release("r"); err == nil || r.Sealed != nil {
 		t.Fatalf("got %q, %v", r.Sealed, err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"parley/internal/must"
 )
 
 // kept says for how many of so many releases the key is still in the file, or
@@ -15,18 +17,14 @@ import (
 func kept(t *testing.T, s *Store, releases int) (found int) {
 	t.Helper()
 	for i := range releases {
-		if err := s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))))
 		if k := key(byte(i)); !bytes.Contains(raw(t, s.path), k[:]) {
 			t.Fatal("the key of a release that is charged is not in the file: the search finds nothing")
 		}
 	}
 	for _, odd := range []int{1, 0} {
 		for i := odd; i < releases; i += 2 {
-			if err := s.Commit(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 3000), []byte("state")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Commit(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 3000), []byte("state")))
 		}
 	}
 	content := raw(t, s.path)
@@ -41,10 +39,7 @@ func kept(t *testing.T, s *Store, releases int) (found int) {
 // raw are the bytes of the store's file, and of a journal if there is one.
 func raw(t *testing.T, path string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(path))(t)
 	for _, suffix := range []string{"-journal", "-wal"} {
 		more, err := os.ReadFile(path + suffix)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -63,21 +58,14 @@ func raw(t *testing.T, path string) []byte {
 // would find them.
 func TestKeysAreWiped(t *testing.T) {
 	for name, options := range map[string][]Option{"": nil, "quick": {Quick()}} {
-		s, err := Open(filepath.Join(t.TempDir(), "site.db"), options...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open(filepath.Join(t.TempDir(), "site.db"), options...))(t)
 		if n := kept(t, s, 150); n > 0 {
 			t.Errorf("%s: %d keys of 150 are still in the file", name, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 	}
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	if _, err := s.db.Exec(`PRAGMA secure_delete = OFF`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.db.Exec(`PRAGMA secure_delete = OFF`))(t)
 	if n := kept(t, s, 150); n == 0 {
 		t.Error("without overwriting no key is left either: the search is blind")
 	}
