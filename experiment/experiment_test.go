@@ -12,6 +12,7 @@ import (
 	"parley/experiment"
 	"parley/figure"
 	"parley/internal/cputime"
+	"parley/internal/must"
 )
 
 // twice is an experiment of three cells, which counts what is computed.
@@ -48,10 +49,7 @@ func TestAStoppedRunGoesOnWhereItWas(t *testing.T) {
 		t.Fatalf("%v, want what failed and why", err)
 	}
 	delete(fails, "a")
-	r, err := experiment.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(experiment.Run(t.Context(), c))(t)
 	if got := strings.Join(computed, ""); got != "cba" {
 		t.Errorf("computed %s, want each once", got)
 	}
@@ -92,25 +90,13 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	var computed []string
 	x := twice(&computed, nil)
 	run, docs := t.TempDir(), t.TempDir()
-	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run, Workers: 1}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := experiment.ReadRecord(run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := experiment.Keep(docs, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run, Workers: 1}))(t)
+	r := must.Get(experiment.ReadRecord(run))(t)
+	must.Do(t, experiment.Keep(docs, r))
 	other := x
 	other.Name, other.Item = "paper-table-2", "Table 2"
-	if err := experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(docs, "paper.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}))
+	page := must.Get(os.ReadFile(filepath.Join(docs, "paper.md")))(t)
 	for _, want := range []string{"# A paper\n\nIts tables.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
 		"![A line.](images/paper-table-1-x.svg)", "Not run yet: `parley experiment run paper-table-2`"} {
 		if !strings.Contains(string(page), want) {
@@ -179,10 +165,7 @@ func TestRecordsTellProcessorTime(t *testing.T) {
 				return experiment.Values{}, nil
 			}}}
 		}}
-	r, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
 	if r.CPUSeconds < 0.02 {
 		t.Errorf("%v s of processors", r.CPUSeconds)
 	}

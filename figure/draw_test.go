@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/must"
 )
 
 // labels are what a careless or hostile site could send.
@@ -199,9 +201,7 @@ func checkSVG(content []byte) error {
 func TestAnyChartIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := figures.Draw(t, "figure")
-		if err := checkSVG(svg(t, f)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, checkSVG(svg(t, f)))
 	})
 }
 
@@ -235,13 +235,8 @@ func TestAnyFigureSurvivesJSON(t *testing.T) {
 
 // stored writes f and reads it back.
 func stored(t *rapid.T, f Figure, back *Figure) []byte {
-	b, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, back); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(f))(t)
+	must.Do(t, json.Unmarshal(b, back))
 	return b
 }
 
@@ -251,9 +246,7 @@ func TestAnyChartHasCSV(t *testing.T) {
 		if table := c.Table(); len(table.Columns) == 0 {
 			t.Fatal("no columns")
 		}
-		if err := (Figure{Chart: c}).CSV(io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (Figure{Chart: c}).CSV(io.Discard))
 	})
 }
 
@@ -285,9 +278,7 @@ func TestLabelsAreEscapedAndWhole(t *testing.T) {
 func TestGroupNamedAsItsLabelIsWrittenOnce(t *testing.T) {
 	f := Figure{ID: "effects", Chart: Bars{Labels: []string{"age", "male"}, Groups: []string{"age", "sex"}, Values: Numbers{1, 2}}}
 	var slim bytes.Buffer
-	if err := f.SlimSVG(&slim); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.SlimSVG(&slim))
 	for _, drawn := range []string{string(svg(t, f)), slim.String()} {
 		if n := strings.Count(drawn, ">age<") + strings.Count(drawn, ">age, age<"); n != 1 || !strings.Contains(drawn, "sex<") {
 			t.Errorf("age is written %d times, or sex is not", n)
@@ -380,9 +371,7 @@ func FuzzFigureJSON(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := fig.SVG(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fig.SVG(&out))
 		d := xml.NewDecoder(&out)
 		for {
 			if _, err := d.Token(); err == io.EOF {

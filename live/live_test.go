@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/internal/must"
 )
 
 // office is a site of which a test says what it shows, and that remembers what was decided.
@@ -68,25 +70,16 @@ func serve(t *testing.T, source Source) (base, token string) {
 // ask sends a request; headers are name, value, name, value.
 func ask(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, url, strings.NewReader(body)))(t)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
 		}
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.DefaultClient.Do(r))(t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(text)
 }
 
@@ -154,23 +147,15 @@ func TestDecisions(t *testing.T) {
 func TestEvents(t *testing.T) {
 	o := &office{state: "pending"}
 	base, token := serve(t, o)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), "GET", base+"/events", nil))(t)
 	r.Header.Set("X-Parley-Token", token)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.DefaultClient.Do(r))(t)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	next := func() (v View) {
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				if err := json.Unmarshal([]byte(data), &v); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte(data), &v))
 				return v
 			}
 		}
@@ -180,9 +165,7 @@ func TestEvents(t *testing.T) {
 	if v := next(); v.Title != "Site north" || v.Studies[0].State != "pending" || !v.Studies[0].Pending {
 		t.Errorf("%+v", v)
 	}
-	if err := o.Approve(t.Context(), "d1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Approve(t.Context(), "d1"))
 	if v := next(); v.Studies[0].State != "approved" || v.Studies[0].Pending {
 		t.Errorf("%+v", v)
 	}

@@ -13,15 +13,14 @@ import (
 	"testing"
 
 	"parley/figure"
+	"parley/internal/must"
 	"parley/report"
 )
 
 func html(t *testing.T, r *report.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.HTML(&b))
 	return b.String()
 }
 
@@ -156,9 +155,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results", "run")
 	r := sample(3, 4, 6)
 	for range 2 { // the second time over the first
-		if err := r.WriteFiles(dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteFiles(dir))
 	}
 	var got []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -177,9 +174,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 			if f := item.Figure; f != nil {
 				want = append(want, "figures/"+f.ID+".svg", "figures/"+f.ID+".csv")
 				var b bytes.Buffer
-				if err := f.SVG(&b); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, f.SVG(&b))
 				if file, err := os.ReadFile(filepath.Join(dir, "figures", f.ID+".svg")); err != nil || !bytes.Equal(file, b.Bytes()) {
 					t.Errorf("figure %s: the file is not the picture (%v)", f.ID, err)
 				}
@@ -199,9 +194,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 
 func TestFilesThatCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(blocked, nil, 0o600))
 	err := sample(1, 1, 1).WriteFiles(blocked)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(blocked, "figures")) {
 		t.Errorf("error %v does not name the file", err)
@@ -239,8 +232,6 @@ func BenchmarkHTML(b *testing.B) {
 	r := sample(10, 6, 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.HTML(io.Discard); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, r.HTML(io.Discard))
 	}
 }

@@ -13,17 +13,14 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"pgregory.net/rapid"
 
+	"parley/internal/must"
 	"parley/privacy/account"
 	"parley/study"
 )
 
 func encode(t *testing.T, p *study.Plan) []byte {
 	t.Helper()
-	b, err := p.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(p.Encode())(t)
 }
 
 // The digest names plans for years: a change of this value is a change of the
@@ -219,10 +216,7 @@ func TestPlansSurviveYAMLAndEncoding(t *testing.T) {
 }
 
 func TestYAMLIsMadeForPeople(t *testing.T) {
-	got, err := parse(t, small+"local: {data: d, split: {scenario: IID}}\n").YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(parse(t, small+"local: {data: d, split: {scenario: IID}}\n").YAML())(t)
 	want := `parley: 1
 name: alzheimer
 seed: 1
@@ -257,23 +251,11 @@ func TestDecodeRefusals(t *testing.T) {
 	good := encode(t, parse(t, small))
 	edit := func(do func(plan map[string]any)) []byte {
 		var m map[string]any
-		dec, err := cbor.DecOptions{DefaultMapType: reflect.TypeOf(m)}.DecMode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := dec.Unmarshal(good, &m); err != nil {
-			t.Fatal(err)
-		}
+		dec := must.Get(cbor.DecOptions{DefaultMapType: reflect.TypeOf(m)}.DecMode())(t)
+		must.Do(t, dec.Unmarshal(good, &m))
 		do(m)
-		enc, err := cbor.CoreDetEncOptions().EncMode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := enc.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		enc := must.Get(cbor.CoreDetEncOptions().EncMode())(t)
+		return must.Get(enc.Marshal(m))(t)
 	}
 	if b := edit(func(map[string]any) {}); !bytes.Equal(b, good) {
 		t.Fatal("the edits below begin from something else")
@@ -311,14 +293,8 @@ func TestDecodeRefusals(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{small, private} {
-		p, err := study.Parse("plan.yaml", []byte(text), methods{})
-		if err != nil {
-			f.Fatal(err)
-		}
-		b, err := p.Encode()
-		if err != nil {
-			f.Fatal(err)
-		}
+		p := must.Get(study.Parse("plan.yaml", []byte(text), methods{}))(f)
+		b := must.Get(p.Encode())(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/must"
 	"parley/problem"
 	"parley/study"
 )
@@ -84,20 +85,12 @@ privacy:
 
 func parse(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(text), methods{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(study.Parse("plan.yaml", []byte(text), methods{}))(t)
 }
 
 func digest(t *testing.T, p *study.Plan) study.Digest {
 	t.Helper()
-	d, err := p.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must.Get(p.Digest())(t)
 }
 
 func TestDefaultsAreFilledIn(t *testing.T) {
@@ -161,9 +154,7 @@ func TestLoadResolvesPathsAgainstTheFile(t *testing.T) {
 		"local: {sites: {north: n, centre: /srv/c, south: ../s}}\n": {
 			Sites: map[string]string{"north": filepath.Join(dir, "n"), "centre": "/srv/c", "south": filepath.Join(filepath.Dir(dir), "s")}},
 	} {
-		if err := os.WriteFile(path, []byte(small+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(small+text), 0o600))
 		p, err := study.Load(path, methods{})
 		if err != nil || !reflect.DeepEqual(p.Local, want) {
 			t.Errorf("%s: %v, %v", text, p, err)

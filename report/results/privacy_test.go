@@ -10,6 +10,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
+	"parley/internal/must"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -59,20 +60,12 @@ func quiet(change func([]engine.Round)) []engine.Round {
 
 func addUp(t *testing.T, p *study.Plan, rounds []engine.Round) *privacyRecord {
 	t.Helper()
-	got, err := privacyOf(p, rounds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must.Get(privacyOf(p, rounds))(t)
 }
 
 func epsilon(t *testing.T, m account.Mechanism, a account.Adjacency, delta float64) float64 {
 	t.Helper()
-	e, err := account.Epsilon([]account.Mechanism{m}, a, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must.Get(account.Epsilon([]account.Mechanism{m}, a, delta))(t)
 }
 
 func TestReleasesAddUpBySiteAndKind(t *testing.T) {
@@ -219,9 +212,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 		s.Digest = digest
 		gate := privacy.NewGate(s, privacy.SimulationPolicy(), store, nil)
 		for round := range 2 {
-			if _, err := gate.Admit(privacy.Ask{Study: digest, Site: "north", Round: round + 1, Kind: "sum"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(gate.Admit(privacy.Ask{Study: digest, Site: "north", Round: round + 1, Kind: "sum"}))(t)
 		}
 	}
 	d, err := begin(path, p, data, began)
@@ -238,9 +229,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	d.policy = &limits
 	out := outcome()
 	out.Rounds = quiet(nil)
-	if err := d.Write(out, sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Write(out, sites(), ended))
 	all := files(t, path)
 	var shared privacyRecord
 	var own siteSpending
@@ -272,15 +261,10 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 // Without stores there is no ledger to tell of, and the results say no less.
 func TestPrivateRunWithoutStores(t *testing.T) {
 	path := t.TempDir()
-	d, err := begin(path, private(t, nil), data, began)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(begin(path, private(t, nil), data, began))(t)
 	out := outcome()
 	out.Rounds = quiet(nil)
-	if err := d.Write(out, sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Write(out, sites(), ended))
 	all := files(t, path)
 	if _, ok := all["sites/north/privacy.json"]; ok || all["privacy.json"] == "" {
 		t.Errorf("got %v", names(all))

@@ -18,6 +18,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
+	"parley/internal/must"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -84,11 +85,7 @@ func (b both) Write(out *engine.Outcome, results map[string]*method.Result, now 
 
 func open(t *testing.T, path string) both {
 	t.Helper()
-	d, err := begin(path, plan(t, "1"), data, began)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must.Get(begin(path, plan(t, "1"), data, began))(t)
 }
 
 func outcome() *engine.Outcome {
@@ -174,9 +171,7 @@ func TestLayout(t *testing.T) {
 	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("before the run: %v", got)
 	}
-	if err := d.Write(outcome(), sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Write(outcome(), sites(), ended))
 	all := files(t, path)
 	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
 		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv", "sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
@@ -201,9 +196,7 @@ func TestLayout(t *testing.T) {
 func TestRoundsReadBack(t *testing.T) {
 	path := t.TempDir()
 	out := outcome()
-	if err := open(t, path).Write(out, nil, ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Write(out, nil, ended))
 	lines := strings.Split(strings.TrimSuffix(files(t, path)["rounds.jsonl"], "\n"), "\n")
 	if len(lines) != len(out.Rounds) {
 		t.Fatalf("%d lines for %d rounds", len(lines), len(out.Rounds))
@@ -212,9 +205,7 @@ func TestRoundsReadBack(t *testing.T) {
 		d := json.NewDecoder(strings.NewReader(line))
 		d.DisallowUnknownFields()
 		var r engine.Round
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(&r))
 		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 || r.Info["sum"] != out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release || x.Request.Protection != want.Request.Protection {
 			t.Errorf("line %d: %+v", i+1, r)
 		}
@@ -229,15 +220,10 @@ func TestProvenance(t *testing.T) {
 	d := open(t, path)
 	read := func() (p provenance) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(files(t, path)["provenance.json"]), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(files(t, path)["provenance.json"]), &p))
 		return p
 	}
-	digest, err := plan(t, "1").Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must.Get(plan(t, "1").Digest())(t)
 	p := read()
 	if p.Finished != nil || p.Plan != digest.String() || p.Seed != 1 || p.Study != "small" || !p.Simulated || !strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
 		t.Errorf("when it begins: %+v", p)
@@ -245,9 +231,7 @@ func TestProvenance(t *testing.T) {
 	if !p.Started.Equal(began) || p.Started.Location() != time.UTC {
 		t.Errorf("started %v", p.Started)
 	}
-	if err := d.Write(outcome(), nil, ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Write(outcome(), nil, ended))
 	shared := files(t, path)["provenance.json"]
 	if strings.Contains(shared, data) || !strings.Contains(files(t, path)["sites/south/provenance.json"], `"data_sha256": "`+data+`"`) {
 		t.Errorf("the fingerprint of the data is where it should not be: %s", shared)
@@ -263,9 +247,7 @@ func TestProvenance(t *testing.T) {
 func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 	page := func(out *engine.Outcome) string {
 		path := t.TempDir()
-		if err := open(t, path).Write(out, sites(), ended); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, open(t, path).Write(out, sites(), ended))
 		return files(t, path)["report.html"]
 	}
 	text := page(outcome())
@@ -282,17 +264,10 @@ func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 
 func TestFinishedRunIsWrittenAgainToTheSameBytes(t *testing.T) {
 	path := t.TempDir()
-	if err := open(t, path).Write(outcome(), sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Write(outcome(), sites(), ended))
 	before := files(t, path)
-	again, err := begin(path, plan(t, "1"), data, began.Add(24*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Write(outcome(), sites(), ended.Add(24*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(begin(path, plan(t, "1"), data, began.Add(24*time.Hour)))(t)
+	must.Do(t, again.Write(outcome(), sites(), ended.Add(24*time.Hour)))
 	if !same(before, files(t, path)) {
 		t.Error("writing the same results again changed them")
 	}
@@ -331,9 +306,7 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o644))
 	if _, err := begin(file, plan(t, "1"), data, began); err == nil {
 		t.Error("a file was taken for a directory")
 	}
@@ -345,13 +318,9 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 	path := t.TempDir()
 	open(t, path)
 	lost := filepath.Join(path, "sites", "south", "provenance.json")
-	if err := os.Remove(lost); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(lost))
 	open(t, path)
-	if err := errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)))
 	if _, err := begin(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
 		t.Errorf("got %v", err)
 	}
@@ -360,13 +329,9 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 // A crash between the first two files, or within the first, can be continued.
 func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 	path := t.TempDir()
-	if err := os.WriteFile(filepath.Join(path, ".provenance.json-31"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(path, ".provenance.json-31"), []byte("{"), 0o600))
 	open(t, path)
-	if err := os.Remove(filepath.Join(path, "plan.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(path, "plan.yaml")))
 	open(t, path)
 	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("got %v", got)
@@ -387,9 +352,7 @@ func TestFilesOfAMethodStayInside(t *testing.T) {
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	path := t.TempDir()
 	d := open(t, path)
-	if err := d.Write(outcome(), sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Write(outcome(), sites(), ended))
 	before := files(t, path)
 	broken := errors.New("broken")
 	out := outcome()
@@ -421,9 +384,7 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 		t.Error("a refused report was written")
 	}
 	path = t.TempDir()
-	if err := open(t, path).Write(outcome(), sites(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Write(outcome(), sites(), ended))
 	all := files(t, path)
 	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "This page shows single subjects") {
 		t.Error("the site's page does not say what it is")
@@ -452,17 +413,12 @@ func TestNumbersThatCannotBeWrittenAreErrors(t *testing.T) {
 
 func TestExchangesAreSummedOverRounds(t *testing.T) {
 	path := t.TempDir()
-	if err := open(t, path).Write(outcome(), nil, ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Write(outcome(), nil, ended))
 	for name, want := range map[string][][]string{
 		"tables/exchange-table.csv": {{"north", "sum", "2", "111", "20"}, {"south", "sum", "2", "90", "20"}},
 		"tables/tasks-table.csv":    {{"sum", "a sum", "1"}},
 	} {
-		records, err := csv.NewReader(bytes.NewReader([]byte(files(t, path)[name]))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := must.Get(csv.NewReader(bytes.NewReader([]byte(files(t, path)[name]))).ReadAll())(t)
 		for i, w := range want {
 			if !slices.Equal(records[i+1], w) {
 				t.Errorf("%s, line %d: %v, want %v", name, i+1, records[i+1], w)
