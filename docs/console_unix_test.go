@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/must"
 )
 
 // block is what stands between two fences.
@@ -59,22 +61,14 @@ var slow = regexp.MustCompile(`(^| )(select|experiment (run|report)|attack|priva
 // TestConsole runs the commands of every page in order and compares what they print with
 // the block of text that follows.
 func TestConsole(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(".."))(t)
 	tools := t.TempDir()
 	program := filepath.Join(tools, "parley")
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/parley").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(goCommand), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob("*/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(tools, "go"), []byte(goCommand), 0o755))
+	pages := must.Get(filepath.Glob("*/*.md"))(t)
 	for i := range pages {
 		pages[i] = "docs/" + pages[i]
 	}
@@ -84,10 +78,7 @@ func TestConsole(t *testing.T) {
 		if slices.Contains(elsewhere, page) || strings.HasPrefix(page, "docs/reference/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, page)))(t)
 		all := blocks(string(text))
 		console := 0
 		for _, b := range all {
@@ -103,9 +94,7 @@ func TestConsole(t *testing.T) {
 			s := &shell{t: t, page: page, dir: clone(t, root), tools: tools, program: program}
 			for i, b := range all {
 				if name, ok := strings.CutPrefix(b.kind, "yaml "); ok {
-					if err := os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o644))
 				}
 				if b.kind != "console" {
 					continue
@@ -221,10 +210,7 @@ func clone(t *testing.T, root string) string {
 	dir := t.TempDir()
 	list := exec.Command("git", "ls-files", "-z", "examples", ":(glob)methods/**/testdata/**", ":(glob)privacy/**/testdata/**")
 	list.Dir = root
-	names, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(list.Output())(t)
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
@@ -234,12 +220,8 @@ func clone(t *testing.T, root string) string {
 			t.Fatal(err)
 		}
 		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		must.Do(t, os.WriteFile(to, data, 0o644))
 	}
 	return dir
 }

@@ -14,6 +14,7 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted"
+	"parley/internal/must"
 )
 
 const again = "run: parley experiment report RUN, then go test ./docs -update"
@@ -126,10 +127,7 @@ func TestRecordsKeepTheirPromises(t *testing.T) {
 		t.Fatalf("%d records, %v", len(files), err)
 	}
 	for _, file := range files {
-		r, err := record(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(record(file))(t)
 		if len(r.Broken) != known[r.Experiment] {
 			t.Errorf("%s: %s", r.Experiment, strings.Join(r.Broken, "; "))
 		}
@@ -147,10 +145,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 	target := regexp.MustCompile(`\]\([^)]*\)`)
 	numbers := 0
 	for name, constants := range given {
-		page, err := os.ReadFile(filepath.Join("experiments", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(os.ReadFile(filepath.Join("experiments", name)))(t)
 		for _, section := range strings.Split(string(page), "\n## ")[1:] {
 			title, _, _ := strings.Cut(section, "\n")
 			var notes, tables []string
@@ -162,10 +157,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 					notes = append(notes, target.ReplaceAllString(line, "]"))
 				}
 			}
-			page, err := parseMarks("<!-- quoted: the tables -->\n" + strings.Join(notes, ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(parseMarks("<!-- quoted: the tables -->\n" + strings.Join(notes, "")))(t)
 			found, missing := page.Quotes[0].Numbers(strings.Join(tables, ""))
 			missing = slices.DeleteFunc(missing, func(x string) bool { return slices.Contains(constants, x) })
 			if len(missing) > 0 {

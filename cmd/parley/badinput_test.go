@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/problem"
 	"parley/study"
 )
@@ -113,15 +114,11 @@ func TestBadInputIsExplained(t *testing.T) {
 			maps.Copy(files, c.change)
 			for name, text := range files {
 				path := filepath.Join(dir, filepath.FromSlash(name))
-				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
 				if text == "" {
 					continue
 				}
-				if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 			}
 			said := explained(t, filepath.Join(dir, "plan.yaml"))
 			for _, p := range said {
@@ -140,12 +137,8 @@ func TestSoundInputIsNotExplained(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range sound {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 	if said := explained(t, filepath.Join(dir, "plan.yaml")); len(said) > 0 {
 		t.Errorf("got %v", said)

@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/must"
 	"parley/study"
 )
 
@@ -31,24 +32,13 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 		"alzheimer/plan.yaml": 3, // two of five tasks, as a half remembers its sums, and the outliers
 		"mixture/plan.yaml":   1, "icu/plan.yaml": 4,
 	} {
-		plan, err := study.Load("../../examples/"+path, methods)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := local.Bind(t.Context(), plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(study.Load("../../examples/"+path, methods))(t)
+		b := must.Get(local.Bind(t.Context(), plan))(t)
 		for s, d := range b.Data {
 			b.Data[s] = &counted{Source: d}
 		}
-		out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.SiteReports(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy}))(t)
+		must.Get(out.SiteReports(t.Context()))(t)
 		for s, d := range b.Data {
 			n := d.(*counted).reads.Load()
 			t.Logf("%s: site %s read its rows %d times", path, s, n)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"parley/internal/must"
 )
 
 // understood says whether there is such a command, with these flags and arguments.
@@ -60,10 +62,7 @@ func TestExamples(t *testing.T) {
 // TestReferenceHasEveryCommandAndFlag holds the reference to the program: the section of
 // a command, with those that it links to, names it and each of its flags.
 func TestReferenceHasEveryCommandAndFlag(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/reference/cli.md"))(t)
 	sections := map[string]string{} // by what links to them; with those below them
 	for _, mark := range []string{"\n## ", "\n### "} {
 		for _, s := range strings.Split(string(page), mark)[1:] {
@@ -110,10 +109,7 @@ func TestUnitsStartCommandsThatExist(t *testing.T) {
 		t.Fatalf("%v, %v", units, err)
 	}
 	for _, unit := range units {
-		data, err := os.ReadFile(unit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(unit))(t)
 		found := 0
 		for line := range strings.Lines(string(data)) {
 			start, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart=")
@@ -161,10 +157,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	}
 	found := 0
 	for _, file := range append(files, more...) {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(file))(t)
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -177,9 +170,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 				t.Errorf("%s: %s: %v", file, lines.Text(), err)
 			}
 		}
-		if err := lines.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lines.Err())
 		f.Close()
 	}
 	if found < 50 {

@@ -11,15 +11,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"parley/internal/must"
 )
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "folders", "file")
 	for _, want := range []string{"a longer text", "short", ""} {
-		if err := Write(path, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(path, []byte(want)))
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != want {
 			t.Fatalf("got %q, %v", got, err)
@@ -30,9 +30,7 @@ func TestWriteReplacesTheWholeFile(t *testing.T) {
 
 func TestFailedStreamLeavesTheOldFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := Write(path, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, []byte("old")))
 	broken := errors.New("broken")
 	err := Stream(path, func(w io.Writer) error {
 		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
@@ -59,9 +57,7 @@ func onlyFile(t *testing.T, path string) {
 
 func TestFileInTheWayIsReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := Write(file, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(file, nil))
 	if err := Write(filepath.Join(file, "below"), nil); err == nil {
 		t.Fatal("no error for a file where a folder should be")
 	}
@@ -70,13 +66,9 @@ func TestFileInTheWayIsReported(t *testing.T) {
 func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, name := range []string{".file-123", ".file-9"} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte("half"), 0o600))
 	}
-	if err := Write(path, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, nil))
 	onlyFile(t, path)
 	for name, want := range map[string]bool{".file-1": true, ".file-": false, ".file-1a": false, ".file-two-1": false, "file-1": false, ".other-1": false} {
 		if Leftover(path, name) != want {
@@ -111,9 +103,7 @@ func TestCreateWritesTheWholeFile(t *testing.T) {
 	for _, linkable := range []bool{true, false} {
 		withoutLinks(t, !linkable)
 		path := filepath.Join(t.TempDir(), "new", "folders", "file")
-		if err := Create(path, text("whole")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Create(path, text("whole")))
 		info, err := os.Stat(path)
 		if err != nil || info.Size() != 5 {
 			t.Fatalf("got %v, %v", info, err)
@@ -192,18 +182,12 @@ func TestFilesAreAsPrivateAsTheirFolder(t *testing.T) {
 		return // which has other rights
 	}
 	open, closed := t.TempDir(), t.TempDir()
-	if err := errors.Join(os.Chmod(open, 0o755), os.Chmod(closed, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(open, 0o755), os.Chmod(closed, 0o700)))
 	own := filepath.Join(open, "own")
-	if err := WriteOwn(own, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteOwn(own, []byte("x")))
 	for path, want := range map[string]os.FileMode{filepath.Join(open, "a", "b"): 0o644, filepath.Join(closed, "a", "b"): 0o600, own: 0o600} {
 		if path != own {
-			if err := Write(path, []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Write(path, []byte("x")))
 		}
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != want {

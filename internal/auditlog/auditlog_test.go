@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/auditlog"
+	"parley/internal/must"
 	"parley/problem"
 )
 
@@ -54,9 +55,7 @@ func written(t interface{ Fatal(...any) }, path string, n int) []byte {
 func TestEntriesAreReadAsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	data := written(t, path, 2)
-	if err := open(t, path).Add("approved", "", "", "a\nb\x00\u202e  c\xff"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Add("approved", "", "", "a\nb\x00\u202e  c\xff"))
 	list := entries(t, path)
 	if len(list) != 3 || list[0].Previous != "" || list[1].Text != "entry <1> & more" || list[1].Study != "ab12" || list[2].Text != "a b c" || list[2].Seq != 3 {
 		t.Errorf("got %+v", list)
@@ -74,9 +73,7 @@ func TestEntriesAreReadAsWritten(t *testing.T) {
 	if _, err := os.Stat(path + ".lock"); err == nil && runtime.GOOS != "windows" {
 		t.Error("the lock is left behind")
 	}
-	if err := os.Truncate(path, 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 10))
 	if n, _, err := auditlog.Verify(path); n != 0 || err != nil { // a cut tail is a shorter log
 		t.Errorf("%d, %v", n, err)
 	}
@@ -89,9 +86,7 @@ func TestTextIsOneLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3000), func(b []byte) string { return string(b) }),
 			rapid.Just(strings.Repeat("\U0001f9ea", 3000))).Draw(t, "text")
-		if err := l.Add(text, text, text, text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Add(text, text, text, text))
 	})
 	for _, e := range entries(t, path) {
 		if utf8.RuneCountInString(e.Text) > 1000 || strings.ContainsFunc(e.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -131,9 +126,7 @@ func TestChangesAreNoticed(t *testing.T) {
 			changed[i] = bytes.Replace(changed[i], []byte("more"), []byte("less"), 1)
 		}
 		path := filepath.Join(dir, "changed.jsonl")
-		if err := os.WriteFile(path, bytes.Join(changed, nil), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, bytes.Join(changed, nil), 0o600))
 		_, _, err := auditlog.Verify(path)
 		p := problem.Problem{}
 		if !errors.As(err, &p) || p.Line == 0 || p.Hint == "" {
@@ -144,9 +137,7 @@ func TestChangesAreNoticed(t *testing.T) {
 		}
 	})
 	cut := filepath.Join(dir, "cut.jsonl")
-	if err := os.WriteFile(cut, bytes.Join(lines[:5], nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(cut, bytes.Join(lines[:5], nil), 0o600))
 	if n, other, err := auditlog.Verify(cut); n != 5 || other == head || err != nil {
 		t.Errorf("a cut tail: %d, %v", n, err)
 	}
@@ -157,15 +148,11 @@ func TestShorterLogIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	data := written(t, path, 3)
 	l := open(t, path)
-	if err := os.WriteFile(path, data[:len(data)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data[:len(data)/2], 0o600))
 	if err := l.Add("did", "", "", "more"); err == nil || !strings.Contains(err.Error(), "shorter than it was: it had 3 lines") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if err := l.Add("did", "", "", "more"); err == nil {
 		t.Error("a log that is gone was begun again")
 	}
@@ -178,9 +165,7 @@ func TestCrashAtAnyByte(t *testing.T) {
 	lines := slices.Collect(bytes.Lines(data))
 	before := len(lines[0]) + len(lines[1])
 	for at := before; at <= len(data); at++ {
-		if err := os.WriteFile(path, data[:at], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data[:at], 0o600))
 		if err := open(t, path).Add("did", "", "", "after the crash"); err != nil {
 			t.Fatalf("cut at %d of %d: %v", at, len(data), err)
 		}
@@ -200,12 +185,8 @@ func TestAnothersCrashIsMended(t *testing.T) {
 	data := written(t, path, 1)
 	l := open(t, path)
 	for i, torn := range []string{`{"seq":2,`, strings.Repeat("\x00", 20<<10)} { // shorter than what is said of it, and longer
-		if err := os.WriteFile(path, append(data, torn...), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Add("did", "", "", "more"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, append(data, torn...), 0o600))
+		must.Do(t, l.Add("did", "", "", "more"))
 		if list := entries(t, path); len(list) != 3+2*i || list[1+2*i].What != "repaired" {
 			t.Errorf("got %+v", list)
 		}
@@ -267,9 +248,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"seq\":1,\"at\":\"2026-01-01T00:00:00+00:00\",\"what\":\"\",\"text\":\"\",\"previous\":\"\"}\n"))
 	path := filepath.Join(f.TempDir(), "read.jsonl")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		n, _, err := auditlog.Verify(path)
 		p := problem.Problem{}
 		if err != nil {
@@ -285,9 +264,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return // a last line that is whole and wrong
 		}
-		if err := l.Add("did", "", "", "more"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Add("did", "", "", "more"))
 		if m, _, err := auditlog.Verify(path); err != nil || m <= n {
 			t.Fatalf("%d entries after %d, %v", m, n, err)
 		}

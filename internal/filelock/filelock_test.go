@@ -8,27 +8,18 @@ import (
 	"testing"
 
 	"parley/internal/filelock"
+	"parley/internal/must"
 )
 
 func TestOneHolderAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := filelock.Acquire(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(filelock.Acquire(path))(t)
 	if _, err := filelock.Acquire(path); !errors.Is(err, filelock.ErrHeld) {
 		t.Fatalf("acquired twice: %v", err)
 	}
-	if err := first.Release(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := filelock.Acquire(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Release())
+	again := must.Get(filelock.Acquire(path))(t)
+	must.Do(t, again.Release())
 }
 
 // Many take and release the lock at once: at each moment one of them holds it.

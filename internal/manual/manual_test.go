@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"parley/internal/must"
 )
 
 func tree() *cobra.Command {
@@ -22,13 +24,8 @@ func tree() *cobra.Command {
 
 func TestEveryCommandThatIsShownHasAPage(t *testing.T) {
 	folder := t.TempDir()
-	if err := Write(tree(), folder); err != nil {
-		t.Fatal(err)
-	}
-	names, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(tree(), folder))
+	names := must.Get(filepath.Glob(filepath.Join(folder, "*")))(t)
 	want := []string{filepath.Join(folder, "tool-work.1"), filepath.Join(folder, "tool.1")}
 	if !slices.Equal(names, want) {
 		t.Errorf("pages %v, want %v", names, want)
@@ -36,10 +33,7 @@ func TestEveryCommandThatIsShownHasAPage(t *testing.T) {
 	if err := Write(tree(), folder); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("pages were written again: %v", err)
 	}
-	got, err := os.ReadFile(want[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(want[0]))(t)
 	if want := `.TH "TOOL\-WORK" 1 "" "tool 1.2" "User Commands"
 .SH NAME
 tool\-work \- Work on a file

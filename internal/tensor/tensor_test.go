@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/must"
 )
 
 // readNPY reads version 1.0 by its published layout.
@@ -84,18 +86,13 @@ func TestSafetensorsAreReadAsPublished(t *testing.T) {
 		for i := range rapid.IntRange(0, 4).Draw(t, "arrays") {
 			list = append(list, draw(t, fmt.Sprintf("array %d", i)))
 		}
-		b, err := Safetensors(list, map[string]string{"names": `{"a": "ü"}`})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Safetensors(list, map[string]string{"names": `{"a": "ü"}`}))(t)
 		n := binary.LittleEndian.Uint64(b)
 		if n%8 != 0 || b[8] != '{' {
 			t.Fatalf("a header of %d bytes that begins with %q", n, b[8])
 		}
 		var head map[string]json.RawMessage
-		if err := json.Unmarshal(b[8:8+n], &head); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b[8:8+n], &head))
 		var meta map[string]string
 		if err := json.Unmarshal(head["__metadata__"], &meta); err != nil || meta["names"] != `{"a": "ü"}` {
 			t.Fatalf("metadata %v, %v", meta, err)
@@ -107,9 +104,7 @@ func TestSafetensorsAreReadAsPublished(t *testing.T) {
 				Shape   []int  `json:"shape"`
 				Offsets [2]int `json:"data_offsets"`
 			}
-			if err := json.Unmarshal(head[x.Name], &e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(head[x.Name], &e))
 			if e.DType != "F64" || e.Shape == nil || !slices.Equal(e.Shape, x.Shape) || e.Offsets[0] != end {
 				t.Fatalf("entry %+v for %+v", e, x)
 			}

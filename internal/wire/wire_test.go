@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/must"
 )
 
 type message struct {
@@ -31,18 +33,10 @@ func drawMessage(t *rapid.T) message {
 func TestRoundTripIsExactAndDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawMessage(t)
-		a, err := Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(Marshal(in))(t)
 		var out message
-		if err := Unmarshal(a, &out); err != nil {
-			t.Fatal(err)
-		}
-		b, err := Marshal(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Unmarshal(a, &out))
+		b := must.Get(Marshal(out))(t)
 		if !bytes.Equal(a, b) {
 			t.Fatalf("encoding changed:\n%x\n%x", a, b)
 		}
@@ -55,10 +49,7 @@ func TestWhatIsNotFiniteIsRefused(t *testing.T) {
 			t.Errorf("%v was encoded", x)
 		}
 	}
-	data, err := Marshal(Vector{1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(Marshal(Vector{1}))(t)
 	copy(data[len(data)-2:], []byte{0xf8, 0x7f}) // the high bytes of a NaN
 	var v Vector
 	if err := Unmarshal(data, &v); err == nil || !strings.Contains(err.Error(), "finite") {
@@ -107,10 +98,7 @@ func TestHostileBytesAreRefused(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	seed, err := Marshal(message{Name: "x", V: Vector{1, 2}, M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	seed := must.Get(Marshal(message{Name: "x", V: Vector{1, 2}, M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}}))(f)
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m message
@@ -133,13 +121,8 @@ func BenchmarkMatrix(b *testing.B) {
 	b.SetBytes(8 * 90000)
 	b.ReportAllocs()
 	for b.Loop() {
-		data, err := Marshal(m)
-		if err != nil {
-			b.Fatal(err)
-		}
+		data := must.Get(Marshal(m))(b)
 		var out Matrix
-		if err := Unmarshal(data, &out); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, Unmarshal(data, &out))
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/internal/must"
 )
 
 var made = time.Unix(1_700_000_000, 0).UTC()
@@ -33,12 +35,8 @@ func source(t *testing.T, target target) content {
 		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/Containerfile": "FROM scratch",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return content{root: root, program: []byte("program"), bill: []byte("{}"), target: target, version: "1.2.3-rc1", made: made, documents: []entry{
 		{name: "man/man1/parley.1", data: []byte(".TH PARLEY 1\n")},
@@ -53,16 +51,9 @@ func source(t *testing.T, target target) content {
 func written(t *testing.T, c content) map[string][]byte {
 	t.Helper()
 	out := t.TempDir()
-	if err := c.write(out); err != nil {
-		t.Fatal(err)
-	}
-	if err := sums(out); err != nil {
-		t.Fatal(err)
-	}
-	files, err := folder(out, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.write(out))
+	must.Do(t, sums(out))
+	files := must.Get(folder(out, ""))(t)
 	all := map[string][]byte{}
 	for _, f := range files {
 		all[f.name] = f.data
@@ -75,9 +66,7 @@ func TestTwoReleasesHaveTheSameBytes(t *testing.T) {
 		first := source(t, target)
 		second := source(t, target) // other folders, other times of files
 		slices.Reverse(second.documents)
-		if err := os.Chtimes(filepath.Join(second.root, "LICENSE"), made, made); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(filepath.Join(second.root, "LICENSE"), made, made))
 		a, b := written(t, first), written(t, second)
 		if !maps.EqualFunc(a, b, bytes.Equal) {
 			t.Errorf("%s: files differ between two runs", target)
@@ -109,10 +98,7 @@ func TestFilesOfATarget(t *testing.T) {
 // unpack returns the headers and contents of a tar archive packed with gzip.
 func unpack(t *testing.T, data []byte) (headers []tar.Header, contents map[string]string) {
 	t.Helper()
-	packed, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(gzip.NewReader(bytes.NewReader(data)))(t)
 	contents = map[string]string{}
 	for r := tar.NewReader(packed); ; {
 		h, err := r.Next()
@@ -150,14 +136,8 @@ func TestArchiveOfLinux(t *testing.T) {
 
 func TestArchiveOfWindows(t *testing.T) {
 	data := written(t, source(t, target{"windows", "amd64"}))["parley-1.2.3-rc1-windows-amd64.zip"]
-	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := r.Open("parley-1.2.3-rc1-windows-amd64/parley.exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
+	program := must.Get(r.Open("parley-1.2.3-rc1-windows-amd64/parley.exe"))(t)
 	defer program.Close()
 	if _, err := io.Copy(io.Discard, program); err != nil { // ends with a check of its sum
 		t.Error(err)
@@ -223,18 +203,10 @@ func TestDebianPackage(t *testing.T) {
 }
 
 func TestBillListsWhatIsLinked(t *testing.T) {
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := bill(binary, "1.2.3", made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
+	data := must.Get(bill(binary, "1.2.3", made))(t)
 	var d document
-	if err := json.Unmarshal(data, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &d))
 	if d.Format != "CycloneDX" || d.Metadata.Component.URL != "pkg:golang/parley@1.2.3" || d.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
 		t.Errorf("%+v", d.Metadata)
 	}
@@ -270,9 +242,7 @@ func TestTargetsAndTimesThatAreWrong(t *testing.T) {
 		t.Errorf("%q, %v, %v", name, got, err)
 	}
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "old"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(full, "old"), nil, 0o600))
 	if err := release(full, "", nil); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("%v", err)
 	}
