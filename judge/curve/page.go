@@ -2,7 +2,6 @@ package curve
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"parley/figure"
@@ -54,14 +53,8 @@ func (c *Curve) protocol() string {
 	return b.String()
 }
 
-// grouped writes a number with thin spaces between thousands.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
-	}
-	return s
-}
+// grouped is a number with its digits in groups of three.
+func grouped(n int) string { return figure.Count.Text(float64(n)) }
 
 var epsilonAxis = figure.Axis{Label: "ε of the plan's total", Log: true}
 

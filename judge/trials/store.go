@@ -21,11 +21,10 @@ type Settings[S any] interface {
 	Differs(old *S) string
 }
 
-// Open makes dir the place of a piece of work of some kind ("evaluation"), with
-// outcomes in a folder of it. A directory that holds something else, or the
-// same with other settings, is refused and left as it is.
-func Open[R, S any, P Settings[S]](dir, folder, kind string, s P) (*Store[R], error) {
-	kept := &Store[R]{dir, folder}
+// open makes or takes up the place of a piece of work.
+func open[R, S any, P Settings[S]](w Work, s P) (*Store[R], error) {
+	dir, kind := w.Dir, w.Kind
+	kept := &Store[R]{dir, w.Folder}
 	file := filepath.Join(dir, "settings.json")
 	data, err := os.ReadFile(file)
 	if err == nil {

@@ -24,12 +24,28 @@ type Trial interface {
 // computed by an earlier run. Abreast is how many are computed at a time.
 type Progress struct{ Done, Stored, Of, Abreast int }
 
-// Run computes and keeps the outcome of every trial that is not stored yet.
-// Workers is how many to compute at a time, 0 for as many as there are
-// processors. The first error ends the work, once what is being computed has
-// ended; so does the end of ctx. Progress may be nil, and is never called by
-// two goroutines at a time.
-func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers int, conduct func(context.Context, T) (*R, error), progress func(Progress)) error {
+// Work says where outcomes are kept and how they are computed.
+type Work struct {
+	Dir      string         // its place
+	Folder   string         // of outcomes, in it
+	Kind     string         // of work, in words: evaluation
+	Workers  int            // how many trials to compute at a time, 0 for as many as there are processors
+	Progress func(Progress) // may be nil; never called by two goroutines at a time
+}
+
+// Complete computes and keeps the outcome of every trial that is not stored yet, and returns
+// those of all. A directory that holds something else, or the same with other settings, is
+// refused and left as it is. The first error ends the work, once what is being computed has
+// ended; so does the end of ctx.
+func Complete[T Trial, R, S any, P Settings[S]](ctx context.Context, w Work, settings P, all []T, conduct func(context.Context, T) (*R, error)) (*Store[R], error) {
+	kept, err := open[R](w, settings)
+	if err != nil {
+		return nil, err
+	}
+	return kept, run(ctx, w, all, kept, conduct)
+}
+
+func run[T Trial, R any](ctx context.Context, w Work, all []T, kept *Store[R], conduct func(context.Context, T) (*R, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	state := Progress{Of: len(all)}
@@ -45,13 +61,13 @@ func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers i
 			todo = append(todo, x)
 		}
 	}
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
+	if w.Workers == 0 {
+		w.Workers = runtime.GOMAXPROCS(0)
 	}
-	state.Abreast = min(max(1, workers), len(todo))
+	state.Abreast = min(max(1, w.Workers), len(todo))
 	report := func() {
-		if progress != nil {
-			progress(state)
+		if w.Progress != nil {
+			w.Progress(state)
 		}
 	}
 	report()
@@ -94,21 +110,4 @@ func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers i
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// Work says where outcomes are kept and how they are computed.
-type Work struct {
-	Dir, Folder, Kind string         // see [Open]
-	Workers           int            // see [Run]
-	Progress          func(Progress) // see [Run]
-}
-
-// Complete opens the place of a piece of work, computes what is missing there, and
-// returns what came of all trials: [Open] and [Run].
-func Complete[T Trial, R, S any, P Settings[S]](ctx context.Context, w Work, settings P, all []T, conduct func(context.Context, T) (*R, error)) (*Store[R], error) {
-	kept, err := Open[R](w.Dir, w.Folder, w.Kind, settings)
-	if err != nil {
-		return nil, err
-	}
-	return kept, Run(ctx, all, kept, w.Workers, conduct, w.Progress)
 }

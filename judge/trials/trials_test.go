@@ -30,10 +30,13 @@ func (s *settings) Differs(old *settings) string {
 
 type outcome struct{ Square int }
 
-func open(t *testing.T, dir string) *trials.Store[outcome] {
-	t.Helper()
-	return must.Get(trials.Open[outcome](dir, "outcomes", "table of squares", &settings{10}))(t)
+// in is work in a folder.
+func in(dir string, workers int, progress func(trials.Progress)) trials.Work {
+	return trials.Work{Dir: dir, Folder: "outcomes", Kind: "table of squares", Workers: workers, Progress: progress}
 }
+
+// done conducts a trial that shows nothing.
+func done(context.Context, number) (*outcome, error) { return &outcome{}, nil }
 
 // However often and wherever the work is stopped, every trial is computed once.
 func TestWorkGoesOnWhereItWas(t *testing.T) {
@@ -49,54 +52,54 @@ func TestWorkGoesOnWhereItWas(t *testing.T) {
 		var left atomic.Int32
 		left.Store(7)
 		first := true
-		err := trials.Run(context.Background(), all, open(t, dir), 1+round%3, func(_ context.Context, x number) (*outcome, error) {
+		progress := func(p trials.Progress) {
+			if first && (p.Done != p.Stored || p.Of != n || p.Stored != 7*round) {
+				t.Errorf("round %d begins with %+v", round, p)
+			}
+			first = false
+		}
+		kept, err := trials.Complete(t.Context(), in(dir, 1+round%3, progress), &settings{10}, all, func(_ context.Context, x number) (*outcome, error) {
 			if left.Add(-1) < 0 {
 				return nil, stop
 			}
 			computed[x].Add(1)
 			return &outcome{int(x) * int(x)}, nil
-		}, func(p trials.Progress) {
-			if first && (p.Done != p.Stored || p.Of != n || p.Stored != 7*round) {
-				t.Errorf("round %d begins with %+v", round, p)
-			}
-			first = false
 		})
 		if err == nil {
 			if round != 2 { // 7, 14 and 20
 				t.Errorf("done in round %d", round)
 			}
-			break
+			for i := range computed {
+				r, err := kept.Get(number(i).Key())
+				if err != nil || r.Square != i*i || computed[i].Load() != 1 {
+					t.Errorf("trial %d: %+v, %v, computed %d times", i, r, err, computed[i].Load())
+				}
+			}
+			return
 		}
 		if !errors.Is(err, stop) || !strings.HasPrefix(err.Error(), "trial ") {
 			t.Fatalf("round %d: %v", round, err)
-		}
-	}
-	kept := open(t, dir)
-	for i := range computed {
-		r, err := kept.Get(number(i).Key())
-		if err != nil || r.Square != i*i || computed[i].Load() != 1 {
-			t.Errorf("trial %d: %+v, %v, computed %d times", i, r, err, computed[i].Load())
 		}
 	}
 }
 
 func TestPeopleStopTheWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := 0
-	err := trials.Run(ctx, []number{1, 2, 3}, open(t, filepath.Join(t.TempDir(), "w")), 1, func(context.Context, number) (*outcome, error) {
-		done++
+	computed := 0
+	_, err := trials.Complete(ctx, in(filepath.Join(t.TempDir(), "w"), 1, nil), &settings{10}, []number{1, 2, 3}, func(context.Context, number) (*outcome, error) {
+		computed++
 		cancel()
 		return &outcome{}, nil
-	}, nil)
-	if !errors.Is(err, context.Canceled) || done != 1 {
-		t.Errorf("got %v after %d", err, done)
+	})
+	if !errors.Is(err, context.Canceled) || computed != 1 {
+		t.Errorf("got %v after %d", err, computed)
 	}
 }
 
 func TestWhatIsNotOursIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, "work")
-	open(t, work)
+	must.Get(trials.Complete(t.Context(), in(work, 1, nil), &settings{10}, nil, done))(t)
 	write := func(path, text string) {
 		t.Helper()
 		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -112,12 +115,12 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 		{filepath.Join(dir, "other"), "not empty and holds no table of squares", 10},
 		{filepath.Join(dir, "broken"), "these are no settings of this kind", 10},
 	} {
-		if _, err := trials.Open[outcome](c.dir, "outcomes", "table of squares", &settings{c.base}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := trials.Complete(t.Context(), in(c.dir, 1, nil), &settings{c.base}, nil, done); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", c.dir, err)
 		}
 	}
 	write(filepath.Join(work, "outcomes", "n-1.json"), "{")
-	err := trials.Run(context.Background(), []number{1}, open(t, work), 1, func(context.Context, number) (*outcome, error) { return &outcome{}, nil }, nil)
+	_, err := trials.Complete(t.Context(), in(work, 1, nil), &settings{10}, []number{1}, done)
 	if err == nil || !strings.Contains(err.Error(), "remove the file, and it is computed again") {
 		t.Errorf("a broken outcome: got %v", err)
 	}
