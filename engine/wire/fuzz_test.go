@@ -104,44 +104,13 @@ func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			net := NewMemory()
-			go func() {
-				value, _, err := net.Wait(t.Context(), TaskKey("study", "north"), 0)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				payload, err := site.Open(coordinator.Peer(), TaskKey("study", "north"), value)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				m, err := decodeDown(payload)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				r := honest
-				c.change(&r)
-				name := sha256.Sum256(m.Body)
-				a := up{Version: messageVersion, Say: sayKept, To: name[:], History: [][]byte{record}}
-				if err := c.by.confirm(&r); err != nil {
-					t.Error(err)
-				}
-				if a.Body, err = encoding.Marshal(r); err != nil {
-					t.Error(err)
-				}
-				answer, err := encoding.Marshal(a)
-				if err != nil {
-					t.Error(err)
-				}
-				sealed, err := site.Seal(coordinator.Peer(), AnswerKey("study", "north"), answer)
-				if err != nil {
-					t.Error(err)
-				}
-				if _, err := net.Put(t.Context(), AnswerKey("study", "north"), sealed, 0); err != nil {
-					t.Error(err)
-				}
-			}()
+			r := honest
+			c.change(&r)
+			must.Do(t, c.by.confirm(&r))
+			body := must.Get(encoding.Marshal(r))(t)
+			scripted(t, net, site, coordinator.Peer(), func(down) up {
+				return up{Say: sayKept, Body: body, History: [][]byte{record}}
+			})
 			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north", Again: time.Minute}
 			if h, err := l.History(t.Context()); (err == nil && len(h) == 1) != c.believe {
 				t.Errorf("%s: %d records, %v", name, len(h), err)
