@@ -343,9 +343,20 @@ func unknownCommand(c *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
+	var meant []string // commands of this name below others, or else one of nearly this name
+	for _, group := range c.Commands() {
+		for _, sub := range group.Commands() {
+			if sub.Name() == name {
+				meant = append(meant, sub.CommandPath())
+			}
+		}
+	}
+	if near := problem.Nearest(name, known); near != "" && meant == nil {
+		meant = append(meant, c.CommandPath()+" "+near)
+	}
 	hint := ""
-	if near := problem.Nearest(name, known); near != "" {
-		hint = fmt.Sprintf("\n  hint: did you mean %s %s?", c.CommandPath(), near)
+	if meant != nil {
+		hint = fmt.Sprintf("\n  hint: did you mean %s?", strings.Join(meant, " or "))
 	}
 	return &usageError{fmt.Errorf("unknown command %q for %q%s\n  hint: see '%s --help'", name, c.CommandPath(), hint, c.CommandPath())}
 }
