@@ -61,10 +61,15 @@ func studyLine(st coordinator.StudyStatus) string {
 	if st.State == coordinator.Running && st.Of > 0 {
 		line += fmt.Sprintf(", round %d, step %d of %d", st.Round, st.Progress, st.Of)
 	}
-	if st.Text != "" {
-		line += ": " + st.Text
+	return withText(line, st.Text)
+}
+
+// withText is a state with what there is to say of it.
+func withText(state, text string) string {
+	if text == "" {
+		return state
 	}
-	return line
+	return state + ": " + text
 }
 
 func standingLine(x coordinator.StandingState) string {
@@ -72,10 +77,7 @@ func standingLine(x coordinator.StandingState) string {
 	if x.Since != nil {
 		line += " " + ago(*x.Since)
 	}
-	if x.Text != "" {
-		line += ": " + x.Text
-	}
-	return line
+	return withText(line, x.Text)
 }
 
 func coordinatorWatchCommand() *cobra.Command {
@@ -123,19 +125,15 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 			return err
 		}
 		for _, digest := range digests {
-			i := slices.IndexFunc(s.Studies, func(st coordinator.StudyStatus) bool { return st.Study == digest })
 			if only != "" && digest != only {
 				continue
 			}
-			if i < 0 {
+			i := slices.IndexFunc(s.Studies, func(st coordinator.StudyStatus) bool { return st.Study == digest })
+			if i < 0 || s.Studies[i].Name == "" { // its plan has not been read yet
 				open++
 				continue
 			}
 			st := s.Studies[i]
-			if st.Name == "" { // its plan has not been read yet
-				open++
-				continue
-			}
 			switch st.State {
 			case coordinator.Ended:
 			case coordinator.Stopped:
@@ -158,11 +156,7 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 				continue
 			}
 			for _, x := range st.Sites {
-				line := x.State
-				if x.Text != "" {
-					line += ": " + x.Text
-				}
-				say(digest+x.Site, fmt.Sprintf("%s: site %s %s", st.Name, x.Site, line))
+				say(digest+x.Site, fmt.Sprintf("%s: site %s %s", st.Name, x.Site, withText(x.State, x.Text)))
 			}
 			say(digest, st.Name+": "+studyLine(st))
 		}

@@ -61,10 +61,7 @@ func printSite(w io.Writer, dir string, s site.Status) {
 		if !st.Since.IsZero() {
 			line += " " + ago(st.Since)
 		}
-		if st.Text != "" {
-			line += ": " + st.Text
-		}
-		fmt.Fprintf(w, "study %s (%.12s): %s\n", st.Name, st.Study, line)
+		fmt.Fprintf(w, "study %s (%.12s): %s\n", st.Name, st.Study, withText(line, st.Text))
 	}
 }
 
@@ -100,10 +97,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error 
 			if !slices.Contains([]string{federation.Done, federation.Refused, federation.Withdrawn, federation.Closed}, st.State) {
 				open++
 			}
-			line := fmt.Sprintf("study %s: %s", st.Name, st.State)
-			if st.Text != "" {
-				line += ": " + st.Text
-			}
+			line := withText(fmt.Sprintf("study %s: %s", st.Name, st.State), st.Text)
 			if as.json {
 				data, err := json.Marshal(st)
 				if err != nil {
