@@ -145,7 +145,7 @@ func (o Overview) plan(page float64) overviewPlan {
 		heads[v] = view.Name
 	}
 	if label := widest(heads, fontSize+1, 120) / 0.9; label > p.block+p.space-4 && p.block < 90 {
-		p.turned, p.head = true, label+28
+		p.turned, p.head = true, label+50
 	}
 	return p
 }
@@ -206,14 +206,21 @@ func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
 	}
 	x := p.left + float64(v)*(p.block+p.space)
 	if p.turned {
-		at := fmt.Sprintf("rotate(-90 %s %s)", num(x+p.block/2+4), num(p.head-22))
-		c.text(x+p.block/2+4, p.head-22, view.Name, fontSize+1, p.head-26, "font-weight", "600", "transform", at)
-		c.text(x, p.head-8, Count.Text(float64(n)), smallSize, p.block+p.space-2, "fill", muted)
-		return
+		at := fmt.Sprintf("rotate(-90 %s %s)", num(x+p.block/2+4), num(p.head-44))
+		c.text(x+p.block/2+4, p.head-44, view.Name, fontSize+1, p.head-48, "font-weight", "600", "transform", at)
+	} else {
+		c.text(x, 20, view.Name, fontSize+1, p.block+p.space-4, "font-weight", "600", "fill", ink)
 	}
-	c.text(x, 20, view.Name, fontSize+1, p.block+p.space-4, "font-weight", "600", "fill", ink)
-	c.text(x, 36, "d = "+Count.Text(float64(view.Features)), smallSize, p.block+p.space, "fill", muted)
-	c.text(x, 50, "n = "+Count.Text(float64(n)), smallSize, p.block+p.space, "fill", muted)
+	for i, of := range []struct {
+		letter string
+		count  int
+	}{{"d = ", view.Features}, {"n = ", n}} {
+		text, room := Count.Text(float64(of.count)), p.block+p.space
+		if whole := of.letter + text; textWidth(whole, smallSize) <= room {
+			text = whole
+		}
+		c.text(x, p.head-28+14*float64(i), text, smallSize, room, "fill", muted)
+	}
 }
 
 // row draws a site; unit is the width of one subject.
