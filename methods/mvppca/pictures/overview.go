@@ -102,8 +102,9 @@ func Variance(set options.Setup, m *use.Model, pooled *message.Assessment, sites
 // places is all sites.
 func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure {
 	b := figure.Bars{X: figure.Axis{Label: "R² of the view, all factors together"}}
-	interval := m.R2Interval()
+	intervals := m.R2Interval()
 	for k, v := range set.Plan.Views {
+		interval := intervals(k, float64(having(at[0], k)))
 		for _, s := range at {
 			subjects := having(s, k)
 			x := s.Explained()
@@ -111,7 +112,7 @@ func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure 
 			if subjects < 2 || math.IsNaN(r2) {
 				continue
 			}
-			low, high := interval(k, float64(having(at[0], k)), r2, float64(subjects))
+			low, high := interval(r2, float64(subjects))
 			b.Labels, b.Groups = append(b.Labels, v.Name), append(b.Groups, s.Name)
 			b.Values, b.Low, b.High = append(b.Values, r2), append(b.Low, low), append(b.High, high)
 		}

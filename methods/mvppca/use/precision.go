@@ -94,13 +94,13 @@ func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
 // of view k, found in samples of so many subjects; fitted is how many have the view of those
 // that the model was fitted to, of whom it explains more than of others. See
 // [precision.Interval].
-func (m *Model) R2Interval() func(k int, fitted, r2, subjects float64) (low, high float64) {
+func (m *Model) R2Interval() func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
 	l, err := m.Layout()
 	var fit []float64
 	if err == nil && m.MaximumLikelihood() {
 		fit = precision.Fit(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
 	}
-	return func(k int, fitted, r2, subjects float64) (low, high float64) {
+	return func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
 		variance, of := math.NaN(), math.NaN()
 		if err == nil {
 			_, variance = precision.R2(l, m.params(), m.Factors, m.Fourths, k)
@@ -108,7 +108,7 @@ func (m *Model) R2Interval() func(k int, fitted, r2, subjects float64) (low, hig
 		if fit != nil {
 			of = fit[k]
 		}
-		return precision.Interval(variance, of, len(m.Factors), fitted)(r2, subjects)
+		return precision.Interval(variance, of, len(m.Factors), fitted)
 	}
 }
 

@@ -2,7 +2,6 @@ package precision
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"parley/methods/mvppca/linalg"
@@ -66,7 +65,8 @@ func R2(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, k i
 }
 
 // Fit returns the variance of the R² of each view among fits to samples of such subjects; nil where
-// the noise counts as known, as [R2] has it. It is the delta method with directions as those of [Rotated].
+// the noise counts as known, as [R2] has it. It is the delta method, with the law that [Of] has for
+// loadings and noise in large samples.
 func Fit(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern) (variance []float64) {
 	if checkFactors(p.Rank, strengths, fourths) != nil || !(slices.Min(strengths) > leastStrength) {
 		return nil
@@ -75,53 +75,89 @@ func Fit(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, pa
 	if w.free == nil {
 		return nil
 	}
-	w.delta, variance = make([]float64, w.free.groups), make([]float64, l.Views())
-	fitted := w.r2(l, 0)
-	rng := rand.New(rand.NewPCG(uint64(len(p.Features)), uint64(p.Rank)))
-	for range directions {
-		step := w.draw(rng)
-		for k, x := range w.r2(l, step) {
-			slope := (x - fitted[k]) / step
-			variance[k] += slope * slope / directions
-		}
+	for k := range l.Views() {
+		variance = append(variance, w.along(w.slopes(l, k)))
 	}
 	return variance
 }
 
-// r2 is that of each view so far along the direction.
-func (w *perturbed) r2(l ppca.Layout, step float64) []float64 {
+// slopes returns the derivatives of the R² of view k, p × q by Ψ^−½W, whose rows v_j have
+// Σ v_j v_jᵀ = Λ, and by the relative errors of groups' noise. With M = (I + Λ)⁻¹, residuals have
+// the sum of squares Σ ψ_j (1 − v_jᵀ M v_j) over the view's features, of Σ ψ_j (1 + |v_j|²) in all.
+func (w *perturbed) slopes(l ppca.Layout, k int) (byLoading, byNoise []float64) {
 	q, v, view := len(w.strengths), w.scaled(), l.ViewOf()
-	prec, rest, total := make([]float64, q*q), make([]float64, l.Views()), make([]float64, l.Views())
-	for a := range q {
-		prec[a*q+a] = 1
-	}
-	for i, g := range w.free.group {
-		for a := range q {
-			if step != 0 {
-				v[i*q+a] += step * w.loading[i*q+a]
-			}
-			for b := range a + 1 {
-				prec[a*q+b] += v[i*q+a] * v[i*q+b] / (1 + step*w.delta[g])
+	byLoading, byNoise = make([]float64, len(v)), make([]float64, w.free.groups)
+	inner := make([]float64, q*q) // M Σ ψ_j v_j v_jᵀ M
+	rest, total := 0.0, 0.0
+	for i, j := range w.p.Features {
+		if view[j] != k {
+			continue
+		}
+		row, unit := v[i*q:][:q], w.noise[i]
+		rest, total = rest+unit, total+unit
+		for a, x := range row {
+			rest -= unit * x * x / (1 + w.strengths[a])
+			total += unit * x * x
+			for b, y := range row {
+				inner[a*q+b] += unit * x * y / ((1 + w.strengths[a]) * (1 + w.strengths[b]))
 			}
 		}
 	}
-	if _, ok := linalg.Cholesky(prec, q, q); !ok {
-		return slices.Repeat([]float64{math.NaN()}, l.Views())
-	}
-	x := make([]float64, q)
-	for i, g := range w.free.group {
-		k, noise, common := view[w.p.Features[i]], 1+step*w.delta[g], 0.0
-		copy(x, v[i*q:])
-		for _, y := range x {
-			common += y * y
+	for i, j := range w.p.Features {
+		row, g, unit := v[i*q:][:q], w.free.group[i], 0.0
+		if view[j] == k {
+			unit = w.noise[i]
 		}
-		rest[k] += w.noise[i] * (noise - linalg.CholQuadratic(prec, q, q, x))
-		total[k] += w.noise[i] * (noise + common)
+		byNoise[g] -= unit * (1 - rest/total) / total
+		for a, x := range row {
+			along := 0.0
+			for b, y := range row {
+				along += inner[a*q+b] * y
+			}
+			byNoise[g] += x * along / total
+			byLoading[i*q+a] = 2 * (unit*x*(1/(1+w.strengths[a])+rest/total) - along) / total
+		}
 	}
-	for k := range rest {
-		rest[k] = 1 - rest[k]/total[k]
+	return byLoading, byNoise
+}
+
+// along returns the variance of what has these slopes: it is linear in the independent numbers
+// that draw draws.
+func (w *perturbed) along(byLoading, byNoise []float64) (variance float64) {
+	q := len(w.strengths)
+	inside, outside := make([]float64, q*q), make([]float64, q*q) // of each factor's slopes, what lies in U
+	for i, j := range w.p.Features {
+		for f, s := range w.strengths {
+			x := byLoading[i*q+f]
+			for g := range byNoise {
+				byNoise[g] += w.free.moves[(i*q+f)*len(byNoise)+g] * x
+			}
+			y := x * math.Sqrt((1+s)/(s*w.n.factor[j*q+f]))
+			for b, u := range w.u[i*q:][:q] {
+				inside[f*q+b] += x * u
+				outside[f*q+b] += y * u
+			}
+		}
 	}
-	return rest
+	for i, j := range w.p.Features {
+		for f, s := range w.strengths {
+			x := byLoading[i*q+f] * math.Sqrt((1+s)/(s*w.n.factor[j*q+f]))
+			for b, u := range w.u[i*q:][:q] {
+				x -= u * outside[f*q+b]
+			}
+			variance += x * x
+		}
+	}
+	for f, s := range w.strengths {
+		for b, t := range w.strengths[:f+1] {
+			x := inside[f*q+f] * (1 + s) / (2 * math.Sqrt(s))
+			if b < f {
+				x = (math.Sqrt(s)*inside[f*q+b] - math.Sqrt(t)*inside[b*q+f]) * math.Sqrt(rotation(1+s, 1+t))
+			}
+			variance += x * x * w.n.fourths.variance(f, b, q) / w.n.pair[f*q+b]
+		}
+	}
+	return variance + linalg.CholQuadratic(w.free.chol, w.free.groups, w.free.ld, byNoise)
 }
 
 // Interval returns intervals of 90 % for the share that a model of q factors explains in the
