@@ -1,5 +1,7 @@
 package kernel
 
+import "sync"
+
 // chunk is how many rows Scatter gathers before it multiplies: few enough to
 // stay in the cache, enough that loading and storing the tiles is cheap.
 const chunk = 96
@@ -15,24 +17,37 @@ type Scatter struct {
 	shift     []float64 // mean of the first chunk
 	sum       []float64 // Σ (x − shift)
 	c         []float64 // upper tiles of Σ (x − shift)(x − shift)ᵀ, stride × stride
-	panels    []float64 // the chunk, column panels of 8, each row by row
+	panels    []float64 // the chunk, column panels of 8, each row by row; nil before a row and after a result
 }
 
 // NewScatter returns an empty accumulator for rows of d > 0 values.
 func NewScatter(d int) *Scatter {
 	s := Stride(d)
-	return &Scatter{
-		d: d, stride: s,
-		sum:    make([]float64, d),
-		c:      make([]float64, s*s),
-		panels: make([]float64, chunk*s),
+	return &Scatter{d: d, stride: s, sum: make([]float64, d), c: make([]float64, s*s)}
+}
+
+// unused are panels of accumulators that have given their result, for others: of few columns they
+// take more memory than all else.
+var unused sync.Pool
+
+// prepare makes room for a chunk.
+func (s *Scatter) prepare() {
+	n := chunk * s.stride
+	if kept, ok := unused.Get().(*[]float64); ok && cap(*kept) >= n {
+		s.panels = (*kept)[:n]
+		clear(s.panels[n-chunk*lanes:]) // where columns are padded
+		return
 	}
+	s.panels = make([]float64, n)
 }
 
 // Add takes in one row, which is copied.
 func (s *Scatter) Add(row []float64) {
 	if len(row) != s.d {
 		panic("kernel: row of another length")
+	}
+	if s.panels == nil {
+		s.prepare()
 	}
 	at := s.fill * lanes
 	for len(row) > lanes {
@@ -52,6 +67,11 @@ func (s *Scatter) N() int { return s.n + s.fill }
 // rows). More rows may follow.
 func (s *Scatter) Result(mean, scatter []float64) {
 	s.flush()
+	if s.panels != nil {
+		panels := s.panels
+		unused.Put(&panels)
+		s.panels = nil
+	}
 	d := s.d
 	if s.n == 0 {
 		clear(mean[:d])

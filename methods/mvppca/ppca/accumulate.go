@@ -114,8 +114,11 @@ func (p *pattern) add(row []float64) {
 		p.scatter.Add(row)
 		return
 	}
-	p.rows = append(p.rows, row...)
 	d := len(p.features)
+	if n := len(p.rows) / d; (n+1)*d > cap(p.rows) { // doubled, but for no more than are kept
+		p.rows = slices.Grow(p.rows, d*min(max(n, 2), d/2+1-n))
+	}
+	p.rows = append(p.rows, row...)
 	if 2*len(p.rows) < d*d {
 		return
 	}

@@ -57,10 +57,14 @@ func (b *Block) Check(l Layout) error {
 			if b.Scatter[i*p+i] < 0 {
 				return fmt.Errorf("block: negative sum of squares for feature %d", b.Features[i])
 			}
-			for j := range i {
-				if b.Scatter[i*p+j] != b.Scatter[j*p+i] {
+			row := b.Scatter[i*p:][:i+1]
+			for j, x := range row[:i] {
+				if x != b.Scatter[j*p+i] {
 					return fmt.Errorf("block: scatter is not symmetric at features %d and %d", b.Features[i], b.Features[j])
 				}
+			}
+			if err := Finite("block: scatter", row); err != nil {
+				return err
 			}
 		}
 	} else {
@@ -74,7 +78,7 @@ func (b *Block) Check(l Layout) error {
 	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
 		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects", len(b.Filled), p, b.N)
 	}
-	for _, x := range [][]float64{b.Mean, b.Scatter, b.Factor, b.Diag} {
+	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag} {
 		if err := Finite("block", x); err != nil {
 			return err
 		}
@@ -169,28 +173,33 @@ func (b *Block) MakePossible() error {
 	for i := range p {
 		root[i] = math.Sqrt(b.Scatter[i*p+i])
 	}
-	for i := range p {
-		for j := range p {
-			if s := root[i] * root[j]; s > 0 {
-				c[i*p+j] = b.Scatter[i*p+j] / s
-			} else {
-				b.Scatter[i*p+j] = 0 // what does not vary goes with nothing
+	correlations := func() {
+		for i := range p {
+			for j := range i + 1 {
+				x := 0.0
+				if s := root[i] * root[j]; s > 0 {
+					x = b.Scatter[i*p+j] / s
+				} else {
+					b.Scatter[i*p+j], b.Scatter[j*p+i] = 0, 0 // what does not vary goes with nothing
+				}
+				c[i*p+j], c[j*p+i] = x, x
 			}
 		}
 	}
+	correlations()
 	if err := Finite("moments: correlations", c); err != nil {
 		return err
 	}
 	const rounding = 1e-6
 	// What rounding alone may have done passes by a factorisation that costs a
 	// fraction of the eigenvalues, and any honest site's scatter matrix does.
-	shifted := slices.Clone(c)
 	for i := range p {
-		shifted[i*p+i] += rounding
+		c[i*p+i] += rounding
 	}
-	if _, ok := linalg.Cholesky(shifted, p, p); ok {
+	if _, ok := linalg.Cholesky(c, p, p); ok {
 		return nil
 	}
+	correlations()
 	e := linalg.NewEigen(p)
 	if !e.Factorise(c, p) {
 		return fmt.Errorf("moments: the eigenvalues of the scatter matrix did not converge")
