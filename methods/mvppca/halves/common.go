@@ -97,7 +97,7 @@ func Answers[A any](c Common, s *State, check func(site string, a *A) error) (si
 
 // Left decodes what sites said before that have left since, in the plan's order.
 func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
-	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool { return slices.Contains(c.Staying(s), site) || said[site] == nil })
+	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool { return !slices.Contains(s.Left, site) || said[site] == nil })
 	_, _, err := kept(said, left, "what it said before", take)
 	return err
 }

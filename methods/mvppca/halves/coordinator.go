@@ -146,8 +146,11 @@ func (s *State) effects() *covariates.Effects {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	if err := rounds.Expect(a, c.Staying(s), s.Phase); err != nil {
+	if err := rounds.Expect(a, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
+	}
+	if slices.Contains(s.Left, a.Site) {
+		return nil, fmt.Errorf("site %s has left", a.Site)
 	}
 	if s.Inbox[a.Site] != nil {
 		return nil, fmt.Errorf("site %s has already answered", a.Site)
