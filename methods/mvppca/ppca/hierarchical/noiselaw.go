@@ -25,14 +25,14 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 	hi := math.Log10(maxSharedAlpha)
 	at := func(i float64) float64 { return math.Pow(10, lo+(hi-lo)*i/steps) }
 	near := 0.0 // the last β/α: that of the next α is not far
-	betaAt := func(alpha float64) float64 {
-		beta := noiseLawBetaFrom(alpha, near, s, nu)
+	betaAt := func(alpha, close float64) float64 {
+		beta := noiseLawBetaFrom(alpha, near, close, s, nu)
 		near = beta / alpha
 		return beta
 	}
 	value := func(i float64) float64 {
 		a := at(i)
-		return noiseLawLogLik(a, betaAt(a), s, nu)
+		return noiseLawLogLik(a, betaAt(a, 1e-6), s, nu) // whose square is what is lost
 	}
 	// Every fifth: but for a few sites with hardly any degrees of freedom the value has one
 	// maximum, or is flat.
@@ -54,13 +54,13 @@ func noiseLaw(s, nu []float64) (alpha, beta float64) {
 		}
 	}
 	if best == steps {
-		return maxSharedAlpha, betaAt(maxSharedAlpha)
+		return maxSharedAlpha, betaAt(maxSharedAlpha, exactly)
 	}
 	alpha = at(descends(float64(max(best-around, 0)), float64(min(best+around, steps)), func(i float64) float64 {
 		a := at(i)
-		return noiseLawSlope(a, betaAt(a), s, nu)
+		return noiseLawSlope(a, betaAt(a, exactly), s, nu)
 	}))
-	return alpha, betaAt(alpha)
+	return alpha, betaAt(alpha, exactly)
 }
 
 // descends returns where f goes from above zero to below between a and b, by false position
@@ -95,33 +95,52 @@ func descends(a, b float64, f func(float64) float64) float64 {
 	return x
 }
 
+// noiseLawLogLik is that log-likelihood, with ln Γ(x) = (x − ½) ln x − x + ½ ln 2π + gammaRest(x):
+// the large terms are taken together, for each site in one logarithm.
 func noiseLawLogLik(alpha, beta float64, s, nu []float64) float64 {
-	g, _ := math.Lgamma(alpha)
-	total, h, half := 0.0, 0.0, 0.0
-	for i := range s {
-		if i == 0 || nu[i] != nu[i-1] {
-			h, _ = math.Lgamma(alpha + nu[i]/2)
-		}
-		// α ln β − (α + ν/2) ln(β + νs/2), the large terms taken together.
-		total += h - g - (alpha+nu[i]/2)*math.Log1p(nu[i]*s[i]/2/beta)
-		half += nu[i] / 2
+	total, half, logs := -float64(len(s))*gammaRest(alpha), 0.0, linalg.LogSum{Product: 1}
+	for i, x := range s {
+		h := nu[i] / 2
+		up := 1 + h/alpha
+		total += (alpha+h)*math.Log(up/(1+h*x/beta)) + gammaRest(alpha+h)
+		half += h
+		logs.Add(up)
 	}
-	return total - half*math.Log(beta)
+	return total - logs.Sum()/2 + half*(math.Log(alpha)-1-math.Log(beta))
+}
+
+// gammaRest is by Stirling's series, whose first term that is left out is x⁻⁹/1188.
+func gammaRest(x float64) float64 {
+	if x < 10 {
+		g, _ := math.Lgamma(x)
+		return g - (x-0.5)*math.Log(x) + x - math.Log(2*math.Pi)/2
+	}
+	y := 1 / x
+	z := y * y
+	return y * (1.0/12 - z*(1.0/360-z*(1.0/1260-z/1680)))
 }
 
 // noiseLawSlope is the derivative of the log-likelihood by α, and at the best β also that of
 // what is left of it.
 func noiseLawSlope(alpha, beta float64, s, nu []float64) float64 {
-	g := mathext.Digamma(alpha)
-	total, h, logs := 0.0, 0.0, linalg.LogSum{Product: 1}
-	for i := range s {
-		if i == 0 || nu[i] != nu[i-1] {
-			h = mathext.Digamma(alpha + nu[i]/2)
-		}
-		total += h - g
-		logs.Add(1 + nu[i]*s[i]/2/beta)
+	total, logs := -float64(len(s))*digammaRest(alpha), linalg.LogSum{Product: 1}
+	for i, x := range s {
+		h := nu[i] / 2
+		logs.Add((1 + h/alpha) / (1 + h*x/beta))
+		total += digammaRest(alpha + h)
 	}
-	return total - logs.Sum()
+	return total + logs.Sum()
+}
+
+// digammaRest is ψ(x) − ln x, the derivative of ln Γ(x) less its large part, by the same series;
+// the first term that is left out is x⁻¹⁰/132.
+func digammaRest(x float64) float64 {
+	if x < 10 {
+		return mathext.Digamma(x) - math.Log(x)
+	}
+	y := 1 / x
+	z := y * y
+	return -y/2 - z*(1.0/12-z*(1.0/120-z*(1.0/252-z/240)))
 }
 
 // noiseLawBeta returns the best β for an α. With m = β/α it solves
@@ -129,11 +148,15 @@ func noiseLawSlope(alpha, beta float64, s, nu []float64) float64 {
 // for m = min s and at least n for m = max s. Where a step
 // of Newton's leaves these bounds, which every step narrows, the middle is next.
 func noiseLawBeta(alpha float64, s, nu []float64) float64 {
-	return noiseLawBetaFrom(alpha, 0, s, nu)
+	return noiseLawBetaFrom(alpha, 0, exactly, s, nu)
 }
 
-// noiseLawBetaFrom begins with an m, or with the middle if that is out of bounds.
-func noiseLawBetaFrom(alpha, m float64, s, nu []float64) float64 {
+// exactly is the share of m by which a step moves it where rounding decides.
+const exactly = 2e-16
+
+// noiseLawBetaFrom begins with an m, or with the middle if that is out of bounds, and ends where a
+// step moves it by no more than a share.
+func noiseLawBetaFrom(alpha, m, close float64, s, nu []float64) float64 {
 	lo, hi := s[0], s[0]
 	for _, x := range s {
 		lo, hi = min(lo, x), max(hi, x)
@@ -159,10 +182,13 @@ func noiseLawBetaFrom(alpha, m float64, s, nu []float64) float64 {
 		if !(next > lo && next < hi) {
 			next = lo + (hi-lo)/2
 		}
-		if math.Abs(n-t) <= 1e-15*n || math.Abs(next-m) <= 2e-16*m { // what rounding leaves
+		if math.Abs(n-t) <= 1e-15*n { // what rounding leaves
 			break
 		}
-		m = next
+		moved := math.Abs(next - m)
+		if m = next; moved <= close*m {
+			break
+		}
 	}
 	return alpha * m
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // TestNoiseLawRecoversASpread draws true variances and their estimates.
@@ -110,5 +112,19 @@ func BenchmarkNoiseLaw(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		noiseLaw(s, nu)
+	}
+}
+
+// What is left of ln Γ and of its derivative without their large parts is that of other
+// implementations, on both sides of where a series takes over.
+func TestRestsOfGammaAndDigamma(t *testing.T) {
+	for x := 0.1; x < 1e4; x *= 1.1 {
+		g, _ := math.Lgamma(x)
+		if want := g - (x-0.5)*math.Log(x) + x - math.Log(2*math.Pi)/2; math.Abs(gammaRest(x)-want) > 1e-11+1e-15*math.Abs(g) {
+			t.Errorf("rest of ln Γ(%v): %v, want %v", x, gammaRest(x), want)
+		}
+		if want := mathext.Digamma(x) - math.Log(x); math.Abs(digammaRest(x)-want) > 1e-11 {
+			t.Errorf("rest of ψ(%v): %v, want %v", x, digammaRest(x), want)
+		}
 	}
 }

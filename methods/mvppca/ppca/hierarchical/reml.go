@@ -34,7 +34,7 @@ type reml struct {
 	n        float64
 	dev, own [2]float64
 
-	scratch [4][]float64
+	scratch [2][]float64
 }
 
 // zeros returns n zeros, in memory that the next call for the same place takes over.
@@ -109,17 +109,17 @@ type weights struct {
 
 // loadings works out what follows from v_W alone, and adds ln |B|.
 func (x *weights) loadings(s *spectrum, noise, varW float64, logs *linalg.LogSum) {
-	x.own, x.along = 0, 0
-	for a, l := range s.lambda {
+	own, along, e, to := 0.0, 0.0, s.e, x.w
+	for a, l := range s.lambda[:len(to)] {
 		l *= noise
-		own := varW + l
-		w := 1 / own
-		along := s.e[a] * s.e[a] * w
-		x.w[a] = w
-		x.own += along * l
-		x.along += along
-		logs.Add(own)
+		w := 1 / (varW + l)
+		share := e[a] * e[a] * w
+		to[a] = w
+		own += share * l
+		along += share
+		logs.Add(varW + l)
 	}
+	x.own, x.along = own, along
 }
 
 // mean works out the rest, and adds what ln |A| has more than ln |B|.
@@ -131,21 +131,22 @@ func (x *weights) mean(varW, varMu float64, logs *linalg.LogSum) {
 
 // apply writes VᵀA⁻¹y for u = Vᵀy, and returns yᵀA⁻¹y.
 func (x *weights) apply(dst []float64, s *spectrum, u []float64) float64 {
-	along := 0.0
+	along, e := 0.0, s.e
+	u, dst, e = u[:len(x.w)], dst[:len(x.w)], e[:len(x.w)]
 	for a, w := range x.w {
-		along += w * s.e[a] * u[a]
+		along += w * e[a] * u[a]
 	}
 	t, square := x.kappa*along, 0.0
 	if x.delta > 0 { // (y − te)ᵀB⁻¹(y − te) + t²/δ
 		for a, w := range x.w {
-			z := u[a] - t*s.e[a]
+			z := u[a] - t*e[a]
 			dst[a] = w * z
 			square += w * z * z
 		}
 		return square + t*t/x.delta
 	}
 	for a, w := range x.w {
-		dst[a] = w * (u[a] - t*s.e[a])
+		dst[a] = w * (u[a] - t*e[a])
 		square += w * u[a] * u[a]
 	}
 	return square - t*along
@@ -158,9 +159,12 @@ type remlClass struct {
 	groups   []remlGroup
 	features []remlFeature
 
+	outer []float64 // sites·(q+1) × triangle: v vᵀ of each eigenvector, the part of W below the diagonal
+
 	// What loadings worked out last:
 	known bool
 	varW  float64
+	own   []float64       // groups × sites·(q+1): the diagonals of VᵀB_c⁻¹V
 	sum   []float64       // groups × triangle: the part of W in Σ B_c⁻¹
 	logs  []linalg.LogSum // per group: Σ ln |B_c|
 }
@@ -186,12 +190,7 @@ const remlBatch = 64
 // group adds features that share noise variances, one per site.
 func (r *reml) group(c *remlClass, noise []float64) {
 	q1 := r.q + 1
-	g := remlGroup{noise: noise, weights: make([]weights, len(noise)), gls: make([]float64, q1*q1)}
-	w := make([]float64, len(noise)*q1)
-	for i := range g.weights {
-		g.weights[i].w = w[i*q1:][:q1:q1]
-	}
-	c.groups = append(c.groups, g)
+	c.groups = append(c.groups, remlGroup{noise: noise, weights: make([]weights, len(noise)), gls: make([]float64, q1*q1)})
 }
 
 // feature adds one, from its estimates per site.
@@ -236,19 +235,12 @@ func (r *reml) loadings(c *remlClass, varW float64) {
 		return
 	}
 	c.known, c.varW = true, varW
-	q, q1, n := r.q, r.q+1, len(c.groups)
-	ld, triangle := kernel.Stride(q1), q*q1/2
-	wide := kernel.Stride(triangle)
-	outer := r.zeros(0, q1*wide)                   // of one site: v vᵀ of each eigenvector, the part of W below the diagonal
-	w, along := r.zeros(1, n*q1), r.zeros(2, n*q1) // the diagonal of VᵀB⁻¹V, and VᵀB⁻¹e
-	off := r.zeros(3, n*ld)
 	if c.sum == nil {
-		c.sum, c.logs = make([]float64, n*wide), make([]linalg.LogSum, n)
-		for g := range c.groups {
-			c.groups[g].off = make([]float64, len(c.sites)*ld)
-		}
+		r.prepare(c)
 	}
-	clear(c.sum)
+	q1, n, all := r.q+1, len(c.groups), len(c.sites)*(r.q+1)
+	ld, triangle := kernel.Stride(q1), r.q*q1/2
+	along, off := r.zeros(0, n*q1), r.zeros(1, n*ld) // VᵀB⁻¹e and B⁻¹e of one site
 	for g := range c.logs {
 		c.logs[g] = linalg.LogSum{Product: 1}
 	}
@@ -257,23 +249,42 @@ func (r *reml) loadings(c *remlClass, varW float64) {
 			x := &c.groups[g].weights[i]
 			x.loadings(s, c.groups[g].noise[i], varW, &c.logs[g])
 			for a, v := range x.w {
-				w[g*q1+a], along[g*q1+a] = v, v*s.e[a]
+				along[g*q1+a] = v * s.e[a]
 			}
 		}
-		for a := range q1 {
-			at, v := a*wide, s.rows[a*ld:][:q]
-			for k, x := range v {
-				for m, y := range v[:k+1] {
-					outer[at+m] = x * y
-				}
-				at += k + 1
-			}
-		}
-		kernel.MulAdd(c.sum, w, q1, 1, outer, n, q1, triangle)
 		clear(off)
 		kernel.MulAdd(off, along, q1, 1, s.rows, n, q1, q1)
 		for g := range c.groups {
 			copy(c.groups[g].off[i*ld:][:q1], off[g*ld:])
+		}
+	}
+	clear(c.sum)
+	kernel.MulAdd(c.sum, c.own, all, 1, c.outer, n, all, triangle)
+}
+
+// prepare makes room for what loadings works out of a class whose groups are complete, and works
+// out what no variance changes.
+func (r *reml) prepare(c *remlClass) {
+	q, q1, n := r.q, r.q+1, len(c.groups)
+	wide, all := kernel.Stride(q*q1/2), len(c.sites)*q1
+	c.sum, c.logs = make([]float64, n*wide), make([]linalg.LogSum, n)
+	c.own, c.outer = make([]float64, n*all), make([]float64, all*wide)
+	for g := range c.groups {
+		one := &c.groups[g]
+		one.off = make([]float64, len(c.sites)*kernel.Stride(q1))
+		for i := range one.weights {
+			one.weights[i].w = c.own[g*all+i*q1:][:q1:q1]
+		}
+	}
+	for i, s := range c.sites {
+		for a := range q1 {
+			at, v := (i*q1+a)*wide, s.rows[a*kernel.Stride(q1):][:q]
+			for k, x := range v {
+				for m, y := range v[:k+1] {
+					c.outer[at+m] = x * y
+				}
+				at += k + 1
+			}
 		}
 	}
 }
