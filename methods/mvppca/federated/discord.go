@@ -150,6 +150,8 @@ func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, to []
 		linalg.AddOuter(xx, m, tx(i), 1)
 	}
 	linalg.Symmetrise(xx, q, q)
+	room, chol := make([]float64, n*q*(q+1)), make([]float64, q*q)
+	ex, cross := make([]float64, q), make([]float64, q) // Σ e x̂, and Σ t (x̂ − m e)
 	for i, j := range block.Features {
 		s, measured := step.Square[i], block.N
 		if block.Filled != nil {
@@ -157,21 +159,21 @@ func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, to []
 		}
 		w, m, tx := w(i), parts[i*q:][:q], tx(i)
 		left := 1 - floats.Dot(w, m)
-		r := regression{site: site, free: measured - unfree, variance: s, b: make([]float64, q)}
+		r := regression{site: site, free: measured - unfree, variance: s}
 		if r.free < fewestFree || !(s > 0) || !(left > 0) {
 			continue
 		}
-		ex, cross := make([]float64, q), make([]float64, q) // Σ e x̂, and Σ t (x̂ − m e)
 		linalg.Times(ex, xx, q, w)
 		floats.SubTo(ex, tx, ex)
 		floats.Scale(1/left, ex)
 		et := (s - floats.Dot(w, tx)) / left
 		ee := (et - floats.Dot(w, ex)) / left
-		r.gram = slices.Clone(xx)
+		r.gram, r.b, room = room[:q*q:q*q], room[q*q:q*(q+1):q*(q+1)], room[q*(q+1):]
+		copy(r.gram, xx)
 		linalg.AddOuter(r.gram, m, ex, -1)
 		linalg.AddOuter(r.gram, ex, m, -1)
 		linalg.AddOuter(r.gram, m, m, ee)
-		chol := slices.Clone(r.gram)
+		copy(chol, r.gram)
 		if _, ok := linalg.Cholesky(chol, q, q); !ok {
 			continue
 		}
@@ -241,13 +243,12 @@ func departures(q int, list []regression, times func(*regression) float64) ([]de
 		return nil, false
 	}
 	linalg.CholSolve(chol, q, q, mean)
-	out := make([]departure, len(list))
+	out, part := make([]departure, len(list)), make([]float64, q*q)
 	for i := range list {
 		r, d := &list[i], &out[i]
 		floats.SubTo(away, r.b, mean)
 		d.squared = times(r) * linalg.Quadratic(r.gram, q, away, away)
-		part := slices.Clone(r.gram)
-		floats.Scale(times(r), part)
+		floats.ScaleTo(part, times(r), r.gram)
 		linalg.CholSolveRows(chol, q, q, part, q, q)
 		d.trace, d.square = float64(q), float64(q)
 		for a := range q {

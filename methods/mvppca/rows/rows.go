@@ -6,7 +6,6 @@ package rows
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"parley/dataset"
 	"parley/methods/mvppca/message"
@@ -40,8 +39,10 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 			views = held(views)
 		}
 		for k, v := range views {
-			if j := slices.IndexFunc(v, beyondMeasure); j >= 0 {
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
+			for j, x := range v {
+				if beyondMeasure(x) {
+					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
+				}
 			}
 		}
 		if err := acc.Add(views); err != nil {
