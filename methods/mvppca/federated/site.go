@@ -151,6 +151,7 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block)
 	if err != nil {
 		return nil, err
 	}
+	defer round.Release()
 	for range h.Options.Iterations {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -161,6 +161,7 @@ type Solver struct {
 	n, ld       int
 	upper, turn []float64 // n × ld: L⁻ᵀ and L⁻¹
 	rows        []float64 // scratch
+	Workspace
 }
 
 // manyRows is from how many rows products are worth what the inverse costs.
@@ -169,8 +170,9 @@ const manyRows = 16
 // NewSolver returns a workspace for n columns at the stride of thin matrices, and at most so
 // many rows at a time.
 func NewSolver(n, rows int) *Solver {
-	ld := kernel.Stride(n)
-	return &Solver{n: n, ld: ld, upper: make([]float64, n*ld), turn: make([]float64, n*ld), rows: make([]float64, rows*ld)}
+	s := &Solver{n: n, ld: kernel.Stride(n)}
+	s.Workspace = Allot(Each(n*s.ld, &s.upper, &s.turn), Each(rows*s.ld, &s.rows))
+	return s
 }
 
 // Solve replaces rows of a thin matrix, given the factor of a as [Cholesky] leaves it.

@@ -30,6 +30,7 @@ type analysis struct {
 	fv, fu              []float64 // r × LD: F V, F V L⁻ᵀ; of a factor
 	small, inner, turn  []float64 // q × LD: P and then L; K Kᵀ and then K; L⁻ᵀ or K⁻ᵀ
 	inverse             []float64 // q × LD: scratch
+	linalg.Workspace
 }
 
 // analyse iterates by the stopping rule of [Fit], and with its bounds on the noise. Without
@@ -46,17 +47,12 @@ func analyse(l Layout, b *Block, rank int, begin *Params, o FitOptions) (*analys
 		return nil, err
 	}
 	p, ld := len(b.Features), kernel.Stride(rank)
-	thin := func(rows int) []float64 { return make([]float64, rows*ld) }
-	f := &analysis{
-		Rank: rank, LD: ld, W: thin(p), b: b,
-		psi: make([]float64, p), floor: make([]float64, p), squares: make([]float64, p),
-		v: thin(p), small: thin(rank), inner: thin(rank), turn: thin(rank), inverse: thin(rank),
-	}
+	f := &analysis{Rank: rank, LD: ld, b: b}
+	ofRows, ofFeatures := linalg.Each(b.Rows()*ld, &f.fv, &f.fu), linalg.Each(p*ld, &f.W, &f.v)
 	if b.Scatter != nil {
-		f.y, f.u = thin(p), thin(p)
-	} else {
-		f.fv, f.fu = thin(b.Rows()), thin(b.Rows())
+		ofRows, ofFeatures = linalg.Alike{}, linalg.Each(p*ld, &f.W, &f.v, &f.y, &f.u)
 	}
+	f.Workspace = linalg.Allot(ofFeatures, ofRows, linalg.Each(rank*ld, &f.small, &f.inner, &f.turn, &f.inverse), linalg.Each(p, &f.psi, &f.floor, &f.squares))
 	b.Squares(f.squares)
 	r := startDraws(p, rank)
 	for i, j := range b.Features {

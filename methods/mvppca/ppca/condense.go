@@ -218,6 +218,7 @@ func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
+	defer fit.Release()
 	rough := !fit.enough(min(factors, rank))
 	if rough && float64(p)*min(b.N-1, float64(p+1)/2) <= LargestExact {
 		return b.exact(int(b.N) - 1)

@@ -27,8 +27,10 @@ const clearly = 0.5
 // over the features that go with some feature of theirs, if that were the factor. Only those R
 // count that are hardly by chance, above 2 √(ln p / N).
 func (f *analysis) enough(factors int) bool {
-	p, n := len(f.psi), f.b.N
-	least := make([]float64, p)
+	p, n, wide := len(f.psi), f.b.N, kernel.Stride(solvedTogether)
+	var least, left, thin []float64
+	room := linalg.Allot(linalg.Each(p*wide, &left), linalg.Each(max(f.b.Rows(), f.Rank)*wide, &thin), linalg.Each(p, &least))
+	defer room.Release()
 	for i, s := range f.squares {
 		least[i] = max(f.psi[i], LeastNoise*s/n)
 	}
@@ -45,9 +47,8 @@ func (f *analysis) enough(factors int) bool {
 	// any of them shows it.
 	single := -math.Log(1-most) / 2
 	every := max(1, int(min(bar/single, float64(p))))
-	left := make([]float64, p*kernel.Stride(solvedTogether))
 	for at := 0; at < p; at += every * solvedTogether {
-		ld, with := f.residual(left, at, every), [solvedTogether]float64{}
+		ld, with := f.residual(left, thin, at, every), [solvedTogether]float64{}
 		for j := range p {
 			for k, x := range left[j*ld:][:min(solvedTogether, (p-at+every-1)/every)] {
 				if i := at + k*every; i != j {
@@ -68,7 +69,10 @@ func (f *analysis) enough(factors int) bool {
 // at least so much noise.
 func (f *analysis) weakest(factors int, least []float64) float64 {
 	p, q := len(f.psi), f.Rank
-	inner, ld := make([]float64, q*f.LD), kernel.Stride(factors)
+	ld := kernel.Stride(factors)
+	var inner, strongest, w, v []float64
+	room := linalg.Allot(linalg.Each(q*f.LD, &inner), linalg.Each(q*ld, &strongest), linalg.Each(p*ld, &w, &v))
+	defer room.Release()
 	for i, psi := range least {
 		for a, w := range f.W[i*f.LD:][:q] {
 			f.v[i*f.LD+a] = w / psi
@@ -80,7 +84,6 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 	if !e.Factorise(inner, f.LD) {
 		return 0
 	}
-	strongest, w, v := make([]float64, q*ld), make([]float64, p*ld), make([]float64, p*ld)
 	for a := range q {
 		for k := range factors {
 			strongest[a*ld+k] = e.Vectors[a*q+q-1-k]
@@ -121,13 +124,13 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 }
 
 // residual writes what the factors leave of the covariances of some features, every so manyth
-// from the given one on, with all: p rows, and returns their stride.
-func (f *analysis) residual(left []float64, at, every int) (ld int) {
+// from the given one on, with all: p rows, and returns their stride. Thin is scratch.
+func (f *analysis) residual(left, thin []float64, at, every int) (ld int) {
 	b, p, r := f.b, len(f.psi), f.b.Rows()
 	some := min(solvedTogether, (p-at+every-1)/every)
 	ld = kernel.Stride(some)
 	clear(left)
-	thin := make([]float64, max(r, f.Rank)*ld)
+	clear(thin)
 	for k := range some {
 		for a, w := range f.W[(at+k*every)*f.LD:][:f.Rank] {
 			thin[a*ld+k] = -w
@@ -158,7 +161,9 @@ func (f *analysis) largest(least []float64) (λ float64) {
 	const steps = 8
 	b, p, r := f.b, len(f.psi), f.b.Rows()
 	ld := kernel.Stride(1)
-	x, y, fx := make([]float64, p*ld), make([]float64, p*ld), make([]float64, max(r, f.Rank)*ld)
+	var x, y, fx []float64
+	room := linalg.Allot(linalg.Each(p*ld, &x, &y), linalg.Each(max(r, f.Rank)*ld, &fx))
+	defer room.Release()
 	draws := startDraws(p, f.Rank)
 	for i := range p {
 		x[i*ld] = draws.NormFloat64()

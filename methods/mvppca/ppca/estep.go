@@ -39,6 +39,7 @@ type EStep struct {
 	ksk     []float64 // q × ld: K S Kᵀ
 	solver  *linalg.Solver
 	g       []float64 // q: WᵀΨ⁻¹δ
+	memory  linalg.Workspace
 }
 
 // NewEStep returns a workspace for blocks of any of the given shapes.
@@ -48,17 +49,24 @@ func NewEStep(q int, blocks []Block) *EStep {
 		p, r = max(p, len(blocks[i].Features)), max(r, blocks[i].Rows())
 	}
 	ld := kernel.Stride(q)
-	thin := func(n int) []float64 { return make([]float64, n*ld) }
-	standard := Latent{Prec: thin(q), H: make([]float64, q)}
+	e := &EStep{q: q, ld: ld, solver: linalg.NewSolver(q, max(p, r))}
+	e.memory = linalg.Allot(
+		linalg.Each(q*ld, &e.standard.Prec, &e.M, &e.SXX, &e.chol, &e.t, &e.ksk),
+		linalg.Each(p*ld, &e.STX, &e.w, &e.v),
+		linalg.Each(r*ld, &e.fv, &e.fk),
+		linalg.Each(p, &e.Delta, &e.Square),
+		linalg.Each(q, &e.standard.H, &e.X, &e.g),
+	)
 	for a := range q {
-		standard.Prec[a*ld+a] = 1
+		e.standard.Prec[a*ld+a] = 1
 	}
-	return &EStep{
-		q: q, ld: ld, standard: standard, M: thin(q), X: make([]float64, q), SXX: thin(q), STX: thin(p),
-		Delta: make([]float64, p), Square: make([]float64, p),
-		w: thin(p), v: thin(p), fv: thin(r), fk: thin(r),
-		chol: thin(q), t: thin(q), ksk: thin(q), g: make([]float64, q), solver: linalg.NewSolver(q, max(p, r)),
-	}
+	return e
+}
+
+// Release gives the memory to others, when nobody needs what was computed any more.
+func (e *EStep) Release() {
+	e.memory.Release()
+	e.solver.Release()
 }
 
 // Run does the E step for one block under a law of the factors, N(0, I) if it is nil.

@@ -32,6 +32,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer e.Release()
+	defer md.Release()
 	q, ld := p.Rank, e.ld
 	out := &Explained{
 		Views: l.Views(), Rank: q,

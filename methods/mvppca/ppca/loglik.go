@@ -14,6 +14,8 @@ func LogLik(l Layout, p *Params, blocks []Block) (total, subjects float64, err e
 	if err != nil {
 		return 0, 0, err
 	}
+	defer e.Release()
+	defer md.Release()
 	for i := range blocks {
 		if err := e.Run(md, &blocks[i], nil); err != nil {
 			return 0, 0, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"parley/internal/kernel"
+	"parley/methods/mvppca/linalg"
 )
 
 // Model is the working form of [Params], in which iterations change a model in place:
@@ -14,15 +15,15 @@ type Model struct {
 	Group    []int     // d: noise group of each feature
 	W        []float64 // d × LD by rows
 	Mu, Psi  []float64 // d
+	linalg.Workspace
 }
 
 // NewModel returns a model whose numbers are all zero.
 func NewModel(l Layout, rank int) *Model {
 	d, ld := l.Features(), kernel.Stride(rank)
-	return &Model{
-		D: d, Q: rank, LD: ld, Group: l.GroupOf(),
-		W: make([]float64, d*ld), Mu: make([]float64, d), Psi: make([]float64, d),
-	}
+	m := &Model{D: d, Q: rank, LD: ld, Group: l.GroupOf()}
+	m.Workspace = linalg.Allot(linalg.Each(d*ld, &m.W), linalg.Each(d, &m.Mu, &m.Psi))
+	return m
 }
 
 // Load takes over the values of p.

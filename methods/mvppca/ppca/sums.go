@@ -39,6 +39,7 @@ type Sums struct {
 	waiting int       // blocks in batch
 	batch   []float64 // BlockBatch × width: of each block, what its classes get
 	has     []float64 // BlockBatch × classes: 1 where a block has a class
+	linalg.Workspace
 }
 
 // BlockBatch is how many blocks are worked on together where single cells are missing: each then has
@@ -48,21 +49,18 @@ const BlockBatch = 32
 // NewSums prepares the sums over some blocks.
 func NewSums(l Layout, blocks []Block, rank int) *Sums {
 	d := l.Features()
-	s := &Sums{
-		Blocks: blocks, Features: Observed(l, blocks),
-		Q: rank, LD: kernel.Stride(rank), Stride: kernel.Stride(rank + 1),
-		Dev: make([]float64, d), Square: make([]float64, d), Count: make([]float64, d), x: make([]float64, rank),
-	}
-	s.B, s.xx = make([]float64, d*s.LD), make([]float64, rank*s.LD)
+	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: kernel.Stride(rank), Stride: kernel.Stride(rank + 1)}
 	s.Class, s.Of = Classes(d, blocks)
-	n, size := 1+slices.Max(s.Class), (rank+1)*s.Stride
+	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(BlockBatch, len(blocks))
 	s.width = size + rank*s.LD
-	s.classes = make([]float64, n*s.width)
+	s.Workspace = linalg.Allot(
+		linalg.Each(n*s.width, &s.classes), linalg.Each(most*s.width, &s.batch),
+		linalg.Each(d*s.LD, &s.B), linalg.Each(rank*s.LD, &s.xx),
+		linalg.Each(d, &s.Dev, &s.Square, &s.Count), linalg.Each(rank, &s.x), linalg.Each(most*n, &s.has),
+	)
 	for row := range slices.Chunk(s.classes, s.width) {
 		s.R, s.Cov = append(s.R, row[:size:size]), append(s.Cov, row[size:])
 	}
-	most := min(BlockBatch, len(blocks))
-	s.batch, s.has = make([]float64, most*s.width), make([]float64, most*n)
 	for i := range blocks {
 		s.Subjects += blocks[i].N
 		for _, j := range blocks[i].Features {

@@ -56,6 +56,17 @@ type Site struct {
 	row     []float64     // q + 1
 	rows    [2][]float64  // scratch: features of a cell × stride
 	eigen   *linalg.Eigen // of D^½ R D^½
+	memory  []linalg.Workspace
+}
+
+// Release gives the memory to others, after what the site says was taken from it.
+func (h *Site) Release() {
+	h.Sums.Release()
+	h.md.Release()
+	h.e.Release()
+	for i := range h.memory {
+		h.memory[i].Release()
+	}
 }
 
 // NewSite prepares a site's round. A nil start means W, μ and noise of
@@ -80,18 +91,19 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 	h := &Site{
 		Sums: ppca.NewSums(l, blocks, q), layout: l, prior: prior,
 		md: ppca.NewModel(l, q), e: ppca.NewEStep(q, blocks),
-		nu: slices.Clone(start.Nu), noise: slices.Clone(start.Noise),
-		ss: make([]float64, l.Groups()), fitted: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1), eigen: linalg.NewEigen(q + 1),
+		nu: slices.Clone(start.Nu), noise: slices.Clone(start.Noise), eigen: linalg.NewEigen(q + 1),
 	}
+	h.memory = append(h.memory, linalg.Allot(
+		linalg.Each(h.md.D*h.Stride, &h.post), linalg.Each((q+1)*h.Stride, &h.scratch), linalg.Each(q*h.LD, &h.xi, &h.z.Prec),
+		linalg.Each(l.Groups(), &h.ss, &h.fitted, &h.values), linalg.Each(q+1, &h.row), linalg.Each(q, &h.z.H),
+	))
 	if start.Rank != q || !ppca.ContainsAll(prior.Features, h.Features) || !ppca.ContainsAll(start.Features, h.Features) {
 		return nil, fmt.Errorf("the site has features that the prior or the start do not describe, or they differ in rank")
 	}
 	h.md.Load(&start.Params)
-	h.xi, h.z = make([]float64, q*h.LD), newLatent(q, h.LD)
 	for a := range q {
 		copy(h.xi[a*h.LD:], start.Xi[a*q:][:q])
 	}
-	h.post, h.scratch = make([]float64, h.md.D*h.Stride), make([]float64, (q+1)*h.Stride)
 	for _, j := range h.Features {
 		h.values[h.md.Group[j]] += h.Count[j]
 	}
@@ -123,20 +135,20 @@ func (h *Site) numberCells() {
 		one.oneNoise = one.oneNoise && h.md.Group[j] == h.md.Group[one.features[0]]
 		most = max(most, len(one.features))
 	}
-	h.rows = [2][]float64{make([]float64, most*h.Stride), make([]float64, most*h.Stride)}
 	for i := range h.cells {
 		h.cells[i].allocate(h)
 	}
-	size, at := (h.Q+1)*h.Stride, 0
-	h.sums = make([]float64, len(h.cells)*size)
+	size, at, n := (h.Q+1)*h.Stride, 0, min(ppca.BlockBatch, len(h.Blocks))
+	h.memory = append(h.memory, linalg.Allot(
+		linalg.Each(most*h.Stride, &h.rows[0], &h.rows[1]), linalg.Each(len(h.cells)*size, &h.sums),
+		linalg.Each(n*size, &h.precise), linalg.Each(n*len(h.cells), &h.has),
+	))
 	for _, cells := range h.cellsOf {
 		for _, c := range cells {
 			h.cells[c].at, h.cells[c].sum = at, h.sums[at*size:][:size:size]
 			at++
 		}
 	}
-	n := min(ppca.BlockBatch, len(h.Blocks))
-	h.has, h.precise = make([]float64, n*len(h.cells)), make([]float64, n*size)
 }
 
 // Step does one iteration: the E step with x ~ N(ν, Ξ) and the posterior of
@@ -324,22 +336,23 @@ type cell struct {
 
 // allocate makes room for one form or the other.
 func (c *cell) allocate(h *Site) {
-	c.prior = make([]float64, len(c.features)*h.Stride)
+	small, wide := h.Q+1, len(c.features)*h.Stride
+	room := []linalg.Alike{linalg.Each(wide, &c.prior)}
+	switch {
+	case c.fixed:
+	case c.oneNoise:
+		room = append(room, linalg.Each(small*h.Stride, &c.v))
+	default:
+		room = append(room, linalg.Each(wide, &c.gain), linalg.Each(small*h.Stride, &c.axes), linalg.Each(small, &c.lengths))
+	}
+	h.memory = append(h.memory, linalg.Allot(room...))
 	for i, j := range c.features {
-		copy(c.prior[i*h.Stride:][:h.Q], h.prior.W[j*h.Q:])
-	}
-	if c.fixed {
-		for i, j := range c.features {
-			copy(h.post[j*h.Stride:][:h.Q], c.prior[i*h.Stride:])
+		row := c.prior[i*h.Stride:][:h.Q]
+		copy(row, h.prior.W[j*h.Q:])
+		if c.fixed {
+			copy(h.post[j*h.Stride:], row)
 		}
-		return
 	}
-	if c.oneNoise {
-		c.v = make([]float64, (h.Q+1)*h.Stride)
-		return
-	}
-	c.axes, c.lengths = make([]float64, (h.Q+1)*h.Stride), make([]float64, h.Q+1)
-	c.gain = make([]float64, len(c.features)*h.Stride)
 }
 
 // posterior works out the posterior means, and adds to ss = Σ ⟨(t − W x − μ)²⟩.
