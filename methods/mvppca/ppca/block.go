@@ -57,14 +57,14 @@ func (b *Block) Check(l Layout) error {
 			if b.Scatter[i*p+i] < 0 {
 				return fmt.Errorf("block: negative sum of squares for feature %d", b.Features[i])
 			}
-			row := b.Scatter[i*p:][:i+1]
-			for j, x := range row[:i] {
-				if x != b.Scatter[j*p+i] {
+			column := b.Scatter[i:]
+			for j, x := range b.Scatter[i*p:][:i+1] {
+				if x != column[j*p] {
 					return fmt.Errorf("block: scatter is not symmetric at features %d and %d", b.Features[i], b.Features[j])
 				}
-			}
-			if err := Finite("block: scatter", row); err != nil {
-				return err
+				if !(math.Abs(x) <= Largest) {
+					return Finite("block: scatter", b.Scatter)
+				}
 			}
 		}
 	} else {
