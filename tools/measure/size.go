@@ -263,26 +263,27 @@ func (c sized) draw(file string) (sites map[string]dataset.Source, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	sites = map[string]dataset.Source{}
+	sites, schema := map[string]dataset.Source{}, melba.Schema(c.dims)
 	for i, name := range evaluate.SiteNames(len(c.subjects)) {
-		var rows []dataset.Row
-		for s := range c.subjects[i] {
-			row, err := c.row(rng, loadings, noise, f)
-			if err != nil {
+		// In few pieces of memory, as numpy has them: what others cost the garbage collector is no part of a study.
+		d, k, n := len(loadings), len(c.dims), c.subjects[i]
+		rows, views, values := make([]dataset.Row, n), make([][]float64, n*k), make([]float64, n*d)
+		for s := range rows {
+			rows[s] = dataset.Row{ID: fmt.Sprintf("s%05d", s), Views: views[s*k:][:k:k]}
+			if err := c.row(rng, loadings, noise, rows[s].Views, values[s*d:][:d:d], f); err != nil {
 				return nil, err
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%05d", s), Views: row})
 		}
-		if sites[name], err = dataset.NewTable(melba.Schema(c.dims), rows); err != nil {
+		if sites[name], err = dataset.NewTable(schema, rows); err != nil {
 			return nil, err
 		}
 	}
 	return sites, nil
 }
 
-// row draws a subject.
-func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, f io.Writer) ([][]float64, error) {
-	t, x := make([]float64, len(loadings)), make([]float64, c.factors)
+// row draws a subject's values t, and its views of them.
+func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views [][]float64, t []float64, f io.Writer) error {
+	x := make([]float64, c.factors)
 	for a := range x {
 		x[a] = rng.NormFloat64()
 	}
@@ -292,7 +293,8 @@ func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, f io.W
 			t[j] += w[a] * v
 		}
 	}
-	views, at := melba.Views(c.dims, slices.Clone(t)), c.dims[0]
+	copy(views, melba.Views(c.dims, t))
+	at := c.dims[0]
 	for k, n := range c.dims[1:] {
 		if rng.Float64() < c.lacks {
 			views[k+1] = nil
@@ -302,5 +304,5 @@ func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, f io.W
 		}
 		at += n
 	}
-	return views, binary.Write(f, binary.LittleEndian, t)
+	return binary.Write(f, binary.LittleEndian, t)
 }
