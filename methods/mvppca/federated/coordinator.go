@@ -89,14 +89,14 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 }
 
-func (c way) Receive(a method.Contribution) ([]byte, error) {
+func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	switch a.Kind {
 	case options.TaskFit, options.TaskRefill:
 		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
 	case options.TaskRefine:
 		return halves.Received(a, func(x *RefineAnswer) error { return x.check(c.Setup) })
 	}
-	return nil, fmt.Errorf("no such task")
+	return halves.Answer{}, fmt.Errorf("no such task")
 }
 
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }

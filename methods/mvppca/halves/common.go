@@ -46,6 +46,9 @@ type State struct {
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 
+	// decoded are answers of the inbox that were decoded to check them, until the state is restored.
+	decoded map[string]any
+
 	// Of the finished study, once they have been asked for, since every site is told them:
 	noise    *map[string][]sitenoise.Noise
 	sampling *[]float64
@@ -75,13 +78,19 @@ func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) 
 	return rounds.Ask(kind, c.Staying(s), body)
 }
 
+// Answer is what is kept of a site's answer.
+type Answer struct {
+	Encoded []byte
+	decoded any // what that decodes to, or nil
+}
+
 // Received decodes and checks an answer that is kept as it came.
-func Received[A any](a method.Contribution, check func(*A) error) ([]byte, error) {
+func Received[A any](a method.Contribution, check func(*A) error) (Answer, error) {
 	x := new(A)
 	if err := rounds.Decode(a, x); err != nil {
-		return nil, err
+		return Answer{}, err
 	}
-	return a.Body, check(x)
+	return Answer{a.Body, x}, check(x)
 }
 
 // Answers decodes what was kept of the round's answers, in the plan's order of sites.
@@ -92,22 +101,25 @@ func Answers[A any](c Common, s *State, check func(site string, a *A) error) (si
 			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
 		}
 	}
-	return kept(s.Inbox, staying, fmt.Sprintf("its answer to %q", s.Phase), check)
+	return kept(s.Inbox, s.decoded, staying, fmt.Sprintf("its answer to %q", s.Phase), check)
 }
 
 // Left decodes what sites said before that have left since, in the plan's order.
 func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
 	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool { return !slices.Contains(s.Left, site) || said[site] == nil })
-	_, _, err := kept(said, left, "what it said before", take)
+	_, _, err := kept(said, nil, left, "what it said before", take)
 	return err
 }
 
-// kept decodes what sites said.
-func kept[A any](said map[string][]byte, sites []string, what string, check func(site string, a *A) error) (_ []string, all []*A, err error) {
+// kept decodes what sites said, if it is not decoded already.
+func kept[A any](said map[string][]byte, decoded map[string]any, sites []string, what string, check func(site string, a *A) error) (_ []string, all []*A, err error) {
 	for _, site := range sites {
-		a := new(A)
-		if err := wire.Unmarshal(said[site], a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: decoding %s: %w", site, what, err)
+		a, ok := decoded[site].(*A)
+		if !ok {
+			a = new(A)
+			if err := wire.Unmarshal(said[site], a); err != nil {
+				return nil, nil, fmt.Errorf("site %s: decoding %s: %w", site, what, err)
+			}
 		}
 		if err := check(site, a); err != nil {
 			return nil, nil, fmt.Errorf("site %s: %s: %w", site, what, err)
@@ -118,9 +130,9 @@ func kept[A any](said map[string][]byte, sites []string, what string, check func
 }
 
 // Keep encodes what is kept of an answer that was checked with err.
-func Keep(x any, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
+func Keep(x any, err error) (a Answer, _ error) {
+	if err == nil {
+		a.Encoded, err = wire.Marshal(x)
 	}
-	return wire.Marshal(x)
+	return a, err
 }

@@ -35,7 +35,7 @@ type Way interface {
 	// Advance works through the answers of one of the way's phases.
 	Advance(s *State) ([]method.Task, method.Info, error)
 	// Receive checks an answer in such a phase, and returns what is kept of it.
-	Receive(a method.Contribution) ([]byte, error)
+	Receive(a method.Contribution) (Answer, error)
 	// EstimatesSpread says whether anything is learned of how sites differ.
 	EstimatesSpread() bool
 	// Describe adds to the model's file what only this way knows.
@@ -63,7 +63,7 @@ func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinat
 func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
 
 func (c *Coordinator) state() *State {
-	return &State{Inbox: map[string][]byte{}, Reports: map[string]*message.Assessment{}, Own: c.way.Record()}
+	return &State{Inbox: map[string][]byte{}, decoded: map[string]any{}, Reports: map[string]*message.Assessment{}, Own: c.way.Record()}
 }
 
 // Restore implements [method.Coordinator].
@@ -83,6 +83,7 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	clear(s.Inbox)
+	clear(s.decoded)
 	if len(tasks) > 0 {
 		s.Steps++
 	}
@@ -159,12 +160,15 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 	if err != nil {
 		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
 	}
-	s.Inbox[a.Site] = kept
+	s.Inbox[a.Site] = kept.Encoded
+	if kept.decoded != nil {
+		s.decoded[a.Site] = kept.decoded
+	}
 	return s, nil
 }
 
 // receive checks an answer, and returns what is kept of it.
-func (c *Coordinator) receive(a method.Contribution) ([]byte, error) {
+func (c *Coordinator) receive(a method.Contribution) (Answer, error) {
 	switch a.Kind {
 	case options.TaskAdjust:
 		return Received(a, c.checkRegression)

@@ -169,7 +169,9 @@ func (b *Block) MakePossible() error {
 		return nil
 	}
 	p := len(b.Features)
-	root, c := make([]float64, p), make([]float64, p*p)
+	var root, c []float64
+	room := linalg.Allot(linalg.Each(p*p, &c), linalg.Each(p, &root))
+	defer room.Release()
 	for i := range p {
 		root[i] = math.Sqrt(b.Scatter[i*p+i])
 	}

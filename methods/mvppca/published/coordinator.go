@@ -70,7 +70,7 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 }
 
-func (c way) Receive(a method.Contribution) ([]byte, error) {
+func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	switch a.Kind {
 	case options.TaskIterate:
 		return halves.Received(a, func(x *IterateAnswer) error { return x.check(c.Setup) })
@@ -78,7 +78,7 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 		x, err := c.clips[a.Site].Receive(a)
 		return halves.Keep(x, err)
 	}
-	return nil, fmt.Errorf("no such task")
+	return halves.Answer{}, fmt.Errorf("no such task")
 }
 
 // EstimatesSpread implements [halves.Way]: what the clipping mechanisms have for it is the

@@ -81,7 +81,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	release := func(seed uint64, rows []dataset.Row) float64 {
 		p.behindGates(map[string]*dataset.Table{"north": synthetic.Must(dataset.NewTable(p.Plan.Schema(), rows))(t)}, seed)
 		var a siteSums
-		if err := wire.Unmarshal(synthetic.Must(p.way.Receive(p.answer(1, task)))(t), &a); err != nil {
+		if err := wire.Unmarshal(synthetic.Must(p.way.Receive(p.answer(1, task)))(t).Encoded, &a); err != nil {
 			t.Fatal(err)
 		}
 		return loss(t, p.way.noised["north"], &a, row)

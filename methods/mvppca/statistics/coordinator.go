@@ -86,19 +86,19 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 }
 
-func (c way) Receive(a method.Contribution) ([]byte, error) {
+func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	switch a.Kind {
 	case options.TaskStatistics:
 		sent := new(Answer)
 		if err := rounds.Decode(a, sent); err != nil {
-			return nil, err
+			return halves.Answer{}, err
 		}
 		x := &siteSums{Lenses: sent.Lenses}
 		want := c.noised[a.Site]
 		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
 			sum, err := a.Sum(want.sums[i].Name)
 			if err != nil {
-				return nil, err
+				return halves.Answer{}, err
 			}
 			*to = *sum
 		}
@@ -110,12 +110,12 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 	case options.TaskCheck:
 		sum, err := rounds.OnlySum(a, moments.SumDiagnostics)
 		if err != nil {
-			return nil, err
+			return halves.Answer{}, err
 		}
 		x := &checkAnswer{Sum: *sum}
 		return halves.Keep(x, x.check(c.noised[a.Site]))
 	}
-	return nil, fmt.Errorf("no such task")
+	return halves.Answer{}, fmt.Errorf("no such task")
 }
 
 // EstimatesSpread implements [halves.Way]: noised statistics differ between sites by their
