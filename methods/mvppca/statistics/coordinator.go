@@ -3,6 +3,7 @@ package statistics
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/method"
 	"parley/method/rounds"
@@ -11,6 +12,7 @@ import (
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 )
 
@@ -41,6 +43,7 @@ type record struct {
 	Worse    []worse                 `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
 	Apart    []moments.Apart         `cbor:"apart,omitempty"`  // by feature
 	Beyond   []beyond                `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
+	Biases   *use.Biases             `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it
@@ -172,6 +175,9 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	own(s).Apart = repaired.Apart(told, &model.Params)
+	if own(s).Biases, err = c.biases(repaired, &model.Params, sites, releases, told); err != nil {
+		return nil, nil, err
+	}
 	ends, err := repaired.Ends(releases, told)
 	if err != nil {
 		return nil, nil, err
@@ -184,6 +190,28 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	}
 	s.Phase = rounds.Done
 	return nil, info, nil
+}
+
+// biases are those of predictions at single sites; nil where nothing tells of any.
+func (c way) biases(repaired *moments.Repaired, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.Unrepaired) (*use.Biases, error) {
+	found, err := repaired.Biases(told, model, c.Plan.Seed)
+	if err != nil || math.IsNaN(found.All) {
+		return nil, err
+	}
+	out := &use.Biases{NewSite: found.All}
+	for i, name := range sites {
+		at := use.SiteBias{Name: name, Subjects: max(1, subjectsOf(releases[i:i+1])), Variance: found.All}
+		if found.Sites[i] > found.All {
+			at.Variance = found.Sites[i]
+		}
+		for k, v := range c.Plan.Views {
+			if !slices.ContainsFunc(releases[i].Fine, func(lens moments.Lens) bool { return slices.Contains(lens.Views, k) }) {
+				at.Lacks = append(at.Lacks, v.Name)
+			}
+		}
+		out.Sites = append(out.Sites, at)
+	}
+	return out, nil
 }
 
 // subjectsOf is the noised number of subjects behind some releases: without bias, and

@@ -117,6 +117,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 func (c way) Describe(s *halves.State, m *use.Model) error {
 	m.Explains(own(s).Pooled.Explained())
 	m.Doubts(s.Doubt)
+	m.Biases = own(s).Biases
 	if v := c.beyondVerdict(own(s).Beyond); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
@@ -205,7 +206,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together."}}}}
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.

@@ -94,7 +94,7 @@ func (m *Model) PredictorFor(who Population) (*ppca.Predictor, *ppca.Scale, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, m.scale(), errors.Join(p.Widen(m.doubt()), p.Sampled(sampling))
+	return p, m.scale(), errors.Join(p.Widen(m.doubt(who)), p.Sampled(sampling))
 }
 
 // offsetOf returns the law of the offset of a population, where sites have means of their
@@ -127,6 +127,11 @@ func (m *Model) checkSite(name string) error {
 	for _, s := range m.Sites {
 		names = append(names, s.Name)
 	}
+	if m.Biases != nil {
+		for _, s := range m.Biases.Sites {
+			names = append(names, s.Name)
+		}
+	}
 	slices.Sort(names)
 	names = slices.Compact(names)
 	switch {
@@ -141,6 +146,9 @@ func (m *Model) checkSite(name string) error {
 
 // spreadNotes says of which views nothing is known of how sites differ.
 func (m *Model) spreadNotes() (notes fitted.Notes, err error) {
+	if m.Biases != nil {
+		return nil, nil
+	}
 	var alone []string
 	for _, v := range m.Views {
 		if !m.Separate() && (v.LoadingSD == nil || v.MeanSD == nil) {

@@ -63,6 +63,9 @@ type Model struct {
 	SiteMeans []modelSiteMeans `json:"site_means,omitempty"`
 	// SiteNoise is how the noise of sites differs; left out where nothing says that it does.
 	SiteNoise []modelSiteNoise `json:"site_noise,omitempty"`
+	// Biases is how far predictions miss on average at single sites, where one mean for all sites
+	// cannot follow; left out where nothing tells.
+	Biases *Biases `json:"site_biases,omitempty"`
 	// Verdicts are what speaks against relying on the model, most severe first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
@@ -347,12 +350,15 @@ func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
 	return m.PredictorFor(Population{})
 }
 
-// doubt lists what privacy noise adds to predictions; nil for nothing.
-func (m *Model) doubt() (out []float64) {
+// doubt lists what privacy noise, and the biases of sites, add to predictions of features; nil for
+// nothing.
+func (m *Model) doubt(who Population) (out []float64) {
 	any := false
 	for _, v := range m.Views {
+		bias := m.Biases.of(v.Name, who.Site, who.New)
 		for _, f := range v.Features {
-			out, any = append(out, f.Doubt), any || f.Doubt != 0
+			x := f.Doubt + bias*f.total()*f.total()
+			out, any = append(out, x), any || x != 0
 		}
 	}
 	if !any {

@@ -93,6 +93,9 @@ func (m *Model) check() error {
 			return err
 		}
 	}
+	if err := m.Biases.check(names); err != nil {
+		return err
+	}
 	for _, s := range m.SiteNoise {
 		var times []float64
 		for _, v := range s.Views {
