@@ -32,20 +32,20 @@ func (v *verdicts) measureTails() error {
 		return err
 	}
 	for k := range v.m.Views {
-		v.tails = append(v.tails, v.heaviness(k, expected))
+		v.tails = append(v.tails, v.heaviness(k, expected, v.sites...))
 	}
 	for j, k := range v.set.Layout.ViewOf() {
-		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, expected)))
+		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, expected, v.sites...)))
 	}
 	return nil
 }
 
 // heavinessOf is how many times as much the variance of a feature varies over samples as that of a
 // normal one: (κ − 1)/2, with the mean kurtosis κ of what the model leaves of it at sites where it
-// varies. A 0/1 number that is rare, or one with a long tail, has much more.
-func (v *verdicts) heavinessOf(j int, expected [][]residual) float64 {
+// varies, among some. A 0/1 number that is rare, or one with a long tail, has much more.
+func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) float64 {
 	kurtosis, subjects := 0.0, 0.0
-	for i, s := range v.sites {
+	for i, s := range sites {
 		if n, u := expected[i][j].subjects, s.FeatureSquares[j]; u > 0 {
 			kurtosis, subjects = kurtosis+n*n*(s.FeatureFourths[j]/u)/u, subjects+n
 		}
@@ -101,7 +101,8 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			var here []odd
 			for j := lo; j < hi; j++ {
 				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
-					x.se *= math.Sqrt(v.featureTails[j])
+					// A single value of a heavy tail decides a small site's variance, and shows there.
+					x.se *= math.Sqrt(max(v.featureTails[j], v.heavinessOf(j, expected[i:], v.sites[i])))
 					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
@@ -265,7 +266,7 @@ func (v *verdicts) noise(expected [][]residual) {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
 			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
-			freedom /= v.tails[k]
+			freedom /= max(v.tails[k], v.heaviness(k, expected[i:], s))
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > unequal && beyond(ratio, freedom, tail):
@@ -291,12 +292,12 @@ func (v *verdicts) noise(expected [][]residual) {
 }
 
 // heaviness is how many times as large as that of normal values the variance of subjects' squared
-// residuals of view k is within sites, at least 1: by so much chance moves their sums farther
-// (Layard 1973).
-func (v *verdicts) heaviness(k int, expected [][]residual) float64 {
+// residuals of view k is within some sites, at least 1: by so much chance moves their sums farther
+// (Layard 1973). At a small site a single value of a heavy tail decides both.
+func (v *verdicts) heaviness(k int, expected [][]residual, sites ...Site) float64 {
 	lo, hi := v.set.Layout.View(k)
 	varies, subjects, normal, freedom := 0.0, 0.0, 0.0, 0.0
-	for i, s := range v.sites {
+	for i, s := range sites {
 		if n, u := s.Noise.Subjects[k], s.Noise.U[k]; n > 1 && u > 0 {
 			varies, subjects = varies+n*(n*s.Noise.Squares[k]/(u*u)-1), subjects+n-1
 		}
