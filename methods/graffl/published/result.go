@@ -39,7 +39,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		metrics["smallest_rejected_distance"] = next
 	}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "not a posterior: see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Options.Components)},
+	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Options.Components)},
 		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
