@@ -46,7 +46,7 @@ const (
 	same = 0.002
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
-	// (tools/measure gaps).
+	//.
 	muchMissing = 0.1
 )
 

@@ -27,7 +27,7 @@ type Natural struct {
 	Columns    int
 }
 
-// Constants of [Natural], chosen by measurement on the census data of tools/measure/pvi; results
+// Constants of [Natural], chosen by measurement on the census data; results
 // change little within a factor of two. More rounds come nearer to the optimum and
 // bring more noise, so that from 25 to 40 the difference is not seen.
 const (
