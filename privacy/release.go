@@ -102,9 +102,19 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 	if e.Version < 1 || e.Version > envelopeVersion {
 		return o, 0, fmt.Errorf("its version is %d, this program knows versions up to %d", e.Version, envelopeVersion)
 	}
-	request, err := requestOf(e.Request, declared)
-	if err != nil {
-		return o, 0, err
+	other := errors.New("it was made from another request than was declared")
+	if declared != nil && len(e.Request) > declared.longest() {
+		return o, 0, other
+	}
+	var request Request
+	if err := wire.Unmarshal(e.Request, &request); err != nil {
+		return o, 0, fmt.Errorf("its request: %w", err)
+	}
+	if err := request.Check(); err != nil {
+		return o, 0, fmt.Errorf("its request: %w", err)
+	}
+	if declared != nil && !request.agrees(*declared) {
+		return o, 0, other
 	}
 	if len(e.Task) != sha256.Size {
 		return o, 0, fmt.Errorf("its task digest has %d bytes, not %d", len(e.Task), sha256.Size)
@@ -113,31 +123,6 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 	copy(o.Task[:], e.Task)
 	o.Sums, err = request.noised(e.Sums)
 	return o, e.Version, err
-}
-
-// requestOf decodes the request that a release was made from, which agrees with what was declared,
-// if anything was.
-func requestOf(encoded wire.Raw, declared *Request) (r Request, err error) {
-	other := errors.New("it was made from another request than was declared")
-	if declared != nil {
-		own, err := wire.Marshal(*declared)
-		if err != nil || len(encoded) > len(own)+longer*len(declared.Sums) {
-			return r, other
-		}
-		if bytes.Equal(encoded, own) { // as it is but for noise that another processor calibrated
-			return *declared, declared.Check()
-		}
-	}
-	if err := wire.Unmarshal(encoded, &r); err != nil {
-		return r, fmt.Errorf("its request: %w", err)
-	}
-	if err := r.Check(); err != nil {
-		return r, fmt.Errorf("its request: %w", err)
-	}
-	if declared != nil && !r.agrees(*declared) {
-		return r, other
-	}
-	return r, nil
 }
 
 // noised decodes the sums of a release that was made from the request. Each
@@ -204,9 +189,15 @@ func (s Sum) noised(raw wire.Raw) (*Noised, error) {
 	return n, n.check(s)
 }
 
-// longer is by how many bytes the noise of a sum may be longer in a request that agrees: noise of
-// a few more digits may take 9 bytes where another's takes 3.
-const longer = 6
+// longest is how many bytes a request takes that agrees with this one: noise of
+// a few more digits may take 9 bytes where this one's takes 3.
+func (r Request) longest() int {
+	own, err := wire.Marshal(r)
+	if err != nil {
+		return 0
+	}
+	return len(own) + 6*len(r.Sums)
+}
 
 // agrees says whether two requests are the same but for what rounding does to
 // calibrated noise.
