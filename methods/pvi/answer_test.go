@@ -48,7 +48,7 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		vectors = []*wire.Vector{&a.Count, &a.Expected, &a.Observed}
 		if p := a.Periods; p != nil && r.IntN(3) > 0 {
 			vectors = []*wire.Vector{&p.Rows, &p.Events, &p.Net, &p.Variance, &p.Score, &p.First, &p.Second, &p.Third, &p.Fourth}
-		} else if s := a.Residuals; s != nil && r.IntN(3) > 0 {
+		} else if s := anyResiduals(r, a); s != nil && r.IntN(3) > 0 {
 			vectors = []*wire.Vector{&s.Score, &s.BinNet, &s.BinVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
 		}
 		scalar := r.IntN(12)
@@ -68,6 +68,10 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 			a.Correct = -a.Correct
 		case 5:
 			a.LogLik = math.NaN()
+		case 6:
+			a.Classes, vectors = a.Classes[:len(a.Classes)/2], nil
+		case 7:
+			a.Classes, vectors = append(a.Classes, nil), nil
 		}
 	case "sums":
 		a := new(joint.Sums)
@@ -257,4 +261,12 @@ func FuzzReleases(f *testing.F) {
 			}
 		}
 	})
+}
+
+// anyResiduals are those of some activation; nil if an answer has none.
+func anyResiduals(r *rand.Rand, a *predict.Assessment) *predict.Residuals {
+	if n := len(a.Classes); n > 0 {
+		return a.Classes[r.IntN(n)]
+	}
+	return a.Residuals
 }

@@ -147,6 +147,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, residuals": {c, message.TaskAssess, wrong(func(a *predict.Assessment) {
 			a.Residuals = &predict.Residuals{BinNet: constant(1, 0), Score: constant(3, 0)}
 		}), false, "were not asked for"},
+		"quality, of classes":  {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Classes = make([]*predict.Residuals, 3) }), false, "were not asked for"},
 		"quality, periods":     {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Periods = &predict.Periods{Rows: constant(1, 0)} }), false, "were not asked for"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},
 		"noised sum":           {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedSum(t, declared.Sum, make([]int64, 6))}}, true, ""},

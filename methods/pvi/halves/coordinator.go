@@ -191,7 +191,7 @@ func (c *Coordinator) quality(in method.Contribution) (*predict.Assessment, erro
 	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
-	if a.Residuals != nil || a.Periods != nil { // which nobody checks here
+	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil { // which nobody checks here
 		return nil, fmt.Errorf("sums of residuals, which were not asked for")
 	}
 	return a, a.Check()

@@ -229,11 +229,8 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		if err = rounds.Decode(in, a); err == nil {
 			err = a.Check()
 		}
-		if err == nil && a.Residuals != nil {
-			if c.classes() > 1 {
-				return nil, fmt.Errorf("sums of residuals, which were not asked for")
-			}
-			err = a.Residuals.Check(c.Weights())
+		if err == nil {
+			err = c.checkResiduals(a)
 		}
 		if err == nil && a.Periods != nil && c.periods() == 0 {
 			err = fmt.Errorf("sums by periods, which were not asked for")
@@ -246,6 +243,32 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
 	return s, err
+}
+
+// checkResiduals refuses residuals of other outcomes than the plan's.
+func (c coordinator) checkResiduals(a *predict.Assessment) error {
+	classes := c.classes()
+	all := a.Classes
+	if a.Residuals != nil {
+		all = append(slices.Clone(all), a.Residuals)
+	}
+	switch {
+	case len(all) == 0:
+		return nil
+	case classes > 1 && a.Residuals != nil, classes == 1 && len(a.Classes) > 0:
+		return fmt.Errorf("sums of residuals, which were not asked for")
+	case len(all) != classes:
+		return fmt.Errorf("residuals of %d classes, where there are %d", len(all), classes)
+	}
+	for _, s := range all {
+		if s == nil {
+			return fmt.Errorf("no residuals of a class")
+		}
+		if err := s.Check(c.Weights() / classes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Leave implements [method.Coordinator]: what the site gave to steps that were made stays in

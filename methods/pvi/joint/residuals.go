@@ -15,34 +15,78 @@ import (
 	"parley/problem"
 )
 
+// remainder is what is left of one activation's outcomes: of a class, or of all there is.
+type remainder struct {
+	class string // "" where there is one activation
+	all   *predict.Residuals
+	sites []*predict.Residuals // in the plan's order; nil of sites that gave none
+}
+
+// name is that of a term with the class that it is an effect on.
+func (l remainder) name(term string) string {
+	if l.class == "" {
+		return term
+	}
+	return term + " on " + l.class
+}
+
+// remainders lists what is left of every activation; nil if sites gave nothing.
+func (c coordinator) remainders(s *state, pooled *predict.Assessment) (parts []remainder) {
+	of := func(a *predict.Assessment) []*predict.Residuals {
+		switch {
+		case a == nil:
+			return nil
+		case a.Residuals != nil:
+			return []*predict.Residuals{a.Residuals}
+		}
+		return a.Classes
+	}
+	for k, all := range of(pooled) {
+		part := remainder{all: all, sites: make([]*predict.Residuals, len(c.Plan.Sites))}
+		if c.classes() > 1 {
+			part.class = c.Options.Outcome.Levels[k]
+		}
+		for i, name := range c.Plan.Sites {
+			if own := of(s.Reports[name]); own != nil {
+				part.sites[i] = own[k]
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
 // misfits says how outcomes are other than the likelihood takes them for: apart by sites, bent in
-// a feature, more variable for some of its values, skewed or with heavy tails.
+// a feature, more variable for some of its values, skewed or with heavy tails. Of classes each is
+// looked at by itself, but for what their variances say, which follow from their probabilities.
 func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment) (says []string) {
-	if pooled == nil || pooled.Residuals == nil || !s.Fit.Settled { // what has not settled leaves residuals of its own
+	parts := c.remainders(s, pooled)
+	if len(parts) == 0 || !s.Fit.Settled { // what has not settled leaves residuals of its own
 		return nil
 	}
-	all := pooled.Residuals
-	sites := make([]*predict.Residuals, len(c.Plan.Sites))
-	for i, name := range c.Plan.Sites {
-		if a := s.Reports[name]; a != nil {
-			sites[i] = a.Residuals
+	var apart, within, differing, curved []string
+	for _, part := range parts {
+		if by := predict.Apart(part.sites, len(parts)); by != nil && !c.Options.Random() {
+			apart = append(apart, c.farthest(by, part.class)...)
 		}
 	}
-	var by []float64
-	if !c.Options.Random() {
-		by = predict.Apart(sites)
+	for _, part := range parts {
+		if apart == nil {
+			within = append(within, c.within(s, part, len(parts), m)...)
+		}
+		differing = append(differing, c.differing(part, len(parts), m)...)
+		curved = append(curved, c.curved(part, len(parts), m)...)
 	}
-	if by != nil {
-		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", c.farthest(by), c.apart()))
-	} else if within := c.within(s, sites, m); len(within) > 0 {
+	if len(apart) > 0 {
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", strings.Join(apart, ", "), c.apart()))
+	} else if len(within) > 0 {
 		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. %s", problem.Names(within), c.mixes()))
 	}
-	if differing := c.differing(sites, m); len(differing) > 0 {
+	if len(differing) > 0 {
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site, and its standard error is too small for all sites like these, by about the factor stated. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
 	change, changing := c.changing(pooled, m)
 	says = append(says, change...)
-	curved, wider := c.columnsAmiss(all, m)
 	if len(curved) > 0 {
 		changes := ""
 		if slices.ContainsFunc(curved, func(name string) bool { return slices.Contains(changing, name) }) { // who is left later has other values
@@ -50,16 +94,26 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
-	if low, two := predict.TwoValues(sites); two && c.Options.Likelihood == options.LikelihoodLinear {
-		return append(says, fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1))
+	if pooled.Residuals == nil {
+		return says
 	}
+	return append(says, c.uneven(parts[0], len(curved) > 0, m)...)
+}
+
+// uneven says how errors are other than those of the likelihood, where effects are straight: more
+// variable for some values of features or at a site, skewed or with heavy tails.
+func (c coordinator) uneven(part remainder, curved bool, m *use.Model) (says []string) {
+	if low, two := predict.TwoValues(part.sites); two && c.Options.Likelihood == options.LikelihoodLinear {
+		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
+	}
+	wider := c.wider(part.all, m)
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}
-	if i, times := predict.Noisier(sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
+	if i, times := predict.Noisier(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
-	} else if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
-		switch skewness, kurtosis, skewed, heavy := all.Shape(); {
+	} else if c.estimated() && !curved && len(wider) == 0 { // which skew residuals too
+		switch skewness, kurtosis, skewed, heavy := part.all.Shape(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
 		case heavy:
@@ -71,7 +125,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 
 // apart says what to do about sites that differ.
 func (c coordinator) apart() string {
-	if len(c.Plan.Sites) < options.FewestRandom {
+	if len(c.Plan.Sites) < options.FewestRandom || c.classes() > 1 {
 		return "Make the site a feature, a category that says where a subject is from."
 	}
 	return "Let sites have intercepts of their own: site_effects: random. The report then says where these are not enough, since the means of a feature go with them."
@@ -79,16 +133,20 @@ func (c coordinator) apart() string {
 
 // mixes says what to do about effects within sites that are other than between them.
 func (c coordinator) mixes() string {
-	random := " (site_effects: random)"
-	if c.Options.Random() {
+	random := " Random intercepts (site_effects: random) alone take such differences out only where sites are large."
+	switch {
+	case c.Options.Random():
+		random = " Random intercepts alone take such differences out only where sites are large."
+	case c.classes() > 1: // which has none
 		random = ""
 	}
-	return fmt.Sprintf("See whether sites have these features in the same unit and coding. If they do, make the site a feature, a category that says where a subject is from, or give every subject the mean of the feature at its site as a further feature. Random intercepts%s alone take such differences out only where sites are large.", random)
+	return "See whether sites have these features in the same unit and coding. If they do, make the site a feature, a category that says where a subject is from, or give every subject the mean of the feature at its site as a further feature." + random
 }
 
-// within names the features whose effect within sites is other than between them.
-func (c coordinator) within(s *state, sites []*predict.Residuals, m *use.Model) (names []string) {
-	groups := m.Encoding.Groups()
+// within names the features whose effect within sites is other than between them, in one of so many
+// parts.
+func (c coordinator) within(s *state, part remainder, parts int, m *use.Model) (names []string) {
+	groups, sites := m.Encoding.Groups(), part.sites
 	other := predict.Within
 	if c.Options.Random() {
 		known, contextual := c.contextual(s, sites, groups)
@@ -104,11 +162,11 @@ func (c coordinator) within(s *state, sites []*predict.Residuals, m *use.Model) 
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		switch sum := other(sites, j, len(groups)); {
+		switch sum := other(sites, j, parts*len(groups)); {
 		case sum > 0:
-			names = append(names, name+" is higher")
+			names = append(names, part.name(name)+" is higher")
 		case sum < 0:
-			names = append(names, name+" is lower")
+			names = append(names, part.name(name)+" is lower")
 		}
 	}
 	return names
@@ -142,9 +200,9 @@ func (c coordinator) contextual(s *state, sites []*predict.Residuals, groups []s
 	return known, fit
 }
 
-// differing names the features whose effect is not the same at all sites, and the site that is
-// farthest off.
-func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names []string) {
+// differing names the features whose effect is not the same at all sites, in one of so many parts, and
+// the site that is farthest off.
+func (c coordinator) differing(part remainder, parts int, m *use.Model) (names []string) {
 	groups, tests := m.Encoding.Groups(), 0
 	for _, g := range groups {
 		if !ofEverybody(g) {
@@ -155,7 +213,7 @@ func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names 
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		if by, times := predict.Differing(sites, j, tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
+		if by, times := predict.Differing(part.sites, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {
@@ -165,36 +223,42 @@ func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names 
 			if by[most] < 0 {
 				word = "lower"
 			}
-			names = append(names, fmt.Sprintf("%s (%s at %s; %.1f)", name, word, c.Plan.Sites[most], times))
+			names = append(names, fmt.Sprintf("%s (%s at %s; %.1f)", part.name(name), word, c.Plan.Sites[most], times))
 		}
 	}
 	return names
 }
 
-// columnsAmiss names the features whose effect is bent, and those whose standard error is too
-// small, with the factor.
-func (c coordinator) columnsAmiss(all *predict.Residuals, m *use.Model) (curved, wider []string) {
+// curved names the features whose effect is bent, in one of so many parts.
+func (c coordinator) curved(part remainder, parts int, m *use.Model) (curved []string) {
 	names, groups := m.Encoding.Features(), m.Encoding.Groups()
 	straight := map[string]bool{}
 	for i := range m.Encoding.Columns {
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
+	for j, name := range names {
+		if straight[groups[j]] && part.all.Curved(j, parts*len(names)) {
+			curved = append(curved, part.name(name))
+		}
+	}
+	return curved
+}
+
+// wider names the features whose standard error is too small, with the factor.
+func (c coordinator) wider(all *predict.Residuals, m *use.Model) (wider []string) {
 	_, variance := m.Posterior.Moments()
 	times := all.Wider(variance, c.estimated())
-	for j, name := range names {
-		if straight[groups[j]] && all.Curved(j, len(names)) {
-			curved = append(curved, name)
-		}
+	for j, name := range m.Encoding.Features() {
 		if times[j] > 1 {
 			wider = append(wider, fmt.Sprintf("%.1f for %s", times[j], name))
 		}
 	}
-	return curved, wider
+	return wider
 }
 
-// farthest says how the two sites that are farthest off differ.
-func (c coordinator) farthest(by []float64) string {
+// farthest says how the two sites that are farthest off differ, in a class if there are several.
+func (c coordinator) farthest(by []float64, class string) (parts []string) {
 	low, high := 0, 0
 	for i, x := range by {
 		if x < by[low] {
@@ -204,7 +268,9 @@ func (c coordinator) farthest(by []float64) string {
 			high = i
 		}
 	}
-	var parts []string
+	if class == "" && !c.Options.Numeric() {
+		class = c.Options.Outcome.Levels[1]
+	}
 	for _, i := range []int{low, high} {
 		x, word := by[i], "higher"
 		if x < 0 {
@@ -212,14 +278,14 @@ func (c coordinator) farthest(by []float64) string {
 		}
 		what, unit := "the mean", ""
 		if !c.Options.Numeric() {
-			what, x, unit = "the share of "+c.Options.Outcome.Levels[1], 100*x, " points"
+			what, x, unit = "the share of "+class, 100*x, " points"
 		}
 		if c.Options.Likelihood == options.LikelihoodHazard {
 			what = "the share of events in a period"
 		}
 		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i], figure.General.Text(rounded(x)), unit, word))
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // rounded keeps two digits.

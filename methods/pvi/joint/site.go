@@ -48,8 +48,10 @@ func (h *site) Listed() []privacy.Listed {
 		list = append(list, ask(taskSums, h.Options.Rounds, values, what))
 	}
 	values, says := predict.Values, predict.Says
-	if h.classes() == 1 {
+	if k := h.classes(); k == 1 {
 		values, says = values+predict.ResidualValues(p), says+"; "+predict.ResidualsSay
+	} else {
+		values, says = values+k*predict.ResidualValues(p/k), says+"; for each level of the outcome, "+predict.ResidualsSay
 	}
 	if k := h.periods(); k > 0 {
 		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
@@ -101,7 +103,11 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 		return nil, err
 	}
 	a := results.Assess(l, q, b, d)
-	a.Residuals = predict.ResidualsOf(l, q, b, d)
+	if h.classes() > 1 {
+		a.Classes = predict.ClassResiduals(l, q, d)
+	} else {
+		a.Residuals = predict.ResidualsOf(l, q, b, d)
+	}
 	if k := h.periods(); k > 0 {
 		a.Periods = predict.PeriodsOf(l, q, b, d, k)
 	}

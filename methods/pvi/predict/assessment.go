@@ -26,9 +26,11 @@ type Assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
-	// Residuals are what is left of outcomes, where that was asked for.
-	Residuals *Residuals `cbor:"residuals,omitempty"`
-	Periods   *Periods   `cbor:"periods,omitempty"` // of person-periods, likewise
+	// Residuals are what is left of outcomes, where that was asked for; of several classes those
+	// of each.
+	Residuals *Residuals   `cbor:"residuals,omitempty"`
+	Classes   []*Residuals `cbor:"classes,omitempty"`
+	Periods   *Periods     `cbor:"periods,omitempty"` // of person-periods, likewise
 }
 
 // Bins is how many bins calibration has.
@@ -89,6 +91,12 @@ func (a *Assessment) Add(b *Assessment) {
 		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
 	a.Residuals = poolResiduals([]*Residuals{a.Residuals, b.Residuals})
+	if a.Classes == nil && len(b.Classes) > 0 {
+		a.Classes = make([]*Residuals, len(b.Classes))
+	}
+	for k, s := range b.Classes {
+		a.Classes[k] = poolResiduals([]*Residuals{a.Classes[k], s})
+	}
 	a.Periods = poolPeriods(a.Periods, b.Periods)
 	for i := range Bins {
 		a.Count[i] += b.Count[i]

@@ -237,13 +237,14 @@ func TwoValues(sites []*Residuals) (low float64, ok bool) {
 }
 
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
-// over its rows and beyond what all sites have in common; nil if sites do not differ.
-func Apart(sites []*Residuals) []float64 {
+// over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
+// many tests.
+func Apart(sites []*Residuals, tests int) []float64 {
 	all := poolResiduals(sites)
 	if all == nil {
 		return nil
 	}
-	d, _ := differ(sites, all, 1, all.dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
+	d, _ := differ(sites, all, tests, all.dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
 	for i := range d {
 		if sites[i] != nil {
 			d[i] /= sites[i].Weight
@@ -252,19 +253,19 @@ func Apart(sites []*Residuals) []float64 {
 	return d
 }
 
-// Differing says how each site's residuals go with a column, one of so many, beyond what all
+// Differing says how each site's residuals go with a column, in one of so many tests, beyond what all
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
 // same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
 // sites may differ in that. The average of effects that differ has a standard error so many times as
 // large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
 // at most, as of classes and counts; it is 0 of others.
-func Differing(sites []*Residuals, j, columns int, events bool) (by []float64, times float64) {
+func Differing(sites []*Residuals, j, tests int, events bool) (by []float64, times float64) {
 	all := poolResiduals(sites)
 	if all == nil {
 		return nil, 1
 	}
 	_, over := all.centred(j)
-	return differ(sites, all, columns, max(over, all.dispersion()), func(s *Residuals) moments {
+	return differ(sites, all, tests, max(over, all.dispersion()), func(s *Residuals) moments {
 		m, _ := s.centred(j)
 		if !events {
 			m.fourth = 0

@@ -63,7 +63,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if Apart(sites) != nil {
+			if Apart(sites, 1) != nil {
 				said["apart"]++
 			}
 			if differs(sites, 0) || differs(sites, 1) {
@@ -166,7 +166,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		if err := s.Check(2); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
-		Apart([]*Residuals{s, nil, s})
+		Apart([]*Residuals{s, nil, s}, 1)
 		other := newResiduals(2)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {

@@ -7,21 +7,13 @@ import (
 )
 
 // ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
-// nil if sites have none. It returns nil for outcomes of several activations: nothing is known of how
-// their residuals vary.
+// nil if sites have none. The outcome has one activation.
 func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *Residuals {
-	if l.Activations() != 1 {
-		return nil
-	}
 	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
 	if b != nil {
 		m.At(*b)
 	}
-	var people gvi.People
-	for i := range d.Rows() {
-		people.Count(d.Row(i).Weight)
-	}
-	s.Sampled = !people.Possible()
+	s.Sampled = sampled(d)
 	moves := m.moves()
 	for i := range d.Rows() {
 		row, y := d.Row(i), d.Outcome(i)
@@ -37,6 +29,43 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *
 		}
 	}
 	return s
+}
+
+// ClassResiduals sums up the rows of a design by class: what is left of [y = k] by the probability α_k
+// at the mean of a posterior of each class's weights, and its variance α_k (1 − α_k). What moves
+// weights is not summed up, as that is made of all classes' residuals.
+func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) (classes []*Residuals) {
+	k, columns, sample := l.Activations(), d.Columns(), sampled(d)
+	for range k {
+		s := newResiduals(columns)
+		s.Sampled = sample
+		classes = append(classes, s)
+	}
+	a, sure, alpha := make([]float64, k), make([]float64, k), make([]float64, k)
+	for i := range d.Rows() {
+		row := d.Row(i)
+		for c := range a {
+			a[c], _ = q.Activation(row, c*columns)
+		}
+		l.Predict(a, sure, alpha)
+		for c, p := range alpha {
+			y := 0.0
+			if c == int(d.Outcome(i)) {
+				y = 1
+			}
+			classes[c].count(row, y, p, p*(1-p), nil)
+		}
+	}
+	return classes
+}
+
+// sampled says whether weights of rows are no numbers of people.
+func sampled(d *gvi.Design) bool {
+	var people gvi.People
+	for i := range d.Rows() {
+		people.Count(d.Row(i).Weight)
+	}
+	return !people.Possible()
 }
 
 // moves returns what a row's outcome moves each weight by, for one more of it: S (x + Slope) times

@@ -28,7 +28,7 @@ func weighted(t *testing.T, q gvi.Normal, variance float64, designs [][][]float6
 // doubts counts what is said of sites whose model is right.
 func doubts(sites []*Residuals, variance []float64) (n int) {
 	all := poolResiduals(sites)
-	for _, said := range []bool{Apart(sites) != nil, differs(sites, 0) || differs(sites, 1),
+	for _, said := range []bool{Apart(sites, 1) != nil, differs(sites, 0) || differs(sites, 1),
 		all.Curved(0, 3), slices.Max(all.Wider(variance, true)) > 1} {
 		if said {
 			n++

@@ -130,17 +130,13 @@ func misstated(s *setup.Setup, squares float64, rows int) []string {
 	return []string{fmt.Sprintf("Errors of predictions are %s here than the plan's noise_variance, %.3g, allows for: by a factor of about %.2g. Intervals, those of predictions too, are as much too %s, if that is so at all sites. Nobody else is told, as no private release shows it. See whether outcomes here hold other units or codes for missing values. If they are right, ask for a plan with a noise_variance that is publicly known: this site's own would reveal something of its rows.", size, *o.NoiseVariance, root, wrong)}
 }
 
-// Unchecked notes which checks were not made because rows have weights, or the outcome several
-// classes; nil if all were.
+// Unchecked notes which checks were not made because rows have weights; nil if all were.
 func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
-	classes := o.Joint() && o.Likelihood == options.LikelihoodSoftmax
-	if pooled == nil || o.Weight == "" && !classes {
+	if pooled == nil || o.Weight == "" {
 		return nil
 	}
 	text, linear := "", o.Likelihood == options.LikelihoodLinear
 	switch {
-	case classes:
-		text = "Whether effects bend, whether they differ between sites, and whether outcomes do by more than the features explain, was not checked: these checks are made for outcomes of two levels, numbers and counts. To make them, fit two levels by themselves."
 	case pooled.Periods != nil && len(pooled.Periods.Score) == 0:
 		text = "Whether effects change over time was not checked, because rows have weights that are no numbers of people."
 	case linear && pooled.Residuals == nil:

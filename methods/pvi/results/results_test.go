@@ -63,16 +63,3 @@ func TestWeightsLeaveChangesOverTimeUnchecked(t *testing.T) {
 		}
 	}
 }
-
-// A model of several classes says that residuals were not looked at.
-func TestClassesLeaveResidualsUnchecked(t *testing.T) {
-	o := options.Default()
-	o.Variant, o.Likelihood = "joint", options.LikelihoodSoftmax
-	if notes := Unchecked(o, predict.NewAssessment()); len(notes) != 1 || !strings.Contains(notes[0].Note.Text, "was not checked") {
-		t.Errorf("notes %v", notes)
-	}
-	o.Likelihood = options.LikelihoodLogistic
-	if notes := Unchecked(o, predict.NewAssessment()); notes != nil {
-		t.Errorf("notes %v of two classes", notes)
-	}
-}
