@@ -106,13 +106,21 @@ func (c coordinator) uneven(part remainder, curved bool, m *use.Model) (says []s
 	if low, two := predict.TwoValues(part.sites); two && c.Options.Likelihood == options.LikelihoodLinear {
 		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
 	}
+	end, share := predict.Bounded(part.sites)
+	if end != 0 && c.estimated() && !curved {
+		side, last := "above", "highest"
+		if end < 0 {
+			side, last = "below", "lowest"
+		}
+		says = append(says, fmt.Sprintf("Outcomes end where the model expects more of them: by the model %.0f %% lie %s the %s of their site, and none does. Predictions and intervals reach beyond what there is, and effects are averages, smaller for subjects near that end. Fit counts by likelihood: poisson, name the values of a short score as levels, or take logarithms of a positive outcome.", 100*share, side, last))
+	}
 	wider := c.wider(part.all, m)
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}
 	if i, times := predict.Noisier(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
-	} else if c.estimated() && !curved && len(wider) == 0 { // which skew residuals too
+	} else if c.estimated() && !curved && len(wider) == 0 && end == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := part.all.Shape(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))

@@ -32,6 +32,8 @@ type Residuals struct {
 	Absolute float64 `cbor:"absolute"` // Σ w|r|/√v
 	Total    float64 `cbor:"total"`    // Σ y
 	Squares  float64 `cbor:"squares"`  // Σ y²
+	Below    float64 `cbor:"below"`    // of numbers: how many are expected below the site's lowest
+	Above    float64 `cbor:"above"`    // and above its highest
 
 	Score       wire.Vector `cbor:"score"`        // Σ wrx
 	Bread       wire.Vector `cbor:"bread"`        // Σ wvx²
@@ -64,10 +66,10 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 11 + (7+4*bins)*columns }
+func ResidualValues(columns int) int { return 13 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := new(Residuals)
@@ -89,7 +91,7 @@ func (s *Residuals) binned() []*wire.Vector {
 }
 
 func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares}
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above}
 }
 
 // count counts a row with an outcome y of so much expectation and variance, which moves weights by

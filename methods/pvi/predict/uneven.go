@@ -28,6 +28,9 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *
 			s.count(row, (y+1)/2, expected, expected*(1-expected), moves(row, 1))
 		}
 	}
+	if l, number := l.(gvi.Linear); number && !s.Sampled {
+		s.beyond(m, l.Variance, d)
+	}
 	return s
 }
 
