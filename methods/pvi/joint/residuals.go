@@ -94,6 +94,13 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
 	}
+	highest := 0.0
+	for _, part := range parts {
+		highest = max(highest, part.all.Together(len(parts)))
+	}
+	if highest > 0 {
+		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
+	}
 	if pooled.Residuals == nil {
 		return says
 	}

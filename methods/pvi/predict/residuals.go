@@ -22,18 +22,21 @@ import (
 // model's dispersion is Second by Weight.
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
-	Weight   float64 `cbor:"weight"`   // Σ w
-	Sampled  bool    `cbor:"sampled"`  // whether weights are no numbers of people
-	Net      float64 `cbor:"net"`      // Σ wr
-	Variance float64 `cbor:"variance"` // Σ wv
-	Second   float64 `cbor:"second"`   // Σ wr²/v; Sampled: Σ (wr)²/v
-	Third    float64 `cbor:"third"`    // Σ w(r/√v)³
-	Fourth   float64 `cbor:"fourth"`   // Σ w(r/√v)⁴
-	Absolute float64 `cbor:"absolute"` // Σ w|r|/√v
-	Total    float64 `cbor:"total"`    // Σ y
-	Squares  float64 `cbor:"squares"`  // Σ y²
-	Below    float64 `cbor:"below"`    // of numbers: how many are expected below the site's lowest
-	Above    float64 `cbor:"above"`    // and above its highest
+	Weight   float64 `cbor:"weight"`    // Σ w
+	Sampled  bool    `cbor:"sampled"`   // whether weights are no numbers of people
+	Net      float64 `cbor:"net"`       // Σ wr
+	Variance float64 `cbor:"variance"`  // Σ wv
+	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v
+	Third    float64 `cbor:"third"`     // Σ w(r/√v)³
+	Fourth   float64 `cbor:"fourth"`    // Σ w(r/√v)⁴
+	Absolute float64 `cbor:"absolute"`  // Σ w|r|/√v
+	Total    float64 `cbor:"total"`     // Σ y
+	Squares  float64 `cbor:"squares"`   // Σ y²
+	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest
+	Above    float64 `cbor:"above"`     // and above its highest
+	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see neighbours
+	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
+	NextVary float64 `cbor:"next_vary"` // Σ z²d²
 
 	Score       wire.Vector `cbor:"score"`        // Σ wrx
 	Bread       wire.Vector `cbor:"bread"`        // Σ wvx²
@@ -48,6 +51,8 @@ type Residuals struct {
 	BinVariance wire.Vector `cbor:"bin_variance"` // Σ wv
 	BinXs       wire.Vector `cbor:"bin_xs"`       // Σ wvx
 	BinSquares  wire.Vector `cbor:"bin_squares"`  // Σ wr²; Sampled: Σ (wr)²
+
+	series []float64 // r/√v of rows in their order, which no sum but those of neighbours needs
 }
 
 // edges divide the values of a feature, in its standard deviations, into bins. They are close to
@@ -66,10 +71,10 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 13 + (7+4*bins)*columns }
+func ResidualValues(columns int) int { return 16 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := new(Residuals)
@@ -91,7 +96,7 @@ func (s *Residuals) binned() []*wire.Vector {
 }
 
 func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above}
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above, &s.Next, &s.NextOwn, &s.NextVary}
 }
 
 // count counts a row with an outcome y of so much expectation and variance, which moves weights by
@@ -107,6 +112,7 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float
 		squared, fourth = w*w, w*w*w*w
 	}
 	s.Rows++
+	s.series = append(s.series, z)
 	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
 		add(s.numbers()[i], x)
 	}
@@ -137,7 +143,7 @@ func (s *Residuals) Check(columns int) error {
 	if !(s.Weight >= 1/options.Largest) {
 		return fmt.Errorf("residuals of weight %v", s.Weight)
 	}
-	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true}
+	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true, &s.Next: true}
 	for _, x := range s.numbers() {
 		if !gvi.Inside(*x, -most, most) || *x < 0 && !signed[x] {
 			return fmt.Errorf("a sum of residuals of %v", *x)

@@ -31,6 +31,7 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *
 	if l, number := l.(gvi.Linear); number && !s.Sampled {
 		s.beyond(m, l.Variance, d)
 	}
+	s.neighbours()
 	return s
 }
 
@@ -58,6 +59,9 @@ func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) (classes []*R
 			}
 			classes[c].count(row, y, p, p*(1-p), nil)
 		}
+	}
+	for _, s := range classes {
+		s.neighbours()
 	}
 	return classes
 }
