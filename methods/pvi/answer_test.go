@@ -49,7 +49,7 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		if p := a.Periods; p != nil && r.IntN(3) > 0 {
 			vectors = []*wire.Vector{&p.Rows, &p.Events, &p.Net, &p.Variance, &p.Score, &p.First, &p.Second, &p.Third, &p.Fourth}
 		} else if s := anyResiduals(r, a); s != nil && r.IntN(3) > 0 {
-			vectors = []*wire.Vector{&s.Score, &s.BinNet, &s.BinVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
+			vectors = []*wire.Vector{&s.Score, &s.BinNet, &s.BinVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt, &s.PairNet, &s.PairVariance, &s.PairBread, &s.PairSquares}
 		}
 		scalar := r.IntN(12)
 		if scalar < 6 {

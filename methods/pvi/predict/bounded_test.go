@@ -53,7 +53,7 @@ func TestOutcomesThatEnd(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
 			if end, share := Bounded(sites); end != 0 {
 				said++

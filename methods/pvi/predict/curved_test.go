@@ -68,7 +68,7 @@ func TestEffectsThatBend(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
 			all := poolResiduals(sites)
 			for j := range 3 {

@@ -90,7 +90,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
 			if poolResiduals(sites).Together(1) > 0 {
 				said++

@@ -58,8 +58,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d))
-				if err := sites[i].Check(3); err != nil {
+				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
+				if err := sites[i].Check(3, 2); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -162,12 +162,12 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		}
 	}
 	for _, l := range []gvi.Likelihood{gvi.Linear{Variance: 1e-300}, gvi.Linear{Variance: 1e300}, gvi.Poisson{}, gvi.Logistic{}} {
-		s := ResidualsOf(l, q, nil, d)
-		if err := s.Check(2); err != nil {
+		s := ResidualsOf(l, q, nil, d, 2)
+		if err := s.Check(2, 2); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
 		Apart([]*Residuals{s, nil, s}, 1)
-		other := newResiduals(2)
+		other := newResiduals(2, 1)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
 			Differing([]*Residuals{s, nil, s}, j, 2, true)
@@ -180,6 +180,9 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v times", l, times)
 		}
 		all.Shape()
+		all.Multiplied(0, 1, 1)
+		all.Together(1)
+		Bounded([]*Residuals{s, nil, s})
 	}
 }
 

@@ -7,9 +7,10 @@ import (
 )
 
 // ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
-// nil if sites have none. The outcome has one activation.
-func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *Residuals {
-	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
+// nil if sites have none. The outcome has one activation. The first columns are those of so many
+// features' columns.
+func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, features int) *Residuals {
+	m, s := New(l, q, d.Columns()), newResiduals(d.Columns(), pairs(features))
 	if b != nil {
 		m.At(*b)
 	}
@@ -38,10 +39,10 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design) *
 // ClassResiduals sums up the rows of a design by class: what is left of [y = k] by the probability α_k
 // at the mean of a posterior of each class's weights, and its variance α_k (1 − α_k). What moves
 // weights is not summed up, as that is made of all classes' residuals.
-func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) (classes []*Residuals) {
+func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design, features int) (classes []*Residuals) {
 	k, columns, sample := l.Activations(), d.Columns(), sampled(d)
 	for range k {
-		s := newResiduals(columns)
+		s := newResiduals(columns, pairs(features))
 		s.Sampled = sample
 		classes = append(classes, s)
 	}

@@ -20,7 +20,7 @@ func weighted(t *testing.T, q gvi.Normal, variance float64, designs [][][]float6
 				t.Fatal(err)
 			}
 		}
-		sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d))
+		sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 	}
 	return sites
 }

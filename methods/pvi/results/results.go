@@ -130,23 +130,29 @@ func misstated(s *setup.Setup, squares float64, rows int) []string {
 	return []string{fmt.Sprintf("Errors of predictions are %s here than the plan's noise_variance, %.3g, allows for: by a factor of about %.2g. Intervals, those of predictions too, are as much too %s, if that is so at all sites. Nobody else is told, as no private release shows it. See whether outcomes here hold other units or codes for missing values. If they are right, ask for a plan with a noise_variance that is publicly known: this site's own would reveal something of its rows.", size, *o.NoiseVariance, root, wrong)}
 }
 
-// Unchecked notes which checks were not made because rows have weights; nil if all were.
+// Unchecked notes which checks were not made, because rows have weights or there are many columns; nil
+// if all were.
 func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
-	if pooled == nil || o.Weight == "" {
+	if pooled == nil {
 		return nil
 	}
-	text, linear := "", o.Likelihood == options.LikelihoodLinear
+	var says []string
+	linear, weights := o.Likelihood == options.LikelihoodLinear, o.Weight != ""
 	switch {
-	case pooled.Periods != nil && len(pooled.Periods.Score) == 0:
-		text = "Whether effects change over time was not checked, because rows have weights that are no numbers of people."
-	case linear && pooled.Residuals == nil:
-		text = "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights."
-	case linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
-		text = "Whether errors of predictions are larger at one site, are skewed or have heavy tails was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean."
-	default:
+	case weights && pooled.Periods != nil && len(pooled.Periods.Score) == 0:
+		says = append(says, "Whether effects change over time was not checked, because rows have weights that are no numbers of people.")
+	case weights && linear && pooled.Residuals == nil:
+		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights.")
+	case weights && linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
+		says = append(says, "Whether outcomes end where the model expects more of them, and whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean.")
+	}
+	if pooled.Unpaired() {
+		says = append(says, fmt.Sprintf("Whether the effects of features depend on each other was not checked: that is looked for among up to %d columns of features.", predict.MostPaired))
+	}
+	if says == nil {
 		return nil
 	}
-	return []figure.Item{{Note: &figure.Note{Title: "Not every check was made", Text: text}}}
+	return []figure.Item{{Note: &figure.Note{Title: "Not every check was made", Text: strings.Join(says, " ")}}}
 }
 
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
