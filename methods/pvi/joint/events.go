@@ -2,12 +2,15 @@ package joint
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/figure"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
+	"parley/problem"
 )
 
 // eventsByEffect is how many events each effect needs for its interval to hold nearly as often as it
@@ -55,4 +58,40 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *use.
 		return nil
 	}
 	return []string{fmt.Sprintf("Few events for so many effects: %s%s, and %s. With fewer than %d for each, effects come out too large, and intervals, the intercept's above all, hold the truth less often than they say. Leave out features or levels that matter less, join rare levels, or wait for more events.", figure.Plural(int(events), what), of, figure.Plural(effects, "effect"), eventsByEffect)}
+}
+
+// oneSided says which effects of levels, and of numbers of two values, the data bound on one side only:
+// nobody with the level has an event, or everybody has. The likelihood then rises without an end (Albert
+// and Anderson, Biometrika 1984), and the prior alone says where the estimate is.
+func (c common) oneSided(parts []remainder, m *use.Model) (says []string) {
+	if c.Options.Likelihood == options.LikelihoodLinear {
+		return nil
+	}
+	counts := c.Options.Likelihood == options.LikelihoodPoisson
+	terms := m.Encoding.Features()
+	var names []string
+	for _, part := range parts {
+		j := 0
+		for i := range m.Encoding.Columns {
+			col := &m.Encoding.Columns[i]
+			for range col.Width() {
+				low := len(col.Levels) == 0 && twoValues(col)
+				if (low || len(col.Levels) > 0) && part.all.Alike(j, false, counts) || low && part.all.Alike(j, true, counts) {
+					names = append(names, part.name(terms[j]))
+				}
+				j++
+			}
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("The data bound the effect of %s on one side only: of the subjects with one of its values none has the outcome, or all have. Where the estimate is, its standard error and its interval are the prior's, and an interval that leaves 0 out shows nothing. Report how many there are in its place, join a rare level with another, or state the prior that you mean (priors).", problem.Names(names))}
+}
+
+// twoValues says whether a number, by its mean and its standard deviation, is one of two values that
+// follow each other, such as 0 and 1.
+func twoValues(c *gvi.Column) bool {
+	low := math.Floor(c.Centre)
+	return len(c.Knots) == 0 && math.Abs((c.Centre-low)*(low+1-c.Centre)/(c.Scale*c.Scale)-1) < 1e-9
 }

@@ -24,7 +24,7 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 		says = c.silentPeriods(pooled)
 	}
 	if len(says) == 0 {
-		says = append(m.HeldBack(), c.fewEvents(pooled, s.Classes, m)...)
+		says = slices.Concat(m.HeldBack(), c.oneSided(c.remainders(s, pooled), m), c.fewEvents(pooled, s.Classes, m))
 	}
 	if !s.Fit.Settled {
 		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
