@@ -172,12 +172,14 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		return
 	}
 	noise := f.At.Noise
-	if c.estimated() { // the squares that the value is made of, by their number
+	if c.estimated() {
 		n := float64(s.Rows)
 		if c.Options.Weight != "" {
 			n = s.Weight * noise // their information is weight/noise
 		}
-		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-28), scale.Outcome*1e12)
+		at := noise
+		noise = noiseOf(prior, q, s, at, n, scale.Outcome)
+		s = s.times(at / noise)
 	}
 	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
 	if !ok {
