@@ -123,8 +123,11 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64()*(1+row.Views[0][2]) + row.Views[0][0]/10)
 		}, "Outcomes vary more for some values of the features than the model allows for"},
 		"skewed": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
-			row.Subject[2] = fmt.Sprint(math.Exp(r.NormFloat64()))
+			row.Subject[2] = fmt.Sprint(-math.Log(r.ExpFloat64()))
 		}, "The errors of predictions are skewed"},
+		"costs": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(math.Exp(r.NormFloat64()))
+		}, "Outcomes end where the model expects more of them"},
 		"two values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = strconv.Itoa(min(1, int(1/(1+math.Exp((60-row.Views[0][0])/10))+r.Float64())))
 		}, "The outcome has two values, 0 and 1, and the model takes them for numbers"},
@@ -133,7 +136,7 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		}, "The outcome has two values, 1 and 2, and the model takes them for numbers"},
 		"three values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = strconv.Itoa(r.IntN(3))
-		}, ""},
+		}, "Outcomes end where the model expects more of them"},
 		"numbers": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
 		}, ""},
@@ -225,7 +228,7 @@ func TestChecksThatWereNotMadeAreNoted(t *testing.T) {
 	for name, c := range map[string]struct{ options, weight, want string }{
 		"no weights":      {number, "1.5", ""},
 		"people":          {number + "weight: worth", "2", ""},
-		"a sample":        {number + "weight: worth", "1.5", "larger at one site, are skewed or have heavy tails was not checked"},
+		"a sample":        {number + "weight: worth", "1.5", "larger at one site, are skewed or have heavy tails, was not checked"},
 		"noise stated":    {number + "weight: worth\nnoise_variance: 1", "1.5", ""},
 		"other variant":   {number + "weight: worth\nnoise_variance: 1\nvariant: partitioned", "1.5", "as large as noise_variance says was not checked"},
 		"counts weighted": {number + "weight: worth\nlikelihood: poisson", "1.5", ""},

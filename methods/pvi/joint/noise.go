@@ -16,8 +16,9 @@ import (
 //
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //
-// and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. Of more than mostTold weights
-// it is the mean square at q. The variance is within many orders of magnitude of the outcome's.
+// and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than
+// mostTold weights it is the mean square at q. The variance is within many orders of magnitude of the
+// outcome's.
 func noiseOf(prior gvi.Gaussian, q gvi.Normal, s *Sums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*1e-28), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors, and what is unsure of their expectations

@@ -11,8 +11,9 @@ import (
 
 // beyond sums up how many outcomes the model expects below the lowest of a site's, and above the
 // highest, where errors have so much variance, but for what all errors of the site have in common:
-// their mean and scale, which a few large ones do not make. An outcome that the fit was made of is nearer to its expectation than a new
-// one: by the variance of the activation.
+// their mean and scale, which a few large ones do not make. An outcome that the fit was made of is
+// nearer to its expectation than a new one: by the variance of the activation. The numbers are rounded
+// down to whole steps, as they would otherwise tell what the lowest and the highest outcome are.
 func (s *Residuals) beyond(m *Predictor, variance float64, d *gvi.Design) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range d.Rows() {
@@ -32,7 +33,12 @@ func (s *Residuals) beyond(m *Predictor, variance float64, d *gvi.Design) {
 		expect(&s.Below, row.Weight, (low-m.A[0]-mean)/sd)
 		expect(&s.Above, row.Weight, (m.A[0]+mean-high)/sd)
 	}
+	step := max(fewestBeyond, outsideInterval*s.Weight)
+	s.Below, s.Above = step*math.Floor(s.Below/step), step*math.Floor(s.Above/step)
 }
+
+// fewestBeyond is the least step of numbers of outcomes that are expected beyond an end.
+const fewestBeyond = 5
 
 // outsideInterval is the share of outcomes on either side of an interval of 90 %.
 const outsideInterval = 0.05
@@ -54,7 +60,7 @@ func Bounded(sites []*Residuals) (end int, share float64) {
 		}
 	}
 	for i, expected := range []float64{all.Below, all.Above} {
-		if p := expected / all.Weight; p > max(share, outsideInterval) && (distuv.Gamma{Alpha: n, Beta: 1}).Survival(expected) < falseAlarm/2 {
+		if p := expected / all.Weight; p > share && p > outsideInterval*(1-allButRounding) && (distuv.Gamma{Alpha: n, Beta: 1}).Survival(expected) < falseAlarm/2 {
 			end, share = 2*i-1, p
 		}
 	}

@@ -32,7 +32,7 @@ type Residuals struct {
 	Absolute float64 `cbor:"absolute"`  // Σ w|r|/√v
 	Total    float64 `cbor:"total"`     // Σ y
 	Squares  float64 `cbor:"squares"`   // Σ y²
-	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest
+	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest, in steps
 	Above    float64 `cbor:"above"`     // and above its highest
 	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see neighbours
 	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
@@ -80,7 +80,7 @@ func bin(x float64) (k int) {
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns, the
 // first of which are columns of features that are paired.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
 func ResidualValues(columns, features int) int {
