@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
-	"parley/methods/graffl"
-	"parley/problem"
 	"parley/study"
 )
 
@@ -48,7 +45,7 @@ func evaluateCommand() *cobra.Command {
 			c.Progress = show.trials
 			result, err := crossval.Run(cmd.Context(), c)
 			if err != nil {
-				return instead(c.Plan, err)
+				return err
 			}
 			show.close()
 			return present(cmd, as, c.Dir, "evaluation", result)
@@ -62,22 +59,6 @@ func evaluateCommand() *cobra.Command {
 	f.StringVar(&c.Label, "label", "", "subject column that the factors should tell apart (default that of local.split.by, or the first)")
 	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-evaluation)")
 	return as.flag(cmd, "print the directory and all summaries as JSON")
-}
-
-// otherwise says how methods are judged whose models cannot be asked about subjects
-// held out.
-var otherwise = map[string]string{
-	graffl.Method{}.Name(): "method.calibration fits data drawn from the plan's own prior and says whether intervals hold; method.scarce says what synthetic rows are worth at every site, on rows that it held out",
-}
-
-// instead adds to a refusal of a plan's method what to do about it.
-func instead(p *study.Plan, err error) error {
-	refusal := problem.Problem{}
-	if hint := otherwise[p.Method.Name]; hint != "" && errors.As(err, &refusal) && refusal.Where == "method.name" {
-		refusal.Hint = hint
-		return refusal
-	}
-	return err
 }
 
 // directoryOf is where results go: dir if somebody said so, else a folder that

@@ -65,8 +65,8 @@ func modelTransformCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "transform MODEL DATA --out FILE.csv",
-		Short: "Score subjects on the factors",
-		Long:  "Write the posterior mean and standard deviation of each factor for each subject.",
+		Short: "Score subjects on the factors or components",
+		Long:  "Write the posterior mean and standard deviation of each factor for each subject, or of the probability of each component.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
 				return m.Transform(cmd.Context(), data, w, opts)

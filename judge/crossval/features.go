@@ -36,9 +36,18 @@ const (
 type features struct {
 	plan  *study.Plan
 	label string // column that is told apart in latent space; "" if none is
+	// simplest is the plan of the simplest form of its model, and called what that is called; nil
+	// if there is none that is simpler.
+	simplest *study.Plan
+	called   string
 }
 
-func (*features) names() []string { return []string{Federated, Central, Alone, PCA, Mean} }
+func (f *features) names() []string {
+	if f.simplest == nil {
+		return []string{Federated, Central, Alone, PCA, Mean}
+	}
+	return []string{Federated, Central, f.called, Alone, PCA, Mean}
+}
 
 func (*features) measures() []measure {
 	return []measure{{ErrorTest, true}, {ErrorTrain, true}, {ErrorHidden, true}, {Coverage, true}, {ErrorViews, false}, {Accuracy, false}, {LogLik, false}}
@@ -97,7 +106,7 @@ func (f *features) fits(t *trial) []fit {
 			if unit, err = evaluate.FitMinMax(ctx, t.complete); err != nil {
 				return nil, err
 			}
-			m, of, err := t.study(ctx, t.sites, t.names, t.train)
+			m, of, err := t.study(ctx, t.Plan, t.sites, t.names, t.train)
 			if err != nil {
 				return nil, err
 			}
@@ -118,6 +127,15 @@ func (f *features) fits(t *trial) []fit {
 		{Alone, func(ctx context.Context) (*scored, error) { return f.alone(ctx, t, federated, unit) }},
 		{PCA, func(ctx context.Context) (*scored, error) { return pca(ctx, factors) }},
 		{Mean, func(ctx context.Context) (*scored, error) { return pca(ctx, 0) }},
+	}
+	if f.simplest != nil {
+		fits = slices.Insert(fits, 2, fit{f.called, func(ctx context.Context) (*scored, error) {
+			m, of, err := t.study(ctx, f.simplest, t.sites, t.names, t.train)
+			if err != nil {
+				return nil, err
+			}
+			return score(ctx, m, of, t.train)
+		}})
 	}
 	if t.newSite { // of which no site has a fit of its own
 		return slices.DeleteFunc(fits, func(f fit) bool { return f.name == Alone })

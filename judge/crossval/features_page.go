@@ -114,8 +114,12 @@ func (*features) units() string {
 	return "Errors are mean absolute errors in parts of a feature's range in the training rows"
 }
 
-func (*features) references() string {
-	return "“One site alone” is the method at each site by itself, asked about the site's own subjects held out; where sites are simulated, these are dealt out as those who are fitted. " +
+func (f *features) references() string {
+	simplest := ""
+	if f.simplest != nil {
+		simplest = "“" + f.called + "” is the simplest form of the method's model, over the same sites and with the same privacy: one that does not describe subjects held out better is not worth its parameters. "
+	}
+	return simplest + "“One site alone” is the method at each site by itself, asked about the site's own subjects held out; where sites are simulated, these are dealt out as those who are fitted. " +
 		"It says nothing about views that a site lacks, nor of features that do not vary there, and is compared with what the federated fit says of the same values. “Mean-imputation PCA” is principal components of all rows, with means in the gaps and as many components as the model has factors. “The mean” predicts the mean."
 }
 

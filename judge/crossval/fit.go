@@ -9,6 +9,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method/judged"
+	"parley/study"
 )
 
 // The fits that are compared. All but Federated are references; those that are no
@@ -80,14 +81,14 @@ func (e *evaluation) conduct(ctx context.Context, x experiment) (*record, error)
 	return r, nil
 }
 
-// study fits the plan's method over some sites, whose rows are train. What the model
+// study fits a plan of the method over some sites, whose rows are train. What the model
 // says is of the plan's whole views, as far as the narrowing knows them.
-func (t *trial) study(ctx context.Context, sites []dataset.Source, names []string, train dataset.Source) (evaluate.Model, *narrowing, error) {
+func (t *trial) study(ctx context.Context, p *study.Plan, sites []dataset.Source, names []string, train dataset.Source) (evaluate.Model, *narrowing, error) {
 	of, err := t.judge.narrow(ctx, train)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan := of.plan(t.Plan, names)
+	plan := of.plan(p, names)
 	if m, ok := t.method.(judged.Sizer); ok {
 		plan = m.Sized(plan, t.subjects)
 	}
@@ -134,7 +135,7 @@ func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error)
 // that could not be done.
 func (t *trial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored, error)) (all []*scored, failed error) {
 	for i, name := range t.names {
-		m, of, err := t.study(ctx, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
+		m, of, err := t.study(ctx, t.Plan, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
 		var s *scored
 		if err == nil {
 			s, err = score(i, m, of)

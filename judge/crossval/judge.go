@@ -44,7 +44,11 @@ type judge interface {
 func judgeOf(m judged.Evaluable, p *study.Plan) (judge, error) {
 	s, ok := m.(judged.Supervised)
 	if !ok {
-		return &features{plan: p}, nil
+		f := &features{plan: p}
+		if s, ok := m.(judged.Simplifier); ok {
+			f.simplest, f.called = s.Simplest(p)
+		}
+		return f, nil
 	}
 	o, err := s.Outcome(p)
 	if err != nil {

@@ -99,7 +99,7 @@ func (o *outcomes) fits(t *trial) []fit {
 	return []fit{
 		{Federated, func(ctx context.Context) (*scored, error) {
 			return whole(ctx, func(ctx context.Context) (evaluate.Model, *narrowing, error) {
-				return t.study(ctx, t.sites, t.names, t.train)
+				return t.study(ctx, t.Plan, t.sites, t.names, t.train)
 			})
 		}},
 		{Central, func(ctx context.Context) (*scored, error) { return whole(ctx, t.central) }},

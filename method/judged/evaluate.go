@@ -45,6 +45,14 @@ type Centraliser interface {
 	Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error)
 }
 
+// Simplifier is a method whose model has a simplest form: one that is worth its parameters is
+// better than that on rows that had no part in either.
+type Simplifier interface {
+	method.Method
+	// Simplest returns the plan of the simplest form, and what it is called; nil if it is p's own.
+	Simplest(p *study.Plan) (simplest *study.Plan, called string)
+}
+
 // Sizer is a method whose options may declare how many subjects each site has.
 type Sizer interface {
 	method.Method

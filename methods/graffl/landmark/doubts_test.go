@@ -25,7 +25,7 @@ func TestDoubtsOfPrecisionAloneAreCalledThat(t *testing.T) {
 		{[]string{report.Imprecise(2), notFound}, "Do not rely on this mixture: means may be 2.0 times as uncertain as all rows themselves would leave them; component 2 was not found", "The mixture is not to be relied on"},
 		{[]string{notFound}, "Do not rely on this mixture: component 2 was not found", "The mixture is not to be relied on"},
 	} {
-		v.doubts = c.doubts
+		v.Doubted = c.doubts
 		title := ""
 		if n := v.doubtsNote(); n != nil {
 			title = n.Title

@@ -164,7 +164,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
 	v.fit.Tail = 0.005
-	v.doubts = v.doubt()
+	v.Doubted = v.doubt()
 	if got := first(); got != "Do not rely on this mixture: what the sites released is further from what the mixture expects than chance and noise explain" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}

@@ -76,20 +76,18 @@ func (s *Setup) result(p *mixture.Posterior, all *released) (*method.Result, err
 // view is a posterior that was made from landmarks.
 type view struct {
 	report.View
-	rel      *release
-	observed kernelmean.Observation
-	fit      *kernelmean.Fit
-	// imprecision is [report.Imprecision], and doubts what speaks against the posterior.
-	imprecision float64
-	doubts      []string
-	lacking     int // subjects who lack a feature; 0 where nothing tells
+	rel         *release
+	observed    kernelmean.Observation
+	fit         *kernelmean.Fit
+	imprecision float64 // [report.Imprecision]
+	lacking     int     // subjects who lack a feature; 0 where nothing tells
 }
 
 func newView(s *Setup, p *mixture.Posterior, o kernelmean.Observation, fit *kernelmean.Fit) *view {
 	v := &view{View: report.NewView(s.Setup, p), rel: &s.release, observed: o, fit: fit}
 	v.Called = "posterior"
 	v.imprecision = report.Imprecision(p, o.Rows, s.Seed("imprecision"))
-	v.doubts = v.doubt()
+	v.Doubted = v.doubt()
 	if !s.sketched() {
 		v.Marks = &s.Marks
 	}
@@ -101,7 +99,7 @@ func (v *view) metrics() map[string]float64 {
 	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
-	out["doubts"], out["imprecision"] = float64(len(v.doubts)), v.imprecision
+	out["doubts"], out["imprecision"] = float64(len(v.Doubted)), v.imprecision
 	if v.rel.Sum == nil {
 		out["left_out"] = float64(v.lacking)
 	}
@@ -129,7 +127,7 @@ func (v *view) sure() string {
 	switch {
 	case v.merelyImprecise():
 		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
-	case len(v.doubts) > 0:
+	case len(v.Doubted) > 0:
 		says = "The mixture is not to be relied on as it is: see below."
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
@@ -156,7 +154,7 @@ func (v *view) doubt() (all []string) {
 
 // doubtsNote stands above a mixture that should not be relied on; nil over others.
 func (v *view) doubtsNote() *figure.Note {
-	all := v.doubts
+	all := v.Doubted
 	if len(all) == 0 {
 		return nil
 	}
@@ -175,7 +173,7 @@ func (v *view) doubtsNote() *figure.Note {
 
 // merelyImprecise says whether nothing but precision speaks against a mixture.
 func (v *view) merelyImprecise() bool {
-	return len(v.doubts) == 1 && v.doubts[0] == report.Imprecise(v.imprecision)
+	return len(v.Doubted) == 1 && v.Doubted[0] == report.Imprecise(v.imprecision)
 }
 
 // samplingSection says how the posterior was made, and whether to believe it.

@@ -135,7 +135,7 @@ const (
 
 func (s *selection) add(k int, v *view) {
 	m := v.metrics()
-	c := judged.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.doubts}
+	c := judged.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.Doubted}
 	for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize, "imprecision"} {
 		c.Scores[name] = m[name]
 	}

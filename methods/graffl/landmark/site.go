@@ -56,11 +56,16 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.sums(ctx, data)
+}
+
+// sums are those over rows, without noise.
+func (h half) sums(ctx context.Context, data dataset.Source) (landmarkAnswer, error) {
 	a := landmarkAnswer{Sums: make(wire.Vector, h.Of.Len())}
 	x, phi := make([]float64, len(h.Names)), make([]float64, h.Of.Len())
 	for row, err := range h.Mixed(data).Rows(ctx) {
 		if err != nil {
-			return nil, err
+			return a, err
 		}
 		if !setup.Complete(row, x) {
 			a.Lacking++

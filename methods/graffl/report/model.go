@@ -38,6 +38,10 @@ type Model struct {
 	Encoder *suffiae.Encoder      `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
 	Mean    mixture.Mixture       `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
 	Summed  []ModelParameter      `json:"parameters"`
+	Doubts  []string              `json:"doubts,omitempty"` // reasons against the mixture, of variants landmark and sketch
+	// Sample has some of the posterior's draws, which stand for all, for what is said of single
+	// rows. Nil of variant published, which has no posterior.
+	Sample *mixture.Posterior `json:"sample,omitempty"`
 }
 
 // ModelView is a view with its features.
@@ -87,7 +91,10 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters()}
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+	if v.Options.Contracts() {
+		m.Sample = kept(v.Posterior)
+	}
 	data, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("writing the model: %w", err)
@@ -162,6 +169,9 @@ func (m *Model) check() error {
 		if err := m.Marks.Check(); err != nil {
 			return err
 		}
+	}
+	if err := checkKept(m.Sample, m.Mean.Components(), m.Mean.Dim); err != nil {
+		return err
 	}
 	for i, p := range m.Summed {
 		if p.Component < 1 || p.Component > m.Mean.Components() || math.IsNaN(p.Mean) || !(p.Low <= p.High) {

@@ -25,10 +25,11 @@ func Own(ctx context.Context, s *setup.Setup, shared []byte, data dataset.Source
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	own, err := newMembership(m)
+	of, err := mixture.NewPredictive(&mixture.Posterior{Draws: []mixture.Mixture{m}, Weights: []float64{1}})
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
+	own, logLik := newBeside(m, s.Names), 0.0
 	columns := make([]figure.Numbers, len(s.Names))
 	x := make([]float64, len(s.Names))
 	rows, left := 0, 0
@@ -41,24 +42,31 @@ func Own(ctx context.Context, s *setup.Setup, shared []byte, data dataset.Source
 			continue
 		}
 		rows++
-		own.add(x)
+		says, err := of.Of(x)
+		if err != nil {
+			return nil, fmt.Errorf("the shared model: %w", err)
+		}
+		own.add(x, says)
+		logLik += says.LogDensity
 		for i, v := range x {
 			columns[i] = append(columns[i], v)
 		}
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
 		Headline: []figure.Fact{{Name: subjects(s) + " here", Value: figure.Count.Text(float64(rows))}}}
+	verdicts := own.notes()
 	if note := LeftOut(left, rows+left); note != nil {
-		r.Sections = figure.Verdicts([]figure.Note{*note})
+		verdicts = append(verdicts, *note)
 	}
+	r.Sections = figure.Verdicts(verdicts)
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
 	}
 	if rows == 0 {
 		return r, nil
 	}
-	if !math.IsInf(own.logLik, 0) && !math.IsNaN(own.logLik) { // as it is of gross errors
-		r.Metrics["log_density_per_subject"] = own.logLik / float64(rows)
+	if !math.IsInf(logLik, 0) && !math.IsNaN(logLik) { // as it is of gross errors
+		r.Metrics["log_density_per_subject"] = logLik / float64(rows)
 	}
 	section := figure.Section{ID: "own", Title: "Your " + subjects(s) + " in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
 	for _, f := range ownFigures(s, m, columns, own.expected) {
@@ -78,41 +86,6 @@ func subjects(s *setup.Setup) string {
 		return "subjects of " + s.Class()
 	}
 	return "subjects"
-}
-
-// membership adds up how rows belong to the components of a mixture.
-type membership struct {
-	m        mixture.Mixture
-	all      *mixture.Density
-	parts    []*mixture.Density
-	expected figure.Numbers // of each component, the sum of the rows' probabilities
-	logLik   float64
-}
-
-func newMembership(m mixture.Mixture) (*membership, error) {
-	b := &membership{m: m, expected: make(figure.Numbers, m.Components())}
-	var err error
-	if b.all, err = m.Density(); err != nil {
-		return nil, err
-	}
-	for c := range b.expected {
-		part, err := only(m, c).Density()
-		if err != nil {
-			return nil, err
-		}
-		b.parts = append(b.parts, part)
-	}
-	return b, nil
-}
-
-func (b *membership) add(x []float64) {
-	own := b.all.Log(x)
-	b.logLik += own
-	for c, p := range b.parts {
-		if w := b.m.Weights[c]; w > 0 && own > math.Inf(-1) { // not of gross errors, for which it may be NaN
-			b.expected[c] += math.Exp(math.Log(w) + p.Log(x) - own)
-		}
-	}
 }
 
 // ownFigures draw the density of the site's rows, given by column, with the shared
@@ -203,9 +176,4 @@ func histogram(name string, column figure.Numbers) figure.Line {
 		line.Y[b] += float64(bins) / (hi - lo) / float64(n)
 	}
 	return line
-}
-
-// only returns component c alone.
-func only(m mixture.Mixture, c int) mixture.Mixture {
-	return mixture.Mixture{Dim: m.Dim, Weights: []float64{1}, Means: m.Mean(c), Covs: m.Cov(c)}
 }

@@ -29,6 +29,8 @@ type View struct {
 	// What a variant adds that has it:
 	Called string                // what draws are called: posterior, or sample, as of those that are none
 	Marks  *kernelmean.Landmarks // at which sites were asked; nil for none
+	// Doubted has the reasons against the posterior, each with its evidence behind a colon.
+	Doubted []string
 }
 
 // NewView is one of a sample.

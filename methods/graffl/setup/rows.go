@@ -75,7 +75,7 @@ func (h *Site) Read(row *dataset.Row, x []float64) bool {
 }
 
 // Features returns a subject's features, NaN where one was not observed.
-func (s *Setup) Features(row *dataset.Row) []float64 { return observed(row, s.Widths()) }
+func (s *Setup) Features(row *dataset.Row) []float64 { return Observed(row, s.Widths()) }
 
 // Widths are how many features each view has.
 func (s *Setup) Widths() (widths []int) {
@@ -85,8 +85,8 @@ func (s *Setup) Widths() (widths []int) {
 	return widths
 }
 
-// observed returns the values of views of some widths in a row, NaN where there are none.
-func observed(row *dataset.Row, widths []int) (x []float64) {
+// Observed returns the values of views of some widths in a row, NaN where there are none.
+func Observed(row *dataset.Row, widths []int) (x []float64) {
 	for k, n := range widths {
 		if view := row.Views[k]; view != nil {
 			x = append(x, view...)
@@ -172,7 +172,7 @@ func (c coded) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 				continue
 			}
 			subjects = append(subjects, dataset.Row{ID: row.ID, Subject: slices.Clone(row.Subject)})
-			rows = append(rows, observed(row, c.widths))
+			rows = append(rows, Observed(row, c.widths))
 			if len(rows) == encoded && !flush() {
 				return
 			}
