@@ -92,8 +92,8 @@ func (m Mixture) factors() (l, logDet []float64, err error) {
 	return l, logDet, nil
 }
 
-// Density evaluates a mixture at many points.
-type Density struct {
+// density evaluates a mixture at many points.
+type density struct {
 	m       Mixture
 	l       []float64
 	logNorm []float64
@@ -102,12 +102,12 @@ type Density struct {
 
 // Density prepares the evaluation of m. An error means a covariance that is not
 // positive definite.
-func (m Mixture) Density() (*Density, error) {
+func (m Mixture) Density() (*density, error) {
 	l, logDet, err := m.factors()
 	if err != nil {
 		return nil, err
 	}
-	p := &Density{m, l, logDet, make([]float64, m.Dim)}
+	p := &density{m, l, logDet, make([]float64, m.Dim)}
 	for k, w := range m.Weights {
 		p.logNorm[k] = math.Log(w) - (logDet[k]+float64(m.Dim)*math.Log(2*math.Pi))/2
 	}
@@ -116,7 +116,7 @@ func (m Mixture) Density() (*Density, error) {
 
 // Log returns ln Σ_k π_k N(x | μ_k, Σ_k) of a row x. It is not safe for
 // concurrent use.
-func (p *Density) Log(x []float64) float64 {
+func (p *density) Log(x []float64) float64 {
 	d, total := p.m.Dim, math.Inf(-1)
 	for k := range p.m.Weights {
 		mu := p.m.Mean(k)
