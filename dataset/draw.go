@@ -27,7 +27,11 @@ func (s *Summary) Print(w io.Writer, features bool) error {
 	for _, v := range s.Views {
 		count += len(v.Features)
 	}
-	fmt.Fprintf(w, "%d subjects, %d views, %d features\n\n", s.Subjects, len(s.Views), count)
+	views := "views"
+	if len(s.Views) == 1 {
+		views = "view"
+	}
+	fmt.Fprintf(w, "%d subjects, %d %s, %d features\n\n", s.Subjects, len(s.Views), views, count)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "view\tsubjects\tfeatures\tmissing cells\twho has it (%s) and who lacks it (%s)\n", present, absent)
 	blocks := s.blocks()

@@ -106,7 +106,11 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	}
 	variant, noise := "not known", "view"
 	if m.Options != nil {
-		variant = fmt.Sprintf("%s, %d rounds of %d iterations", m.Options.Variant, m.Options.Rounds, m.Options.Iterations)
+		most := "at most " // as rounds end when they have converged
+		if m.Options.Variant == options.PublishedVariant {
+			most = ""
+		}
+		variant = fmt.Sprintf("%s, %s%s of %s", m.Options.Variant, most, figure.Plural(m.Options.Rounds, "round"), figure.Plural(m.Options.Iterations, "iteration"))
 		noise = m.Options.Noise
 	}
 	subjects := "not known: the sites did not release it"

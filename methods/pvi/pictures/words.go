@@ -22,6 +22,10 @@ func Found(m *use.Model) string {
 	}
 	mean, variance := m.Posterior.Moments()
 	groups := m.Encoding.Groups()
+	percent, z := 90, m.Deviate(use.Z90)
+	if m.Options.Joint() { // as the table of coefficients has it
+		percent, z = 95, m.Deviate(use.Z95)
+	}
 	var clear []effect
 	all := 0
 	for j, e := range m.Effects {
@@ -29,13 +33,13 @@ func Found(m *use.Model) string {
 			continue // its place is no effect
 		}
 		all++
-		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > m.Deviate(use.Z90) {
+		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > z {
 			clear = append(clear, effect{e.Label(), mean[j], sure})
 		}
 	}
 	outcome := m.Options.Outcome.Column
 	if len(clear) == 0 {
-		return fmt.Sprintf("Of %s on %s none has an interval of 90 %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome)
+		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome, percent)
 	}
 	slices.SortStableFunc(clear, func(a, b effect) int { return cmp.Compare(b.sure, a.sure) })
 	var names []string
@@ -46,7 +50,7 @@ func Found(m *use.Model) string {
 		}
 		names = append(names, e.name+" ("+way+")")
 	}
-	return fmt.Sprintf("Of %s on %s, %d have an interval of 90 %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), strings.Join(names, ", "))
+	return fmt.Sprintf("Of %s on %s, %d have an interval of %d %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), percent, strings.Join(names, ", "))
 }
 
 // Sure says in words how well outcomes are predicted; pooled is nil if no site said so.
