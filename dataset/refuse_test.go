@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 		},
 		"view without a row": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x\n\n"},
-			want:  []string{"view_v.csv: has no rows", "  hint: leave a file without subjects out"},
+			want:  []string{"view_v.csv: has no rows", "  hint: export it again with its rows; of a view that nobody here has, leave the file out"},
 		},
 		"empty file": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": ""},

@@ -95,7 +95,7 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 		return nil
 	}
 	if rec == nil {
-		return t.in.problem("has no rows", "leave a file without subjects out")
+		return t.in.problem("has no rows", "export it again with its rows; of a view that nobody here has, leave the file out")
 	}
 	ids := idKind{numbers: true}
 	var last []byte

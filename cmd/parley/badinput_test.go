@@ -82,7 +82,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		"semicolons, decimal comma": {north("view_lab.csv", "id;tau\nn1;1,5\n"), "view_lab.csv:1", "semicolons, not by commas, and numbers seem to have decimal commas", "save it as CSV"},
 		"no header":                 {north("view_lab.csv", "n1,180\nn2,210\n"), "view_lab.csv:1", `the first column is "n1", not id`, "name the column that identifies"},
 		"transposed":                {north("view_lab.csv", "id,n1,n2,n3\ntau,1,2,3\n"), "view_lab.csv:1", "the table is transposed", "turn it"},
-		"empty file":                {north("view_lab.csv", "id,tau\n"), "view_lab.csv", "has no rows", "leave a file without subjects out"},
+		"empty file":                {north("view_lab.csv", "id,tau\n"), "view_lab.csv", "has no rows", "export it again with its rows; of a view that nobody here has, leave the file out"},
 		// Rows and cells.
 		"words for numbers":         {north("view_lab.csv", "id,tau\nn1,high\n"), "view_lab.csv:2:4: subject n1, feature tau", `"high" is not a number`, "missing: [-9, unknown]"},
 		"decimal comma in quotes":   {north("view_lab.csv", "id,tau\nn1,\"1,5\"\n"), "view_lab.csv:2", "is not a number", "use a decimal point"},
