@@ -106,9 +106,9 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	}
 	variant, noise := "not known", "view"
 	if m.Options != nil {
-		most := "at most " // as rounds end when they have converged
-		if m.Options.Variant == options.PublishedVariant {
-			most = ""
+		most := ""
+		if m.Options.OneShot() { // rounds end when they have converged
+			most = "at most "
 		}
 		variant = fmt.Sprintf("%s, %s%s of %s", m.Options.Variant, most, figure.Plural(m.Options.Rounds, "round"), figure.Plural(m.Options.Iterations, "iteration"))
 		noise = m.Options.Noise
