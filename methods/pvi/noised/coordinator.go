@@ -3,6 +3,7 @@ package noised
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -84,6 +85,9 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	f := s.Fit
 	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
+	}
+	if len(f.Learned) > 0 && (len(f.Learned) != gvi.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !gvi.Finite(x) })) {
+		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
 	}
 	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !(f.Narrow >= c.prior.widest) || !(f.Surprise >= 0) || f.Entries < 0 || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/pvi/gvi"
 )
 
 // fit climbs the posterior of a logistic regression by noised sums of clipped gradients.
@@ -22,6 +24,7 @@ type fit struct {
 	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least the prior's widest
 	Surprise float64   `cbor:"surprise"` // sum over entries of gradients of (new − carried)² over its variance
 	Entries  int       `cbor:"entries"`  // that are in Surprise
+	Learned  []float64 `cbor:"learned"`  // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -53,14 +56,14 @@ func newFit(c *columns, rounds int) *fit {
 	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: 1}
 }
 
-// Forget drops the filtered gradient: the next sum is of other rows.
-func (f *fit) Forget() { f.Gradient, f.Noise = nil, 0 }
+// Forget drops the filtered gradient and what was learned: the next sum is of other rows.
+func (f *fit) Forget() { f.Gradient, f.Noise, f.Learned = nil, 0, nil }
 
 // Take takes in one sum over all rows of what [score] writes at Mean, with noise of
 // standard deviation sd on every entry.
 func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	d := len(f.Mean)
-	at := g.expect(f.Mean, f.Clip, 0)
+	at := f.expect(g, f.Mean, f.Clip, 0)
 	fresh := make([]float64, d)
 	for j := range fresh {
 		fresh[j] = f.Clip*sum[j] - at.Bias[j]
@@ -100,10 +103,10 @@ const clips = 17
 // rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	best := 0.0
-	_, vectors := eigen(g.expect(f.Mean, f.Clip, 0).Hessian)
+	_, vectors := eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
 	for longer := range clips {
 		c := g.Columns.shortest() * math.Pow(2, float64(longer)/4)
-		at := g.expect(f.Mean, c, 0)
+		at := f.expect(g, f.Mean, c, 0)
 		wrong := g.wrong(at, f.Mean, c)
 		told := 0.0
 		for k := range f.Mean {
@@ -162,7 +165,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 		if b.covariance != nil {
 			b.spread = g.spread(b.covariance)
 		}
-		at := g.expect(f.Mean, f.Clipped, b.spread)
+		at := f.expect(g, f.Mean, f.Clipped, b.spread)
 		b.values, b.vectors = eigen(at.Hessian)
 		for k := range b.values {
 			u := b.vectors.ColView(k)
@@ -237,7 +240,7 @@ func (g *gram) path(f *fit, b *belief) []float64 {
 		for j := range m {
 			m[j] *= q.at
 		}
-		h := g.expect(m, f.Clipped, b.spread).Hessian
+		h := f.expect(g, m, f.Clipped, b.spread).Hessian
 		for k := range d {
 			u := b.vectors.ColView(k)
 			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
@@ -261,10 +264,13 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 		}
 		noise *= ratio * ratio
 	}
+	short := make([]float64, len(moved))
 	for j := range moved {
-		f.Surprise += (fresh[j] - moved[j]) * (fresh[j] - moved[j]) / (noise + variance)
+		short[j] = moved[j] - fresh[j]
+		f.Surprise += short[j] * short[j] / (noise + variance)
 	}
 	f.Entries += len(moved)
+	f.learn(at, short, noise+variance)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
@@ -279,10 +285,10 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 // way, and its noise, to which the error of that is added.
 func (f *fit) carried(g *gram, at *curvature) (gradient []float64, noise float64) {
 	d := len(f.Mean)
-	before := g.expect(f.Before, f.Clipped, 0)
+	before := f.expect(g, f.Before, f.Clipped, 0)
 	here := at
 	if f.Clip != f.Clipped {
-		here = g.expect(f.Mean, f.Clipped, 0)
+		here = f.expect(g, f.Mean, f.Clipped, 0)
 	}
 	gradient, noise = slices.Clone(f.Gradient), f.Noise
 	for i := range d {
@@ -294,6 +300,64 @@ func (f *fit) carried(g *gram, at *curvature) (gradient []float64, noise float64
 		noise += drift * drift * change * change / float64(d)
 	}
 	return gradient, noise
+}
+
+// expect is what the gram says of clipped gradients, with the curvature that was learned.
+func (f *fit) expect(g *gram, m []float64, clip, spread float64) *curvature {
+	c := g.expect(m, clip, spread)
+	if len(f.Learned) > 0 {
+		at := 0
+		for i := range m {
+			for j := range i + 1 {
+				c.Hessian.SetSym(i, j, c.Hessian.At(i, j)+c.Mean*f.Learned[at])
+				at++
+			}
+		}
+	}
+	return c
+}
+
+// surely is by how many standard deviations a gradient must be off, to say that curvature is other than it
+// was made out.
+const surely = 5
+
+// steepest is by how many times of itself one gradient may raise the Hessian.
+const steepest = 5
+
+// learn takes from how a gradient falls short of what was carried to it, y, by how much more the Hessian is
+// along the last step Δ than was made out: y yᵀ/yᵀΔ (the symmetric rank-one update, Davidon 1959), of
+// y what is surely no noise, in the Hessian's directions. The Hessian along y is at least halved by it, and
+// raised by at most five times of itself. Without that, steps overshoot without an end where curvature is
+// 2/pace times what the gram makes out, as levels of categories that overlap can have it.
+func (f *fit) learn(at *curvature, short []float64, variance float64) {
+	d := len(f.Mean)
+	values, vectors := eigen(at.Hessian)
+	y, step, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
+	for j := range d {
+		step.SetVec(j, f.Mean[j]-f.Before[j])
+	}
+	size, along := 0.0, 0.0 // yᵀH⁻¹y and yᵀΔ
+	for k, h := range values {
+		u := vectors.ColView(k)
+		if x := mat.Dot(u, all); math.Abs(x) > surely*math.Sqrt(variance) {
+			y.AddScaledVec(y, x, u)
+			size += x * x / max(h, flattest)
+			along += x * mat.Dot(u, step)
+		}
+	}
+	if size == 0 || along == 0 {
+		return
+	}
+	if len(f.Learned) == 0 {
+		f.Learned = make([]float64, gvi.Triangle(d))
+	}
+	share := min(max(size/along, -0.5), steepest) / size / max(at.Mean, 1e-9)
+	for i, n := 0, 0; i < d; i++ {
+		for j := range i + 1 {
+			f.Learned[n] += share * y.AtVec(i) * y.AtVec(j)
+			n++
+		}
+	}
 }
 
 // posterior is the step and the covariance, with noise weighed against along.
@@ -332,7 +396,7 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
 	d := len(f.Mean)
 	last := *f
-	last.Gradient, last.Noise = f.carried(g, g.expect(f.Mean, f.Clip, 0))
+	last.Gradient, last.Noise = f.carried(g, f.expect(g, f.Mean, f.Clip, 0))
 	b := last.believe(g, p, g.Error)
 	covariance = b.covariance
 	clear(b.noise)
@@ -358,7 +422,7 @@ const rare = 0.2
 func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
 	share, one := g.cases(f.Mean), len(f.Mean)-1
 	rarer := min(share, 1-share)
-	h := g.expect(f.Mean, f.Clipped, 0).Hessian.At(one, one)
+	h := f.expect(g, f.Mean, f.Clipped, 0).Hessian.At(one, one)
 	cases, noise = g.Subjects*rarer, g.Subjects*rarer*math.Sqrt(f.Noise)/max(h, flattest)
 	if share > 0.5 {
 		cases = -cases
@@ -376,8 +440,18 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 			square += w * w
 		}
 	}
-	h := mat.Inner(u, g.expect(f.Mean, f.Clipped, 0).Hessian, u)
+	h := mat.Inner(u, f.expect(g, f.Mean, f.Clipped, 0).Hessian, u)
 	return f.Narrow == p.widest && h < fewestNoises*math.Sqrt(f.Noise)*square
+}
+
+// unsettled says whether the last step moved activations by more than a covariance of the weights leaves them
+// unsure of: both are root mean squares over rows.
+func (f *fit) unsettled(g *gram, covariance *mat.SymDense) (step, spread float64, is bool) {
+	if len(f.Trace) == 0 {
+		return 0, 0, false
+	}
+	step, spread = f.Trace[len(f.Trace)-1], math.Sqrt(g.spread(covariance))
+	return step, spread, step > spread
 }
 
 // strange is how many times as far as noise explains new gradients are from those carried to them,
@@ -385,8 +459,9 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 // more than chance alone asks for.
 const strange = 1.6
 
-// misdescribed says whether gradients change with the weights otherwise than [gram] makes out.
+// misdescribed says whether gradients change with the weights otherwise than [gram] makes out, which is
+// also said where that was learned.
 func (f *fit) misdescribed() bool {
 	n := max(float64(f.Entries), 1)
-	return f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
+	return len(f.Learned) > 0 || f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
 }

@@ -20,16 +20,23 @@ func numbersOnly(features int) *columns {
 }
 
 // rowsOf are independent numbers and an intercept, with outcomes of which weights are true.
-func rowsOf(n int, w []float64, next func(r *rand.Rand) float64, r *rand.Rand) (d data) {
-	for range n {
-		var x gvi.Row
-		a, y := w[len(w)-1], -1.0
-		for j, w := range w[:len(w)-1] {
-			v := next(r)
-			x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, v)
-			a += w * v
+func rowsOf(n int, w []float64, next func(r *rand.Rand) float64, r *rand.Rand) data {
+	return dataOf(n, w, r, func() (x gvi.Row) {
+		for j := range w[:len(w)-1] {
+			x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, next(r))
 		}
 		x.Index, x.Value = append(x.Index, int32(len(w)-1)), append(x.Value, 1)
+		return x
+	})
+}
+
+// dataOf are rows with outcomes of which weights are true.
+func dataOf(n int, w []float64, r *rand.Rand, next func() gvi.Row) (d data) {
+	for range n {
+		x, a, y := next(), 0.0, -1.0
+		for i, j := range x.Index {
+			a += x.Value[i] * w[j]
+		}
 		if r.Float64() < 1/(1+math.Exp(-a)) {
 			y = 1
 		}

@@ -12,7 +12,20 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+}
+
+// unsettled says that the fit was still moving when its rounds ended.
+func (c coordinator) unsettled(s *state, g *gram) []string {
+	if s.Fit.Noise == 0 { // no gradient is left
+		return nil
+	}
+	_, covariance, _ := s.Fit.Posterior(g, c.prior)
+	step, spread, is := s.Fit.unsettled(g, covariance)
+	if !is {
+		return nil
+	}
+	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or join levels that overlap.", step, spread)}
 }
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
