@@ -39,8 +39,9 @@ const (
 // what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
 // moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
 // and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being
-// n² times both variances. All are first made up for what shortening has left of them;
-// levels of one category never meet. Eigenvalues are at least 1, a row's worth.
+// n² times both variances, or what a pair's own square is [beyond] noise, if that is more. No product of levels
+// is more than either's count, and no other than numbers allow. All are first made up for what shortening has
+// left of them; levels of one category never meet. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
 	d := c.width()
 	one := d - 1
@@ -53,7 +54,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 	}
 	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
 	g.set(one, one, rows, square.doubt[one])
-	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0.0
+	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0
 	for i := range one {
 		g.set(i, i, square.value[i], square.doubt[i])
 		g.set(i, one, sum.value[i], sum.doubt[i])
@@ -72,7 +73,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 	// hides correlations does not make them 0.
 	known = max(known, 1e-9)
 	tau := min(max(excess/known, 0), 1)
-	high := min(tau+noise*math.Sqrt(2/max(pairs, 1))/known, 1)
+	high := min(tau+noise*math.Sqrt(2/float64(max(pairs, 1)))/known, 1)
 	for i := range one {
 		for j := range i {
 			if c.Feature[i] == c.Feature[j] {
@@ -80,9 +81,15 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 			}
 			u, noise := rows*rows*spread[i]*spread[j], doubt*left.noise(i, j, s)
 			independent := rows * mean[i] * mean[j]
-			if tau*u+noise > 0 {
-				w := tau * u / (tau*u + noise)
-				g.set(i, j, independent+w*(products.At(i, j)/left.pair(i, j)-independent), high*u/(high*u+noise)*noise)
+			off := products.At(i, j)/left.pair(i, j) - independent
+			seen := min(max((off*off-beyond(pairs)*left.noise(i, j, s))/max(u, 1e-9), 0), 1)
+			if x, y := max(tau, seen)*u, max(high, seen)*u; x+noise > 0 {
+				w := x / (x + noise)
+				most := math.Sqrt(square.value[i] * square.value[j])
+				if c.Category[i] && c.Category[j] {
+					most = min(square.value[i], square.value[j])
+				}
+				g.set(i, j, min(max(independent+w*off, -most), most), y/(y+noise)*noise)
 			}
 		}
 	}
@@ -137,6 +144,11 @@ func (g *gram) wide() (wide []int) {
 	}
 	return wide
 }
+
+// beyond is the largest square, by its variance, that noise shows among so many pairs (Donoho and Johnstone,
+// Biometrika 1994), of three standard deviations at least. What is more is a pair's own: a few strong
+// correlations among many weak ones are no part of the mean square by which these are shrunk.
+func beyond(pairs int) float64 { return max(2*math.Log(float64(max(pairs, 1))), 9) }
 
 // set puts in an entry and its error.
 func (g *gram) set(i, j int, value, doubt float64) {
