@@ -35,6 +35,8 @@ func (Method) Describe(p *study.Plan) string {
 		how = "a step along the gradient of some of its own subjects"
 	case o.Noised(p):
 		how = "noised sums over its own subjects: of their features once, of how each would change the weights in every round"
+	case o.Joint() && !p.Privacy.Differential():
+		how = "sums over its own subjects: of how each would change the weights, and of how surely"
 	case o.Private(p):
 		how += ", which follows from noised sums of their gradients"
 	case p.Privacy.Differential():
