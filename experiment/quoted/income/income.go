@@ -277,7 +277,7 @@ func intervals(fits map[string][]fit) figure.Table {
 		Columns: figure.TextColumns("study", "held by 90 % intervals", "spread: root mean square", "median", "largest")}
 	for _, s := range exampleStudies {
 		all := fits[s.name]
-		if !s.private || !slices.Equal(all[0].names, truth.names) { // every level has a weight in the mean field
+		if len(all) < 2 || !s.private || !slices.Equal(all[0].names, truth.names) { // every level has a weight in the mean field
 			continue
 		}
 		var held []float64
