@@ -102,7 +102,6 @@ func (f *analysis) expect() bool {
 	}
 	clear(f.small)
 	kernel.MulAdd(f.small, f.W, 1, ld, f.v, q, p, q)
-	linalg.Symmetrise(f.small, q, ld)
 	for a := range q {
 		f.small[a*ld+a]++
 	}
@@ -138,10 +137,10 @@ func (f *analysis) expect() bool {
 // maximise finds the next loadings and noise.
 func (f *analysis) maximise() bool {
 	b, q, ld, p := f.b, f.Rank, f.LD, len(f.b.Features)
-	linalg.Symmetrise(f.inner, q, ld)
+	part := 1 / b.N
 	for a := range q {
-		for c := range q {
-			f.inner[a*ld+c] /= b.N
+		for c := range a + 1 {
+			f.inner[a*ld+c] *= part
 		}
 		f.inner[a*ld+a]++
 	}
@@ -151,7 +150,7 @@ func (f *analysis) maximise() bool {
 	linalg.TransposedInverse(f.turn, f.inverse, f.inner, q, ld)
 	for a := range q {
 		for c := a; c < q; c++ {
-			f.turn[a*ld+c] /= b.N
+			f.turn[a*ld+c] *= part
 		}
 	}
 	clear(f.W)
