@@ -55,12 +55,11 @@ type State struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *State) MarshalBinary() (_ []byte, err error) {
-	kept := *s
-	if kept.Kept, err = wire.Marshal(s.Own); err != nil {
-		return nil, err
-	}
-	return wire.Marshal(&kept)
+func (s *State) MarshalBinary() ([]byte, error) {
+	return wire.Marshal(struct {
+		*State
+		Own any `cbor:"own"` // for what is Kept
+	}{s, s.Own})
 }
 
 // Common is what a way to fit shares with the coordinator that it is part of.
