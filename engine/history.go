@@ -53,7 +53,7 @@ func digestOf(releases []folded) []byte {
 type census struct{ staying, times []int }
 
 func newCensus(sites int) *census {
-	c := &census{times: make([]int, sites)}
+	c := &census{staying: make([]int, 0, sites), times: make([]int, sites)}
 	for i := range sites {
 		c.staying = append(c.staying, i)
 	}
@@ -109,7 +109,9 @@ func (c *census) follow(r *Record) error {
 	for _, i := range contributed {
 		c.times[i]++
 	}
-	c.staying = slices.DeleteFunc(slices.Clone(c.staying), func(i int) bool { return slices.Contains(r.Left, i) })
+	if len(r.Left) > 0 {
+		c.staying = slices.DeleteFunc(slices.Clone(c.staying), func(i int) bool { return slices.Contains(r.Left, i) })
+	}
 	return nil
 }
 
