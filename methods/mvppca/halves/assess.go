@@ -14,6 +14,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/ppca/missingness"
 	"parley/methods/mvppca/ppca/precision"
 	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/rows"
@@ -112,6 +113,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	view, expected := h.Layout.ViewOf(), make([]float64, h.Layout.Features())
 	z, own := make([]float64, q), make([]float64, q)
 	cells := make(wire.Vector, h.Layout.Features())
+	missing := missingness.NewPredictions(plain)
 	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
@@ -126,16 +128,15 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 			cells[j]++
 		}
 		post.Latent(z, values)
-		if plain == predictor {
-			a.Noise.Add(plain, post, values, z)
-		} else {
-			given, err := plain.Given(post.Observed)
-			if err != nil {
+		given := post
+		if copy(own, z); plain != predictor {
+			if given, err = plain.Given(post.Observed); err != nil {
 				return err
 			}
 			given.Latent(own, values)
-			a.Noise.Add(plain, given, values, own)
 		}
+		a.Noise.Add(plain, given, values, own)
+		missing.Add(given, values, own)
 		precision.AddFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
 		for i, u := range z {
 			a.Mean[i] += u / subjects
@@ -154,6 +155,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 			a.FeatureCells = cells
 		}
 	}
+	a.Missing = missing.Sums()
 	if h.outliers != nil {
 		a.Outlying = float64(len(h.outliers.Found))
 		for _, o := range h.outliers.Found {

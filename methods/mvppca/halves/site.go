@@ -164,6 +164,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say(sitenoise.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
 		r.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
 		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
+		r.Say(2*d, "per feature score and information of whether a value is missing on what the subject's others predict of it")
 		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 	default:
 		return h.way.Request(kind)

@@ -10,6 +10,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/ppca/missingness"
 	"parley/methods/mvppca/ppca/offsets"
 	"parley/methods/mvppca/ppca/sitenoise"
 )
@@ -78,6 +79,8 @@ type Assessment struct {
 	// FeatureCells counts the values of each feature, where those of a view have not all as many.
 	FeatureCells wire.Vector   `cbor:"feature_cells,omitempty"`
 	LeftOut      *leftout.Sums `cbor:"left_out"`
+	// Missing is how missing values go with what others predict of them; nil where none is missing.
+	Missing *missingness.Sums `cbor:"missing,omitempty"`
 	// Noise is what the residuals show of the site's own noise.
 	Noise *sitenoise.Sums `cbor:"noise"`
 	// Subjects who were left out as outliers in each view, and in any.
@@ -117,6 +120,11 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	}
 	if err := a.LeftOut.Check(l.Views()); err != nil {
 		return err
+	}
+	if a.Missing != nil {
+		if err := a.Missing.Check(l.Features()); err != nil {
+			return err
+		}
 	}
 	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
 		return err

@@ -87,6 +87,9 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	}
 	v.redundant()
 	v.missing()
+	if err := v.selected(); err != nil {
+		return nil, err
+	}
 	return v.list, nil
 }
 
