@@ -54,6 +54,8 @@ type oneShot struct {
 	Rough     []string       `cbor:"rough,omitempty"` // sites of which a set is described by too few factors
 	// Discords are features whose loadings disagree between sites.
 	Discords []discord `cbor:"discords,omitempty"`
+	// Unshared are directions in which a site's subjects vary more than others.
+	Unshared []unshared `cbor:"unshared,omitempty"`
 }
 
 // stopped says whether nothing of the rounds is kept.
@@ -118,6 +120,9 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *use.Model) {
 	if v := discordVerdict(c.Layout, m, own(s).OneShot.Discords); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if v := unsharedVerdict(c.Layout, s, m, own(s).OneShot.Unshared); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 }
@@ -189,7 +194,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 		return tasks, method.Info{"single cells filled": filled}, err
 	}
 	own(s).Said = nil
-	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough, Discords: discords(c.Layout, &fit.Params, names, sites)}
+	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough, Discords: discords(c.Layout, &fit.Params, names, sites), Unshared: unsharedDirections(c.Layout, &fit.Params, names, sites)}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
 	c.meansInfo(s, info)
