@@ -42,6 +42,20 @@ func (m *Model) precision() *precision.Precision {
 	return out
 }
 
+// scoreErrors says how far the sampling of subjects moves scores; nil where that is not known. The axes
+// of rotated ones count as known.
+func (m *Model) scoreErrors() *precision.Scores {
+	l, err := m.Layout()
+	if err != nil || !m.MaximumLikelihood() {
+		return nil
+	}
+	s := precision.NewScores(l, m.params(), m.Factors, m.Fourths, m.patterns(l), !m.Separate())
+	if s != nil && m.Rotation != nil {
+		s.FixAxes()
+	}
+	return s
+}
+
 // loadingErrors are standard errors of the loadings that are shown, d × q; nil as for
 // precision, and where a factor has hardly any loadings.
 func (m *Model) loadingErrors() []float64 {

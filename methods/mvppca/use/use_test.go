@@ -191,12 +191,14 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 					rt.Fatalf("subject %d: %s is %v, want %v", i, what, got, want)
 				}
 			}
+			known := mat.DenseCopyOf(cov).RawMatrix().Data
+			widened := m.scoreErrors().Widen(known, mat.Col(nil, 0, mean), len(row)-len(missing))
 			for a := range 3 {
 				near("mean", lines[i][2+a], mean.At(a, 0))
-				near("sd", lines[i][5+a], math.Sqrt(cov.At(a, a)))
+				near("sd", lines[i][5+a], math.Sqrt(widened[a*3+a]))
 			}
 			for c, at := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
-				near("covariance", lines[i][8+c], cov.At(at[0], at[1]))
+				near("covariance", lines[i][8+c], widened[at[0]*3+at[1]])
 			}
 			for k, j := range missing {
 				line := imputed[0]
