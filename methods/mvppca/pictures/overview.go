@@ -119,7 +119,7 @@ func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure 
 	}
 	return &figure.Figure{
 		ID: "variance-intervals", Detail: true, Title: "How sure the explained variance is", Chart: b,
-		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
+		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. They are for subjects who lack views as often as these: factors follow the views of a subject more closely where there are fewer. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
 		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
 	}
 }

@@ -163,15 +163,19 @@ func (w *perturbed) along(byLoading, byNoise []float64) (variance float64) {
 // Interval returns intervals of 90 % for the share that a model of q factors explains in the
 // population, where it explains r2 of some of the subjects it was fitted to, [R2] gives
 // the variance and [Fit] that of the fit. It is about 1 − (1 − r2) (n − 1)/(n − q − 1), n being all
-// whom the model was fitted to (Ezekiel 1930): of these it explains more than of others. Some of
-// them differ from all by the variance of their sample, and all from the population by that of the fit.
+// whom the model was fitted to (Ezekiel 1930): of these it explains more than of others. They differ from
+// the population by the variance of their sample, and by what the fit errs beyond that of all who have the
+// view. The fit itself may know the factors better than those, from subjects who lack the view.
+//
+// Where subjects lack other views, the population is one in which as many do: with fewer features, the
+// factors follow these more closely.
 func Interval(variance, fit float64, q int, fitted float64) func(r2, subjects float64) (low, high float64) {
 	freedom := max(1, fitted-float64(q+1))
 	quantile := half(freedom)
 	return func(r2, subjects float64) (low, high float64) {
 		centre, of := 1-(1-r2)*max(1, (fitted-1)/freedom), variance/subjects
 		if !math.IsNaN(fit) {
-			of = fit + variance*max(0, 1/subjects-1/fitted)
+			of += max(0, fit-variance/fitted)
 		}
 		half := quantile * math.Sqrt(of*max(1, fitted/freedom))
 		return centre - half, min(1, centre+half)

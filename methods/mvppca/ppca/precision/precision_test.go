@@ -291,6 +291,57 @@ func TestIntervalsOfR2HoldTheTruth(t *testing.T) {
 	}
 }
 
+// The same where two of five lack the second view, in 1000 draws of each view: the R² of those who have
+// it, and of all in a population in which as many lack it.
+func TestIntervalsOfR2HoldWhereAViewIsMissing(t *testing.T) {
+	w, rng := newWorld(t, ppca.NoisePerView, 0.4, 1, 0.6, 0.4), rand.New(rand.NewPCG(3, 4))
+	q, view := w.truth.Rank, w.layout.ViewOf()
+	predictor, err := ppca.NewPredictor(w.layout, w.truth)
+	check(t, err)
+	held := make([]float64, w.layout.Views())
+	const draws = 1000
+	for i := range draws {
+		blocks, rows := w.draw(t, rng, 120+280*(i%2))
+		fitted, err := ppca.Fit(w.layout, blocks, q, nil, ppca.FitOptions{})
+		check(t, err)
+		p, strength, _, err := ppca.Canonical(w.layout, &fitted.Params)
+		check(t, err)
+		x, err := ppca.NewExplained(w.layout, p, blocks)
+		check(t, err)
+		moments := fourths(t, w.layout, p, rows)
+		var patterns []precision.Pattern
+		having, rest, total := make([]float64, len(held)), make([]float64, len(held)), make([]float64, len(held))
+		for _, b := range blocks {
+			patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
+			post, err := predictor.Given(b.Features)
+			check(t, err)
+			for i, j := range b.Features {
+				k := view[j]
+				having[k] += b.N / float64(w.layout.Dims[k])
+				rest[k] += b.N * post.ResidualVar(i)
+				total[k] += b.N * w.truth.Noise[w.layout.GroupOf()[j]]
+				for _, loading := range w.truth.W[j*q:][:q] {
+					total[k] += b.N * loading * loading
+				}
+			}
+		}
+		fit := precision.Fit(w.layout, p, strength, moments, patterns)
+		for k := range held {
+			_, variance := precision.R2(w.layout, p, strength, moments, k)
+			low, high := precision.Interval(variance, fit[k], q, having[k])(x.R2(k, q), having[k])
+			if want := 1 - rest[k]/total[k]; low < want && want < high {
+				held[k] += 1. / draws
+			}
+		}
+	}
+	t.Logf("%.3f", held)
+	for k, share := range held {
+		if share < 0.87 || share > 0.93 {
+			t.Errorf("view %d: %.3f of the intervals hold the truth", k, share)
+		}
+	}
+}
+
 // Two factors of nearly the same strength turn among each other, and are said to.
 func TestFactorsThatTurnAreNotStable(t *testing.T) {
 	w := newWorld(t, ppca.NoisePerView, 0, 1.5, 0.7, 0.6)
