@@ -15,6 +15,9 @@ type Ends struct {
 	// numbers have that are 0 or 1. NotZeroOne is so of what clipping may have left of such numbers,
 	// and NotRare also if one of the two is rare.
 	NotTwo, NotZeroOne, NotRare float64
+	// Of the variance, and how far the mean is from the nearer end, with the standard deviations of
+	// the noise in them; 0 where noise hides the mean.
+	Variance, VarianceSD, Away, AwaySD float64
 }
 
 const (
@@ -75,6 +78,9 @@ func (o *Repaired) Ends(sites []Released, told [][]Unrepaired) ([]Ends, error) {
 		e.Low, e.High = of.near(-0.5), of.near(0.5)
 		// All at the ends, values have the variance ¼ − m².
 		if made := aboutFeature(told, j); made.sure {
+			e.Variance, e.VarianceSD = made.per(1, -2*made.mean, made.mean*made.mean)
+			_, e.AwaySD = made.per(0, 1, -made.mean)
+			e.Away = 0.5 - math.Abs(made.mean)
 			e.NotTwo, e.NotZeroOne = made.far(-1, twoEnds, 0, twoEnds/4), made.far(-1, zeroOne, 0, zeroOne/4)
 			if made.far(1, 0, 0, 0) > surestSpread {
 				e.Low, e.High, e.Spread = max(e.Low, made.near(-0.5)), max(e.High, made.near(0.5)), made.far(1, 0, 0, -wideSpread)
@@ -126,6 +132,14 @@ func (f *sitesOfFeature) sum(a, b, c float64) (value, variance float64) {
 		value, variance = value+v, variance+s
 	}
 	return value, variance
+}
+
+// per returns the mean of a u² + b u + c over the subjects, and the standard deviation of the noise
+// in the sum, over the number of subjects.
+func (f *sitesOfFeature) per(a, b, c float64) (mean, sd float64) {
+	n, _ := f.sum(0, 0, 1)
+	value, variance := f.sum(a, b, c)
+	return value / n, math.Sqrt(variance) / n
 }
 
 // far is w V − square (m − end)² + more over the noise in it, V being the variance and m the mean. That is

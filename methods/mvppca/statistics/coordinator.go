@@ -43,6 +43,7 @@ type record struct {
 	Worse    []worse                 `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
 	Apart    []moments.Apart         `cbor:"apart,omitempty"`  // by feature
 	Beyond   []beyond                `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
+	Still    []int                   `cbor:"still,omitempty"`  // features that hardly vary within their ranges
 	Biases   *use.Biases             `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
@@ -182,7 +183,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	own(s).Beyond = c.beyondRanges(ends)
+	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.stillIn(ends)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {
 		tasks, err := c.askCheck(s)

@@ -121,6 +121,9 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	if v := c.beyondVerdict(own(s).Beyond); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
+	if v := c.stillVerdict(own(s).Still); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 	gains, err := c.gains(s)
 	if v := verdictOf(gains); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
