@@ -326,9 +326,11 @@ const steepest = 5
 
 // learn takes from how a gradient falls short of what was carried to it, y, by how much more the Hessian is
 // along the last step Δ than was made out: y yᵀ/yᵀΔ (the symmetric rank-one update, Davidon 1959), of
-// y what is surely no noise, in the Hessian's directions. The Hessian along y is at least halved by it, and
-// raised by at most five times of itself. Without that, steps overshoot without an end where curvature is
-// 2/pace times what the gram makes out, as levels of categories that overlap can have it.
+// y what is surely no noise, in the Hessian's directions. Without that, steps overshoot without an end where
+// curvature is 2/pace times what the gram makes out, as levels of categories that overlap can have it.
+//
+// It is learned where the Hessian along y becomes at least twice what it is, or at most half, which it is
+// then made: long steps make less by themselves, as the Hessian changes along them.
 func (f *fit) learn(at *curvature, short []float64, variance float64) {
 	d := len(f.Mean)
 	values, vectors := eigen(at.Hessian)
@@ -345,7 +347,7 @@ func (f *fit) learn(at *curvature, short []float64, variance float64) {
 			along += x * mat.Dot(u, step)
 		}
 	}
-	if size == 0 || along == 0 {
+	if ratio := size / along; size == 0 || !(ratio >= 1 || ratio <= -0.5) {
 		return
 	}
 	if len(f.Learned) == 0 {
