@@ -65,7 +65,7 @@ func (c way) stillVerdict(list []int) *use.Verdict {
 	if n := len(names); n > mostNamed {
 		names = append(names[:mostNamed], fmt.Sprintf("%d more", n-mostNamed))
 	}
-	return &use.Verdict{Says: "Noise hides whether these features vary at all within the plan's ranges: " + strings.Join(names, ", "), Views: views,
+	return &use.Verdict{Says: "Noise hides whether these features vary at all within the plan's ranges: " + strings.Join(names, ", "), Views: views, Voids: views,
 		Advice: "What the sites released says, beyond the noise in it, that they vary by less than half of what the other features do in their ranges, or that their mean is at an end. Either nearly all values lie beyond an end, at which they count, as in another unit: then values that are imputed are wrong, and their intervals hold none. Or the range is far too wide: then these may be farther off than the mean, with intervals that are too wide. " +
 			"See that the sites' files have the plan's unit, take a narrower range from what is publicly known, or leave the features out. A new study costs its privacy again."}
 }

@@ -306,11 +306,9 @@ func (f *fit) carried(g *gram, at *curvature) (gradient []float64, noise float64
 func (f *fit) expect(g *gram, m []float64, clip, spread float64) *curvature {
 	c := g.expect(m, clip, spread)
 	if len(f.Learned) > 0 {
-		at := 0
 		for i := range m {
 			for j := range i + 1 {
-				c.Hessian.SetSym(i, j, c.Hessian.At(i, j)+c.Mean*f.Learned[at])
-				at++
+				c.Hessian.SetSym(i, j, c.Hessian.At(i, j)+c.Mean*f.Learned[gvi.Packed(i, j)])
 			}
 		}
 	}
@@ -347,17 +345,17 @@ func (f *fit) learn(at *curvature, short []float64, variance float64) {
 			along += x * mat.Dot(u, step)
 		}
 	}
-	if ratio := size / along; size == 0 || !(ratio >= 1 || ratio <= -0.5) {
+	ratio := size / along // by how many times of itself the Hessian grows along y
+	if size == 0 || !(ratio >= 1 || ratio <= -0.5) {
 		return
 	}
 	if len(f.Learned) == 0 {
 		f.Learned = make([]float64, gvi.Triangle(d))
 	}
-	share := min(max(size/along, -0.5), steepest) / size / max(at.Mean, 1e-9)
-	for i, n := 0, 0; i < d; i++ {
+	share := min(max(ratio, -0.5), steepest) / size / max(at.Mean, 1e-9)
+	for i := range d {
 		for j := range i + 1 {
-			f.Learned[n] += share * y.AtVec(i) * y.AtVec(j)
-			n++
+			f.Learned[gvi.Packed(i, j)] += share * y.AtVec(i) * y.AtVec(j)
 		}
 	}
 }
