@@ -66,16 +66,17 @@ func hospitals() []int {
 //	go run ./tools/measure size -numpy PYTHON [-case NAME]
 //
 // PYTHON is an interpreter that has numpy, which works with one thread. Times are processor
-// seconds, which a busy machine changes less than those of the clock. From left to right, each
-// does more than the one before: numpy's fit; the same fit here (same model, same scaling,
-// same rule to stop); the fits of a study of one exchange, of which every site makes its own
-// with four times the factors, and the coordinator several; that whole study, with messages,
-// assessment of every subject, intervals, verdicts and report; and a study by default, which
-// estimates how sites differ as well. Each is a process of its own, whose peak of memory holds
-// the rows, too; reading and drawing rows is not timed, and neither is starting. Numpy and the
-// others take turns. Of each, the cheapest run is shown, how many times as long as numpy's
-// cheapest it takes, and from least to most in single turns. A second table says where the
-// time of the two kinds of study goes, step by step; only fits are what numpy does.
+// seconds, which a busy machine changes less than those of the clock; of studies there are also
+// the seconds that somebody waits while all processors work. From left to right, each does more
+// than the one before: numpy's fit; the same fit here (same model, same scaling, same rule to
+// stop); the fits of a study of one exchange, of which every site makes its own with four times
+// the factors, and the coordinator several; that whole study, with messages, assessment of every
+// subject, intervals, verdicts and report; and a study by default, which estimates how sites
+// differ as well. Each is a process of its own, whose peak of memory holds the rows, too; reading
+// and drawing rows is not timed, and neither is starting. Numpy and the others take turns. Of
+// each, the quickest run is shown, how many times as long as numpy's quickest it takes, and from
+// least to most in single turns. A second table says where the time of the two kinds of study
+// goes, step by step; only fits are what numpy does.
 func runSize(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("size", flag.ContinueOnError)
 	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")
@@ -121,8 +122,8 @@ func runSize(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s | iterations with all rows | peak of one exchange and default, MB | on the clock, s | nats a subject minus numpy's |")
-	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s | iterations with all rows | one exchange on the clock, s | default on the clock, s | peak of one exchange and default, MB | nats a subject minus numpy's |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	var after []func()
 	for i, c := range chosen {
 		numpy, steps, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats)
@@ -178,9 +179,9 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 	}
 	fmt.Printf("| %s | %.3f (%d) ", c.name, numpy.CPU, numpy.Iterations)
 	for i := range works {
-		fmt.Printf("| %s ", seconds(runs[1+i], runs[0]))
+		fmt.Printf("| %s ", seconds(runs[1+i], runs[0], processor))
 	}
-	fmt.Printf("| %d | %.0f, %.0f | %.1f, %.1f ", best[1].Iterations, float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6, best[3].Wall, best[4].Wall)
+	fmt.Printf("| %d | %s | %s | %.0f, %.0f ", best[1].Iterations, seconds(runs[3], runs[0], clock), seconds(runs[4], runs[0], clock), float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6)
 	for i := range works {
 		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], best[1+i].LogLik-numpy.LogLik)
 	}

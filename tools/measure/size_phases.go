@@ -106,16 +106,21 @@ func printPhases(name string, numpy cost, of []cost) {
 	}
 }
 
-// seconds says how long something took, and how many times as long as numpy: of the cheapest runs,
+// seconds says how long something took, and how many times as long as numpy: of the quickest runs,
 // and from least to most of runs that were made one after the other.
-func seconds(runs, numpy []cost) string {
-	best, peer := cheapest(runs).CPU, cheapest(numpy).CPU
+func seconds(runs, numpy []cost, of func(cost) float64) string {
+	least := func(all []cost) float64 {
+		return of(slices.MinFunc(all, func(a, b cost) int { return cmp.Compare(of(a), of(b)) }))
+	}
 	var ratios []float64
 	for i, x := range runs {
-		ratios = append(ratios, x.CPU/numpy[i].CPU)
+		ratios = append(ratios, of(x)/of(numpy[i]))
 	}
-	return fmt.Sprintf("%.3f (%.1f ×; %.1f to %.1f)", best, best/peer, slices.Min(ratios), slices.Max(ratios))
+	return fmt.Sprintf("%.3f (%.1f ×; %.1f to %.1f)", least(runs), least(runs)/least(numpy), slices.Min(ratios), slices.Max(ratios))
 }
+
+func processor(x cost) float64 { return x.CPU }
+func clock(x cost) float64     { return x.Wall }
 
 func cheapest(runs []cost) cost {
 	return slices.MinFunc(runs, func(a, b cost) int { return cmp.Compare(a.CPU, b.CPU) })

@@ -82,16 +82,22 @@ func unsharedDirections(l ppca.Layout, p *ppca.Params, names []string, sites [][
 			continue
 		}
 		for i, r := range same {
-			here, v := r.largest()
+			value, v := r.largest()
+			variance := value / (r.block.N - 1)
+			u := unshared{Site: names[of[i]], Times: variance, Subjects: r.block.N, Free: float64(len(v) - p.Rank)}
+			beyond := func() bool {
+				return u.Times > timesUnshared && u.beyond(falseUnshared/float64(len(sites)), normalTails())
+			}
+			if !beyond() { // nor is it beside others, who only lessen it
+				continue
+			}
 			there, n := 0.0, 0.0
 			for k, o := range same {
 				if of[k] != of[i] {
 					there, n = there+o.along(v), n+o.block.N-1
 				}
 			}
-			times := here / (r.block.N - 1) / max(1, there/max(n, 1))
-			u := unshared{Site: names[of[i]], Times: times, Subjects: r.block.N, Free: float64(len(v) - p.Rank)}
-			if n > 0 && times > timesUnshared && u.beyond(falseUnshared/float64(len(sites)), normalTails()) {
+			if u.Times = variance / max(1, there/max(n, 1)); n > 0 && beyond() {
 				u.Features = most(v, r.block.Features)
 				list = append(list, u)
 			}
