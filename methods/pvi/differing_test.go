@@ -82,3 +82,31 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 		}
 	}
 }
+
+// A private study says which features it does not tell apart, in its report and wherever the model is used, and
+// nothing where these are as correlated as one half, or independent (seeds are fixed).
+func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
+	p := driven{twoClasses + ", variant: joint" + boundless, bySubject}.plan(t)
+	for _, k := range []struct {
+		correlation float64
+		apart       bool
+	}{{0, true}, {0.5, true}, {0.99, false}, {1, false}} {
+		for seed := range uint64(5) {
+			r := rand.New(rand.NewPCG(seed, 45))
+			data := drawn(t, p, 4000, func(string) (x [3]float64, y string) {
+				x0 := r.NormFloat64()
+				x1 := k.correlation*x0 + math.Sqrt(1-k.correlation*k.correlation)*r.NormFloat64()
+				y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-1.5*x0+0.5*x1)))]
+				return [3]float64{x0, float64(r.IntN(3)), 1 + 2*x1}, y
+			})
+			out, err := (&drive{plan: p, data: data}).run(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, model := strings.Join(out.result.Verdicts(), "\n"), string(out.result.Files[0].Data)
+			if named := strings.Contains(model, "say nearly the same: x0, x1. "); named == k.apart || (said == "") != k.apart {
+				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)
+			}
+		}
+	}
+}

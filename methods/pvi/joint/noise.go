@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/identified"
 )
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights
@@ -17,7 +18,7 @@ import (
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //
 // and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than
-// mostTold weights it is the mean square at q. The variance is within many orders of magnitude of the
+// identified.Most weights it is the mean square at q. The variance is within many orders of magnitude of the
 // outcome's.
 func noiseOf(prior gvi.Gaussian, q gvi.Normal, s *Sums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*1e-28), outcome*1e12) }
@@ -39,7 +40,7 @@ func noiseOf(prior gvi.Gaussian, q gvi.Normal, s *Sums, at, n, outcome float64) 
 		}
 	}
 	var e mat.EigenSym
-	if p > mostTold || !e.Factorize(h, true) {
+	if p > identified.Most || !e.Factorize(h, true) {
 		return within(square)
 	}
 	var v mat.Dense

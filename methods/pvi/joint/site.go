@@ -9,6 +9,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/identified"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/predict"
@@ -148,7 +149,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	m.BetweenSites, m.Verdicts = task.Tau, undetermined(m)
+	m.BetweenSites, m.Verdicts = task.Tau, identified.Undetermined(m)
 	file, err := m.At(h.name, *b).Encode()
 	r.Files = []method.File{{Name: "model/model.json", Data: file}}
 	return r, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/pvi/identified"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
@@ -45,7 +46,7 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 		says = append(says, often)
 	}
 	says = append(says, c.misfits(s, m, pooled)...)
-	return append(says, undetermined(m)...)
+	return append(says, identified.Undetermined(m)...)
 }
 
 // emptyClasses says which levels of the outcome nobody has.

@@ -391,13 +391,18 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 	return &step, covariance
 }
 
-// Posterior returns mean and covariance of all weights, in which the error of the Gram matrix
-// counts. Width is the median ratio of its standard deviations to those without noise.
-func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
-	d := len(f.Mean)
+// last is what all gradients say of the weights, in which the error of the Gram matrix counts.
+func (f *fit) last(g *gram, p *prior) *belief {
 	last := *f
 	last.Gradient, last.Noise = f.carried(g, f.expect(g, f.Mean, f.Clip, 0))
-	b := last.believe(g, p, g.Error)
+	return last.believe(g, p, g.Error)
+}
+
+// Posterior returns mean and covariance of all weights. Width is the median ratio of its standard deviations to
+// those without noise.
+func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
+	d := len(f.Mean)
+	b := f.last(g, p)
 	covariance = b.covariance
 	clear(b.noise)
 	_, exact := b.posterior(b.values)
@@ -407,6 +412,27 @@ func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymD
 	}
 	slices.Sort(ratios)
 	return slices.Clone(f.Mean), covariance, ratios[d/2]
+}
+
+// Least is the covariance of the weights if the Hessian along each of its directions is less than the Gram
+// matrix makes of it by one standard deviation of that matrix's error, which for products is two of noise.
+func (f *fit) Least(g *gram, p *prior) *mat.SymDense {
+	b, slope := f.last(g, p), f.expect(g, f.Mean, f.Clip, 0).Mean
+	for k, h := range b.values {
+		u, variance := b.vectors.ColView(k), 0.0
+		for i := range f.Mean {
+			for j := range i + 1 {
+				x := u.AtVec(i) * u.AtVec(j)
+				if i != j {
+					x *= 2 // of two entries, which are one number
+				}
+				variance += x * x * g.Error.At(i, j)
+			}
+		}
+		b.values[k] = max(h-slope*math.Sqrt(variance), 0)
+	}
+	_, covariance := b.posterior(b.values)
+	return covariance
 }
 
 // The posterior is a normal approximation where the fit is, and too sure where the Hessian falls

@@ -34,7 +34,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	for _, name := range c.Plan.Sites {
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: s.Fit.Round, Left: slices.Contains(s.Left, name)})
 	}
-	m.Verdicts = append(c.verdicts(s), m.HeldBack()...)
+	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack(), c.divided(s, m))
 	files, err := m.Files()
 	if err != nil {
 		return nil, err

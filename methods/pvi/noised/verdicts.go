@@ -5,7 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/identified"
 	"parley/methods/pvi/setup"
+	"parley/methods/pvi/use"
 	"parley/problem"
 )
 
@@ -80,6 +83,25 @@ func (c coordinator) hidden(f *fit, g *gram) []string {
 	}
 	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
 		c.Options.Outcome.Column, level, cases, g.Subjects, noise, level)}
+}
+
+// divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
+func (c coordinator) divided(s *state, m *use.Model) []string {
+	g := c.gram(s)
+	if s.Fit.Noise == 0 || s.Fit.unsized(g, c.prior) {
+		return nil
+	}
+	prior := c.Prior.Normal()
+	for j, is := range c.prior.shared {
+		if is {
+			prior.Variance[j] /= s.Fit.Narrow
+		}
+	}
+	least, err := gvi.NewNormal(prior.Mean, gvi.Lower(s.Fit.Least(g, c.prior)))
+	if err != nil {
+		return nil // sums of a hostile site can be of any size
+	}
+	return identified.Divided(m, least, prior)
 }
 
 // unlike says how sites differ, by gradients that they have released; nothing where they do not, as

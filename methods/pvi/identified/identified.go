@@ -1,4 +1,6 @@
-package joint
+// Package identified says what a regression's data cannot tell: which features they hardly tell apart, and
+// which splines bend where there are no data.
+package identified
 
 import (
 	"fmt"
@@ -10,6 +12,7 @@ import (
 
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/use"
+	"parley/problem"
 )
 
 // A dependency of columns is near where the condition index is above nearDependency, and a
@@ -21,29 +24,24 @@ const nearDependency, partOf = 30, 0.5
 // above nine tenths of the prior's: the same rule marks single coefficients.
 const unknown = 1/0.81 - 1
 
-// mostTold is the largest number of columns that are looked into: an eigenvalue problem of
+// Most is the largest number of columns that are looked into: an eigenvalue problem of
 // their size takes a second.
-const mostTold = 500
+const Most = 500
 
-// undetermined says which features the data hardly tell apart, and which splines bend where
+// Undetermined says which features the data hardly tell apart, and which splines bend where
 // there are no data. Both follow from the posterior alone, of several classes from that of the one
 // that the data know best: columns are the same for all.
-func undetermined(m *use.Model) (says []string) {
+func Undetermined(m *use.Model) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
 	k := bestKnown(m, len(names))
 	terms := termsOf(k, m, groups)
-	if len(terms) == 0 || len(terms) > mostTold {
+	if len(terms) == 0 || len(terms) > Most {
 		return nil
 	}
 	for _, set := range k.dependencies(terms) {
-		if shareFeature(groups, set) {
-			continue
+		if !shareFeature(groups, set) {
+			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(namesOf(set, names), ", ")))
 		}
-		var list []string
-		for _, t := range set {
-			list = append(list, names[t.Index[0]])
-		}
-		says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(list, ", ")))
 	}
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
@@ -52,6 +50,31 @@ func undetermined(m *use.Model) (says []string) {
 		}
 	}
 	return says
+}
+
+// Divided says which features a private study does not tell apart, so that how their effects divide what
+// they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
+// the posterior if data say as little as the noise leaves possible.
+func Divided(m *use.Model, least, prior gvi.Normal) (says []string) {
+	groups, names := m.Encoding.Groups(), m.Encoding.Features()
+	k := knowledge{m.Weights(), prior}
+	terms := termsOf(k, m, groups)
+	if len(terms) < 2 || len(terms) > Most {
+		return nil
+	}
+	for _, set := range k.divided(terms, least) {
+		if !shareFeature(groups, set) {
+			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly the same: %s. What the effects add up to is known, but the part of each is the prior's: in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not read their coefficients one by one.", problem.Names(namesOf(set, names))))
+		}
+	}
+	return says
+}
+
+func namesOf(terms []gvi.Row, features []string) (list []string) {
+	for _, t := range terms {
+		list = append(list, features[t.Index[0]])
+	}
+	return list
 }
 
 // knowledge is the posterior and the prior of the weights of one activation.
@@ -147,62 +170,100 @@ func (k knowledge) information(terms []gvi.Row) (data, prior *mat.SymDense, ok b
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
 // that the data say nothing of have no part in any.
-func (k knowledge) dependencies(terms []gvi.Row) (sets [][]gvi.Row) {
+func (k knowledge) dependencies(terms []gvi.Row) [][]gvi.Row {
 	h, prior, ok := k.information(terms)
 	if !ok {
 		return nil
 	}
+	var told []gvi.Row
 	var at []int
 	for a := range terms {
 		if h.At(a, a) > unknown*prior.At(a, a) {
-			at = append(at, a)
+			told, at = append(told, terms[a]), append(at, a)
 		}
 	}
-	n := len(at)
-	if n < 2 {
+	if len(at) == 0 {
 		return nil
 	}
-	scaled := mat.NewSymDense(n, nil)
+	scaled := mat.NewSymDense(len(at), nil)
 	for i, a := range at {
 		for j, b := range at[:i+1] {
 			scaled.SetSym(i, j, h.At(a, b)/math.Sqrt(h.At(a, a)*h.At(b, b)))
 		}
 	}
+	return joined(told, scaled, func(int) bool { return true }, func(values []float64) (limit float64, variance func(float64) float64) {
+		largest := slices.Max(values)
+		return largest / (nearDependency * nearDependency), func(x float64) float64 { return 1 / max(x, 1e-12*largest) }
+	})
+}
+
+// inflated is how many times as large as with all others known the variance of an effect must be, to say that it
+// is known but for the others: three standard errors.
+const inflated = 9
+
+// divided lists sets of effects that are known together and not one by one: what the data say of them at
+// least, given as a covariance, leaves directions that only the prior speaks of, and these make up most of the
+// variance of each. Noise alone leaves some, so that effects must be near to each other by the posterior, too.
+func (k knowledge) divided(terms []gvi.Row, least gvi.Normal) [][]gvi.Row {
+	own, prior, ok := k.information(terms)
+	if !ok {
+		return nil
+	}
+	h, _, ok := knowledge{least, k.prior}.information(terms)
+	if !ok {
+		return nil
+	}
+	near := make([]bool, len(terms))
+	for a, t := range terms {
+		near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
+		for b := range a + 1 {
+			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
+		}
+	}
+	return joined(terms, h, func(i int) bool { return near[i] }, func([]float64) (float64, func(float64) float64) {
+		return unknown, func(x float64) float64 { return 1 / (1 + max(x, 0)) }
+	})
+}
+
+// joined lists sets of effects, of those that may be in one, most of whose variance comes from the same
+// directions: of information below a limit. Law tells the limit, and the variance along a direction by its
+// information.
+func joined(terms []gvi.Row, information *mat.SymDense, may func(i int) bool, law func(values []float64) (limit float64, variance func(float64) float64)) (sets [][]gvi.Row) {
 	var e mat.EigenSym
-	if !e.Factorize(scaled, true) {
+	if len(terms) < 2 || !e.Factorize(information, true) {
 		return nil
 	}
 	var v mat.Dense
 	e.VectorsTo(&v)
 	values := e.Values(nil) // ascending
-	largest := values[n-1]
+	limit, variance := law(values)
 	near := 0
-	for near < n && values[near] < largest/(nearDependency*nearDependency) {
+	for near < len(values) && values[near] < limit {
 		near++
 	}
 	var involved []int
-	for i := range at {
+	for i := range terms {
 		within, all := 0.0, 0.0
 		for d, x := range values {
-			part := v.At(i, d) * v.At(i, d) / max(x, 1e-12*largest)
+			part := v.At(i, d) * v.At(i, d) * variance(x)
 			if all += part; d < near {
 				within += part
 			}
 		}
-		if near > 0 && within > partOf*all {
+		if within > partOf*all && may(i) {
 			involved = append(involved, i)
 		}
 	}
-	for len(involved) > 0 { // those that the same directions join
+	for len(involved) > 0 {
 		set := []int{involved[0]}
 		involved = involved[1:]
 		for next := 0; next < len(set); next++ {
 			involved = slices.DeleteFunc(involved, func(i int) bool {
-				joined := 0.0
+				product := 0.0
 				for d := range near {
-					joined += v.At(set[next], d) * v.At(i, d)
+					product += v.At(set[next], d) * v.At(i, d)
 				}
-				if math.Abs(joined) > 0.1 {
+				if math.Abs(product) > 0.1 {
 					set = append(set, i)
 					return true
 				}
@@ -213,7 +274,7 @@ func (k knowledge) dependencies(terms []gvi.Row) (sets [][]gvi.Row) {
 			slices.Sort(set)
 			var found []gvi.Row
 			for _, i := range set {
-				found = append(found, terms[at[i]])
+				found = append(found, terms[i])
 			}
 			sets = append(sets, found)
 		}
