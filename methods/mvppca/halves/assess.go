@@ -9,6 +9,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
+	"parley/method/serial"
 	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -114,6 +115,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	z, own := make([]float64, q), make([]float64, q)
 	cells := make(wire.Vector, h.Layout.Features())
 	missing := missingness.NewPredictions(plain)
+	var scores []float64
 	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
@@ -137,6 +139,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		}
 		a.Noise.Add(plain, given, values, own)
 		missing.Add(given, values, own)
+		scores = append(scores, own...)
 		precision.AddFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
 		for i, u := range z {
 			a.Mean[i] += u / subjects
@@ -155,7 +158,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 			a.FeatureCells = cells
 		}
 	}
-	a.Missing = missing.Sums()
+	a.Missing, a.Serial = missing.Sums(), serial.Of(scores, q)
 	if h.outliers != nil {
 		a.Outlying = float64(len(h.outliers.Found))
 		for _, o := range h.outliers.Found {

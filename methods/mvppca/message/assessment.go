@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/wire"
+	"parley/method/serial"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/ppca/missingness"
@@ -83,6 +84,8 @@ type Assessment struct {
 	Missing *missingness.Sums `cbor:"missing,omitempty"`
 	// Noise is what the residuals show of the site's own noise.
 	Noise *sitenoise.Sums `cbor:"noise"`
+	// Serial is how scores go with those of the subject whose id is next.
+	Serial serial.Sums `cbor:"serial"`
 	// Subjects who were left out as outliers in each view, and in any.
 	Outliers wire.Vector `cbor:"outliers"`
 	Outlying float64     `cbor:"outlying"`
@@ -120,6 +123,9 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	}
 	if err := a.LeftOut.Check(l.Views()); err != nil {
 		return err
+	}
+	if !a.Serial.Usable() {
+		return fmt.Errorf("no sums of scores and the next ones")
 	}
 	if a.Missing != nil {
 		if err := a.Missing.Check(l.Features()); err != nil {

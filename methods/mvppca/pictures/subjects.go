@@ -69,7 +69,7 @@ const drawnColumns = 4
 // scoreSection shows the subjects on the factors, once for every label column.
 func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
-		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject."}
+		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
 	columns := g.columns()
 	drawings := []func(string, string, []string, []int) *figure.Figure{g.stripsFigure}
 	if g.scores.rank > 1 {

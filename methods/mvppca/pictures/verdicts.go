@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
+	"parley/method/serial"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
@@ -90,6 +91,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	if err := v.selected(); err != nil {
 		return nil, err
 	}
+	v.serial()
 	return v.list, nil
 }
 
@@ -127,6 +129,18 @@ func (v *verdicts) views(ks ...int) (names []string) {
 		}
 	}
 	return names
+}
+
+// serial says that subjects whose ids follow each other are alike.
+func (v *verdicts) serial() {
+	var all serial.Sums
+	for _, s := range v.sites {
+		all.Add(s.Serial)
+	}
+	if c := all.Correlation(falseVerdict); c > 0 {
+		v.add(nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
+			"Subjects whose ids follow each other are alike: their scores have a correlation of %.2f with those of the next", c)
+	}
 }
 
 // apart names the views of sites that have nothing in common with the same views elsewhere:

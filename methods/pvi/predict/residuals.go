@@ -34,7 +34,7 @@ type Residuals struct {
 	Squares  float64 `cbor:"squares"`   // Σ y²
 	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest, in steps
 	Above    float64 `cbor:"above"`     // and above its highest
-	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see neighbours
+	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see package serial
 	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
 	NextVary float64 `cbor:"next_vary"` // Σ z²d²
 
