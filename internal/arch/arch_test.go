@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"methods/..."},
 	{"method/adversary", "method/fitted", "method/judged", "method/rounds"},
 	{"method"},
-	{"judge/evaluate", "method/association", "study/draft"},
+	{"judge/evaluate", "method/association", "method/serial", "study/draft"},
 	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
 	{"sitestore", "privacy/policy"},
@@ -238,7 +238,7 @@ var pure = []string{
 // import: what is below them, without what keeps, sends or reads anything. A name
 // stands for the packages below it, too, if it ends with a slash.
 var ours = []string{
-	"dataset", "figure", "judge/evaluate", "method", "method/adversary", "method/association", "method/fitted", "method/judged", "method/rounds", "privacy", "privacy/account", "problem", "study",
+	"dataset", "figure", "judge/evaluate", "method", "method/adversary", "method/association", "method/fitted", "method/judged", "method/rounds", "method/serial", "privacy", "privacy/account", "problem", "study",
 	"internal/kernel", "internal/special", "internal/tensor", "internal/vectors", "internal/version", "internal/wire",
 }
 

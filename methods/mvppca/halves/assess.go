@@ -159,14 +159,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		}
 	}
 	a.Missing, a.Serial = missing.Sums(), serial.Of(scores, q)
-	if h.outliers != nil {
-		a.Outlying = float64(len(h.outliers.Found))
-		for _, o := range h.outliers.Found {
-			for _, k := range o.Views {
-				a.Outliers[k]++
-			}
-		}
-	}
+	h.countOutliers(a)
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {
 			a.Cov[i*q+j] -= u * v
@@ -174,4 +167,17 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	}
 	linalg.Symmetrise(a.Cov, q, q)
 	return a, nil
+}
+
+// countOutliers says how many subjects were left out.
+func (h *Site) countOutliers(a *message.Assessment) {
+	if h.outliers == nil {
+		return
+	}
+	a.Outlying = float64(len(h.outliers.Found))
+	for _, o := range h.outliers.Found {
+		for _, k := range o.Views {
+			a.Outliers[k]++
+		}
+	}
 }
