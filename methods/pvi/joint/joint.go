@@ -206,7 +206,11 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
 	on := next
 	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && c.classes() == 1 && max(moved, f.Trace[n-1]) < nearby {
-		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise))
+		precision := append([]float64(nil), s.Information...)
+		for j, l := range prior.Lambda {
+			precision[gvi.Packed(j, j)] += l
+		}
+		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise), moved, precision)
 	}
 	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0
 	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)

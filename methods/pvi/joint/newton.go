@@ -222,8 +222,11 @@ type reached struct {
 // carriedOn carries a step from q to next on to where it and the one before, from last to
 // before, say that there would be none: for each weight by itself, whose mean and logarithm of
 // deviation wait for each other and come nearer by the same ratio in every step (Anderson
-// 1965, with one step kept). Correlations are those of next. A mean beyond largest is not gone to.
-func carriedOn(q, next, last gvi.Normal, before reached, largest float64) gvi.Normal {
+// 1965, with one step kept). Correlations are those of next. A mean beyond largest is not gone to,
+// and neither is a density farther from next, whose precision is given, than so many moves of all
+// weights: of weights of which nearly a combination alone is known, as those of a spline, each by itself
+// would leave what is known behind.
+func carriedOn(q, next, last gvi.Normal, before reached, largest, moved float64, precision []float64) gvi.Normal {
 	d := len(q.Mean)
 	mean, widen := make([]float64, d), make([]float64, d)
 	for j, v := range next.Variance {
@@ -249,8 +252,16 @@ func carriedOn(q, next, last gvi.Normal, before reached, largest float64) gvi.No
 			covariance[gvi.Packed(i, j)] *= widen[i] * widen[j]
 		}
 	}
+	apart := -float64(d) // twice the divergence of the two
+	for i := range d {
+		apart -= 2 * math.Log(widen[i])
+		for j := range d {
+			at := gvi.Packed(max(i, j), min(i, j))
+			apart += precision[at] * (covariance[at] + (mean[i]-next.Mean[i])*(mean[j]-next.Mean[j]))
+		}
+	}
 	on, err := gvi.NewNormal(mean, covariance)
-	if err != nil || !inside(on, largest) {
+	if err != nil || !inside(on, largest) || !(apart < float64(d)*moved*moved) {
 		return next
 	}
 	return on
