@@ -1,6 +1,10 @@
 package gvi
 
-import "fmt"
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // Knots are those of a restricted cubic spline t₁ < … < t_k, k ≥ 3: cubic between knots,
 // straight outside, with continuous second derivatives (Harrell, Regression Modeling
@@ -48,4 +52,56 @@ func (t Knots) Basis(x float64, dst []float64) {
 		}
 		dst[j+1] = span * (cube(t[j]) - cube(before)*((last-t[j])/gap))
 	}
+}
+
+// perInterval is how many values stand for those between two knots; leastAlone is for knots whose
+// functions hardly differ, so that the prior of their weights stays one that can be calculated with.
+const (
+	perInterval = 64
+	leastAlone  = 1e-8
+)
+
+// alone is by how much each basis function varies beyond what the others tell, by the variance of x:
+// 1/[C⁻¹]_jj/C₁₁ of the basis' covariance C, where as many values lie between any two neighbouring knots,
+// as with knots that are quantiles.
+func (t Knots) alone() []float64 {
+	width := t.Width()
+	n := perInterval * width
+	values := make([]float64, width)
+	columns := mat.NewDense(n, width, nil)
+	for i := range n {
+		k, share := i/perInterval, (float64(i%perInterval)+0.5)/perInterval
+		t.Basis(t[k]+share*(t[k+1]-t[k]), values)
+		values[0] -= t[0]
+		columns.SetRow(i, values)
+	}
+	// The last column leaves the last entry of R to itself, after ones and the others.
+	left := func(before []int, j int) float64 {
+		x := mat.NewDense(n, len(before)+2, nil)
+		for i := range n {
+			x.Set(i, 0, 1)
+			for k, other := range before {
+				x.Set(i, k+1, columns.At(i, other))
+			}
+			x.Set(i, len(before)+1, columns.At(i, j))
+		}
+		var qr mat.QR
+		qr.Factorize(x)
+		var r mat.Dense
+		qr.RTo(&r)
+		last := r.At(len(before)+1, len(before)+1)
+		return last * last
+	}
+	all := left(nil, 0)
+	alone := make([]float64, width)
+	for j := range alone {
+		var others []int
+		for k := range width {
+			if k != j {
+				others = append(others, k)
+			}
+		}
+		alone[j] = max(left(others, j)/all, leastAlone)
+	}
+	return alone
 }

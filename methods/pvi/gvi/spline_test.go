@@ -2,6 +2,7 @@ package gvi
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,4 +79,27 @@ func TestKnotsAreChecked(t *testing.T) {
 			t.Errorf("%v passes", bad)
 		}
 	}
+}
+
+// What each function varies beyond the others: [35, 50, 65, 80] and [35, 50, 60, 70, 85] by numpy, as
+// 1/diag(inv(cov)) over 64 midpoints of each interval.
+func TestWhatSplinesVaryAlone(t *testing.T) {
+	for _, c := range []struct {
+		knots Knots
+		want  []float64
+	}{
+		{Knots{35, 50, 65, 80}, []float64{0.032567883, 0.003845892, 0.000457477}},
+		{Knots{35, 50, 60, 70, 85}, []float64{1.739208060e-02, 8.785653165e-04, 4.762575627e-05, 2.073408574e-05}},
+		{Knots{1, 2, 4, 8, 16, 32, 64, 128}, slices.Repeat([]float64{0}, 7)}, // hardly anything
+	} {
+		for j, x := range c.knots.alone() {
+			if want := max(c.want[j], leastAlone); !(math.Abs(x/want-1) < 2e-6) && want > leastAlone || !(x >= leastAlone && x < 1) {
+				t.Errorf("knots %v, function %d: %v, want %v", c.knots, j, x, want)
+			}
+		}
+	}
+	// Of terms: a category's columns stand alone, and products of a spline as its functions do.
+	e := Encoding{Columns: []Column{{Name: "age", Scale: 10, Knots: Knots{35, 50, 65}}, {Name: "sex", Levels: []string{"f", "m"}, Reference: "f"}}, Interactions: []Interaction{{"age", "sex"}}, Intercept: true}
+	a := e.Columns[0].Knots.alone()
+	near(t, "terms", []float64{a[0], a[1], 1, a[0], a[1], 1}, e.Alone(), 1e-15)
 }

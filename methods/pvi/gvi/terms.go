@@ -137,6 +137,31 @@ func (e *Encoding) termNames() (names []string) {
 	return names
 }
 
+// Alone is by how much each column of the design matrix varies beyond what those of the same term tell,
+// in units of the term's numbers: 1, but for the functions of a spline, each of which is nearly a
+// combination of the others. A prior of weights that does not allow for that holds curves straight.
+func (e *Encoding) Alone() []float64 {
+	of := func(c *Column) []float64 {
+		if len(c.Knots) > 0 {
+			return c.Knots.alone()
+		}
+		return slices.Repeat([]float64{1}, c.Width())
+	}
+	var alone []float64
+	for i := range e.Columns {
+		alone = append(alone, of(&e.Columns[i])...)
+	}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		for _, x := range of(a) {
+			for _, y := range of(b) {
+				alone = append(alone, x*y)
+			}
+		}
+	}
+	return append(alone, slices.Repeat([]float64{1}, e.Width()-len(alone))...)
+}
+
 // What the columns of the design matrix are of that stand for no feature.
 const (
 	PeriodGroup    = "period"

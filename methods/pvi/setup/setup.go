@@ -38,13 +38,17 @@ func New(p *study.Plan) (*Setup, error) {
 }
 
 // prior is that of the weights of an encoding, with variances in units of unit, and of an intercept
-// around mean: where the outcome's zero is then decides nothing.
+// around mean: where the outcome's zero is then decides nothing. A function of a spline has
+// its variance by what it varies beyond the others, but under the mean field, which cannot allow for that.
 func (s *Setup) prior(e *gvi.Encoding, unit, mean float64) gvi.Gaussian {
 	d := e.Width()
 	g := gvi.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
-	names, groups := e.Features(), e.Groups()
+	names, groups, alone := e.Features(), e.Groups(), e.Alone()
 	for j := range g.Lambda {
 		name, group := names[j%d], groups[j%d]
+		if s.Options.Joint() {
+			g.Lambda[j] *= alone[j%d]
+		}
 		if group == gvi.InterceptGroup || group == gvi.PeriodGroup {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
