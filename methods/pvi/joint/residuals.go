@@ -12,6 +12,7 @@ import (
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
 	"parley/problem"
 )
@@ -105,10 +106,35 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	if highest > 0 {
 		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
 	}
+	says = append(says, c.misweighted(parts, pooled)...)
 	if pooled.Residuals == nil {
 		return says
 	}
 	return append(says, c.uneven(parts[0], len(curved) > 0, m)...)
+}
+
+// misweighted says that standard errors are off as rows have weights that are no numbers of people: by the
+// part where they are most so. Of counts that vary more and of a number whose noise the plan states that is
+// said elsewhere.
+func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) []string {
+	most := 1.0
+	for _, part := range parts {
+		if times := part.all.Misweighted(len(parts)); math.Abs(math.Log(times)) > math.Abs(math.Log(most)) {
+			most = times
+		}
+	}
+	if most == 1 || len(results.Dispersion(c.Options, pooled, c.Weights())) > 0 || c.Options.Likelihood == options.LikelihoodLinear && !c.estimated() {
+		return nil
+	}
+	wrong, change, factor, all := "narrow", "widen", most, parts[0].all
+	if most < 1 {
+		wrong, change, factor = "wide", "narrow", 1/most
+	}
+	advice := fmt.Sprintf("Divide the weights by their mean over all sites, %.3g, and see whether this is still said.", all.Weight/float64(all.Rows))
+	if mean := all.Weight / float64(all.Rows); math.Abs(mean-1) < 0.05 {
+		advice = fmt.Sprintf("Their mean is 1, so that this is by how unequal they are: %s the standard errors by the factor.", change)
+	}
+	return []string{fmt.Sprintf("Standard errors do not fit the weights %s, which are no numbers of people. They are those of as many rows as the weights add up to, %.4g, and there are %d. Standard errors and intervals are too %s: by a factor of about %.2g. %s", c.Options.Weight, all.Weight, all.Rows, wrong, factor, advice)}
 }
 
 // uneven says how errors are other than those of the likelihood, where effects are straight: more

@@ -141,3 +141,16 @@ func (s *Residuals) slope(j int) float64 {
 	}
 	return d / spread * d / x2
 }
+
+// Misweighted is by how many times standard errors are too small, or too large if below 1, because rows
+// have weights that are no numbers of people: the root of what residuals vary by with such weights, by
+// what the model expects. That holds of a sample's weights and of those that say how exact outcomes
+// are. It is 1 if standard errors are less than a fifth off, or it may be chance, in one of so many tests.
+func (s *Residuals) Misweighted(tests int) float64 {
+	ratio := s.Second / s.Weight
+	log, variance := math.Log(ratio), max(s.Fourth/s.Weight-1, 2)/float64(s.Rows)
+	if !s.Sampled || !(math.Abs(log) > math.Log(muchLarger)) || !(log*log > quantile(tests, 2)*variance) || math.IsInf(log, 0) {
+		return 1
+	}
+	return math.Sqrt(ratio)
+}
