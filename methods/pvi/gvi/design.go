@@ -12,6 +12,7 @@ type Row struct {
 	Value  []float64
 	Offset float64 // is added to every activation: a term whose weight is known to be 1
 	Weight float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
+	Later  bool    // a later period of the subject whose row is before it
 }
 
 // Design is a design matrix with its outcomes, kept as the entries that are not
@@ -24,6 +25,7 @@ type Design struct {
 	outcome []float64
 	offset  []float64
 	weight  []float64
+	later   []bool
 }
 
 // NewDesign returns a matrix of the given number of columns without rows.
@@ -38,7 +40,7 @@ func (d *Design) Columns() int { return d.columns }
 // Row returns row i. It is valid as long as the design and must not be changed.
 func (d *Design) Row(i int) Row {
 	lo, hi := d.start[i], d.start[i+1]
-	return Row{d.index[lo:hi:hi], d.value[lo:hi:hi], d.offset[i], d.weight[i]}
+	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i]}
 }
 
 // Outcome returns the outcome of row i.
@@ -75,6 +77,7 @@ func (d *Design) Append(r Row, outcome float64) error {
 	d.outcome = append(d.outcome, outcome)
 	d.offset = append(d.offset, r.Offset)
 	d.weight = append(d.weight, r.Weight)
+	d.later = append(d.later, r.Later)
 	return nil
 }
 

@@ -82,6 +82,7 @@ func (e *Encoding) Person(x *Row, periods int, failed bool, yield func(x Row, y 
 	first := int32(e.Width() - len(e.Periods))
 	for k := range periods {
 		r, y := *x, -1.0
+		r.Later = k > 0
 		r.Index, r.Value = append(x.Index, first+int32(k)), append(x.Value, 1)
 		if failed && k == periods-1 {
 			y = 1

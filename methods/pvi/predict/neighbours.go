@@ -1,6 +1,8 @@
 package predict
 
 import (
+	"math"
+
 	"parley/method/serial"
 	"parley/methods/pvi/gvi"
 )
@@ -8,12 +10,13 @@ import (
 // serialLargest bounds a residual, so that sums of its fourth powers stay below what rowLargest allows.
 const serialLargest = 1e45
 
-// neighbours sums up how residuals r/√v go with those of the row whose id is next.
+// neighbours sums up how residuals r/√v of subjects go with those of the one whose id is next.
 func (s *Residuals) neighbours() {
+	z := make([]float64, len(s.series))
 	for i, x := range s.series {
-		s.series[i] = gvi.Clamp(x, serialLargest)
+		z[i] = gvi.Clamp(x.sum/math.Sqrt(x.variance), serialLargest)
 	}
-	sums := serial.Of(s.series, 1)
+	sums := serial.Of(z, 1)
 	s.series, s.Next, s.NextOwn, s.NextVary = nil, sums.Next, sums.Own, sums.Vary
 }
 

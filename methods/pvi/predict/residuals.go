@@ -60,8 +60,12 @@ type Residuals struct {
 	PairBread    wire.Vector `cbor:"pair_bread"`    // Σ wvx²y²
 	PairSquares  wire.Vector `cbor:"pair_squares"`  // Σ wr²x²y²; Sampled: Σ (wr)²x²y²
 
-	series []float64 // r/√v of rows in their order, which no sum but those of neighbours needs
+	series []remaining // of subjects in their order, which no sum but those of neighbours needs
 }
+
+// remaining is what is left of a subject's outcomes, and its variance under the model: of survival over all
+// periods that it was seen in.
+type remaining struct{ sum, variance float64 }
 
 // edges divide the values of a feature, in its standard deviations, into bins. They are close to
 // each other at the mean, where most values of a skewed feature are.
@@ -130,7 +134,11 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float
 		squared, fourth = w*w, w*w*w*w
 	}
 	s.Rows++
-	s.series = append(s.series, z)
+	if n := len(s.series); row.Later && n > 0 {
+		s.series[n-1].sum, s.series[n-1].variance = s.series[n-1].sum+r, s.series[n-1].variance+v
+	} else {
+		s.series = append(s.series, remaining{r, v})
+	}
 	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
 		add(s.numbers()[i], x)
 	}
