@@ -3,6 +3,7 @@ package gvi
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Row is one row of a design matrix, in coordinate form: Value[i] stands in
@@ -13,6 +14,7 @@ type Row struct {
 	Offset float64 // is added to every activation: a term whose weight is known to be 1
 	Weight float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
 	Later  bool    // a later period of the subject whose row is before it
+	Lacks  []int32 // the columns of features whose cell is missing and has no effect
 }
 
 // Design is a design matrix with its outcomes, kept as the entries that are not
@@ -26,6 +28,7 @@ type Design struct {
 	offset  []float64
 	weight  []float64
 	later   []bool
+	lacks   map[int][]int32 // of the rows that lack any
 }
 
 // NewDesign returns a matrix of the given number of columns without rows.
@@ -40,7 +43,7 @@ func (d *Design) Columns() int { return d.columns }
 // Row returns row i. It is valid as long as the design and must not be changed.
 func (d *Design) Row(i int) Row {
 	lo, hi := d.start[i], d.start[i+1]
-	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i]}
+	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i], Lacks: d.lacks[i]}
 }
 
 // Outcome returns the outcome of row i.
@@ -78,6 +81,12 @@ func (d *Design) Append(r Row, outcome float64) error {
 	d.offset = append(d.offset, r.Offset)
 	d.weight = append(d.weight, r.Weight)
 	d.later = append(d.later, r.Later)
+	if len(r.Lacks) > 0 {
+		if d.lacks == nil {
+			d.lacks = map[int][]int32{}
+		}
+		d.lacks[len(d.later)-1] = slices.Clone(r.Lacks)
+	}
 	return nil
 }
 

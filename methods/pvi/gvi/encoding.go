@@ -214,7 +214,7 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 	if len(cells) != len(e.Columns) {
 		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))
 	}
-	*dst = Row{Index: dst.Index[:0], Value: dst.Value[:0]}
+	*dst = Row{Index: dst.Index[:0], Value: dst.Value[:0], Lacks: dst.Lacks[:0]}
 	at := 0
 	for i, x := range cells {
 		c := &e.Columns[i]
@@ -223,6 +223,10 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
 		switch {
+		case math.IsNaN(x) && c.Missing.Rule == Neutral:
+			for j := range c.Width() {
+				dst.Lacks = append(dst.Lacks, int32(at+j))
+			}
 		case v != 0 && len(c.Knots) > 0:
 			c.appendBasis(v, at, dst)
 		case v != 0:

@@ -106,6 +106,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	if highest > 0 {
 		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
 	}
+	says = append(says, c.unrecorded(parts, m)...)
 	says = append(says, c.misweighted(parts, pooled)...)
 	if pooled.Residuals == nil {
 		return says

@@ -14,7 +14,7 @@ const serialLargest = 1e45
 func (s *Residuals) neighbours() {
 	z := make([]float64, len(s.series))
 	for i, x := range s.series {
-		z[i] = gvi.Clamp(x.sum/math.Sqrt(x.variance), serialLargest)
+		z[i] = gvi.Clamp(x.net/math.Sqrt(x.variance), serialLargest)
 	}
 	sums := serial.Of(z, 1)
 	s.series, s.Next, s.NextOwn, s.NextVary = nil, sums.Next, sums.Own, sums.Vary

@@ -46,6 +46,12 @@ type Residuals struct {
 	Meat        wire.Vector `cbor:"meat"`         // Σ wr²c²; Sampled: Σ (wrc)²
 	MeatSquares wire.Vector `cbor:"meat_squares"` // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
 
+	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking rows of a site lack.
+	LackNet      wire.Vector `cbor:"lack_net"`      // Σ wr
+	LackMoved    wire.Vector `cbor:"lack_moved"`    // Σ w times what r would be by cells that are missing by chance
+	LackVariance wire.Vector `cbor:"lack_variance"` // Σ wv
+	LackSquares  wire.Vector `cbor:"lack_squares"`  // Σ wr²; Sampled: Σ (wr)²
+
 	// By column and bin of its values, the bins of a column one after the other.
 	BinNet      wire.Vector `cbor:"bin_net"`      // Σ wr
 	BinVariance wire.Vector `cbor:"bin_variance"` // Σ wv
@@ -60,12 +66,13 @@ type Residuals struct {
 	PairBread    wire.Vector `cbor:"pair_bread"`    // Σ wvx²y²
 	PairSquares  wire.Vector `cbor:"pair_squares"`  // Σ wr²x²y²; Sampled: Σ (wr)²x²y²
 
-	series []remaining // of subjects in their order, which no sum but those of neighbours needs
+	without []int       // rows that lack a cell, by column
+	series  []remaining // of subjects in their order, which no sum but those of neighbours needs
 }
 
 // remaining is what is left of a subject's outcomes, and its variance under the model: of survival over all
 // periods that it was seen in.
-type remaining struct{ sum, variance float64 }
+type remaining struct{ net, variance float64 }
 
 // edges divide the values of a feature, in its standard deviations, into bins. They are close to
 // each other at the mean, where most values of a skewed feature are.
@@ -84,15 +91,15 @@ func bin(x float64) (k int) {
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns, the
 // first of which are columns of features that are paired.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if there are five such rows, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
 func ResidualValues(columns, features int) int {
-	return 16 + (7+4*bins)*columns + 6*pairs(features)
+	return 16 + (11+4*bins)*columns + 6*pairs(features)
 }
 
 func newResiduals(columns, pairs int) *Residuals {
-	s := new(Residuals)
+	s := &Residuals{without: make([]int, columns)}
 	for _, v := range s.vectors() {
 		*v = make(wire.Vector, columns)
 	}
@@ -106,7 +113,7 @@ func newResiduals(columns, pairs int) *Residuals {
 }
 
 func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares}
+	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares, &s.LackNet, &s.LackMoved, &s.LackVariance, &s.LackSquares}
 }
 
 func (s *Residuals) binned() []*wire.Vector {
@@ -122,8 +129,8 @@ func (s *Residuals) numbers() []*float64 {
 }
 
 // count counts a row with an outcome y of so much expectation and variance, which moves weights by
-// influence.
-func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float64) {
+// influence. Cells that it lacks would move its expectation by so much, were they missing by chance.
+func (s *Residuals) count(row gvi.Row, y, expected, v, moved float64, influence []float64) {
 	add := func(to *float64, x float64) { *to += gvi.Clamp(x, rowLargest) }
 	v = min(max(v, 1/rowLargest), rowLargest)
 	r := gvi.Clamp(y-expected, rowLargest)
@@ -135,7 +142,7 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float
 	}
 	s.Rows++
 	if n := len(s.series); row.Later && n > 0 {
-		s.series[n-1].sum, s.series[n-1].variance = s.series[n-1].sum+r, s.series[n-1].variance+v
+		s.series[n-1].net, s.series[n-1].variance = s.series[n-1].net+r, s.series[n-1].variance+v
 	} else {
 		s.series = append(s.series, remaining{r, v})
 	}
@@ -152,6 +159,13 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64, influence []float
 		add(&s.Bread[j], w*v*x*x)
 		add(&s.Xs[j], w*x)
 		add(&s.Tilt[j], w*x*math.Abs(z))
+	}
+	for _, j := range row.Lacks {
+		s.without[j]++
+		add(&s.LackNet[j], w*r)
+		add(&s.LackMoved[j], w*moved)
+		add(&s.LackVariance[j], w*v)
+		add(&s.LackSquares[j], squared*r*r)
 	}
 	if len(s.PairNet) > 0 {
 		s.products(row, w*r, w*v, squared*r*r)
@@ -215,7 +229,7 @@ func (s *Residuals) Check(columns, features int) error {
 			return fmt.Errorf("a sum of residuals of %v", *x)
 		}
 	}
-	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true,
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true,
 		&s.PairNet: true, &s.PairVariance: true, &s.PairFirst: true, &s.PairSecond: true}
 	for i, v := range slices.Concat(s.vectors(), s.binned(), s.paired()) {
 		want := columns

@@ -15,24 +15,25 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, f
 		m.At(*b)
 	}
 	s.Sampled = sampled(d)
-	moves := m.moves()
+	moves, usual := m.moves(), ofMeans(d)
 	for i := range d.Rows() {
 		row, y := d.Row(i), d.Outcome(i)
 		m.Row(row)
-		expected := m.P[0]
+		expected, moved := m.P[0], usual(q.Mean, row.Lacks)
 		switch l := l.(type) {
 		case gvi.Linear:
-			s.count(row, y, expected, l.Variance, moves(row, 1/l.Variance))
+			s.count(row, y, expected, l.Variance, moved, moves(row, 1/l.Variance))
 		case gvi.Poisson:
-			s.count(row, y, expected, expected, moves(row, 1))
+			s.count(row, y, expected, expected, expected*moved, moves(row, 1))
 		default:
-			s.count(row, (y+1)/2, expected, expected*(1-expected), moves(row, 1))
+			s.count(row, (y+1)/2, expected, expected*(1-expected), expected*(1-expected)*moved, moves(row, 1))
 		}
 	}
 	if l, number := l.(gvi.Linear); number && !s.Sampled {
 		s.beyond(m, l.Variance, d)
 	}
 	s.neighbours()
+	s.forgetFew()
 	return s
 }
 
@@ -46,23 +47,29 @@ func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design, features int)
 		s.Sampled = sample
 		classes = append(classes, s)
 	}
-	a, sure, alpha := make([]float64, k), make([]float64, k), make([]float64, k)
+	a, sure, alpha, moved, usual := make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k), ofMeans(d)
 	for i := range d.Rows() {
 		row := d.Row(i)
 		for c := range a {
 			a[c], _ = q.Activation(row, c*columns)
 		}
 		l.Predict(a, sure, alpha)
+		ofAll := 0.0
+		for c, p := range alpha {
+			moved[c] = usual(q.Mean[c*columns:], row.Lacks)
+			ofAll += p * moved[c]
+		}
 		for c, p := range alpha {
 			y := 0.0
 			if c == int(d.Outcome(i)) {
 				y = 1
 			}
-			classes[c].count(row, y, p, p*(1-p), nil)
+			classes[c].count(row, y, p, p*(1-p), p*(moved[c]-ofAll), nil)
 		}
 	}
 	for _, s := range classes {
 		s.neighbours()
+		s.forgetFew()
 	}
 	return classes
 }
