@@ -88,7 +88,7 @@ func (w *walker) advance() (bool, error) {
 		switch order := bytes.Compare(w.id, rec.id); {
 		case w.line > 0 && order == 0 && !w.many:
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
-				Hint: "every subject has one row in a file"})
+				Hint: "every subject has one row in a file; keep one of each person's visits"})
 			continue
 		case order > 0:
 			return false, w.table.in.problem("has changed while it was read", "start again with the new data")

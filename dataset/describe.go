@@ -38,6 +38,7 @@ type Summary struct {
 	rows        map[uint64]bool // of such subjects: hashes of their values
 	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
+	visits      problem.List    // ids that look like those of several rows of one person
 }
 
 // ViewSummary describes one view.
@@ -130,6 +131,7 @@ type describer struct {
 	rows     map[uint64]bool
 	alike    map[uint64]int
 	values   []byte // scratch
+	ids      rowsOf
 }
 
 // mostRows is how many subjects are compared with those after them.
@@ -206,6 +208,7 @@ func newDescriber(s *Schema) *describer {
 
 func (d *describer) add(row *Row) {
 	d.subjects++
+	d.ids.add(row.ID)
 	d.compare(row)
 	for k, values := range row.Views {
 		d.key[k] = 0
@@ -273,7 +276,7 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.says(d.subjects)}
 	various := 0 // numbers that take many values
 	for k, v := range d.schema.Views {
 		m := d.views[k]

@@ -101,6 +101,50 @@ func (o *often) top() []extreme {
 	return list
 }
 
+// rowsOf counts subjects whose ids, in their order, are alike but for an ending of up to three characters
+// after a separator, as p017-1 and p017-2 of two visits are. What is alike has a digit: else it may be the
+// name of a place.
+type rowsOf struct {
+	stem           string
+	run            int64 // of the stem, so far
+	people, rows   int64 // stems of two ids or more, and ids with such stems
+	first, example string
+}
+
+const longestEnding = 3
+
+func (c *rowsOf) add(id string) {
+	stem, at := "", strings.LastIndexAny(id, "-_./: #")
+	if at >= 0 && at < len(id)-1 && len(id)-1-at <= longestEnding && strings.ContainsAny(id[:at], "0123456789") {
+		stem = id[:at]
+	}
+	if stem == "" || stem != c.stem {
+		c.stem, c.run, c.first = stem, 1, id
+		return
+	}
+	switch c.run++; c.run {
+	case 2:
+		c.people, c.rows = c.people+1, c.rows+2
+		if c.example == "" {
+			c.example = c.first + " and " + id
+		}
+	default:
+		c.rows++
+	}
+}
+
+// manyRows is more rows than people have on average who came more than once.
+const manyRows = 10
+
+// says that ids look like those of rows of the same people, if a tenth of subjects and ten have such ids.
+func (c *rowsOf) says(subjects int64) (list problem.List) {
+	if c.rows >= 10 && 10*c.rows >= subjects && c.rows <= manyRows*c.people {
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", c.rows, subjects, c.example),
+			Hint: "are rows visits of one person, or members of a family? Each counts as a subject of its own, which makes standard errors and intervals too narrow: keep one row of each person"})
+	}
+	return list
+}
+
 // suspect is a value that may stand for "not measured".
 type suspect struct {
 	code     float64
@@ -319,7 +363,7 @@ func decimals(v float64) int {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, in columns of the subjects too, subjects who are copies of others, values far from all others,
+// look like codes for missing ones, in columns of the subjects too, subjects who are copies of others or look like visits of one person, values far from all others,
 // more than one in a hundred beyond the plan's range or all in a small part of it, and values that are
 // one and the same. Codes are quoted, and no other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
@@ -327,6 +371,7 @@ func (s *Summary) Doubts() (list problem.List) {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
+	list = append(list, s.visits...)
 	for _, c := range s.Columns {
 		if c.number != nil {
 			list = append(list, c.number.codes("subjects, column "+c.Name, func(string) string {

@@ -355,3 +355,42 @@ func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// Ids of visits are noted, and not those of people who came once: numbers, names of places or centres before
+// them, dates, or a few pairs among many.
+func TestIDsOfVisits(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   func(i int) string
+		want string
+	}{
+		"visits": {func(i int) string { return fmt.Sprintf("p%03d-%d", i/2, 1+i%2) }, "60 of 60 have ids that are alike but for their endings, such as p000-1 and p000-2"},
+		"some": {func(i int) string {
+			if i < 20 {
+				return fmt.Sprintf("p%03d_v%d", i/4, i%4)
+			}
+			return fmt.Sprintf("p%03d", i)
+		}, "20 of 60 have"},
+		"numbers":     {func(i int) string { return fmt.Sprintf("%04d", i) }, ""},
+		"a country":   {func(i int) string { return fmt.Sprintf("UK-%03d", i) }, ""},
+		"countries":   {func(i int) string { return fmt.Sprintf("%c-%03d", 'A'+i/5, i) }, ""},
+		"centres":     {func(i int) string { return fmt.Sprintf("%02d-%03d", i/20, i) }, ""},
+		"long":        {func(i int) string { return fmt.Sprintf("p%02d-%05d", i/5, i) }, ""},
+		"three pairs": {func(i int) string { return fmt.Sprintf("p%03d-%d", min(i, 56), max(0, i-56)) }, ""},
+	} {
+		var rows []Row
+		for i := range 60 {
+			rows = append(rows, Row{ID: c.id(i), Views: [][]float64{{float64(i)}}, Subject: []string{}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		s, err := Describe(t.Context(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := s.Doubts().Error(); c.want == "" && strings.Contains(said, "alike but") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: said %q, want %q", name, said, c.want)
+		}
+	}
+}
