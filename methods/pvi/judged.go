@@ -30,7 +30,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 
 // Evaluator implements [judged.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
-func (Method) Evaluator(_ *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (Method) Evaluator(_ *study.Plan, files []method.File, newSite bool) (evalu
 	if err != nil {
 		return nil, err
 	}
-	return m.Forecaster(m.Schema())
+	return m.Forecaster(p.Schema()) // whose rows have columns of subjects that the model needs not
 }
 
 // Sized implements [judged.Sizer].

@@ -264,7 +264,7 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 func TestCountsArePredicted(t *testing.T) {
 	rows := stays(5, 1200, func(age, dose, sex float64) float64 { return 1 + 0.4*age - 0.5*sex })
 	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweight: worth")
-	m, _ := run(t, among(t, p, rows[:600]))
+	m, out := run(t, among(t, p, rows[:600]))
 	var b bytes.Buffer
 	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b, fitted.PredictOptions{Score: true, Level: 0.9}); err != nil {
 		t.Fatal(err)
@@ -292,14 +292,22 @@ func TestCountsArePredicted(t *testing.T) {
 	if s := m.Schema(); len(s.Subject) != 1 || s.Subject[0].Name != "exposure" {
 		t.Errorf("the model asks for %v", s.Subject)
 	}
-	// As a judge sees it: a number.
-	f, err := m.Forecaster(p.Schema())
+	// As a judge sees it: a number, of rows with all of the plan's columns of subjects.
+	f, err := pvi.Method{}.Evaluator(p, out.Result.Files, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var post evaluate.Posterior
 	if err := f.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean-float(t, records[1][1])) > 1e-12 || !(post.Outcome.SD > math.Sqrt(post.Outcome.Mean)) {
 		t.Errorf("%+v, %v", post.Outcome, err)
+	}
+	central, err := pvi.Method{}.Central(t.Context(), p, tableOf(t, p, rows[:600]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := post.Outcome.Mean
+	if err := central.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean/want-1) > 1e-3 {
+		t.Errorf("all rows in one place: %v, want %v, %v", post.Outcome.Mean, want, err)
 	}
 }
 

@@ -259,7 +259,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	m.Free = c.free(float64(d.Rows()))
 	out := &centralFit{Model: m}
-	out.Forecaster, err = m.Forecaster(m.Schema())
+	out.Forecaster, err = m.Forecaster(rows.Schema())
 	return out, err
 }
 

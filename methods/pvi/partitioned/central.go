@@ -59,6 +59,6 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 		return nil, err
 	}
 	fit.Model.Private = false
-	fit.Forecaster, err = fit.Model.Forecaster(fit.Model.Schema())
+	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
 	return fit, err
 }
