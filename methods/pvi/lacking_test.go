@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"parley/judge/evaluate"
+	"parley/methods/pvi"
 )
 
 // That values are missing for outcomes other than the model expects is said where a fifth of cases lack
@@ -68,5 +71,35 @@ func TestValuesThatAreMissingByOutcome(t *testing.T) {
 		if said < 8 || falsely > 1 {
 			t.Errorf("%s: said of %d of 10, and of %d of 32 by chance", name, said, falsely)
 		}
+	}
+}
+
+// A fit to all rows in one place predicts subjects who lack a category as that to sites does: by the shares
+// that its levels have.
+func TestCentralFitsKnowShares(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}")
+	rows := stays(41, 400, func(age, dose, sex float64) float64 { return sex })
+	for i := range rows {
+		if i%5 > 0 {
+			rows[i].Views[0][2] = 1
+		}
+	}
+	_, out := run(t, among(t, p, rows))
+	at := rows[0]
+	at.Views = [][]float64{{60, 2, math.NaN()}}
+	sites, err := pvi.Method{}.Evaluator(p, out.Result.Files, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	central, err := pvi.Method{}.Central(t.Context(), p, tableOf(t, p, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got evaluate.Posterior
+	if err := sites.Infer(&at, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := central.Infer(&at, &got); err != nil || math.Abs(got.Outcome.LogP[1]-want.Outcome.LogP[1]) > 1e-4 {
+		t.Errorf("in one place %v, of sites %v, %v", got.Outcome.LogP, want.Outcome.LogP, err)
 	}
 }

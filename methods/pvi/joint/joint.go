@@ -230,9 +230,9 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	c := common{s}
 	var scale *message.Scale
+	moments := new(message.ScaleAnswer)
 	if !s.Options.Noised(p) { // whose plan has all constants and references
-		moments, err := s.Moments(ctx, rows)
-		if err != nil {
+		if moments, err = s.Moments(ctx, rows); err != nil {
 			return nil, err
 		}
 		if scale, err = s.Pool([]*message.ScaleAnswer{moments}); err != nil {
@@ -258,6 +258,10 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		return nil, err
 	}
 	m.Free = c.free(float64(d.Rows()))
+	if len(moments.Levels) > 0 { // so that new subjects lack what they do to a fit to sites
+		m.Sites = []use.ModelSite{{Rows: d.Rows()}}
+		m.Counts(moments.Levels)
+	}
 	out := &centralFit{Model: m}
 	out.Forecaster, err = m.Forecaster(rows.Schema())
 	return out, err
