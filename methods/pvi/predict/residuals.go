@@ -46,7 +46,8 @@ type Residuals struct {
 	Meat        wire.Vector `cbor:"meat"`         // Σ wr²c²; Sampled: Σ (wrc)²
 	MeatSquares wire.Vector `cbor:"meat_squares"` // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
 
-	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking rows of a site lack.
+	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking subjects of a
+	// site lack or have.
 	LackNet      wire.Vector `cbor:"lack_net"`      // Σ wr
 	LackMoved    wire.Vector `cbor:"lack_moved"`    // Σ w times what r would be by cells that are missing by chance
 	LackVariance wire.Vector `cbor:"lack_variance"` // Σ wv
@@ -66,7 +67,7 @@ type Residuals struct {
 	PairBread    wire.Vector `cbor:"pair_bread"`    // Σ wvx²y²
 	PairSquares  wire.Vector `cbor:"pair_squares"`  // Σ wr²x²y²; Sampled: Σ (wr)²x²y²
 
-	without []int       // rows that lack a cell, by column
+	without []int       // subjects who lack a cell, by column
 	series  []remaining // of subjects in their order, which no sum but those of neighbours needs
 }
 
@@ -91,7 +92,7 @@ func bin(x float64) (k int) {
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns, the
 // first of which are columns of features that are paired.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if there are five such rows, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
 func ResidualValues(columns, features int) int {
@@ -161,7 +162,9 @@ func (s *Residuals) count(row gvi.Row, y, expected, v, moved float64, influence 
 		add(&s.Tilt[j], w*x*math.Abs(z))
 	}
 	for _, j := range row.Lacks {
-		s.without[j]++
+		if !row.Later {
+			s.without[j]++
+		}
 		add(&s.LackNet[j], w*r)
 		add(&s.LackMoved[j], w*moved)
 		add(&s.LackVariance[j], w*v)

@@ -32,8 +32,8 @@ func ResidualsOf(l gvi.Likelihood, q gvi.Normal, b *SiteEffect, d *gvi.Design, f
 	if l, number := l.(gvi.Linear); number && !s.Sampled {
 		s.beyond(m, l.Variance, d)
 	}
-	s.neighbours()
 	s.forgetFew()
+	s.neighbours()
 	return s
 }
 
@@ -68,8 +68,8 @@ func ClassResiduals(l gvi.Likelihood, q gvi.Normal, d *gvi.Design, features int)
 		}
 	}
 	for _, s := range classes {
-		s.neighbours()
 		s.forgetFew()
+		s.neighbours()
 	}
 	return classes
 }

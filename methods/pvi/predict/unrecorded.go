@@ -6,14 +6,14 @@ import (
 	"parley/methods/pvi/gvi"
 )
 
-// fewestLacking is how many rows of a site must lack a cell for it to say what is left of their outcomes:
-// of a few it would be those of single subjects.
+// fewestLacking is how many subjects of a site must lack a cell, and have it, for the site to say what is left
+// of their outcomes: of a few it would be those of single subjects.
 const fewestLacking = 5
 
-// forgetFew leaves out what few rows lack.
+// forgetFew leaves out what few subjects lack or have. It must come before the series is summed up.
 func (s *Residuals) forgetFew() {
 	for j, n := range s.without {
-		if n < fewestLacking {
+		if n < fewestLacking || len(s.series)-n < fewestLacking {
 			s.LackNet[j], s.LackMoved[j], s.LackVariance[j], s.LackSquares[j] = 0, 0, 0, 0
 		}
 	}
