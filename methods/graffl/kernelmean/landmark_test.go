@@ -25,7 +25,7 @@ func TestLandmarksRecoverTheToy(t *testing.T) {
 		{1, 0.04, []int{3000, 3000, 3000}},
 	} {
 		o := toyObserved(t, 3, c.rows, c.epsilon)
-		post, err := toyMarks.Posterior(o, toyPrior, Sampling{128, 2, 1})
+		post, err := toyMarks.Posterior(o, toyPrior, Sampling{Particles: 128, Sweeps: 2, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestLandmarksRecoverTheToy(t *testing.T) {
 
 func TestLandmarksRecoverUnequalWeights(t *testing.T) {
 	o := toyObserved(t, 4, []int{630, 180, 90}, 5)
-	post, err := toyMarks.Posterior(o, toyPrior, Sampling{128, 2, 1})
+	post, err := toyMarks.Posterior(o, toyPrior, Sampling{Particles: 128, Sweeps: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestLandmarksRecoverUnequalWeights(t *testing.T) {
 
 func TestPosteriorIsTheSameOnAnyNumberOfCores(t *testing.T) {
 	o := toyObserved(t, 5, toyThirds, 1)
-	opt := Sampling{64, 1, 9}
+	opt := Sampling{Particles: 64, Sweeps: 1, Seed: 9}
 	var all []*mixture.Posterior
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
@@ -191,7 +191,7 @@ func TestHostileObservations(t *testing.T) {
 	for i := range wild.Mean {
 		wild.Mean[i] = -1e3 * float64(i%3)
 	}
-	if _, err := toyMarks.Posterior(wild, toyPrior, Sampling{64, 1, 1}); err != nil {
+	if _, err := toyMarks.Posterior(wild, toyPrior, Sampling{Particles: 64, Sweeps: 1, Seed: 1}); err != nil {
 		t.Error(err)
 	}
 }

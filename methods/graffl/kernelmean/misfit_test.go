@@ -15,7 +15,7 @@ func TestReplicatesAreCalibrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Replicate{Prior: prior, Landmarks: l, Rows: 400, Noise: 5, Sampling: Sampling{128, 3, 1}}
+	c := Replicate{Prior: prior, Landmarks: l, Rows: 400, Noise: 5, Sampling: Sampling{Particles: 128, Sweeps: 3, Seed: 1}}
 	var ranks [][]float64
 	for i := range 40 {
 		r, err := c.Ranks(i)

@@ -66,7 +66,7 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 		move  func(*sampler, target)
 		power float64 // 1 for the start's law, 0 for the prior
 	}{{"following", following, 1}, {"following", following, 0}, {"dividing", dividing, 1}, {"dividing", dividing, 0}} {
-		s := newSampler(marks, o, prior, Sampling{1 << 14, 1, 1}, marks.initialGuess(o))
+		s := newSampler(marks, o, prior, Sampling{Particles: 1 << 14, Sweeps: 1, Seed: 1}, marks.initialGuess(o))
 		if c.power == 0 {
 			s.each(func(e *evaluator, lanes []lane, _ int) {
 				sampler := prior.Sampler()

@@ -21,7 +21,7 @@ func TestIntervalsOfTheToyHoldTheTruth(t *testing.T) {
 	held, of := 0, 0
 	for seed := range uint64(16) {
 		o := toyObserved(t, 100+seed, toyThirds, 5)
-		post, err := toyMarks.Posterior(o, toyPrior, Sampling{128, 2, seed})
+		post, err := toyMarks.Posterior(o, toyPrior, Sampling{Particles: 128, Sweeps: 2, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestMixturesAreCalibrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Replicate{Prior: prior, Landmarks: marks, Rows: 300, Noise: 3, RowsNoise: 5, Sampling: Sampling{256, 3, 7}}
+	c := Replicate{Prior: prior, Landmarks: marks, Rows: 300, Noise: 3, RowsNoise: 5, Sampling: Sampling{Particles: 256, Sweeps: 3, Seed: 7}}
 	var ranks [][]float64
 	for i := range 40 {
 		r, err := c.Ranks(i)

@@ -203,6 +203,6 @@ func (c *coordinator) Draws(ms method.State) (*mixture.Posterior, error) {
 // sampling says how the posterior is sampled.
 func sampling(s *setup.Setup) kernelmean.Sampling {
 	o := kernelmean.DefaultSampling(s.Seed("posterior"))
-	o.Particles = s.Options.Draws
+	o.Particles, o.Widths = s.Options.Draws, s.Options.Prior.Spread == 0
 	return o
 }

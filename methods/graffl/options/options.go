@@ -5,6 +5,7 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -64,7 +65,7 @@ type Options struct {
 type PriorOptions struct {
 	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
 	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
-	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3 (0.02; of codes 0.005)
+	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3 (0.02; of codes 0.005); 0 in a sketch learns it
 	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3)
 }
 
@@ -113,6 +114,9 @@ const (
 	gridShare = 1. / 16
 )
 
+// wideSpread is what covariances of components are expected to be, and where a sketch begins to learn it.
+const wideSpread = 0.02
+
 // defaultDraws is how many parameters a sample has.
 var defaultDraws = kernelmean.DefaultSampling(0).Particles
 
@@ -121,7 +125,7 @@ func (o *Options) Releases() bool { return o.Variant == VariantLandmark || o.Var
 
 // Default is what a plan begins with: [Options.Fill] adds what depends on it.
 func Default() *Options {
-	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02}}
+	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: wideSpread}}
 }
 
 // Features counts the features of a plan.
@@ -316,7 +320,8 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 		key       string
 		x, lo, hi float64
 	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3}, {"freedom", o.Prior.Freedom, least, 1e6}} {
-		if !(c.x >= c.lo && c.x <= c.hi) {
+		learned := c.key == "spread" && c.x == 0 && o.Variant == VariantSketch
+		if !(c.x >= c.lo && c.x <= c.hi) && !learned {
 			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
 			ok = false
 		}
@@ -409,7 +414,7 @@ func (o *Options) BoxPrior(p *study.Plan) (mixture.Prior, error) {
 	q.Kappa, q.Nu = o.Prior.Kappa, o.Prior.Freedom
 	for i := range d {
 		r := hi[i] - lo[i]
-		q.Psi[i*d+i] = o.Prior.Spread * (q.Nu - float64(d+1)) * r * r
+		q.Psi[i*d+i] = cmp.Or(o.Prior.Spread, wideSpread) * (q.Nu - float64(d+1)) * r * r
 	}
 	return q, q.Check()
 }

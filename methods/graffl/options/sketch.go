@@ -64,6 +64,9 @@ func (o *Options) fillSketch(d int, missing func(key string) bool) {
 	if o.Sketch == nil {
 		o.Sketch = &SketchOptions{}
 	}
+	if missing("prior.spread") {
+		o.Prior.Spread = 0
+	}
 	if missing("sketch.scale") {
 		o.Sketch.Scale = gridShare
 	}

@@ -17,8 +17,12 @@ const leansFrom = 1.5
 // Leaning warns of components whose standard deviations the prior widens by more than their
 // intervals allow for; nil if there are none. Under Σ ~ IW(ν, Ψ) a variance is inverse gamma with
 // a = (ν − d + 1)/2 and b = Ψ_jj/2, so that the prior moves log σ² by about its posterior
-// variance times b/σ² − a, the slope of the prior's logarithm. names are those of the features, and spread is the plan's.
+// variance times b/σ² − a, the slope of the prior's logarithm. names are those of the features, and spread is the plan's, 0 if
+// the prior follows from the fit, which then moves nothing.
 func Leaning(p *mixture.Posterior, prior mixture.Prior, names []string, spread float64) *figure.Note {
+	if spread == 0 { // learned from the fit
+		return nil
+	}
 	m := p.Mean()
 	d := m.Dim
 	a := (prior.Nu - float64(d) + 1) / 2

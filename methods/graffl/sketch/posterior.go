@@ -59,15 +59,39 @@ func (f Frequencies) Posterior(o kernelmean.Observation, prior mixture.Prior, op
 	if !prior.Symmetric() {
 		return nil, fmt.Errorf("a prior that tells components apart, by α %v: want the same of each", prior.Alpha)
 	}
-	modes, err := f.modes(o, f.scaled(prior), opt.Seed)
+	prior = f.scaled(prior)
+	modes, err := f.modes(o, prior, opt.Seed)
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{f: &f, o: o, prior: f.scaled(prior), modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
-	s.model = f.model(prior.Components(), false)
+	full := f.model(prior.Components(), false)
+	if opt.Widths {
+		prior = learned(prior, full.mixture(modes[0].t))
+		for i, at := range modes {
+			if again, ok := full.refine(o, new(exact).init(full, prior), at.t); ok {
+				modes[i] = again
+			}
+		}
+		slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
+	}
+	s := &sampler{model: full, f: &f, o: o, prior: prior, modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
 	post := s.sample(opt.Particles)
 	post.Rivals = s.rivals(modes)
 	return post, nil
+}
+
+// learned is a prior that takes components to be about as wide as those of a mixture are on average, in each
+// feature: Ψ is ν times their variances, where the prior of a factor of Σ is flat. One that expects them
+// narrower or wider moves weights and means in many dimensions, where sums tell little of each covariance.
+func learned(p mixture.Prior, m mixture.Mixture) mixture.Prior {
+	d := m.Dim
+	p.Psi = make([]float64, d*d)
+	for k, w := range m.Weights {
+		for j := range d {
+			p.Psi[j*d+j] += p.Nu * w * m.Cov(k)[j*d+j]
+		}
+	}
+	return p
 }
 
 // rivals are [mixture.Posterior.Rivals] among modes, the best first.

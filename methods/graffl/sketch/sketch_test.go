@@ -440,3 +440,68 @@ func TestUndoIsTheInverse(t *testing.T) {
 		}
 	}
 }
+
+// Components twice as wide as the frequencies' scale, which the prior takes for less likely, are found as wide and as
+// exactly as rows allow, where the prior's width is learned: without that the mean error is more than 2 times that
+// of rows whose component is known, and intervals of 90 % hold 57 % of means. Of 48 numbers, whose errors go
+// together, fewer than 34 are held by chance once in 1000 tests; the seeds are fixed.
+func TestWideComponentsInTwelveDimensions(t *testing.T) {
+	const d, rows, sd = 12, 3000, 2.5
+	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d), slices.Repeat([]float64{sd / 2}, d)
+	f, err := New(lo, hi, scale, 543, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prior, err := mixture.BoxPrior(lo, hi, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, squares := 0, 0.0
+	for seed := range uint64(2) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		truth := mixture.NewMixture(2, d)
+		copy(truth.Weights, []float64{0.75, 0.25})
+		for k := range 2 {
+			for i := range d {
+				truth.Mean(k)[i] = float64(2*k-1) * 2 * sd / math.Sqrt(d)
+				truth.Cov(k)[i*d+i] = sd * sd * (0.8 + 0.4*r.Float64())
+			}
+		}
+		x := make([]float64, rows*d)
+		if err := truth.Simulate(r, x); err != nil {
+			t.Fatal(err)
+		}
+		o := kernelmean.Observation{Mean: make([]float64, f.Len()), Rows: rows}
+		phi := make([]float64, f.Len())
+		for i := range rows {
+			f.Features(phi, x[i*d:][:d])
+			for j, v := range phi {
+				o.Mean[j] += v / rows
+			}
+		}
+		post, err := f.Posterior(o, prior, kernelmean.Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 { // the largest is first, and so is its mean
+			for i := range d {
+				mean, variance := 0.0, 0.0
+				for q, draw := range post.Draws {
+					mean += post.Weights[q] * draw.Mean(k)[i]
+				}
+				for q, draw := range post.Draws {
+					variance += post.Weights[q] * (draw.Mean(k)[i] - mean) * (draw.Mean(k)[i] - mean)
+				}
+				off := mean - truth.Mean(k)[i]
+				if squares += off * off * rows * truth.Weights[k] / truth.Cov(k)[i*d+i]; math.Abs(off) < 1.645*math.Sqrt(variance) {
+					held++
+				}
+			}
+		}
+	}
+	ratio := math.Sqrt(squares / (2 * 2 * d))
+	t.Logf("%d of %d held, errors %.2f times those of known components", held, 2*2*d, ratio)
+	if held < 34 || ratio > 2 {
+		t.Errorf("%d of %d held, errors %.2f times those of known components", held, 2*2*d, ratio)
+	}
+}
