@@ -66,6 +66,9 @@ func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 			if fits[i], err = q.repair(l, q.t, draws, q.size(draws)); err != nil {
 				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 			}
+			if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
+				fits[i].clamp()
+			}
 		}
 		if round == clipPasses {
 			out.fits = fits
@@ -165,7 +168,9 @@ func (o *Repaired) assumed() (out []ppca.Block) {
 }
 
 // clipping works out, for subjects drawn from the repaired moments, what the
-// two lenses of a pattern let pass.
+// two lenses of a pattern let pass. Once their laws are known ([repaired.clamp]), values
+// lie within the ranges, as those of all subjects do: a normal law with the variance of
+// numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
 func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
@@ -182,6 +187,9 @@ func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
 		for i := range p {
 			row := chol[i*p:][:i+1]
 			u[i] = dot(row[:i], x[:i]) + x[i]/row[i] // the diagonal holds reciprocals
+		}
+		for i, law := range f.laws {
+			u[i] = law.at(u[i]/math.Sqrt(f.cov[i*p+i])) - f.mean[i]
 		}
 	}
 	c := clipper{fine.Axes, len(fine.Squeeze), f.mean, draws}

@@ -118,6 +118,14 @@ type repaired struct {
 	cov     []float64
 	meanVar []float64 // of the noise in the mean
 	size    float64   // factor on what the moments say of the covariance, see [pooled.size]
+	laws    []clamped // of single features, see [repaired.clamp]
+}
+
+// clamp finds the laws that single features have within the ranges.
+func (f *repaired) clamp() {
+	for j, m := range f.mean {
+		f.laws = append(f.laws, clampedTo(m, f.cov[j*len(f.mean)+j]))
+	}
 }
 
 // repair makes a mean and a positive definite covariance of noised moments t,
