@@ -209,7 +209,9 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}}}}
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
+			{Note: &figure.Note{Title: "Not every range that cuts values off is seen",
+				Text: "A feature is named where noised means and variances show that its values are crowded at an end of the plan's range, or at both. Where a third of them lie beyond the two ends together, what is left looks like a score of a few steps, and nothing is said. parley plan check --data tells each site exactly how many of its values lie beyond."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.

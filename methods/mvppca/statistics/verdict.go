@@ -228,7 +228,7 @@ func (c way) beyondVerdict(list []beyond) *use.Verdict {
 		}
 	}
 	return &use.Verdict{Says: "Many values lie beyond the plan's ranges, at whose ends they count: " + strings.Join(where, "; "), Views: views, Voids: views,
-		Advice: "What the sites released says so, beyond the noise in it: values are nearer to an end, or more spread, than values within a range are. The model describes what is left of them: means and variances are wrong, what is explained is of no meaning, and intervals of imputed values are too narrow. Give these features a wider range, in the unit of the files, from what is publicly known of them, and see that the sites' files have that unit. " +
+		Advice: "What the sites released says so, beyond the noise in it: values are nearer to an end, or more spread, than values within a range are. The model describes what is left of them: means and variances are wrong, what is explained is of no meaning, and intervals of imputed values are too narrow. Give these features a wider range, in the unit of the files, from what is publicly known of them, and see that the sites' files have that unit: parley plan check --data tells each site how many of its values lie beyond. " +
 			"If no value can lie beyond an end, most values are crowded there, or have few steps; then a logarithm or a root of the values may suit a model of normal laws better. A new study costs its privacy again."}
 }
 
