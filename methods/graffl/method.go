@@ -72,7 +72,7 @@ func setupOf(p *study.Plan) (*setup.Setup, setup.Variant, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 5 }
+func (Method) Revision() int { return 6 }
 
 // Requests implements [method.Method]: one release, or one for every round of
 // variants published and set; of unprotected plans with classes, an encoder, classifiers

@@ -19,7 +19,7 @@ var revisionDigests = map[string]map[string]string{
 	"amd64": {
 		"federated":  "516f25f58d6973a655f309592d9efb13ff2d66a3835a75ba6eedf3d64ac46c81",
 		"published":  "884210832461821386dce0452073d8d3ec888f58008d65b3f2afe74b14ed047a",
-		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
+		"statistics": "5c6907feaea3f9aa39f66737fa762ae8caa1d830118772e8064b798451238dab",
 	},
 }
 

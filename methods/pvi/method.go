@@ -87,7 +87,7 @@ func commonOf(s *setup.Setup, sites []string) (*halves.Common, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 15 }
+func (Method) Revision() int { return 16 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
