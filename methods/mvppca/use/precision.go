@@ -42,18 +42,22 @@ func (m *Model) precision() *precision.Precision {
 	return out
 }
 
-// scoreErrors says how far the sampling of subjects moves scores; nil where that is not known. The axes
-// of rotated ones count as known.
-func (m *Model) scoreErrors() *precision.Scores {
+// scoreErrors says how far the sampling of subjects moves scores on the axes that are shown; nil where that is
+// not known.
+func (m *Model) scoreErrors() precision.Scores {
 	l, err := m.Layout()
 	if err != nil || !m.MaximumLikelihood() {
 		return nil
 	}
-	s := precision.NewScores(l, m.params(), m.Factors, m.Fourths, m.patterns(l), !m.Separate())
-	if s != nil && m.Rotation != nil {
-		s.FixAxes()
+	return precision.NewScores(l, m.params(), m.Factors, m.Fourths, m.patterns(l), !m.Separate(), m.turned())
+}
+
+// turned finds T of rotated axes from standardised loadings; nil for those of the fit.
+func (m *Model) turned() func(standardised []float64) ([]float64, error) {
+	if m.Rotation == nil {
+		return nil
 	}
-	return s
+	return func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) }
 }
 
 // loadingErrors are standard errors of the loadings that are shown, d × q; nil as for
@@ -69,7 +73,7 @@ func (m *Model) loadingErrors() []float64 {
 		}
 		return nil
 	}
-	out, err := precision.Rotated(l, m.params(), m.Factors, m.Fourths, m.patterns(l), func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) })
+	out, err := precision.Rotated(l, m.params(), m.Factors, m.Fourths, m.patterns(l), m.turned())
 	if err != nil {
 		return nil
 	}

@@ -38,11 +38,12 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
-		cov := post.Cov
+		var cov []float64
 		if sampling != nil {
-			cov = sampling.Widen(cov, z, len(values))
+			cov = sampling.Widen(post.Cov, z, len(values))
+		} else {
+			cov = r.rotation.covariance(post.Cov)
 		}
-		cov = r.rotation.covariance(cov)
 		r.rotation.latent(z)
 		for _, x := range z {
 			w.number(x)

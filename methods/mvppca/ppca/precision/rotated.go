@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/mvppca/ppca"
 )
 
@@ -39,22 +41,14 @@ func Rotated(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths
 		}
 	}
 	w := newPerturbed(l, p, strengths, newTold(l, p, strengths, fourths, patterns))
-	fitted, err := w.rotated(0, rotate)
-	if err != nil {
-		return nil, err
-	}
-	rng := rand.New(rand.NewPCG(uint64(len(p.Features)), uint64(p.Rank)))
-	squares := make([]float64, len(fitted))
-	for range directions {
-		step := w.draw(rng)
-		moved, err := w.rotated(step, rotate)
-		if err != nil {
-			return nil, err
-		}
-		for i, x := range moved {
-			slope := (x - fitted[i]) / step
+	squares := make([]float64, len(p.Features)*p.Rank)
+	if _, err := w.each(rotate, func(step float64, fitted, moved axes) {
+		for i, x := range moved.loadings {
+			slope := (x - fitted.loadings[i]) / step
 			squares[i] += slope * slope / directions
 		}
+	}); err != nil {
+		return nil, err
 	}
 	out := make([]float64, len(p.W))
 	for i, j := range p.Features {
@@ -63,6 +57,33 @@ func Rotated(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths
 		}
 	}
 	return out, nil
+}
+
+// axes are rotated loadings, and T by which they are.
+type axes struct{ loadings, t []float64 }
+
+// scores is T⁻¹, by which scores are rotated; not ok where two axes are nearly one.
+func (a axes) scores(q int) (*mat.Dense, bool) {
+	r := new(mat.Dense)
+	return r, r.Inverse(mat.NewDense(q, q, slices.Clone(a.t))) == nil
+}
+
+// each rotates the loadings as they are and after a small step in each of the directions, the same for the
+// same model.
+func (w *perturbed) each(rotate func([]float64) ([]float64, error), yield func(step float64, fitted, moved axes)) (fitted axes, err error) {
+	if fitted, err = w.rotated(0, rotate); err != nil {
+		return axes{}, err
+	}
+	rng := rand.New(rand.NewPCG(uint64(len(w.p.Features)), uint64(w.p.Rank)))
+	for range directions {
+		step := w.draw(rng)
+		moved, err := w.rotated(step, rotate)
+		if err != nil {
+			return axes{}, err
+		}
+		yield(step, fitted, moved)
+	}
+	return fitted, nil
 }
 
 // perturbed is a model with one direction in which sampling moves it. Loadings and variances
@@ -164,7 +185,7 @@ func (w *perturbed) scaled() []float64 {
 }
 
 // rotated is the rotated loadings so far along the direction, those of described features.
-func (w *perturbed) rotated(step float64, rotate func([]float64) ([]float64, error)) ([]float64, error) {
+func (w *perturbed) rotated(step float64, rotate func([]float64) ([]float64, error)) (axes, error) {
 	q := len(w.strengths)
 	loadings, standardised, out := make([]float64, len(w.loading)), make([]float64, len(w.loading)), make([]float64, len(w.loading))
 	for i := range w.rest {
@@ -180,7 +201,7 @@ func (w *perturbed) rotated(step float64, rotate func([]float64) ([]float64, err
 	}
 	t, err := rotate(standardised)
 	if err != nil {
-		return nil, err
+		return axes{}, err
 	}
 	for i := range w.rest {
 		for f := range q {
@@ -189,5 +210,5 @@ func (w *perturbed) rotated(step float64, rotate func([]float64) ([]float64, err
 			}
 		}
 	}
-	return out, nil
+	return axes{out, t}, nil
 }

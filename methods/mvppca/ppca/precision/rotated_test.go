@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/precision"
 	"parley/methods/mvppca/ppca/rotation"
@@ -128,6 +130,88 @@ func TestRotatedByNothing(t *testing.T) {
 		for i, x := range got {
 			if math.Abs(x/e.Loading[i]-1) > 0.16 { // 4.5 standard deviations
 				t.Errorf("loading %d: %v, and %v on the fit's axes", i, x, e.Loading[i])
+			}
+		}
+	}
+}
+
+// Intervals of 90 % hold the rotated factors of new subjects in 87 to 93 %, over 60 draws, whether loadings have a
+// simple structure or none, which leaves the rotation to chance. Those of the posterior alone hold fewer.
+func TestIntervalsOfRotatedScoresHoldTheTruth(t *testing.T) {
+	for name, c := range map[string]struct {
+		world
+		subjects int
+		alone    float64 // than which those of the posterior alone hold less
+	}{
+		"some lack a view":    {structured(t, ppca.NoisePerView, 0.3), 300, 0.9},
+		"few subjects":        {structured(t, ppca.NoisePerFeature, 0), 60, 0.8},
+		"no simple structure": {newWorld(t, ppca.NoisePerView, 0, 1.5, 1.1, 0.8), 200, 0.8},
+	} {
+		w, rng := c.world, rand.New(rand.NewPCG(3, 2))
+		held, alone, n := map[string]float64{}, map[string]float64{}, 0.0
+		for range 60 {
+			blocks, _ := w.draw(t, rng, c.subjects)
+			fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
+			check(t, err)
+			p, strength, _, err := ppca.Canonical(w.layout, &fitted.Params)
+			check(t, err)
+			var patterns []precision.Pattern
+			for _, b := range blocks {
+				patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
+			}
+			predictor, err := ppca.NewPredictor(w.layout, p)
+			check(t, err)
+			type subject struct {
+				x, z     []float64
+				post     *ppca.Posterior
+				features int
+			}
+			var subjects []subject
+			for range 20 {
+				views, x := w.subject(rng, rng.Float64() < w.lacks)
+				post, values, err := predictor.Subject(views, nil)
+				check(t, err)
+				z := make([]float64, 3)
+				post.Latent(z, values)
+				again := *post
+				again.Cov = append([]float64(nil), post.Cov...)
+				subjects = append(subjects, subject{x, z, &again, len(values)})
+			}
+			for name, rotate := range rotations {
+				axes := func(p *ppca.Params) *mat.Dense {
+					turn, err := rotate(standardised(w.layout, p))
+					check(t, err)
+					r := new(mat.Dense)
+					check(t, r.Inverse(mat.NewDense(3, 3, turn)))
+					return r
+				}
+				found := matched(rotated(t, w, w.truth, rotate), rotated(t, w, p, rotate))
+				s := precision.NewScores(w.layout, p, strength, nil, patterns, true, rotate)
+				for _, of := range subjects {
+					var want, got mat.VecDense
+					want.MulVec(axes(w.truth), mat.NewVecDense(3, of.x))
+					r := axes(p)
+					got.MulVec(r, mat.NewVecDense(3, of.z))
+					var plain mat.Dense
+					plain.Product(r, mat.NewDense(3, 3, append([]float64(nil), of.post.Cov...)), r.T())
+					cov := s.Widen(of.post.Cov, of.z, of.features)
+					for f, at := range found {
+						off := math.Abs(at.sign*got.AtVec(at.factor)-want.AtVec(f)) / 1.645
+						if off < math.Sqrt(cov[4*at.factor]) {
+							held[name]++
+						}
+						if off < math.Sqrt(plain.At(at.factor, at.factor)) {
+							alone[name]++
+						}
+					}
+				}
+			}
+			n += 60
+		}
+		for _, kind := range []string{"varimax", "promax"} {
+			what := fmt.Sprintf("%s, %s, %d subjects: %.3f of the intervals hold the truth, by the posterior alone %.3f", name, kind, c.subjects, held[kind]/n, alone[kind]/n)
+			if t.Log(what); held[kind]/n < 0.87 || held[kind]/n > 0.93 || alone[kind]/n > c.alone {
+				t.Error(what)
 			}
 		}
 	}

@@ -9,23 +9,17 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// Scores says how far the sampling of subjects moves the scores of others: what a subject's posterior
-// under the fitted model counts as known.
-type Scores struct {
+// ownAxes are those of the fit.
+type ownAxes struct {
 	strengths []float64
 	turn      []float64 // q × q: variance of the angle between two factors; diagonal: of relative errors of √λ
 	outside   []float64 // q: variance of Ψ^−½W in each direction outside of the factors
 	mean      float64   // 1/n; 0 where sites have means of their own, whose errors a posterior knows
 }
 
-// NewScores takes what [Of] takes, and whether all subjects have one mean, whose error counts. It returns
-// nil where a factor has hardly any loadings.
-func NewScores(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern, means bool) *Scores {
-	if checkFactors(p.Rank, strengths, fourths) != nil || !(slices.Min(strengths) > leastStrength) {
-		return nil
-	}
+func newOwnAxes(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourths, patterns []Pattern, means bool) *ownAxes {
 	q, n := p.Rank, newTold(l, p, strengths, fourths, patterns)
-	s := &Scores{strengths: strengths, turn: make([]float64, q*q), outside: make([]float64, q)}
+	s := &ownAxes{strengths: strengths, turn: make([]float64, q*q), outside: make([]float64, q)}
 	few := func(n float64) float64 { return max(1, n-float64(q+1)) }
 	for f, lf := range strengths {
 		for b, lb := range strengths {
@@ -48,20 +42,7 @@ func NewScores(l ppca.Layout, p *ppca.Params, strengths []float64, fourths Fourt
 	return s
 }
 
-// FixAxes leaves out the angles by which factors turn among each other: for factors that were rotated to
-// loadings of some form, which do not turn with those of the fit. How far that form itself is off is not
-// known then.
-func (s *Scores) FixAxes() {
-	q := len(s.strengths)
-	for i := range s.turn {
-		if i%(q+1) != 0 {
-			s.turn[i] = 0
-		}
-	}
-}
-
-// Widen returns the posterior covariance M of a subject's factors given p features, q × q, with what
-// the errors of the estimates add, z being the posterior mean.
+// Widen implements [Scores].
 //
 // With V = Ψ^−½W = U Λ^½, v the features in units of their noise, and r = v − V z, scores
 // z = M Vᵀv move by M (dVᵀr − VᵀdV z), where Vᵀr = z and VᵀV = M⁻¹ − I over the features that the
@@ -72,7 +53,7 @@ func (s *Scores) FixAxes() {
 //
 // a relative error τ of √λ_f by τ z_f (2 M − I) e_f, and what lies outside of U by M dVᵀr (where features are missing, VᵀdV z is small there). A mean of
 // n subjects has the covariance (V Vᵀ + I)/n, which is (I − M)/n of scores.
-func (s *Scores) Widen(m, z []float64, p int) (covariance []float64) {
+func (s *ownAxes) Widen(m, z []float64, p int) (covariance []float64) {
 	q := len(z)
 	n := 2 * q
 	inner := make([]float64, n*n) // all of this is (M, I) inner (M, I)ᵀ

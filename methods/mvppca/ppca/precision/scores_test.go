@@ -61,7 +61,7 @@ func TestIntervalsOfScoresHoldTheTruth(t *testing.T) {
 			for i, x := range p.W {
 				strengths[i%q] += x * x / p.Noise[group[i/q]]
 			}
-			s := precision.NewScores(w.layout, p, strengths, nil, patterns, true)
+			s := precision.NewScores(w.layout, p, strengths, nil, patterns, true, nil)
 			predictor, err := ppca.NewPredictor(w.layout, p)
 			check(t, err)
 			z := make([]float64, q)
