@@ -104,7 +104,7 @@ func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			said, model := strings.Join(out.result.Verdicts(), "\n"), string(out.result.Files[0].Data)
-			if named := strings.Contains(model, "say nearly the same: x0, x1. "); named == k.apart || (said == "") != k.apart {
+			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart || (said == "") != k.apart {
 				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)
 			}
 		}

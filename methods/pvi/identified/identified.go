@@ -64,7 +64,7 @@ func Divided(m *use.Model, least, prior gvi.Normal) (says []string) {
 	}
 	for _, set := range k.divided(terms, least) {
 		if !shareFeature(groups, set) {
-			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly the same: %s. What the effects add up to is known, but the part of each is the prior's: in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not read their coefficients one by one.", problem.Names(namesOf(set, names))))
+			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly the same. They are %s. What their effects add up to is known, but the part of each is the prior's: in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not read their coefficients one by one.", problem.Names(namesOf(set, names))))
 		}
 	}
 	return says

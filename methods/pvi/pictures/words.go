@@ -50,7 +50,11 @@ func Found(m *use.Model) string {
 		}
 		names = append(names, e.name+" ("+way+")")
 	}
-	return fmt.Sprintf("Of %s on %s, %d have an interval of %d %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), percent, strings.Join(names, ", "))
+	have := "have"
+	if len(clear) == 1 {
+		have = "has"
+	}
+	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
 }
 
 // Sure says in words how well outcomes are predicted; pooled is nil if no site said so.
