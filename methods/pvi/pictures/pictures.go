@@ -322,7 +322,7 @@ func Verdicts(says []string) []figure.Section {
 		title, why := text, ""
 		for at := range len(text) - 2 {
 			if end := text[at : at+2]; end == ". " || end == ": " { // and no decimal point
-				title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
+				title, why = text[:at], text[at+2:] // as it is: it may begin with the name of a site or a level
 				break
 			}
 		}
