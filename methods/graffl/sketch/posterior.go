@@ -80,16 +80,19 @@ func (f Frequencies) Posterior(o kernelmean.Observation, prior mixture.Prior, op
 	return post, nil
 }
 
-// learned is a prior that takes components to be about as wide as those of a mixture are on average, in each
-// feature: Ψ is ν times their variances, where the prior of a factor of Σ is flat. One that expects them
-// narrower or wider moves weights and means in many dimensions, where sums tell little of each covariance.
+// learned is a prior that takes components to be about as wide as those of a mixture are, in each feature: Ψ is ν
+// times the harmonic mean of their variances, where the priors of all together do not lean to wider or narrower
+// ones (the mean of variances would make the narrow ones of unlike components wide). A prior that does
+// moves weights and means in many dimensions, where sums tell little of each covariance.
 func learned(p mixture.Prior, m mixture.Mixture) mixture.Prior {
 	d := m.Dim
 	p.Psi = make([]float64, d*d)
-	for k, w := range m.Weights {
-		for j := range d {
-			p.Psi[j*d+j] += p.Nu * w * m.Cov(k)[j*d+j]
+	for j := range d {
+		precision := 0.0
+		for k := range m.Weights {
+			precision += 1 / m.Cov(k)[j*d+j] / float64(len(m.Weights))
 		}
+		p.Psi[j*d+j] = p.Nu / precision
 	}
 	return p
 }
