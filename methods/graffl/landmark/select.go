@@ -25,7 +25,7 @@ const (
 )
 
 // reliability is what came of parley experiment run parley-components.
-const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations apart, and for 7 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
+const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations apart, and for 6 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
 
 // nearlyMisfits is a probability of the misfit that is told though it is no doubt.
 const nearlyMisfits = 0.05

@@ -31,6 +31,20 @@ func structured(t testing.TB, noise ppca.Noise, lacks float64) world {
 	return w
 }
 
+// threeFactors fits a model to so many subjects, in its canonical form.
+func (w world) threeFactors(t testing.TB, rng *rand.Rand, subjects int) (p *ppca.Params, strength []float64, patterns []precision.Pattern) {
+	t.Helper()
+	blocks, _ := w.draw(t, rng, subjects)
+	fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
+	check(t, err)
+	p, strength, _, err = ppca.Canonical(w.layout, &fitted.Params)
+	check(t, err)
+	for _, b := range blocks {
+		patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
+	}
+	return p, strength, patterns
+}
+
 func rotated(t testing.TB, w world, p *ppca.Params, rotate func([]float64) ([]float64, error)) []float64 {
 	t.Helper()
 	turn, err := rotate(standardised(w.layout, p))
@@ -57,15 +71,7 @@ func TestIntervalsOfRotatedLoadingsHoldTheTruth(t *testing.T) {
 		w, rng := c.world, rand.New(rand.NewPCG(1, 2))
 		held, n := map[string]float64{}, 0.0
 		for range 100 {
-			blocks, _ := w.draw(t, rng, c.subjects)
-			fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
-			check(t, err)
-			p, strength, _, err := ppca.Canonical(w.layout, &fitted.Params)
-			check(t, err)
-			var patterns []precision.Pattern
-			for _, b := range blocks {
-				patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
-			}
+			p, strength, patterns := w.threeFactors(t, rng, c.subjects)
 			of, err := precision.Of(w.layout, p, strength, nil, patterns)
 			check(t, err)
 			for name, rotate := range rotations {
@@ -150,15 +156,7 @@ func TestIntervalsOfRotatedScoresHoldTheTruth(t *testing.T) {
 		w, rng := c.world, rand.New(rand.NewPCG(3, 2))
 		held, alone, n := map[string]float64{}, map[string]float64{}, 0.0
 		for range 60 {
-			blocks, _ := w.draw(t, rng, c.subjects)
-			fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
-			check(t, err)
-			p, strength, _, err := ppca.Canonical(w.layout, &fitted.Params)
-			check(t, err)
-			var patterns []precision.Pattern
-			for _, b := range blocks {
-				patterns = append(patterns, precision.Pattern{Features: b.Features, Subjects: b.N})
-			}
+			p, strength, patterns := w.threeFactors(t, rng, c.subjects)
 			predictor, err := ppca.NewPredictor(w.layout, p)
 			check(t, err)
 			type subject struct {
