@@ -42,6 +42,10 @@ type walker struct {
 
 // walk starts to read the rows; files that are not sorted are sorted within memory bytes.
 func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error) {
+	sorted, err := t.isSorted(ctx)
+	if err != nil {
+		return walker{}, err
+	}
 	src, err := newSplitter(t.in)
 	if err != nil {
 		return walker{}, err
@@ -51,7 +55,7 @@ func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error)
 		src.Close()
 		return walker{}, err
 	}
-	if !t.sorted {
+	if !sorted {
 		if w.src, err = newSorter(ctx, src, memory); err != nil {
 			return walker{}, err
 		}
@@ -102,9 +106,6 @@ func (w *walker) fault(p problem.Problem) { w.faults.add(p) }
 
 // cellProblem is a fault in one cell of the current row.
 func (w *walker) cellProblem(f field, column, what, hint string) {
-	if w.faults.tolerant {
-		return
-	}
 	w.faults.addCell(column, problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
 }
 

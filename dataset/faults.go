@@ -17,12 +17,17 @@ type faults struct {
 	list  problem.List
 	total int
 	cells map[string]int // faults of cells, by column
-	// tolerant leaves out what single cells hold: a record with a bad cell is
+	// tolerant makes no fault of what single records hold: one that cannot be read is
 	// passed over, and those beside it are as they would be without it.
 	tolerant bool
+	passed   int64 // faults that are none, since they are tolerated
 }
 
 func (f *faults) add(p problem.Problem) {
+	if f.tolerant {
+		f.passed++
+		return
+	}
 	f.total++
 	if len(f.list) < maxFaults {
 		if p.File == "" {

@@ -55,6 +55,18 @@ func (n *longNames) sorted() []*foundView {
 	return slices.SortedFunc(maps.Values(n.views), func(a, b *foundView) int { return cmp.Compare(a.name, b.name) })
 }
 
+// longOf is what a long table holds if it may have every view and feature of a schema.
+func longOf(s Schema, t *table) (views []*foundView) {
+	for _, v := range s.Views {
+		f := &foundView{name: v.Name, table: t}
+		for _, c := range v.Columns {
+			f.columns = append(f.columns, heading{name: c.Name})
+		}
+		views = append(views, f)
+	}
+	return views
+}
+
 // longCells returns the cells of a row after the id; not ok means that there
 // are not four.
 func longCells(rec *record) (view, feature, value field, ok bool) {

@@ -70,7 +70,7 @@ func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 		}
 		ids = append(ids, row.ID)
 	}
-	if got, left := strings.Join(ids, " "), fmt.Sprint(d.Incomplete()); got != "a f" || !strings.Contains(left, "subjects: without a value of dose, and therefore left out: 4") {
+	if got, left := strings.Join(ids, " "), fmt.Sprint(d.LeftOut()); got != "a f" || !strings.Contains(left, "subjects: without a value of dose, and therefore left out: 4") {
 		t.Errorf("%q took part; %s", got, left)
 	}
 }

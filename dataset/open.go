@@ -21,6 +21,9 @@ type Options struct {
 	// ascending order of name, their columns are Numbers in the order of the
 	// file, and all subject columns are Labels.
 	Schema *Schema
+	// Tolerant reads no row before rows are asked for: what Open says, and how long it
+	// takes, follows from the headers alone. Rows are then as by [Dir.Tolerant].
+	Tolerant bool
 
 	sortMemory  int // sortMemory unless set
 	maxUnsorted int64
@@ -41,12 +44,13 @@ type Dir struct {
 	memory   int // for sorting, for each file
 	tolerant bool
 
-	incomplete *atomic.Int64
+	incomplete *atomic.Int64 // subjects, and
+	passed     *atomic.Int64 // faults of records, in the last whole pass that left them out
 }
 
-// Tolerant returns the same data set with rows in which bad cells are no error: a
-// record of a file that holds one is as if it were not there. Whether a bad cell
-// exists then shows in nothing but that record.
+// Tolerant returns the same data set with rows in which nothing that single records
+// hold is an error: one with a bad cell, too few cells, or an id that has come before or
+// is nobody's is as if it were not there. Whether there is one shows in nothing else.
 func (d *Dir) Tolerant() Source {
 	t := *d
 	t.tolerant = true
@@ -54,7 +58,8 @@ func (d *Dir) Tolerant() Source {
 }
 
 // Open opens the data set at path, a folder or a long table, and checks its
-// headers, its ids and how they are sorted, which reads every file once. The
+// headers, its ids and how they are sorted, which reads every file once; the headers
+// alone if it is to be tolerant. The
 // cells are checked whenever rows are read. Everything wrong is returned
 // together, as a problem.List.
 func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
@@ -67,13 +72,13 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, warnings: files.warnings, incomplete: new(atomic.Int64)}
+	d := &Dir{path: path, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
 	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
 	all := []*faults{b.faults}
 
 	var sample []string
 	if files.subjects != "" {
-		if d.subjects, err = survey(ctx, files.subjects, (*table).checkHeader, nil); err != nil {
+		if d.subjects, err = survey(ctx, files.subjects, d.tolerant, (*table).checkHeader, nil); err != nil {
 			return nil, err
 		}
 		all = append(all, d.subjects.faults)
@@ -82,11 +87,13 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	var found []*foundView
 	if files.long != "" {
 		names := newLongNames()
-		if d.long, err = survey(ctx, files.long, (*table).checkLong, names.look); err != nil {
+		if d.long, err = survey(ctx, files.long, d.tolerant, (*table).checkLong, names.look); err != nil {
 			return nil, err
 		}
 		all = append(all, d.long.faults)
-		found = names.sorted()
+		if found = names.sorted(); d.tolerant && opts.Schema != nil { // which views and features it has, rows tell
+			found = longOf(*opts.Schema, d.long)
+		}
 	}
 	for _, v := range files.views {
 		check := func(t *table, first []byte) {
@@ -97,7 +104,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 			found = append(found, &foundView{name: v.name, path: v.path}) // not read at all
 			continue
 		}
-		t, err := survey(ctx, v.path, check, nil)
+		t, err := survey(ctx, v.path, d.tolerant, check, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +130,11 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	d.schema = b.schema
 	d.warnings = append(d.warnings, b.warnings...)
 	d.bindFiles(found)
-	d.checkOrder(opts)
+	if d.tolerant {
+		d.memory = sortMemory / max(1, len(d.tables()))
+	} else {
+		d.checkOrder(opts)
+	}
 	if err := gather(all); err != nil {
 		return nil, err
 	}

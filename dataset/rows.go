@@ -170,6 +170,11 @@ func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (e
 	}
 	j.master.finish()
 	d.incomplete.Store(incomplete)
+	var passed int64
+	for _, f := range j.all {
+		passed += f.passed
+	}
+	d.passed.Store(passed)
 	return gather(j.all)
 }
 
@@ -183,9 +188,9 @@ func (d *Dir) complete(row *Row) bool {
 	return true
 }
 
-// Incomplete notes how many subjects took no part in the last whole pass over the rows, because
-// they lack a value in a column that requires one.
-func (d *Dir) Incomplete() (list problem.List) {
+// LeftOut notes what took no part in the last whole pass over the rows: subjects who lack a
+// value in a column that requires one, and records that could not be read and were tolerated.
+func (d *Dir) LeftOut() (list problem.List) {
 	if n := d.incomplete.Load(); n > 0 {
 		var names []string
 		for _, c := range d.schema.Subject {
@@ -194,6 +199,9 @@ func (d *Dir) Incomplete() (list problem.List) {
 			}
 		}
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(names, " or "), n)})
+	}
+	if n := d.passed.Load(); n > 0 {
+		list.Add(problem.Problem{File: d.path, What: fmt.Sprintf("cells or records that cannot be read, and count as nothing: %d", n), Hint: "parley data describe names them"})
 	}
 	return list
 }

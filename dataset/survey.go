@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 
 	"parley/problem"
@@ -26,11 +27,13 @@ func (h heading) problem(where, what, hint string) problem.Problem {
 type table struct {
 	in     input
 	header []heading
-	rows   int64
 	bytes  int64 // of text, decompressed
-	sorted bool  // by id, as bytes; equal neighbours allowed
 	ids    []string
 	faults *faults
+
+	order    sync.Mutex // of the two below
+	surveyed bool       // its rows have been looked at
+	sorted   bool       // by id, as bytes; equal neighbours allowed
 }
 
 // sampleIDs is how many ids of a file are kept to recognise ids elsewhere.
@@ -43,10 +46,10 @@ const checkEvery = 1024
 // first row, and then passes every row on, without parsing its cells, to
 // learn whether the file is sorted. What is wrong with the file goes to
 // its faults; the error is for everything else. Where the header is wrong the
-// rest is not read.
-func survey(ctx context.Context, path string, check func(t *table, first []byte), each func(*table, *record)) (*table, error) {
-	t := &table{sorted: true, faults: &faults{path: path}}
-	err := t.survey(ctx, path, check, each)
+// rest is not read; nor is any row where the headers alone are to be looked at.
+func survey(ctx context.Context, path string, headers bool, check func(t *table, first []byte), each func(*table, *record)) (*table, error) {
+	t := &table{faults: &faults{path: path}}
+	err := t.survey(ctx, path, headers, check, each)
 	var p problem.Problem
 	if errors.As(err, &p) {
 		t.faults.add(p)
@@ -55,7 +58,7 @@ func survey(ctx context.Context, path string, check func(t *table, first []byte)
 	return t, err
 }
 
-func (t *table) survey(ctx context.Context, path string, check func(*table, []byte), each func(*table, *record)) (err error) {
+func (t *table) survey(ctx context.Context, path string, headers bool, check func(*table, []byte), each func(*table, *record)) (err error) {
 	if t.in, err = newInput(path); err != nil {
 		return err
 	}
@@ -82,6 +85,10 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 	for _, f := range fields {
 		t.header = append(t.header, heading{string(f.text), f})
 	}
+	if headers {
+		check(t, nil)
+		return nil
+	}
 	if rec, err = rows.next(); err == io.EOF {
 		rec = nil
 	} else if err != nil {
@@ -98,18 +105,7 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 		return t.in.problem("has no rows", "export it again with its rows; of a view that nobody here has, leave the file out")
 	}
 	ids := idKind{numbers: true}
-	var last []byte
-	for err == nil {
-		if t.rows++; t.rows%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		t.bytes += int64(len(rec.text))
-		if t.sorted && bytes.Compare(last, rec.id) > 0 {
-			t.sorted = false
-		}
-		if t.sorted {
-			last = append(last[:0], rec.id...)
-		}
+	err = t.pass(ctx, rows, rec, func(rec *record) {
 		if len(t.ids) < sampleIDs {
 			t.ids = append(t.ids, string(rec.id))
 		}
@@ -117,9 +113,8 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 		if each != nil {
 			each(t, rec)
 		}
-		rec, err = rows.next()
-	}
-	if err != io.EOF {
+	})
+	if err != nil {
 		return err
 	}
 	if ids.numbers && ids.fraction > 0 {
@@ -128,6 +123,55 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 			Hint: "the first column must name the subjects; if these are names, put a letter before them"})
 	}
 	return nil
+}
+
+// pass reads all rows, the first of which is at hand, to learn whether they are sorted.
+func (t *table) pass(ctx context.Context, rows records, rec *record, each func(*record)) (err error) {
+	sorted, last := true, []byte(nil)
+	for n := 1; err == nil; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.bytes += int64(len(rec.text))
+		if sorted = sorted && bytes.Compare(last, rec.id) <= 0; sorted {
+			last = append(last[:0], rec.id...)
+		}
+		each(rec)
+		rec, err = rows.next()
+	}
+	if err != io.EOF {
+		return err
+	}
+	t.surveyed, t.sorted = true, sorted
+	return nil
+}
+
+// isSorted says whether the rows are sorted by id, and reads them once if nobody has yet.
+func (t *table) isSorted(ctx context.Context) (bool, error) {
+	t.order.Lock()
+	defer t.order.Unlock()
+	if t.surveyed {
+		return t.sorted, nil
+	}
+	rows, err := newSplitter(t.in)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	if _, err = rows.next(); err != nil { // the header
+		return false, err
+	}
+	switch rec, err := rows.next(); {
+	case err == io.EOF:
+		t.surveyed, t.sorted = true, true
+	case err != nil:
+		return false, err
+	default:
+		if err := t.pass(ctx, rows, rec, func(*record) {}); err != nil {
+			return false, err
+		}
+	}
+	return t.sorted, nil
 }
 
 // idKind tells names from measurements.

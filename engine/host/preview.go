@@ -128,8 +128,8 @@ func (h *Host) notes(ctx context.Context, out *Preview) error {
 		return err
 	}
 	out.Notes = append(out.Notes, seen.Warnings().Lines()...)
-	if d, ok := h.Data.(interface{ Incomplete() problem.List }); ok {
-		out.Notes = append(out.Notes, d.Incomplete().Lines()...)
+	if d, ok := h.Data.(interface{ LeftOut() problem.List }); ok {
+		out.Notes = append(out.Notes, d.LeftOut().Lines()...)
 	}
 	return nil
 }

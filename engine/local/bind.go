@@ -68,7 +68,7 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 
 // incomplete notes how many subjects of a data set take no part.
 func (b *Binding) incomplete(where string, dir *dataset.Dir) {
-	for _, p := range dir.Incomplete() {
+	for _, p := range dir.LeftOut() {
 		p.Where = where + ", " + p.Where
 		b.Notes.Add(p)
 	}
