@@ -90,6 +90,10 @@ func (r *Refusal) Unwrap() error { return r.Err }
 
 func refuse(format string, a ...any) *Refusal { return &Refusal{Public: fmt.Sprintf(format, a...)} }
 
+// ErrChanged means that a study goes on under other terms than those that were
+// agreed to: a person must decide.
+var ErrChanged = errors.New("something has changed since this study was agreed to here")
+
 // BehindError says that a site has kept fewer records than a task's past begins
 // after: it wants the past from Have on.
 type BehindError struct{ Have int }
@@ -124,7 +128,7 @@ type Answer struct {
 //   - a [*Refusal]: the site will not answer;
 //   - a [*BehindError]: the same task with an earlier past will be answered;
 //   - a [*ForkedError]: the site has seen another history than the coordinator's;
-//   - a [*RolledBackError]: a person must decide;
+//   - a [*RolledBackError], or ErrChanged: a person must decide;
 //   - others are of this machine: its disk, its data, or ctx. Nothing is lost by
 //     asking again, and nothing is charged twice. They may quote the site's data.
 func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, error) {

@@ -55,7 +55,7 @@ func (g *Gate) Admit(a Ask) (*Session, error) {
 	if s.state, err = g.journal.State(a.Study); err != nil {
 		return nil, err
 	}
-	if r.Protection == Differential && slices.ContainsFunc(g.study.Requests, func(l Listed) bool { return l.Request.Protection != Differential }) {
+	if r.Protection == Differential && !g.study.Noised() {
 		s.state = nil // an exact task of the study may have sealed it
 	}
 	if kept.Key != nil {
@@ -63,6 +63,9 @@ func (g *Gate) Admit(a Ask) (*Session, error) {
 		s.key = [noise.KeySize]byte(kept.Key)
 	} else {
 		s.key, err = g.reserve(a, r)
+	}
+	if err == nil && g.study.Data != nil {
+		s.data, err = g.study.Data()
 	}
 	if err != nil {
 		return nil, err

@@ -37,8 +37,9 @@ func CheckAfter(p policy.Policy, before []Charged, s Study, requests ...Request)
 }
 
 // PreApproves says whether a policy's rule approves a study without a person,
-// and in a sentence why or why not. It is not yet an admission: policy, ledger
-// and data must allow the study, too.
+// and in a sentence why or why not. It is not yet an admission: policy and ledger
+// must allow the study, too. Rows have no part in it: whoever posts plans would
+// otherwise ask questions about them, for nothing.
 func PreApproves(p policy.Policy, s Study) (ok bool, why string) {
 	r, g := p.PreApproval, s.Guarantee
 	switch {
@@ -46,10 +47,12 @@ func PreApproves(p policy.Policy, s Study) (ok bool, why string) {
 		return false, "The policy has no rule that approves studies without a person."
 	case !slices.Contains(r.Methods, s.Method):
 		return false, fmt.Sprintf("The policy's rule is for %v, and the study's method is %s.", r.Methods, s.Method)
-	case g == nil || slices.ContainsFunc(s.Requests, func(l Listed) bool { return l.Request.Protection != Differential }):
+	case g == nil || !s.Noised():
 		return false, "The policy's rule is for studies with differential privacy in total, and this one has none."
 	case g.Unit != Subject:
 		return false, fmt.Sprintf("The policy's rule is for guarantees for one subject, and this one is for one %s.", g.Unit)
+	case p.Size == 0 && p.CountsSubjects():
+		return false, "The policy's rule knows no number of subjects to hold minimum.subjects and δ against: the policy must name one that others may know, as its size."
 	case !(g.Epsilon <= r.Study.Epsilon && g.Delta <= r.Study.Delta):
 		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
 	}

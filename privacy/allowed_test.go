@@ -166,9 +166,11 @@ func TestRequestsThatMakeNoSenseAreErrors(t *testing.T) {
 	}
 }
 
-var ruled = policy.Policy{Version: 1, Protection: policy.Optional, PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}}}
+var ruled = policy.Policy{Version: 1, Size: 400, Protection: policy.Optional, PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}}}
 
 func TestRuleApprovesNothingElse(t *testing.T) {
+	unsized := ruled
+	unsized.Size = 0
 	ok := guaranteed(privacy.Subject, account.AddRemove, 1, 1e-5)
 	ok.Requests = []privacy.Listed{{Kind: "a", Times: 1, Request: differential(vectors(5, 3))}}
 	change := func(f func(*privacy.Study)) privacy.Study {
@@ -183,6 +185,7 @@ func TestRuleApprovesNothingElse(t *testing.T) {
 		why    string
 	}{
 		"approved":       {ruled, ok, true, "approves studies by toy of at most (ε 1, δ 1e-5), and this one promises (ε 1, δ 1e-5)"},
+		"no size":        {unsized, ok, false, "knows no number of subjects"},
 		"no rule":        {policy.Default(), ok, false, "has no rule"},
 		"another method": {ruled, change(func(s *privacy.Study) { s.Method = "other" }), false, "is for [toy], and the study's method is other"},
 		"no total":       {ruled, change(func(s *privacy.Study) { s.Guarantee = nil }), false, "differential privacy in total"},

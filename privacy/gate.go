@@ -29,6 +29,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,11 +85,19 @@ type Study struct {
 	Method   string   // name of the method
 	Sites    int      // sites of the plan
 	Quorum   int      // contributions without which the study ends
-	Subjects int      // rows at this site, for the limits that depend on it; 0 if nobody has counted
-	Data     [32]byte // fingerprint of the data: other data never meet the same noise
+	Subjects int      // at this site, for the limits that depend on it; 0 if it is not known. Others may learn it from what is refused
 	Requests []Listed // all that the gate grants
+	// Data returns the fingerprint of the data when the first task is charged: other data
+	// never meet the same noise. Nil where the data cannot be others.
+	Data func() ([32]byte, error)
 	// Guarantee is what the plan promises in total; nil if it promises nothing.
 	Guarantee *Guarantee
+}
+
+// Noised says whether everything that the study may release has differential protection.
+// Then nothing else that a site tells may depend on its rows.
+func (s Study) Noised() bool {
+	return !slices.ContainsFunc(s.Requests, func(l Listed) bool { return l.Request.Protection != Differential })
 }
 
 // Journal is the durable record that the gate writes: [sitestore.Store], or

@@ -3,8 +3,7 @@ package privacy
 import "parley/study"
 
 // StudyOf returns what the gate of one site must know of a plan's study, which
-// lists these requests. The caller adds Subjects and Data, which only the site
-// knows.
+// lists these requests. The caller adds Subjects and Data.
 func StudyOf(p *study.Plan, site string, list []Listed) (Study, error) {
 	digest, err := p.Digest()
 	if err != nil {

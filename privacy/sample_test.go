@@ -44,13 +44,14 @@ func sampled(t *testing.T, data privacy.Study, rows int, rate float64, uses int)
 func TestSampleIsWhatTheCoinShows(t *testing.T) {
 	const rows, uses = 5000, 3
 	s := study
-	s.Data = [32]byte{7, 7}
+	data := [32]byte{7, 7}
+	s.Data = func() ([32]byte, error) { return data, nil }
 	key := sha256.Sum256(fmt.Appendf(nil, "parley noise %d %s", 5, "3fa9/north/2")) // of privacytest.Seeded(5)
 	for _, rate := range []float64{0.02, 0.3, 0.97, 1e-3} {
 		taken := sampled(t, s, rows, rate, uses)
 		coin := must.Get(noise.NewCoin(rate))(t)
 		for use := range uses {
-			info := fmt.Sprintf("parley noise 1/sample/%d/%q/%x/%x/%x", use+1, "v", ask.Task, s.Data, sha256.Sum256(nil))
+			info := fmt.Sprintf("parley noise 1/sample/%d/%q/%x/%x/%x", use+1, "v", ask.Task, data, sha256.Sum256(nil))
 			own := must.Get(hkdf.Key(sha256.New, key[:], nil, info, noise.KeySize))(t)
 			// The session draws 1024 at a time, each of which throws away what is
 			// left of a block of the stream.
@@ -106,7 +107,7 @@ func TestNoiseIsTiedToWhatItIsFor(t *testing.T) {
 		sum := vectors(1, 8)
 		sum.Name, sum.Mechanism.Count, sum.Mechanism.Rate = w.name, w.uses, 0.5
 		s := study
-		s.Data[0] = w.data
+		s.Data = func() ([32]byte, error) { return [32]byte{w.data}, nil }
 		session := must.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
 		for range w.uses {
 			rows = ""

@@ -22,6 +22,7 @@ type Session struct {
 	ask     Ask
 	request Request
 	state   []byte
+	data    [32]byte // fingerprint
 	key     [noise.KeySize]byte
 	used    map[string]int // how often each sum was made
 	made    []sentSum      // noised sums that the release holds
@@ -93,7 +94,7 @@ func (s *Session) stream(purpose, sum string, use int, exact [][]int64) (noise.S
 			h.Write(b[:])
 		}
 	}
-	info := fmt.Sprintf("parley noise 1/%s/%d/%q/%x/%x/%x", purpose, use, sum, s.ask.Task, s.gate.study.Data, h.Sum(nil))
+	info := fmt.Sprintf("parley noise 1/%s/%d/%q/%x/%x/%x", purpose, use, sum, s.ask.Task, s.data, h.Sum(nil))
 	key, err := hkdf.Key(sha256.New, s.key[:], nil, info, noise.KeySize)
 	if err != nil {
 		return nil, fmt.Errorf("deriving the key of a stream of noise: %w", err)

@@ -8,17 +8,19 @@ import (
 	"strings"
 	"time"
 
+	"parley/engine"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/study"
 )
 
-// Who approves a study; see [Approval]. Only ByRule means something to
-// [Host.Approve].
+// Who approves a study; see [Approval]. By rule and by file nobody looks at the rows, so
+// [Host.Approve] reads none where everything that leaves is noised.
 const (
 	ByPerson = "a person"
-	ByRule   = "the policy's rule" // see [policy.PreApproval]
+	ByRule   = "the policy's rule"     // see [policy.PreApproval]
+	ByFile   = "the file approved.txt" // of a site whose people decide elsewhere
 )
 
 // Approval says that a site's people, or a rule of theirs, allow a study, and
@@ -28,7 +30,7 @@ type Approval struct {
 	Plan        string    `json:"plan"`        // its digest
 	Coordinator string    `json:"coordinator"` // digest of the public key
 	Policy      string    `json:"policy"`      // see [policy.Policy.Digest]
-	Data        string    `json:"data"`        // fingerprint of every row
+	Data        string    `json:"data"`        // fingerprint of every row; empty if nobody has looked at them
 	Method      string    `json:"method"`
 	Revision    int       `json:"revision"` // of the method in this program
 	At          time.Time `json:"at"`       // UTC, whole seconds
@@ -41,13 +43,15 @@ type Approval struct {
 // It is refused, by an error that wraps [privacy.ErrRefused], if policy or ledger
 // would not let the site take part, or if the policy's rule is to approve what it
 // does not cover; what is wrong with the data is another error. A study that has
-// been charged here before is not refused for what it has cost, but by ErrChanged
+// been charged here before is not refused for what it has cost, but by [engine.ErrChanged]
 // if its data or the revision of its method are others.
 func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, by string) (*Approval, error) {
-	m, s, err := h.studyOf(ctx, p)
+	look := by != ByRule && by != ByFile
+	m, s, rules, err := h.studyOf(ctx, p, look)
 	if err != nil {
 		return nil, err
 	}
+	look = look || !s.Noised()
 	if by == ByRule {
 		if ok, why := privacy.PreApproves(h.Policy, s); !ok {
 			return nil, fmt.Errorf("%w: pre_approval: %s", privacy.ErrRefused, why)
@@ -57,26 +61,34 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.admission(charged, p, s)
+	a, err := h.admission(charged, p, s, rules)
 	if err != nil {
 		return nil, err
 	}
 	if !a.Admitted {
 		return nil, a.Refusal()
 	}
-	if err := h.keep(m, s, a.Begun); err != nil {
+	if err := h.keep(m, s, look, look && a.Begun); err != nil {
 		return nil, err
 	}
 	now := h.approval(m, s, coordinator)
+	if look {
+		data, err := s.Data()
+		if err != nil {
+			return nil, err
+		}
+		now.Data = hex.EncodeToString(data[:])
+	}
 	now.At, now.By = time.Now().UTC().Truncate(time.Second), by
 	return now, nil
 }
 
 // Approved says whether an approval is good for a study as everything stands now:
-// plan, coordinator's key, policy, data, and method with its revision. An error
-// that wraps ErrChanged names all that have changed.
+// plan, coordinator's key, policy, data, and method with its revision. The data are not
+// looked at where everything that leaves is noised: that they have changed, and are not
+// only written again, would be seen. An error that wraps [engine.ErrChanged] names all that have changed.
 func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, a *Approval) error {
-	m, s, err := h.studyOf(ctx, p)
+	m, s, _, err := h.studyOf(ctx, p, false)
 	if err != nil {
 		return err
 	}
@@ -90,7 +102,14 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 	if a.Policy != now.Policy {
 		e.add("the policy has changed since this study was approved", "approve it again under the new one")
 	}
-	if a.Data != now.Data {
+	if !s.Noised() {
+		data, err := s.Data()
+		if err != nil {
+			return err
+		}
+		now.Data = hex.EncodeToString(data[:])
+	}
+	if now.Data != "" && a.Data != now.Data {
 		e.add("the data have changed since this study was approved", "approve it again; if it has begun, put the data back as they were: new data are for a new study")
 	}
 	if a.Method != now.Method || a.Revision != now.Revision {
@@ -103,16 +122,16 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 	return e
 }
 
-// approval is what an approval would be bound to now.
+// approval is what an approval would be bound to now, but for the data.
 func (h *Host) approval(m method.Method, s privacy.Study, coordinator []byte) *Approval {
 	key, policy := sha256.Sum256(coordinator), h.Policy.Digest()
 	return &Approval{
-		Plan: s.Digest, Coordinator: hex.EncodeToString(key[:]), Policy: hex.EncodeToString(policy[:]), Data: hex.EncodeToString(s.Data[:]),
+		Plan: s.Digest, Coordinator: hex.EncodeToString(key[:]), Policy: hex.EncodeToString(policy[:]),
 		Method: m.Name(), Revision: m.Revision(),
 	}
 }
 
-// changedError is ErrChanged, and says what.
+// changedError is [engine.ErrChanged], and says what.
 type changedError struct{ what, hints []string }
 
 func (e *changedError) add(what, hint string) {
@@ -124,5 +143,5 @@ func (e *changedError) Error() string {
 	return strings.Join(e.what, "; ") + "\n  hint: " + strings.Join(e.hints, "\n  hint: ")
 }
 
-// Unwrap makes the error ErrChanged.
-func (e *changedError) Unwrap() error { return ErrChanged }
+// Unwrap makes the error [engine.ErrChanged].
+func (e *changedError) Unwrap() error { return engine.ErrChanged }

@@ -53,10 +53,6 @@ type Host struct {
 	halves  map[string]method.Site
 }
 
-// ErrChanged means that a study goes on under other terms than those that were
-// agreed to.
-var ErrChanged = errors.New("something has changed since this study was agreed to here")
-
 var errNoData = errors.New("the site has no data yet")
 
 // census reads every row once, which checks every cell: so what is wrong with the
@@ -89,21 +85,41 @@ func (h *Host) noData() error {
 	return errNoData
 }
 
-// studyOf returns the method, and what the gate must know.
-func (h *Host) studyOf(ctx context.Context, p *study.Plan) (method.Method, privacy.Study, error) {
+// studyOf returns the method, what the gate must know, and the rules of the policy for
+// it. Where everything that leaves is noised, and nobody looks at the rows for the site's
+// own people, no row is read: the limits that depend on how many subjects there are
+// are then held against the number that the policy names for others to know.
+func (h *Host) studyOf(ctx context.Context, p *study.Plan, look bool) (method.Method, privacy.Study, policy.Policy, error) {
+	rules := h.Policy
 	m, s, err := h.planned(p)
 	if err != nil {
-		return nil, s, err
+		return nil, s, rules, err
 	}
-	c, err := h.census(ctx)
-	if err != nil {
-		return nil, s, err
+	s.Data = func() ([32]byte, error) {
+		c, err := h.census(ctx)
+		if err != nil {
+			return [32]byte{}, err
+		}
+		return c.Fingerprint, nil
 	}
-	s.Subjects, s.Data = c.Subjects, c.Fingerprint
-	return m, s, nil
+	switch {
+	case look || !s.Noised():
+		c, err := h.census(ctx)
+		if err != nil {
+			return nil, s, rules, err
+		}
+		s.Subjects = c.Subjects
+	case h.Data == nil:
+		return nil, s, rules, h.noData()
+	case rules.Size > 0:
+		s.Subjects = rules.Size
+	default:
+		rules = rules.Uncounted()
+	}
+	return m, s, rules, nil
 }
 
-// planned is studyOf without what only the data tell.
+// planned is studyOf by plan alone.
 func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 	m, ok := h.Methods.Lookup(p.Method.Name)
 	if !ok {
@@ -118,12 +134,12 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 }
 
 // admission says what policy and ledger make of the study.
-func (h *Host) admission(charged *ledger.Ledger, p *study.Plan, s privacy.Study) (*ledger.Admission, error) {
+func (h *Host) admission(charged *ledger.Ledger, p *study.Plan, s privacy.Study, rules policy.Policy) (*ledger.Admission, error) {
 	cost, err := h.Methods.Cost(p)
 	if err != nil {
 		return nil, err
 	}
-	return charged.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
+	return charged.Admits(rules, s, cost.Delta(), privacy.Requests(s.Requests)...)
 }
 
 // terms are what a site agrees to, beside the plan itself, which names the study.
@@ -136,17 +152,17 @@ type terms struct {
 
 // Open takes part in a study: it returns the loop that answers its tasks. What
 // policy and ledger would refuse in the end is refused now, before the first
-// charge, by an error that wraps [privacy.ErrRefused]; ErrChanged is returned if
+// charge, by an error that wraps [privacy.ErrRefused]; engine.ErrChanged is returned if
 // the study was begun with other data, or another revision of the method.
 func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
-	m, s, err := h.studyOf(ctx, p)
+	m, s, rules, err := h.studyOf(ctx, p, false)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.Store.Bind(h.Site); err != nil {
 		return nil, err
 	}
-	if err := h.agree(m, s); err != nil {
+	if err := h.agree(m, s, rules, !s.Noised()); err != nil {
 		return nil, err
 	}
 	half, err := h.half(m, p, s.Digest)
@@ -155,30 +171,29 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	}
 	return engine.NewSite(engine.Site{
 		Name: h.Site, Study: s.Digest, Revision: m.Revision(), Sites: p.Sites, Minimum: h.Policy.Minimum.Sites, AnswerAfter: p.Privacy.AnswerAfter.Duration(),
-		Half: half, Gate: h.gate(m, s), Store: h.Store, Marks: h.Marks,
+		Half: half, Gate: h.gate(m, s, rules), Store: h.Store, Marks: h.Marks,
 	}), nil
 }
 
 // agree holds everything that the study will ask for against policy and ledger. If
-// it has begun, its terms are compared instead.
-func (h *Host) agree(m method.Method, s privacy.Study) error {
+// it has begun, its terms are compared instead; whether its rows are the same shows when
+// a task is charged, unless they may be looked at now.
+func (h *Host) agree(m method.Method, s privacy.Study, rules policy.Policy, look bool) error {
 	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest }) {
-		return h.keep(m, s, true)
-	}
-	if err := h.keep(m, s, false); err != nil {
+	begun := slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest })
+	if err := h.keep(m, s, look, begun); err != nil || begun {
 		return err
 	}
-	return charged.Check(h.Policy, s, privacy.Requests(s.Requests)...)
+	return charged.Check(rules, s, privacy.Requests(s.Requests)...)
 }
 
 // gate is the gate of a study, whose first charge makes its terms final: until then
 // the data may change, and the study may be approved again.
-func (h *Host) gate(m method.Method, s privacy.Study) *privacy.Gate {
-	return privacy.NewGate(s, h.Policy, binding{h.Store, func() error { return h.keep(m, s, true) }}, h.Data, h.Options...)
+func (h *Host) gate(m method.Method, s privacy.Study, rules policy.Policy) *privacy.Gate {
+	return privacy.NewGate(s, rules, binding{h.Store, func() error { return h.keep(m, s, true, true) }}, h.Data, h.Options...)
 }
 
 // binding keeps a study's terms before it is charged.
@@ -205,30 +220,42 @@ func (b binding) Reserve(r sitestore.Reservation, key [32]byte) error {
 	return b.Store.Reserve(r, key)
 }
 
-// keep compares the terms of a study with those that are kept. If there are none, it keeps them if they
-// are final now.
-func (h *Host) keep(m method.Method, s privacy.Study, final bool) error {
-	now := terms{Version: 1, Method: m.Name(), Revision: m.Revision(), Data: s.Data[:]}
-	data, err := wire.Marshal(now)
-	if err != nil {
-		return err
-	}
-	var offered []byte
-	if final {
-		offered = data
-	}
-	kept, err := h.Store.Agree(s.Digest, offered)
-	if err != nil || kept == nil || string(kept) == string(data) {
+// keep compares the terms of a study with those that are kept, its data only if rows may be
+// looked at. If none are kept, it keeps them if they are final now.
+func (h *Host) keep(m method.Method, s privacy.Study, look, final bool) error {
+	kept, err := h.Store.Agree(s.Digest, nil)
+	if err != nil || kept == nil && !final {
 		return err
 	}
 	var old terms
-	if err := wire.Unmarshal(kept, &old); err != nil {
-		return fmt.Errorf("the terms of study %.12s in the store: %w", s.Digest, err)
+	if kept != nil {
+		if err := wire.Unmarshal(kept, &old); err != nil {
+			return fmt.Errorf("the terms of study %.12s in the store: %w", s.Digest, err)
+		}
+		if now := m.Revision(); old.Revision != now {
+			return fmt.Errorf("%w: method %s had revision %d, and this program has %d\n  hint: go on with the parley that began the study", engine.ErrChanged, m.Name(), old.Revision, now)
+		}
 	}
-	if old.Revision != now.Revision {
-		return fmt.Errorf("%w: method %s had revision %d, and this program has %d\n  hint: go on with the parley that began the study", ErrChanged, now.Method, old.Revision, now.Revision)
+	if !look {
+		return nil
 	}
-	return fmt.Errorf("%w: its data are others\n  hint: put the data back as they were; new data are for a new study", ErrChanged)
+	data, err := s.Data()
+	if err != nil {
+		return err
+	}
+	now, err := wire.Marshal(terms{Version: 1, Method: m.Name(), Revision: m.Revision(), Data: data[:]})
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		if kept, err = h.Store.Agree(s.Digest, now); err != nil {
+			return err
+		}
+	}
+	if string(kept) != string(now) {
+		return fmt.Errorf("%w: its data are others\n  hint: put the data back as they were; new data are for a new study", engine.ErrChanged)
+	}
+	return nil
 }
 
 // GoOn is a person's decision to go on after a loss that stopped the site.

@@ -19,15 +19,20 @@ import (
 	"parley/internal/must"
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/account"
 	"parley/privacy/policy"
 	"parley/sitestore"
+	"parley/study"
 )
 
 func hostOf(store host.Store, data dataset.Source) *host.Host {
 	return &host.Host{Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: data, Store: store, Policy: privacy.SimulationPolicy()}
 }
 
-var plan = enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3, Private: true}, 2, "north", "centre", "south")
+var (
+	plan  = enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3, Private: true}, 2, "north", "centre", "south")
+	exact = enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 2, "north", "centre", "south")
+)
 
 // A preview says what a study may ask for and cost, and leaves no trace.
 func TestPreviewChangesNothing(t *testing.T) {
@@ -63,13 +68,23 @@ func (b broken) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	}
 }
 
-// Every cell is checked before anything is charged or agreed to.
+// Every cell is checked before anything is charged or agreed to: by whoever approves, and
+// of an exact study once more. Nothing tells others of a cell where all that leaves is noised.
 func TestBadCellsAreFoundBeforeAnything(t *testing.T) {
 	store := sitestore.NewMemory()
-	if _, err := hostOf(store, broken{3}).Open(t.Context(), plan); err == nil || !strings.Contains(err.Error(), "about five") {
-		t.Errorf("got %v", err)
+	h := hostOf(store, broken{3})
+	for _, p := range []*study.Plan{plan, exact} {
+		if _, err := h.Approve(t.Context(), p, nil, host.ByPerson); err == nil || !strings.Contains(err.Error(), "about five") {
+			t.Errorf("approved: %v", err)
+		}
 	}
-	if _, err := hostOf(store, enginetest.ToyRows(3)).Open(t.Context(), plan); err != nil {
+	if _, err := h.Open(t.Context(), exact); err == nil || !strings.Contains(err.Error(), "about five") {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := h.Open(t.Context(), plan); err != nil {
+		t.Errorf("a bad cell shows: %v", err)
+	}
+	if _, err := hostOf(store, enginetest.ToyRows(3)).Open(t.Context(), exact); err != nil {
 		t.Errorf("after the cell was mended: %v", err)
 	}
 }
@@ -99,7 +114,7 @@ func TestAChargeIsForItsDataAlone(t *testing.T) {
 	if lines, _ := store.Reservations(0); len(lines) != 1 {
 		t.Fatalf("%d charges", len(lines))
 	}
-	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, host.ErrChanged) {
+	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("nine rows for a charge of seven: %v", err)
 	}
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
@@ -110,8 +125,7 @@ type full struct{ *sitestore.Memory }
 
 func (full) Reserve(sitestore.Reservation, [32]byte) error { return errors.New("the disk is full") }
 
-// Where terms are final and the charge then failed, other data are refused at once, not after the
-// study has been approved.
+// Where terms are final and the charge then failed, other data are refused to whoever approves.
 func TestTermsWithoutACharge(t *testing.T) {
 	store := sitestore.NewMemory()
 	site, task := opened(t, hostOf(full{store}, enginetest.ToyRows(9)))
@@ -119,11 +133,11 @@ func TestTermsWithoutACharge(t *testing.T) {
 		t.Fatal("charged on a full disk")
 	}
 	other := hostOf(store, enginetest.ToyRows(7))
-	if _, err := other.Approve(t.Context(), plan, []byte("key"), host.ByPerson); !errors.Is(err, host.ErrChanged) {
+	if _, err := other.Approve(t.Context(), plan, []byte("key"), host.ByPerson); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("approved: %v", err)
 	}
-	if _, err := other.Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
-		t.Errorf("opened: %v", err)
+	if lines, _ := store.Reservations(0); len(lines) != 0 {
+		t.Errorf("%d charges", len(lines))
 	}
 	begin(t, hostOf(store, enginetest.ToyRows(9)))
 }
@@ -155,15 +169,23 @@ func TestStudyKeepsItsTerms(t *testing.T) {
 	before := must.Get(hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan))(t)
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
 	task := must.Get(taskOf(before.Study, 2))(t)
-	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, host.ErrChanged) {
+	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("a task for the data before: %v", err)
 	}
-	if _, err := hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
+	other8 := must.Get(hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan))(t)
+	if _, err := other8.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("other data: %v", err)
+	}
+	answered := must.Get(taskOf(before.Study, 1))(t)
+	if _, err := other8.Handle(t.Context(), answered, engine.Past{}); err != nil {
+		t.Errorf("what was answered is sent again, without a look at the rows: %v", err)
+	}
+	if lines, _ := store.Reservations(0); len(lines) != 1 {
+		t.Errorf("%d charges", len(lines))
 	}
 	h := hostOf(store, enginetest.ToyRows(7))
 	h.Methods = method.Registry{revised{}}
-	if _, err := h.Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) || !strings.Contains(err.Error(), "had revision 1, and this program has 2") {
+	if _, err := h.Open(t.Context(), plan); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "had revision 1, and this program has 2") {
 		t.Errorf("another revision: %v", err)
 	}
 	other := hostOf(store, enginetest.ToyRows(7))
@@ -279,9 +301,75 @@ func (s shifted) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 func TestEveryCellIsInTheFingerprint(t *testing.T) {
 	store := sitestore.NewMemory()
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
-	if _, err := hostOf(store, shifted{7}).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
+	if _, err := hostOf(store, shifted{7}).Approve(t.Context(), plan, nil, host.ByPerson); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("other values: %v", err)
 	}
+}
+
+// A lifetime holds for all studies together, also for two that were opened side by side.
+func TestStudiesShareALifetime(t *testing.T) {
+	store := sitestore.NewMemory()
+	var sites []*engine.Site
+	for _, name := range []string{"one", "other"} {
+		p := *plan
+		p.Name = name
+		h := hostOf(store, enginetest.ToyRows(7))
+		h.Policy.Adjacency = account.AddRemove
+		h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * p.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
+		sites = append(sites, must.Get(h.Open(t.Context(), &p))(t))
+	}
+	granted, last := 0, error(nil)
+	for round := range 3 {
+		for _, site := range sites {
+			task := must.Get(taskOf(site.Study, round+1))(t)
+			if _, err := site.Handle(t.Context(), task, engine.Past{}); err == nil {
+				granted++
+			} else if last = err; !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "lifetime") {
+				t.Fatal(err)
+			}
+		}
+	}
+	if granted < 3 || last == nil {
+		t.Errorf("%d of 6 releases were granted, the last refusal was %v", granted, last)
+	}
+}
+
+// What is decided without a person looks at no row: what it reads would be an answer to
+// whoever chose the plan.
+func TestRulesReadNoRow(t *testing.T) {
+	for _, by := range []string{host.ByRule, host.ByFile} {
+		h := hostOf(sitestore.NewMemory(), unreadable{t})
+		h.Policy = policy.Policy{Version: 1, Size: 2718, Minimum: policy.Minimum{Subjects: 50}, PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 9, Delta: 1e-5}}}
+		p := *plan
+		total := *p.Privacy.Total
+		total.Delta = 1 / (100 * 2718.)
+		p.Privacy.Total = &total
+		total.Epsilon = 6
+		a := must.Get(h.Approve(t.Context(), &p, key, by))(t)
+		if a.Data != "" {
+			t.Errorf("by %s: data %q", by, a.Data)
+		}
+		must.Do(t, h.Approved(t.Context(), &p, key, a))
+		must.Get(h.Open(t.Context(), &p))(t)
+		total.Delta *= 1.001
+		if _, err := h.Approve(t.Context(), &p, key, by); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "max_delta") {
+			t.Errorf("by %s, δ above what the size allows: %v", by, err)
+		}
+		h.Policy.Size = 49
+		if _, err := h.Open(t.Context(), &p); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "minimum.subjects") {
+			t.Errorf("opened at a site of size 49: %v", err)
+		}
+	}
+}
+
+// unreadable has rows that nobody may ask for.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Schema() dataset.Schema { return enginetest.ToyRows(1).Schema() }
+
+func (u unreadable) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
+	u.t.Error("rows were read")
+	return func(func(*dataset.Row, error) bool) {}
 }
 
 // coded has these values where the toy's rows would have others.

@@ -14,7 +14,7 @@ import (
 // lists, which must be of a single task with a single sum, asked for once. It is held against
 // policy and ledger, charged before a row is summed, and kept in the store like any release.
 // What was released under the digest of s is not charged again: the same noised sum comes
-// back. ErrChanged is returned if it was of other data, and an error that wraps
+// back. [engine.ErrChanged] is returned if it was of other data, and an error that wraps
 // [privacy.ErrRefused] if policy or ledger do not allow it. For contribution see
 // [privacy.Session.Sum].
 func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row *dataset.Row, v []float64) (block int)) (*privacy.Noised, error) {
@@ -29,16 +29,16 @@ func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row 
 	if err != nil {
 		return nil, err
 	}
-	s.Site, s.Subjects, s.Data = h.Site, c.Subjects, c.Fingerprint
+	s.Site, s.Subjects, s.Data = h.Site, c.Subjects, func() ([32]byte, error) { return c.Fingerprint, nil }
 	if err := h.Store.Bind(h.Site); err != nil {
 		return nil, err
 	}
-	if err := h.agree(m, s); err != nil {
+	if err := h.agree(m, s, h.Policy, true); err != nil {
 		return nil, err
 	}
 	listed := s.Requests[0]
 	ask := privacy.Ask{Study: s.Digest, Site: h.Site, Round: 1, Kind: listed.Kind, Task: sha256.Sum256([]byte(s.Digest + " " + listed.Kind))}
-	gate := h.gate(m, s)
+	gate := h.gate(m, s, h.Policy)
 	release, stored, err := gate.Stored(ask)
 	if err != nil {
 		return nil, err

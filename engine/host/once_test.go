@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/privacy"
@@ -66,7 +67,7 @@ func TestOnceChargesOnce(t *testing.T) {
 	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] || math.Abs(got[0]-60) > 40 || got[0] == 60 {
 		t.Errorf("%d charges, %d rows read, released %v", len(lines), asked, got)
 	}
-	if _, err := release(hostOf(store, enginetest.ToyRows(61)), onceStudy()); !errors.Is(err, host.ErrChanged) {
+	if _, err := release(hostOf(store, enginetest.ToyRows(61)), onceStudy()); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("other data: %v", err)
 	}
 }

@@ -27,8 +27,9 @@ type Server struct {
 	Kept func() (Receipt, error)
 	// Working, if not nil, is called before a task is handled and after.
 	Working func(begins bool)
-	// End is handed what the site may have when the study has ended, perhaps more
-	// than once; left says that the site has left it.
+	// End keeps what the site may have when the study has ended, perhaps more than once;
+	// left says that the site has left it. The coordinator hears that it was kept, so
+	// nothing that End does may depend on a row.
 	End func(ctx context.Context, share []byte, left bool) error
 
 	put  uint64 // revision of the last answer
@@ -41,7 +42,7 @@ type Server struct {
 
 // Serve answers until ctx ends, also when the study has ended, since the answer to
 // that may be lost; or until a person must decide: then the error is an
-// [*engine.RolledBackError].
+// [*engine.RolledBackError], or [engine.ErrChanged].
 func (s *Server) Serve(ctx context.Context) error {
 	key := TaskKey(s.Site.Study, s.Site.Name)
 	var seen uint64
@@ -51,7 +52,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			seen = revision
 			err = s.handle(ctx, message)
 		}
-		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) {
+		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) || errors.Is(err, engine.ErrChanged) {
 			return err
 		}
 		if cause := context.Cause(ctx); cause != nil {

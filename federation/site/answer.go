@@ -251,7 +251,7 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, f.Path, a.name()))
 	case err != nil && decision.Approval == nil:
 		a.set(federation.Refused, decision.Refused, err.Error())
-	case errors.Is(err, host.ErrChanged):
+	case errors.Is(err, engine.ErrChanged):
 		a.set(federation.Pending, "something has changed since it was approved there", err.Error())
 	case errors.Is(err, privacy.ErrRefused):
 		a.set(federation.Refused, "the site's policy or ledger does not allow it", err.Error())

@@ -81,8 +81,13 @@ lifetime: {epsilon: 10, delta: 1e-5, filter: renyi}
 
 # max_delta: 1e-5        # largest δ of a guarantee; min(1e-5, 1/(100 n)) for n subjects if left out
 
+# How many subjects this site has, about, as others may learn: limits on δ and
+# minimum.subjects are held against it, and never against the rows, in studies
+# with differential privacy. Without it a person holds them against the count.
+# size: 2500
+
 minimum:                 # below which this site stays away
-  subjects: 50           # rows at this site
+  subjects: 50           # at this site
   pattern_subjects: 10   # subjects of a pattern of present views with numbers of its own
   sites: 3               # sites whose contributions a round needs: the plan's quorum
 
@@ -91,6 +96,7 @@ minimum:                 # below which this site stays away
 # per_release: true      # also join studies that promise nothing in total
 
 # Studies that are approved without asking a person: by these methods, with
-# differential privacy, and a total for one subject within this budget.
+# differential privacy, and a total for one subject within this budget. Rows have no
+# part in that, so size must be set, or max_delta and no minimum.subjects.
 # pre_approval: {methods: [mvppca], study: {epsilon: 1, delta: 1e-5}}
 `

@@ -40,6 +40,7 @@ type Policy struct {
 	Study      *account.Budget   `json:"study,omitempty"`     // largest guarantee, and loss of single subjects by all protected releases, of one study; nil for any
 	Lifetime   *Lifetime         `json:"lifetime,omitempty"`  // of all that the site releases with protection; nil for any
 	MaxDelta   float64           `json:"max_delta,omitempty"` // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
+	Size       int               `json:"size,omitempty"`      // about how many subjects the site has, which others may learn; 0 if it names no such number
 	Minimum    Minimum           `json:"minimum,omitempty"`
 	Methods    []string          `json:"methods,omitempty"`     // allowed; empty for all
 	PerRelease bool              `json:"per_release,omitempty"` // noised sums may be released under plans that guarantee no total
@@ -61,7 +62,7 @@ type Lifetime struct {
 // Minimum are numbers below which a site does not take part; 0 for any. That a
 // site stays away tells the coordinator so much, and nothing more.
 type Minimum struct {
-	Subjects        int `json:"subjects,omitempty"`         // rows at the site
+	Subjects        int `json:"subjects,omitempty"`         // at the site
 	PatternSubjects int `json:"pattern_subjects,omitempty"` // subjects of a pattern of present views with numbers of its own
 	Sites           int `json:"sites,omitempty"`            // sites whose contributions a round needs: the plan's quorum
 }
@@ -114,9 +115,9 @@ func (p Policy) check(report func(key, what, hint string)) {
 	for _, m := range []struct {
 		key   string
 		value int
-	}{{"subjects", p.Minimum.Subjects}, {"pattern_subjects", p.Minimum.PatternSubjects}, {"sites", p.Minimum.Sites}} {
+	}{{"size", p.Size}, {"minimum.subjects", p.Minimum.Subjects}, {"minimum.pattern_subjects", p.Minimum.PatternSubjects}, {"minimum.sites", p.Minimum.Sites}} {
 		if m.value < 0 {
-			report("minimum."+m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
+			report(m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
 		}
 	}
 	checkNames(report, "methods", "name each method that is allowed once", p.Methods)
@@ -166,7 +167,24 @@ func (p Policy) LargestDelta(n int) float64 {
 	case n == 0:
 		return 0
 	}
-	return min(1e-5, 1/(100*float64(n)))
+	return min(largestDelta, 1/(100*float64(n)))
+}
+
+// largestDelta is the largest δ of a guarantee at a site with few subjects.
+const largestDelta = 1e-5
+
+// CountsSubjects says whether a limit of the policy depends on how many subjects the
+// site has.
+func (p Policy) CountsSubjects() bool { return p.Minimum.Subjects > 0 || p.MaxDelta == 0 }
+
+// Uncounted is the policy without these limits: those under differential privacy at a
+// site whose policy names no Size, where a person has held them against the count.
+func (p Policy) Uncounted() Policy {
+	p.Minimum.Subjects = 0
+	if p.MaxDelta == 0 {
+		p.MaxDelta = largestDelta
+	}
+	return p
 }
 
 // FilterFor returns the rule by which charges add up to the lifetime, under an
