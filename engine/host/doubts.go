@@ -30,6 +30,9 @@ func (h *Host) doubts(ctx context.Context) ([]figure.Section, error) {
 	default:
 		doubts, shapes = seen.Doubts(), seen.Shapes()
 	}
+	if d, ok := h.Data.(*dataset.Dir); ok {
+		doubts = append(d.LeftOut(), doubts...)
+	}
 	if len(doubts)+len(shapes) == 0 {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,31 @@ func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	return c, nil
 }
 
+// Fingerprint is that of the site's rows, in hexadecimal. It stays at the site.
+func (h *Host) Fingerprint(ctx context.Context) (string, error) {
+	c, err := h.census(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.Hex(), nil
+}
+
+// Shown says, to the site's own people alone, what the rows have shown that nobody was asked
+// about where a study does not look at them before it is charged: records that count as
+// nothing, and fewer subjects than the policy wants. Empty if there is nothing.
+func (h *Host) Shown() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list problem.List
+	if d, ok := h.Data.(interface{ LeftOut() problem.List }); ok && h.counted != nil {
+		list = d.LeftOut()
+	}
+	if h.counted != nil && h.counted.Subjects < h.Policy.Minimum.Subjects {
+		list.Add(problem.Problem{Where: "policy: minimum.subjects", What: fmt.Sprintf("there are %d subjects", h.counted.Subjects), Hint: "the policy names another size; the study goes on, and is told nothing"})
+	}
+	return strings.Join(list.Lines(), "; ")
+}
+
 // noData says why there are no data.
 func (h *Host) noData() error {
 	if err := h.Faults.Err(); err != nil {
@@ -117,6 +143,13 @@ func (h *Host) studyOf(ctx context.Context, p *study.Plan, look bool) (method.Me
 		rules = rules.Uncounted()
 	}
 	return m, s, rules, nil
+}
+
+// Noised says whether everything that the site may send in a study is noised: see
+// [privacy.Study.Noised].
+func (h *Host) Noised(p *study.Plan) (bool, error) {
+	_, s, err := h.planned(p)
+	return s.Noised(), err
 }
 
 // planned is studyOf by plan alone.

@@ -95,7 +95,7 @@ func (s *story) siteOnce(ctx context.Context, site string, p *process) {
 		Kept: func() (r wire.Receipt, err error) {
 			return r, h.Marks.(host.Receipts).Confirmed(loop.Study, &r)
 		},
-		End: func(context.Context, []byte, bool) error {
+		End: func([]byte, bool) error {
 			s.mu.Lock()
 			s.ended[site] = true
 			s.mu.Unlock()

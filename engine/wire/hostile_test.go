@@ -70,7 +70,7 @@ func (e *ends) serve(ctx context.Context) (wait func()) {
 	var wg sync.WaitGroup
 	for _, site := range e.plan.Sites {
 		s := &wire.Server{Wire: e.net, Key: e.keys[site], Peer: e.keys[""].Peer(), Site: e.site(ctx, site), Again: time.Minute, Audit: e.noted,
-			End: func(_ context.Context, share []byte, _ bool) error {
+			End: func(share []byte, _ bool) error {
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				e.shares[site] = string(share)

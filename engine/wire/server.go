@@ -30,7 +30,7 @@ type Server struct {
 	// End keeps what the site may have when the study has ended, perhaps more than once;
 	// left says that the site has left it. The coordinator hears that it was kept, so
 	// nothing that End does may depend on a row.
-	End func(ctx context.Context, share []byte, left bool) error
+	End func(share []byte, left bool) error
 
 	put  uint64 // revision of the last answer
 	last []byte // the message that it answers, and
@@ -98,11 +98,11 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 		a.Say = sayKept
 		err = s.history(&a)
 	case sayEnd:
-		err = s.end(ctx, m, &a)
+		err = s.end(m, &a)
 	case sayDropped:
 		a.Say = sayDone
 		if s.End != nil {
-			err = s.End(ctx, m.Body, true)
+			err = s.End(m.Body, true)
 		}
 	default:
 		s.audit("a message of the coordinator was passed over: it says %d, which this program does not know", m.Say)
@@ -125,7 +125,7 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 }
 
 // end takes in that the study has ended.
-func (s *Server) end(ctx context.Context, m down, to *up) error {
+func (s *Server) end(m down, to *up) error {
 	err := s.Site.Conclude(m.Past, m.Head)
 	var behind *engine.BehindError
 	switch {
@@ -143,7 +143,7 @@ func (s *Server) end(ctx context.Context, m down, to *up) error {
 	if s.End == nil {
 		return nil
 	}
-	return s.End(ctx, m.Body, false)
+	return s.End(m.Body, false)
 }
 
 // task answers a task.

@@ -300,7 +300,7 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 		}
 		p := federation.Posted{Study: s.digest, Stopped: stopped}
 		word, has := words[s.digest]
-		if !has {
+		if !has || word.Word == federation.Unable { // who may not have kept it
 			if p.Plan, err = plan.Encode(); err != nil {
 				return b, err
 			}

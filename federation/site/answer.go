@@ -11,15 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"parley/dataset"
 	"parley/engine"
 	"parley/engine/host"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/atomicfile"
 	"parley/privacy"
 	"parley/privacy/ledger"
-	"parley/report/results"
 	"parley/study"
 )
 
@@ -115,7 +112,11 @@ func (a *answering) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if decision == nil {
+	_, again, err := a.touched(decision)
+	if err != nil {
+		return err
+	}
+	if decision == nil || again {
 		if decision, err = a.unasked(ctx); err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 		return nil, err
 	}
 	if named {
-		by = "the file " + approvedFile
+		by = host.ByFile
 	}
 	if by == "" {
 		return nil, nil
@@ -196,17 +197,24 @@ func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 // circumstances is what a decision was made in: when any of it changes, it is
 // checked again.
 func (f *Folder) circumstances(digest string) string {
-	files := append([]string{f.File(approvedFile), f.File("studies", digest, "decision.json"), f.File("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
-	var text []byte
-	for _, path := range files {
-		info, err := os.Stat(path)
-		if err != nil {
-			text = fmt.Appendf(text, "%s -\n", path)
-			continue
-		}
-		text = fmt.Appendf(text, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	text := []byte(f.stamp())
+	for _, path := range []string{f.File(approvedFile), f.File("studies", digest, "decision.json"), f.File("studies", digest, "go-on.json"), f.PolicyPath()} {
+		text = append(text, stat(path)...)
 	}
 	return string(text)
+}
+
+// touched says whether the files with the data have been written since a decision. Where
+// nothing that others see may depend on rows, this stands for a change of the data: whether
+// they are others, and not only written again, shows when a person looks. What began is
+// not approved again by a rule.
+func (a *answering) touched(d *Decision) (touched, again bool, err error) {
+	f := a.daemon.Folder
+	if d == nil || d.Approval == nil || d.Files == "" || d.Files == f.stamp() {
+		return false, false, nil
+	}
+	charged, err := a.charged()
+	return true, !charged && (d.Approval.By == host.ByRule || d.Approval.By == host.ByFile), err
 }
 
 // stop ends the answering, and waits for it. What was charged is finished.
@@ -252,7 +260,7 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 	case err != nil && decision.Approval == nil:
 		a.set(federation.Refused, decision.Refused, err.Error())
 	case errors.Is(err, engine.ErrChanged):
-		a.set(federation.Pending, "something has changed since it was approved there", err.Error())
+		a.set(federation.Pending, "", err.Error()) // whatever has changed: that it was a row would tell of it
 	case errors.Is(err, privacy.ErrRefused):
 		a.set(federation.Refused, "the site's policy or ledger does not allow it", err.Error())
 	case err != nil:
@@ -265,12 +273,21 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 
 func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	d, f := a.daemon, a.daemon.Folder
-	h, err := f.host(ctx, a.plan)
+	h, err := f.host(ctx, a.plan, true)
 	if err != nil {
 		return err
 	}
-	h.Store = d.store
+	h.Store, h.Options = d.store, d.Privacy
 	if decision.Approval != nil {
+		noised, err := h.Noised(a.plan)
+		if err != nil {
+			return err
+		}
+		if touched, _, err := a.touched(decision); err != nil {
+			return err
+		} else if touched && noised {
+			return fmt.Errorf("%w: the files with the data have been written since it was approved\n  hint: approve it again", engine.ErrChanged)
+		}
 		if err := h.Approved(ctx, a.plan, f.Config.Coordinator, decision.Approval); err != nil {
 			return err
 		}
@@ -285,9 +302,9 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	if err := a.decided(h); err != nil {
 		return err
 	}
-	if ended, err := f.Ended(a.digest); err != nil {
+	if over, err := f.over(a.digest); err != nil {
 		return err
-	} else if ended != nil {
+	} else if over {
 		a.set(federation.Done, "", "")
 	} else if decision.Approval == nil {
 		a.set(federation.Withdrawn, decision.Refused, "")
@@ -302,16 +319,21 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		Kept: func() (r wire.Receipt, err error) {
 			return r, receipts.Confirmed(a.digest, &r)
 		},
-		Working: a.work,
-		End: func(ctx context.Context, body []byte, left bool) error {
-			return a.end(ctx, h, body, left)
-		},
+		Working: func(begins bool) { a.work(begins, h) },
+		End:     a.end,
 	}
 	return server.Serve(ctx)
 }
 
-// work notes that a task is computed, or that it has been.
-func (a *answering) work(begins bool) {
+// work notes that a task is computed, or that it has been, and what its rows have shown, for
+// the site's own people.
+func (a *answering) work(begins bool, h *host.Host) {
+	if shown := h.Shown(); !begins && shown != "" {
+		a.mu.Lock()
+		word, text := a.word, a.text
+		a.mu.Unlock()
+		a.set(word, text, shown)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if begins {
@@ -344,68 +366,4 @@ func (a *answering) decided(h *host.Host) error {
 	}
 	os.Remove(f.File(f.rollback(a.digest)))
 	return os.Remove(f.File(name))
-}
-
-// end takes in what the site may have: the model, and what else everybody may read,
-// beside its own report.
-func (a *answering) end(ctx context.Context, h *host.Host, body []byte, left bool) error {
-	f := a.daemon.Folder
-	if ended, err := f.Ended(a.digest); err != nil || ended != nil {
-		return err
-	}
-	e, err := federation.ParseEnding(body)
-	if err != nil {
-		return err
-	}
-	record := Ended{Left: left, Words: e.Words, At: time.Now().UTC().Truncate(time.Second)}
-	if !left {
-		if err := a.write(ctx, h, e); err != nil {
-			return err
-		}
-	}
-	if err := f.WriteJSON(filepath.Join("studies", a.digest, "ended.json"), record); err != nil {
-		return err
-	}
-	path, err := f.ResultsPath(a.plan)
-	if err != nil {
-		return err
-	}
-	what := "its results are in " + path
-	if left {
-		what = e.Words
-	}
-	a.set(federation.Done, "", what)
-	return f.Audit.Add("ended", a.digest, f.Config.Site, what)
-}
-
-// write writes the results.
-func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending) error {
-	f := a.daemon.Folder
-	path, err := f.ResultsPath(a.plan)
-	if err != nil {
-		return err
-	}
-	result, err := h.Report(ctx, a.plan, e.Share)
-	if err != nil {
-		return err
-	}
-	decision, err := f.Decision(a.digest)
-	if err != nil || decision == nil || decision.Approval == nil {
-		return errors.Join(err, errors.New("the study's approval is gone"))
-	}
-	dir, err := results.OpenSite(path, a.plan, f.Config.Site, decision.Approval.Data)
-	if err != nil {
-		return err
-	}
-	charged, err := ledger.Read(a.daemon.store)
-	if err != nil {
-		return err
-	}
-	for _, file := range e.Files {
-		name := filepath.Join(path, "shared", filepath.FromSlash(file.Name))
-		if err := atomicfile.Write(name, file.Data); err != nil {
-			return err
-		}
-	}
-	return dir.Write(result, charged, &h.Policy)
 }

@@ -8,6 +8,8 @@ package site
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -251,26 +253,25 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	return atomicfile.Write(f.File("studies", digest, folder.PlanFile), data)
 }
 
-// maxUndecided limits the plans that wait for a decision: no coordinator that is not
-// hostile has as many.
-const maxUndecided = 1000
+// maxDaily limits the plans that are kept in a day, and so what a coordinator can ask of a
+// site by posting them.
+const maxDaily = 100
+
+var errDaily = fmt.Errorf("the site has had %d new plans within a day, and takes up this one later", maxDaily)
 
 // room says whether another plan may be kept.
 func (f *Folder) room() error {
 	list, err := f.Studies()
-	if err != nil || len(list) < maxUndecided {
-		return err
-	}
-	undecided := 0
+	recent := 0
 	for _, digest := range list {
-		if _, err := os.Stat(f.File("studies", digest, "decision.json")); errors.Is(err, fs.ErrNotExist) {
-			undecided++
+		if info, err := os.Stat(f.File("studies", digest, folder.PlanFile)); err == nil && time.Since(info.ModTime()) < 24*time.Hour {
+			recent++
 		}
 	}
-	if undecided >= maxUndecided {
-		return fmt.Errorf("%d studies wait for a decision: no more are kept", undecided)
+	if err == nil && recent >= maxDaily {
+		err = errDaily
 	}
-	return nil
+	return err
 }
 
 // keepKeys keeps the names of the sites' public keys, which stand in the plan's order.
@@ -332,6 +333,9 @@ func (f *Folder) notePosted(posted map[string]bool) error {
 type Decision struct {
 	Approval *host.Approval `json:"approval,omitempty"` // nil if it was refused
 	Refused  string         `json:"refused,omitempty"`  // why, for others to read
+	// Files are the sizes and times of the files with the data, when it was approved: see
+	// [answering.touched].
+	Files string `json:"files,omitempty"`
 	// Keys are the names of the public keys of the plan's sites that had joined, as the
 	// coordinator showed them when it was decided.
 	Keys map[string]string `json:"site_keys,omitempty"`
@@ -382,7 +386,8 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 	if f.unposted(digest) {
 		return fmt.Errorf("the coordinator posts study %s no more: it has ended, or was aborted", p.Name)
 	}
-	return f.withHost(ctx, p, func(h *host.Host) error {
+	files := f.stamp()
+	return f.withHost(ctx, p, by == host.ByRule || by == host.ByFile, func(h *host.Host) error {
 		a, err := h.Approve(ctx, p, f.Config.Coordinator, by)
 		if err != nil {
 			return err
@@ -391,10 +396,14 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 		if err != nil {
 			return err
 		}
-		if err := f.decide(digest, Decision{Approval: a, Keys: keys}); err != nil {
+		if err := f.decide(digest, Decision{Approval: a, Files: files, Keys: keys}); err != nil {
 			return err
 		}
-		return f.Audit.Add("approved", digest, f.Config.Site, fmt.Sprintf("plan %s, by %s; policy %.12s, data %.12s, method %s revision %d", p.Name, a.By, a.Policy, a.Data, a.Method, a.Revision))
+		data := "data " + a.Data[:min(len(a.Data), 12)]
+		if a.Data == "" {
+			data = "data not looked at"
+		}
+		return f.Audit.Add("approved", digest, f.Config.Site, fmt.Sprintf("plan %s, by %s; policy %.12s, %s, method %s revision %d", p.Name, a.By, a.Policy, data, a.Method, a.Revision))
 	})
 }
 
@@ -415,7 +424,7 @@ func (f *Folder) Preview(ctx context.Context, digest string) (v *host.Preview, e
 	if err != nil {
 		return nil, err
 	}
-	err = f.withHost(ctx, p, func(h *host.Host) error {
+	err = f.withHost(ctx, p, false, func(h *host.Host) error {
 		v, err = h.Preview(ctx, p)
 		return err
 	})
@@ -424,8 +433,8 @@ func (f *Folder) Preview(ctx context.Context, digest string) (v *host.Preview, e
 
 // withHost hands over the site's side of a study for looking, beside a daemon that
 // may have the store open.
-func (f *Folder) withHost(ctx context.Context, p *study.Plan, do func(*host.Host) error) error {
-	h, err := f.host(ctx, p)
+func (f *Folder) withHost(ctx context.Context, p *study.Plan, unasked bool, do func(*host.Host) error) error {
+	h, err := f.host(ctx, p, unasked)
 	if err != nil {
 		return err
 	}
@@ -440,15 +449,20 @@ func (f *Folder) withHost(ctx context.Context, p *study.Plan, do func(*host.Host
 	return err
 }
 
-// host is the site's side of a study, without its store.
-func (f *Folder) host(ctx context.Context, p *study.Plan) (*host.Host, error) {
+// host is the site's side of a study, without its store. Where no person of the site's looks,
+// and everything that leaves is noised, no row is read and what rows hold is no error.
+func (f *Folder) host(ctx context.Context, p *study.Plan, unasked bool) (*host.Host, error) {
 	rules, err := f.Policy()
 	if err != nil {
 		return nil, err
 	}
 	schema := p.Schema()
 	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.receipts()}
-	data, err := dataset.Open(ctx, f.DataPath(), dataset.Options{Schema: &schema})
+	noised, err := h.Noised(p)
+	if err != nil {
+		return nil, err
+	}
+	data, err := dataset.Open(ctx, f.DataPath(), dataset.Options{Schema: &schema, Tolerant: unasked && noised})
 	if errors.As(err, &h.Faults) { // to be told where it is looked for
 		return h, nil
 	}
@@ -481,11 +495,35 @@ func (f *Folder) GoOn(digest string) error {
 	return f.Audit.Add("went on", digest, f.Config.Site, e.Decision())
 }
 
-// Ended is how a study ended for this site.
+// stamp is the sizes and times of the files with the site's data.
+func (f *Folder) stamp() string {
+	sum := sha256.New()
+	for _, path := range append([]string{f.DataPath()}, dataset.Files(f.DataPath())...) {
+		sum.Write(stat(path))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// stat is a line for the size and the time of a file.
+func stat(path string) []byte {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fmt.Appendf(nil, "%s -\n", path)
+	case info.IsDir(): // whose time changes with any file in it
+		return fmt.Appendf(nil, "%s\n", path)
+	}
+	return fmt.Appendf(nil, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+}
+
+// Ended is how a study ended for this site. It is written when the results are.
 type Ended struct {
-	Left  bool      `json:"left,omitempty"` // the site was not in it at the end
-	Words string    `json:"words,omitempty"`
-	At    time.Time `json:"at"`
+	Left  bool   `json:"left,omitempty"` // the site was not in it at the end
+	Words string `json:"words,omitempty"`
+	// Failed says why the site's own report could not be made; the shared results are here
+	// nevertheless.
+	Failed string    `json:"failed,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // Ended reads it; nil while the study goes on.

@@ -16,6 +16,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/internal/diskspace"
+	"parley/privacy"
 	"parley/sitestore"
 )
 
@@ -26,6 +27,8 @@ type Daemon struct {
 	Again time.Duration
 	Log   *slog.Logger
 	Watch Watcher // may be nil
+	// Privacy are options of the gates; none but in tests: see [host.Host].
+	Privacy []privacy.Option
 	// UntilDone makes it end when every study that was posted has ended.
 	UntilDone bool
 
@@ -38,11 +41,14 @@ type Daemon struct {
 	posted  map[string]bool
 	heard   bool // a board has been read
 	studies map[string]*answering
-	life    []byte // of this process
-	count   uint64
-	news    chan struct{} // holds a token when something is to be told
-	quiet   federation.Quiet
-	wg      sync.WaitGroup
+	// Studies that are over, and whose reports are to be made; over holds a token when one is added.
+	unreported map[string]bool
+	over       chan struct{}
+	life       []byte // of this process
+	count      uint64
+	news       chan struct{} // holds a token when something is to be told
+	quiet      federation.Quiet
+	wg         sync.WaitGroup
 }
 
 // Watcher is told what may be counted.
@@ -79,6 +85,18 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	}
 	defer d.conn.Close()
 	d.posted, d.studies, d.news = map[string]bool{}, map[string]*answering{}, make(chan struct{}, 1)
+	d.unreported, d.over = map[string]bool{}, make(chan struct{}, 1)
+	list, err := f.Studies()
+	if err != nil {
+		return err
+	}
+	for _, digest := range list {
+		if kept, err := f.keptEnding(digest); err != nil {
+			return err
+		} else if kept != nil {
+			d.toReport(digest)
+		}
+	}
 	d.life = make([]byte, 16)
 	rand.Read(d.life)
 	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.This(f.Methods).Version); err != nil {
@@ -92,6 +110,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	}()
 	d.wg.Go(func() { d.readBoards(inner) })
 	d.wg.Go(func() { d.greet(inner) })
+	d.wg.Go(func() { d.report(inner) })
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
 	said := ""
 	for {
@@ -142,8 +161,8 @@ func (d *Daemon) readBoards(ctx context.Context) {
 		if err == nil {
 			err = d.take(b)
 		}
-		if diskspace.Failed(err) { // no other board may come: it is read again
-			d.Log.Error("what the coordinator has posted could not be kept, and is tried again: " + err.Error())
+		if diskspace.Failed(err) || errors.Is(err, errDaily) { // no other board may come: it is read again
+			d.audit("tried again", "", "what the coordinator has posted could not be kept: "+err.Error())
 			wire.Pause(ctx, d.Again)
 			continue
 		}
@@ -154,14 +173,17 @@ func (d *Daemon) readBoards(ctx context.Context) {
 	}
 }
 
-// take takes in a board.
+// take takes in a board. The error is errDaily if plans of it have to wait.
 func (d *Daemon) take(b federation.Board) error {
 	f := d.Folder
+	var wait error
 	for _, p := range b.Studies {
 		if len(p.Plan) == 0 || p.Needs != "" {
 			continue
 		}
-		if err := f.keepPlan(p.Study, p.Plan); err != nil {
+		if err := f.keepPlan(p.Study, p.Plan); errors.Is(err, errDaily) {
+			wait = err
+		} else if err != nil {
 			d.audit("passed over", p.Study, "what was posted: "+err.Error())
 		}
 	}
@@ -183,7 +205,7 @@ func (d *Daemon) take(b federation.Board) error {
 		a := d.studies[p.Study]
 		if a == nil {
 			plan, err := f.Plan(p.Study)
-			if err != nil && p.Needs == "" {
+			if err != nil && p.Needs == "" && wait == nil {
 				continue // what no hello names is posted again, with its plan
 			}
 			a = &answering{daemon: d, digest: p.Study, plan: plan}
@@ -205,9 +227,11 @@ func (d *Daemon) take(b federation.Board) error {
 				return err
 			}
 		}
-		a.setNeeds(p.Needs, p.Stopped)
+		if a.setNeeds(p.Needs, p.Stopped); a.plan == nil && wait != nil {
+			a.set(federation.Unable, wait.Error(), "")
+		}
 	}
-	return f.notePosted(d.posted)
+	return errors.Join(wait, f.notePosted(d.posted))
 }
 
 // greet tells the coordinator where the site stands: at every change, and now and
@@ -286,7 +310,7 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 func (d *Daemon) allDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.heard || len(d.studies) == 0 {
+	if !d.heard || len(d.studies) == 0 || len(d.unreported) > 0 {
 		return false
 	}
 	for digest := range d.studies {

@@ -1,0 +1,185 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/privacy/ledger"
+	"parley/report/results"
+	"parley/study"
+)
+
+// ending is what the site may have at the end of a study, as it has come. It is kept until
+// the site's own report is made of it.
+type ending struct {
+	Left bool   `json:"left,omitempty"`
+	Body []byte `json:"body"`
+}
+
+func endingFile(digest string) string { return filepath.Join("studies", digest, "ending.json") }
+
+// keptEnding reads it; nil if there is none.
+func (f *Folder) keptEnding(digest string) (*ending, error) {
+	var e ending
+	err := f.ReadJSON(endingFile(digest), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &e, err
+}
+
+// over says whether the site has what it may have of a study.
+func (f *Folder) over(digest string) (bool, error) {
+	kept, err := f.keptEnding(digest)
+	if err != nil || kept != nil {
+		return kept != nil, err
+	}
+	ended, err := f.Ended(digest)
+	return ended != nil, err
+}
+
+// end keeps what the site may have. The coordinator hears so before a row is looked at:
+// whether the site's own report can be made, and how long that takes, depends on rows and on a
+// share that the coordinator has chosen. What comes after the first is not looked at.
+func (a *answering) end(body []byte, left bool) error {
+	d := a.daemon
+	if over, err := d.Folder.over(a.digest); err != nil || over {
+		return err
+	}
+	if _, err := federation.ParseEnding(body); err != nil {
+		return err
+	}
+	if err := d.Folder.WriteJSON(endingFile(a.digest), ending{Left: left, Body: body}); err != nil {
+		return err
+	}
+	a.set(federation.Done, "", "its results have come, and the site's own report is being made")
+	d.toReport(a.digest)
+	return nil
+}
+
+// toReport has the reports made of studies that are over.
+func (d *Daemon) toReport(digests ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, digest := range digests {
+		d.unreported[digest] = true
+	}
+	select {
+	case d.over <- struct{}{}:
+	default:
+	}
+}
+
+// report makes what the site's own people may see of studies that are over, one after the
+// other. Whatever happens to it stays at the site.
+func (d *Daemon) report(ctx context.Context) {
+	for ctx.Err() == nil {
+		d.mu.Lock()
+		list := slices.Sorted(maps.Keys(d.unreported))
+		d.mu.Unlock()
+		for _, digest := range list {
+			what, err := d.written(ctx, digest)
+			if ctx.Err() != nil {
+				return // it is made when the program runs again
+			}
+			if err != nil { // of the disk, which may pass
+				d.Log.Error(fmt.Sprintf("the results of study %.12s could not be written, and are tried again: %v", digest, err), "study", digest)
+				wire.Pause(ctx, d.Again)
+				continue
+			}
+			d.mu.Lock()
+			delete(d.unreported, digest)
+			a := d.studies[digest]
+			d.mu.Unlock()
+			if a != nil {
+				a.set(federation.Done, "", what)
+			}
+			if err := d.Folder.Audit.Add("ended", digest, d.Folder.Config.Site, what); err != nil {
+				d.Log.Error("the audit log could not be written: " + err.Error())
+			}
+		}
+		select {
+		case <-d.over:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// written writes the results of a study that is over: what everybody may read, then the
+// site's own report, and then that they are there. It says where.
+func (d *Daemon) written(ctx context.Context, digest string) (what string, err error) {
+	f := d.Folder
+	kept, err := f.keptEnding(digest)
+	if err != nil || kept == nil {
+		return "", err
+	}
+	e, err := federation.ParseEnding(kept.Body)
+	if err != nil {
+		return "", err
+	}
+	record := Ended{Left: kept.Left, Words: e.Words, At: time.Now().UTC().Truncate(time.Second)}
+	if what = e.Words; !kept.Left {
+		p, err := f.Plan(digest)
+		if err != nil {
+			return "", err
+		}
+		path, err := f.ResultsPath(p)
+		if err != nil {
+			return "", err
+		}
+		for _, file := range e.Files {
+			if err := atomicfile.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), file.Data); err != nil {
+				return "", err
+			}
+		}
+		what = "its results are in " + path
+		if err := d.own(ctx, p, path, e.Share); err != nil {
+			record.Failed = err.Error()
+			what += "; the site's own report could not be made, and is tried when the site starts again: " + record.Failed
+		}
+	}
+	if err := f.WriteJSON(filepath.Join("studies", digest, "ended.json"), record); err != nil || record.Failed != "" {
+		return what, err
+	}
+	return what, os.Remove(f.File(endingFile(digest)))
+}
+
+// own makes the site's own report. A panic is a failure like any other.
+func (d *Daemon) own(ctx context.Context, p *study.Plan, path string, share []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	h, err := d.Folder.host(ctx, p, true)
+	if err != nil {
+		return err
+	}
+	data, err := h.Fingerprint(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := h.Report(ctx, p, share)
+	if err != nil {
+		return err
+	}
+	dir, err := results.OpenSite(path, p, d.Folder.Config.Site, data)
+	if err != nil {
+		return err
+	}
+	charged, err := ledger.Read(d.store)
+	if err != nil {
+		return err
+	}
+	return dir.Write(result, charged, &h.Policy)
+}
