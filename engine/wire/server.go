@@ -31,6 +31,8 @@ type Server struct {
 	// left says that the site has left it. The coordinator hears that it was kept, so
 	// nothing that End does may depend on a row.
 	End func(share []byte, left bool) error
+	// Over, if not nil, is called when the coordinator has been answered that it was kept.
+	Over func()
 
 	put  uint64 // revision of the last answer
 	last []byte // the message that it answers, and
@@ -120,6 +122,9 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	if errors.Is(err, ErrTooLarge) {
 		refusal := up{Version: messageVersion, Say: sayRefuse, To: name[:], Body: []byte("its answer: " + ErrTooLarge.Error())}
 		err = s.answer(ctx, message, &refusal)
+	}
+	if err == nil && a.Say == sayDone && s.Over != nil {
+		s.Over()
 	}
 	return err
 }

@@ -321,6 +321,7 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		},
 		Working: func(begins bool) { a.work(begins, h) },
 		End:     a.end,
+		Over:    func() { d.toReport(a.digest) },
 	}
 	return server.Serve(ctx)
 }

@@ -63,17 +63,14 @@ func (a *answering) end(body []byte, left bool) error {
 		return err
 	}
 	a.set(federation.Done, "", "its results have come, and the site's own report is being made")
-	d.toReport(a.digest)
 	return nil
 }
 
-// toReport has the reports made of studies that are over.
-func (d *Daemon) toReport(digests ...string) {
+// toReport has the report made of a study that is over.
+func (d *Daemon) toReport(digest string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, digest := range digests {
-		d.unreported[digest] = true
-	}
+	d.unreported[digest] = true
 	select {
 	case d.over <- struct{}{}:
 	default:
