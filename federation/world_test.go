@@ -30,6 +30,7 @@ import (
 	"parley/federation/site"
 	"parley/internal/auditlog"
 	"parley/method"
+	"parley/privacy"
 	"parley/study"
 )
 
@@ -183,12 +184,18 @@ func (w *world) folder(name string) *site.Folder {
 func (w *world) begin(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		if w.logs[name] == nil {
-			w.logs[name] = &logged{}
-		}
-		d := &site.Daemon{Folder: w.folder(name), Again: again, Log: slog.New(slog.NewTextHandler(w.logs[name], nil))}
-		w.ends[name] = background(w.t, d.Serve)
+		w.begin1(name)
 	}
+}
+
+// begin1 starts that of a site, whose gates have these options.
+func (w *world) begin1(name string, o ...privacy.Option) {
+	w.t.Helper()
+	if w.logs[name] == nil {
+		w.logs[name] = &logged{}
+	}
+	d := &site.Daemon{Folder: w.folder(name), Again: again, Log: slog.New(slog.NewTextHandler(w.logs[name], nil)), Privacy: o}
+	w.ends[name] = background(w.t, d.Serve)
 }
 
 func (w *world) end(name string) {
