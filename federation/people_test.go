@@ -9,10 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/enginetest"
 	"parley/engine/host"
+	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/federation/site"
+	"parley/method"
+	"parley/study"
 )
 
 // standing is where a site says that it stands with a study.
@@ -189,5 +195,104 @@ func TestJoinTwice(t *testing.T) {
 	}
 	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
 		t.Errorf("in its folder are %v (%v)", left, err)
+	}
+}
+
+// Under privacy others see that files with data were written, and not whether a cell has
+// changed: a person decides, who is told. Whatever the cause, others read the same.
+func TestOthersSeeAPersonMustDecide(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	w.begin("north")
+	p := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2, Private: true}, 2, "north", "south")
+	d := w.submit(p)
+	conn := w.broker()
+	heard := func() string {
+		value, _, err := conn.Get(within(t), federation.HelloKey("north"))
+		check(t, err)
+		h, _, _ := federation.OpenHello(w.co.Secrets.Key, "north", value)
+		for _, s := range h.Studies {
+			if s.Study == d {
+				return s.Word + s.Text
+			}
+		}
+		return ""
+	}
+	is := func(word, local string) {
+		t.Helper()
+		w.eventually("north is "+word, func() bool {
+			return heard() == word && w.standing("north", d).State == word && strings.Contains(w.standing("north", d).Text, local)
+		})
+	}
+	is(federation.Pending, "a person must decide")
+	w.approve(d, "north")
+	is(federation.Approved, "")
+	w.eventually("north is charged: what began goes on with its data", func() bool { return w.charges("north") == 1 })
+	path := filepath.Join(w.path("north"), "data", "view_v.csv")
+	rows := must(os.ReadFile(path))
+	for _, text := range [][]byte{rows, bytes.Replace(rows, []byte("c,3"), []byte("c,4"), 1)} {
+		check(t, os.WriteFile(path, text, 0o600))
+		is(federation.Pending, "have been written since it was approved")
+		if err := w.folder("north").Approve(t.Context(), d, host.ByPerson); bytes.Equal(text, rows) != (err == nil) {
+			t.Fatalf("a person approves it again: %v", err)
+		}
+		if bytes.Equal(text, rows) {
+			is(federation.Approved, "")
+		}
+	}
+}
+
+// touchy is the toy with a report that does not bear a share.
+type touchy struct{ enginetest.Toy }
+
+func (m touchy) Site(p *study.Plan, name string) (method.Site, error) {
+	half, err := m.Toy.Site(p, name)
+	return touchySite{half}, err
+}
+
+type touchySite struct{ method.Site }
+
+func (touchySite) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {
+	panic("a loading is too large")
+}
+
+// Nothing that becomes of a site's own report is seen elsewhere, or ends anything; what everybody
+// may read is there. A share that comes later is not looked at.
+func TestReportsFailAtHome(t *testing.T) {
+	methods = method.Registry{touchy{}}
+	defer func() { methods = method.Registry{toy} }()
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	w.begin("north")
+	for _, name := range []string{"one", "another"} {
+		p := plan(name, 1, 1, "north")
+		d := w.submit(p)
+		w.approve(d, "north")
+		w.ended(d, "north")
+		w.eventually("the coordinator knows that north has it", func() bool { return w.seen(d)["north"] == coordinator.HasAll })
+		f := w.folder("north")
+		e := must(f.Ended(d))
+		shared := filepath.Join(must(f.ResultsPath(p)), "shared", "plan.yaml")
+		if _, err := os.Stat(shared); e.Failed != "it panicked: a loading is too large" || err != nil {
+			t.Errorf("%s ended with %+v, %v", name, e, err)
+		}
+		kept := func() []byte { return must(os.ReadFile(filepath.Join(w.path("north"), "studies", d, "ending.json"))) }
+		before := kept()
+		conn := w.broker()
+		term := must(wire.Claim(within(t), conn, w.co.Secrets.Key, d))
+		l := &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: f.Secrets.Key.Peer(), Study: d, Site: "north", Term: term, Again: again}
+		if name == "one" { // the coordinator may have closed it: then nobody listens
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := l.End(ctx, must(federation.Ending{Share: []byte("other")}.Encode(federation.Packed{})), engine.History{})
+			cancel()
+			if !bytes.Equal(kept(), before) {
+				t.Errorf("another share was kept: %v", err)
+			}
+		}
+	}
+	if heard := w.logs["north"].String(); strings.Contains(w.log.String(), "panicked") || !strings.Contains(heard, "panicked") {
+		t.Errorf("the coordinator's log: %s", w.log)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/dataset"
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
@@ -36,12 +38,13 @@ type ends struct {
 	mu     sync.Mutex
 	audit  []string
 	shares map[string]string
+	data   dataset.Source // of all sites
 }
 
 func newEnds(t testing.TB, net wire.Wire, plan *study.Plan) *ends {
 	t.Helper()
 	digest := must.Get(plan.Digest())(t)
-	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{}, stores: map[string]*sitestore.Memory{}, shares: map[string]string{}}
+	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{}, stores: map[string]*sitestore.Memory{}, shares: map[string]string{}, data: enginetest.ToyRows(5)}
 	for _, site := range append([]string{""}, plan.Sites...) {
 		e.keys[site] = must.Get(wire.NewKey())(t)
 		e.stores[site] = sitestore.NewMemory()
@@ -57,7 +60,7 @@ func (e *ends) noted(line string) {
 
 func (e *ends) site(ctx context.Context, site string) *engine.Site {
 	e.t.Helper()
-	h := host.Host{Site: site, Methods: method.Registry{enginetest.Toy{}}, Data: enginetest.ToyRows(5), Store: e.stores[site], Policy: privacy.SimulationPolicy()}
+	h := host.Host{Site: site, Methods: method.Registry{enginetest.Toy{}}, Data: e.data, Store: e.stores[site], Policy: privacy.SimulationPolicy()}
 	s, err := h.Open(ctx, e.plan)
 	if err != nil {
 		e.t.Fatal(err)
@@ -491,4 +494,62 @@ func TestTwoHundredSites(t *testing.T) {
 		t.Errorf("%d MB in use", peak>>20)
 	}
 	t.Logf("%.0f bytes a site and round in %d messages; history %d bytes a round; %d MB in use", each, net.puts, len(data), peak>>20)
+}
+
+// slow has rows each of which takes a second to read.
+type slow struct{ enginetest.ToyRows }
+
+func (s slow) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row, err := range s.ToyRows.Rows(ctx) {
+			time.Sleep(time.Second)
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// timed notes when a site puts something.
+type timed struct {
+	wire.Wire
+	mu   sync.Mutex
+	puts []time.Duration
+	from time.Time
+}
+
+func (w *timed) Put(ctx context.Context, key string, value []byte, after uint64) (uint64, error) {
+	if strings.Contains(key, ".answer.") {
+		w.mu.Lock()
+		w.puts = append(w.puts, time.Since(w.from))
+		w.mu.Unlock()
+	}
+	return w.Wire.Put(ctx, key, value, after)
+}
+
+// Where a plan says when answers go, how many rows a site has shows in no time: not in that of
+// its readiness, nor of its answers, nor of its receipt of the end.
+func TestTimesSayNothingOfRows(t *testing.T) {
+	var puts [][]time.Duration
+	for _, n := range []enginetest.ToyRows{0, 5, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			p := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2, Private: true}, 1, "north")
+			p.Privacy.AnswerAfter = "1h"
+			w := &timed{Wire: wire.NewMemory(), from: time.Now()}
+			e := newEnds(t, w, p)
+			e.data = slow{n}
+			ctx, cancel := context.WithCancel(t.Context())
+			wait := e.serve(ctx)
+			if took := time.Since(w.from); took != 0 {
+				t.Errorf("%d rows: it serves after %v", n, took)
+			}
+			e.run(t.Context())
+			cancel()
+			wait()
+			puts = append(puts, w.puts)
+		})
+	}
+	if len(puts[0]) < 3 || puts[0][0] < time.Hour || !slices.Equal(puts[0], puts[1]) || !slices.Equal(puts[0], puts[2]) {
+		t.Errorf("north puts at %v", puts)
+	}
 }
