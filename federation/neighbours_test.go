@@ -47,16 +47,16 @@ var privateStudies = map[string]struct {
 // damaged records of each kind. What says nothing of all of them says nothing of one.
 func neighbour(f map[string][]string) {
 	v, w, y := f["view_v.csv"], f["view_w.csv"], f["subjects.csv"]
-	v[200] = "000199,-5,5,-5"        // other values
-	v[199] = "000198,1e9,-1e300,0"   // beyond the ranges
-	v[198] = "000197,tall,1,1"       // text for a number
-	w[197] = "000196,,1,1"           // without a value
-	w[196] = "000195,1,1"            // a cell too few
-	y[195] = "000194,perhaps"        // a level that is none
-	y[194] = "000193,"               // without an outcome
-	y[193] = y[192]                  // an id twice, and one who is nobody
-	f["view_v.csv"] = v[:len(v)-60]  // without a view
-	f["view_w.csv"] = append(w, "x") // nobody
+	v[200] = "000199,-5,5,-5"                     // other values
+	v[199] = "000198,1e9,-1e300,0"                // beyond the ranges
+	v[198] = "000197,tall,1,1"                    // text for a number
+	w[197] = "000196,,1,1"                        // without a value
+	w[196] = "000195,1,1"                         // a cell too few
+	y[195] = "000194,perhaps"                     // a level that is none
+	y[194] = "000193,"                            // without an outcome
+	y[193] = y[192]                               // an id twice, and one who is nobody
+	f["view_v.csv"] = v[:len(v)-60]               // without a view
+	f["view_w.csv"] = append(w, "000198.5,1,1,1") // nobody: and so the ids look like measurements
 	f["subjects.csv"] = y
 }
 
@@ -159,12 +159,16 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 	attack := link(must(hostile.Digest()).String(), "north")
 	for _, share := range [][]byte{out.Shares["north"], bytes.Repeat([]byte{0xff}, 100), nil} {
 		check(t, attack.End(within(t), must(federation.Ending{Share: share}.Encode(federation.Packed{})), engine.History{}))
+		w.eventually("north has made its report, or tried", func() bool { return must(north.Ended(must(hostile.Digest()).String())) != nil })
 	}
 	for _, task := range [][]byte{nil, []byte("no task"), bytes.Repeat([]byte{0x81}, 1000)} {
 		var refused *engine.Refusal
 		if _, err := attack.Exchange(within(t), task, engine.History{}); !errors.As(err, &refused) {
 			t.Errorf("to no task it says %v", err)
 		}
+	}
+	if n := len(audit(t, w.path("north"), "ended north")); n != 2 {
+		t.Errorf("%d reports of two studies: each is for the first share", n)
 	}
 	w.end("north") // what it says last has come
 	return tapped()

@@ -321,7 +321,11 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		},
 		Working: func(begins bool) { a.work(begins, h) },
 		End:     a.end,
-		Over:    func() { d.toReport(a.digest) },
+		Over: func() {
+			if ended, err := f.Ended(a.digest); err == nil && ended == nil { // it is not made again for whoever asks again
+				d.toReport(a.digest)
+			}
+		},
 	}
 	return server.Serve(ctx)
 }

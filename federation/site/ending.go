@@ -98,6 +98,9 @@ func (d *Daemon) report(ctx context.Context) {
 			delete(d.unreported, digest)
 			a := d.studies[digest]
 			d.mu.Unlock()
+			if what == "" {
+				continue
+			}
 			if a != nil {
 				a.set(federation.Done, "", what)
 			}
@@ -113,7 +116,7 @@ func (d *Daemon) report(ctx context.Context) {
 }
 
 // written writes the results of a study that is over: what everybody may read, then the
-// site's own report, and then that they are there. It says where.
+// site's own report, and then that they are there. It says where; nothing if that was done.
 func (d *Daemon) written(ctx context.Context, digest string) (what string, err error) {
 	f := d.Folder
 	kept, err := f.keptEnding(digest)
@@ -125,7 +128,7 @@ func (d *Daemon) written(ctx context.Context, digest string) (what string, err e
 		return "", err
 	}
 	record := Ended{Left: kept.Left, Words: e.Words, At: time.Now().UTC().Truncate(time.Second)}
-	if what = e.Words; !kept.Left {
+	if what = "the site has left it: " + e.Words; !kept.Left {
 		p, err := f.Plan(digest)
 		if err != nil {
 			return "", err
