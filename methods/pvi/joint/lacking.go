@@ -30,7 +30,7 @@ func (c coordinator) unrecorded(parts []remainder, m *use.Model) []string {
 			least = halfError
 		}
 		for _, part := range parts {
-			if shift := predict.Lacking(part.sites, j, len(parts)*len(columns)); math.Abs(shift) > least {
+			if shift := predict.Lacking(part.sites, part.all, j, len(parts)*len(columns)); math.Abs(shift) > least {
 				names = append(names, fmt.Sprintf("%s (%s without it)", columns[i].Name, c.more(part.class, shift > 0)))
 			}
 		}

@@ -68,7 +68,7 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	}
 	var apart, within, differing, curved []string
 	for _, part := range parts {
-		if by := predict.Apart(part.sites, len(parts)); by != nil && !c.Options.Random() {
+		if by := predict.Apart(part.sites, part.all, len(parts)); by != nil && !c.Options.Random() {
 			apart = append(apart, c.farthest(by, part.class)...)
 		}
 	}
@@ -141,10 +141,10 @@ func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) 
 // uneven says how errors are other than those of the likelihood, where effects are straight: more
 // variable for some values of features or at a site, skewed or with heavy tails.
 func (c coordinator) uneven(part remainder, curved bool, m *use.Model) (says []string) {
-	if low, two := predict.TwoValues(part.sites); two && c.Options.Likelihood == options.LikelihoodLinear {
+	if low, two := predict.TwoValues(part.sites, part.all); two && c.Options.Likelihood == options.LikelihoodLinear {
 		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
 	}
-	end, share := predict.Bounded(part.sites)
+	end, share := predict.Bounded(part.sites, part.all)
 	if end != 0 && c.estimated() && !curved {
 		side, last := "above", "highest"
 		if end < 0 {
@@ -192,23 +192,23 @@ func (c coordinator) mixes() string {
 // within names the features whose effect within sites is other than between them, in one of so many
 // parts.
 func (c coordinator) within(s *state, part remainder, parts int, m *use.Model) (names []string) {
-	groups, sites := m.Encoding.Groups(), part.sites
+	groups, sites, all := m.Encoding.Groups(), part.sites, part.all
 	other := predict.Within
 	if c.Options.Random() {
 		known, contextual := c.contextual(s, sites, groups)
 		if contextual == nil {
 			return nil
 		}
-		sites = known
-		other = func(sites []*predict.Residuals, j, tests int) float64 {
-			return predict.WithinRandom(sites, contextual, j, tests)
+		sites, all = known, predict.Pool(known)
+		other = func(sites []*predict.Residuals, all *predict.Residuals, j, tests int) float64 {
+			return predict.WithinRandom(sites, all, contextual, j, tests)
 		}
 	}
 	for j, name := range m.Encoding.Features() {
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		switch sum := other(sites, j, parts*len(groups)); {
+		switch sum := other(sites, all, j, parts*len(groups)); {
 		case sum > 0:
 			names = append(names, part.name(name)+" is higher")
 		case sum < 0:
@@ -259,7 +259,7 @@ func (c coordinator) differing(part remainder, parts int, m *use.Model) (names [
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		if by, times := predict.Differing(part.sites, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
+		if by, times := predict.Differing(part.sites, part.all, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {

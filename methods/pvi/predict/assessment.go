@@ -90,12 +90,12 @@ func (a *Assessment) Add(b *Assessment) {
 		}
 		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
-	a.Residuals = poolResiduals([]*Residuals{a.Residuals, b.Residuals})
+	a.Residuals = Pool([]*Residuals{a.Residuals, b.Residuals})
 	if a.Classes == nil && len(b.Classes) > 0 {
 		a.Classes = make([]*Residuals, len(b.Classes))
 	}
 	for k, s := range b.Classes {
-		a.Classes[k] = poolResiduals([]*Residuals{a.Classes[k], s})
+		a.Classes[k] = Pool([]*Residuals{a.Classes[k], s})
 	}
 	a.Periods = poolPeriods(a.Periods, b.Periods)
 	for i := range Bins {

@@ -48,8 +48,7 @@ const outsideInterval = 0.05
 // of a site's outcomes is standard exponential, as is the time until the first event of a Poisson
 // process in units of those expected, and the sum over sites has a gamma distribution. Fewer than lie
 // on one side of an interval of 90 % do not matter.
-func Bounded(sites []*Residuals) (end int, share float64) {
-	all := poolResiduals(sites)
+func Bounded(sites []*Residuals, all *Residuals) (end int, share float64) {
 	if all == nil {
 		return 0, 0
 	}

@@ -55,7 +55,7 @@ func TestOutcomesThatEnd(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			if end, share := Bounded(sites); end != 0 {
+			if end, share := Bounded(sites, Pool(sites)); end != 0 {
 				said++
 				if c.end != 0 && (end != c.end || share > 0.5) {
 					t.Errorf("%s, set %d: %.2f of outcomes beyond end %d", name, set, share, end)

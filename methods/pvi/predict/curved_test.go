@@ -70,7 +70,7 @@ func TestEffectsThatBend(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			all := poolResiduals(sites)
+			all := Pool(sites)
 			for j := range 3 {
 				if all.Curved(j, 3) {
 					said++

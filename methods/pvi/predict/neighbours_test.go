@@ -92,7 +92,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			if poolResiduals(sites).Together(1) > 0 {
+			if Pool(sites).Together(1) > 0 {
 				said++
 			}
 		}

@@ -62,7 +62,7 @@ func TestEffectsThatDependOnEachOther(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(gvi.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			if poolResiduals(sites).Multiplied(0, 1, 1) > 0 {
+			if Pool(sites).Multiplied(0, 1, 1) > 0 {
 				said++
 			}
 		}

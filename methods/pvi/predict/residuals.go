@@ -254,8 +254,8 @@ func (s *Residuals) Check(columns, features int) error {
 	return nil
 }
 
-// poolResiduals adds up what sites gave; nil if none gave any.
-func poolResiduals(sites []*Residuals) *Residuals {
+// Pool adds up what sites gave; nil if none gave any.
+func Pool(sites []*Residuals) *Residuals {
 	var all *Residuals
 	for _, one := range sites {
 		if one == nil {
@@ -313,8 +313,7 @@ func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64
 
 // TwoValues says whether all numbers are one of two that follow each other, such as 0 and 1, and
 // which: Σ (y − low)(y − low − 1) is then exactly 0 at each site, and above it for other whole numbers.
-func TwoValues(sites []*Residuals) (low float64, ok bool) {
-	all := poolResiduals(sites)
+func TwoValues(sites []*Residuals, all *Residuals) (low float64, ok bool) {
 	if all == nil {
 		return 0, false
 	}
@@ -334,8 +333,7 @@ func TwoValues(sites []*Residuals) (low float64, ok bool) {
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
 // many tests.
-func Apart(sites []*Residuals, tests int) []float64 {
-	all := poolResiduals(sites)
+func Apart(sites []*Residuals, all *Residuals, tests int) []float64 {
 	if all == nil {
 		return nil
 	}
@@ -354,8 +352,7 @@ func Apart(sites []*Residuals, tests int) []float64 {
 // sites may differ in that. The average of effects that differ has a standard error so many times as
 // large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
 // at most, as of classes and counts; it is 0 of others.
-func Differing(sites []*Residuals, j, tests int, events bool) (by []float64, times float64) {
-	all := poolResiduals(sites)
+func Differing(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
 	if all == nil {
 		return nil, 1
 	}
@@ -449,8 +446,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 // leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
 // sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
 // varies within sites has no effect there to compare.
-func Within(sites []*Residuals, j, tests int) float64 {
-	all := poolResiduals(sites)
+func Within(sites []*Residuals, all *Residuals, j, tests int) float64 {
 	if all == nil {
 		return 0
 	}
@@ -481,8 +477,7 @@ func Within(sites []*Residuals, j, tests int) float64 {
 // gave residuals. These intercepts take a site's mean for one that has nothing to do with the
 // features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
 // standard deviation has none that misleads, as where sites are large.
-func WithinRandom(sites []*Residuals, c *mixed.Contextual, j, tests int) float64 {
-	all := poolResiduals(sites)
+func WithinRandom(sites []*Residuals, all *Residuals, c *mixed.Contextual, j, tests int) float64 {
 	if all == nil {
 		return 0
 	}
@@ -510,27 +505,43 @@ const fewVary = 0.01
 // that weights may allow for are not compared.
 func Noisier(sites []*Residuals) (site int, times float64) {
 	site = -1
-	if all := poolResiduals(sites); all == nil || all.Sampled {
-		return site, 0
+	// A site is compared with the sums of those before it and of those after it. To take it out of
+	// the sum of all would leave nothing but rounding where its errors are far larger than others'.
+	after := make([]Residuals, len(sites)+1)
+	for i, s := range slices.Backward(sites) {
+		if s != nil && s.Sampled {
+			return site, 0
+		}
+		after[i] = after[i+1].withErrors(s)
 	}
+	var before Residuals
 	for i, s := range sites {
 		if s == nil {
 			continue
 		}
-		others := poolResiduals(slices.Concat(sites[:i], sites[i+1:]))
-		if others == nil || min(others.Rows, s.Rows) < fewestRows {
+		others := before.withErrors(&after[i+1])
+		before = before.withErrors(s)
+		if min(others.Rows, s.Rows) < fewestRows {
 			continue
 		}
 		square := func(s *Residuals) float64 { return s.Second / s.Weight }
 		_, tails, _, _ := s.Shape()
 		_, usual, _, _ := others.Shape()
-		ratio := square(s) / square(others)
+		ratio := square(s) / square(&others)
 		variance := (max(tails, usual) - 1) * (1/s.Weight + 1/others.Weight)
 		if log := math.Log(ratio); log > 2*math.Log(1.5) && log*log > quantile(len(sites), 1)*variance && math.Sqrt(ratio) > times {
 			site, times = i, math.Sqrt(ratio)
 		}
 	}
 	return site, times
+}
+
+// withErrors adds a site's numbers of which [Noisier] makes use; s may be nil.
+func (r Residuals) withErrors(s *Residuals) Residuals {
+	if s == nil {
+		return r
+	}
+	return Residuals{Rows: r.Rows + s.Rows, Weight: r.Weight + s.Weight, Second: r.Second + s.Second, Fourth: r.Fourth + s.Fourth}
 }
 
 // fewestRows of a site say how large its errors are.

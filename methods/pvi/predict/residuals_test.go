@@ -63,7 +63,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if Apart(sites, 1) != nil {
+			all := Pool(sites)
+			if Apart(sites, all, 1) != nil {
 				said["apart"]++
 			}
 			if differs(sites, 0) || differs(sites, 1) {
@@ -72,7 +73,6 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			if i, _ := Noisier(sites); i >= 0 {
 				said["noisier"]++
 			}
-			all := poolResiduals(sites)
 			if all.Curved(0, 3) || all.Curved(1, 3) {
 				said["bent"]++
 			}
@@ -166,15 +166,16 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		if err := s.Check(2, 2); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
-		Apart([]*Residuals{s, nil, s}, 1)
+		sites := []*Residuals{s, nil, s}
+		Apart(sites, Pool(sites), 1)
 		other := newResiduals(2, 1)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
-			Differing([]*Residuals{s, nil, s}, j, 2, true)
+			Differing(sites, Pool(sites), j, 2, true)
 			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200, 1e-200, 1e-200
-			Differing([]*Residuals{s, other, s}, j, 2, true)
+			Differing([]*Residuals{s, other, s}, Pool([]*Residuals{s, other, s}), j, 2, true)
 		}
-		all := poolResiduals([]*Residuals{s, s})
+		all := Pool([]*Residuals{s, s})
 		all.Curved(0, 2)
 		if times := all.Wider(q.Variance, true); !(slices.Min(times) >= 1) {
 			t.Errorf("%T: %v times", l, times)
@@ -182,7 +183,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		all.Shape()
 		all.Multiplied(0, 1, 1)
 		all.Together(1)
-		Bounded([]*Residuals{s, nil, s})
+		Bounded(sites, Pool(sites))
 	}
 }
 
@@ -193,9 +194,70 @@ func TestASingleSiteIsNotNoisier(t *testing.T) {
 	}
 }
 
+// many are residuals of so many sites with 128 features' columns, and an intercept.
+func many(sites int) (list []*Residuals) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range sites {
+		s := newResiduals(129, pairs(128))
+		s.Rows, s.Weight, s.Variance, s.Second, s.Fourth = 50, 50, 50, 50*r.ExpFloat64(), 150
+		for j := range s.Score {
+			s.Score[j], s.Bread[j] = r.NormFloat64(), 50
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// A site is compared with the sums of all others, also where these are as nothing beside its own; and
+// the work for it does not grow with the square of the sites.
+func TestASiteIsComparedWithAllOthers(t *testing.T) {
+	for _, largest := range []float64{1, 1e3, 1e25} {
+		sites := append(many(50), nil)
+		sites[7].Second *= largest
+		want, ratio := -1, 0.0
+		for i, s := range sites[:50] {
+			others := Pool(slices.Concat(sites[:i], sites[i+1:]))
+			if x := math.Sqrt(s.Second / s.Weight / (others.Second / others.Weight)); x > ratio {
+				want, ratio = i, x
+			}
+		}
+		if i, times := Noisier(sites); i != want || math.Abs(times/ratio-1) > 1e-12 {
+			t.Errorf("site %d, %v times; want %d, %v times", i, times, want, ratio)
+		}
+	}
+	of := func(sites int) (noisier, differing float64) {
+		list := many(sites)
+		all := Pool(list)
+		return testing.AllocsPerRun(1, func() { Noisier(list) }), testing.AllocsPerRun(1, func() { Differing(list, all, 0, 128, true) })
+	}
+	few, fewDiffer := of(10)
+	if noisier, differing := of(1000); noisier > few || differing > fewDiffer {
+		t.Errorf("of 1000 sites %v and %v allocations; of 10 sites %v and %v", noisier, differing, few, fewDiffer)
+	}
+}
+
+func BenchmarkThousandSites(b *testing.B) {
+	sites := many(1000)
+	all := Pool(sites)
+	b.Run("Noisier", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Noisier(sites)
+		}
+	})
+	b.Run("Differing", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for j := range 128 {
+				Differing(sites, all, j, 128, true)
+			}
+		}
+	})
+}
+
 // differs says whether one of three columns' effect does between sites.
 func differs(sites []*Residuals, j int) bool {
-	by, _ := Differing(sites, j, 3, false)
+	by, _ := Differing(sites, Pool(sites), j, 3, false)
 	return by != nil
 }
 

@@ -27,8 +27,8 @@ func weighted(t *testing.T, q gvi.Normal, variance float64, designs [][][]float6
 
 // doubts counts what is said of sites whose model is right.
 func doubts(sites []*Residuals, variance []float64) (n int) {
-	all := poolResiduals(sites)
-	for _, said := range []bool{Apart(sites, 1) != nil, differs(sites, 0) || differs(sites, 1),
+	all := Pool(sites)
+	for _, said := range []bool{Apart(sites, all, 1) != nil, differs(sites, 0) || differs(sites, 1),
 		all.Curved(0, 3), slices.Max(all.Wider(variance, true)) > 1} {
 		if said {
 			n++
@@ -169,7 +169,7 @@ func TestUnevenErrorsInAnyCoding(t *testing.T) {
 			for i := range d {
 				d[i] = slices.Repeat([]float64{1}, len(ys[i]))
 			}
-			times := poolResiduals(weighted(t, q, variance, designs, ys, d)).Wider(q.Variance, true)
+			times := Pool(weighted(t, q, variance, designs, ys, d)).Wider(q.Variance, true)
 			if slices.Max(times) > 1 {
 				said++
 			}

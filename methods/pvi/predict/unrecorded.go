@@ -46,8 +46,7 @@ func ofMeans(d *gvi.Design) func(weights []float64, lacks []int32) float64 {
 // features that the lack goes with, so that anything between that and nothing is taken for chance. It is by
 // how many standard errors the rest moves an effect where what counts in the place of a missing cell is a
 // standard deviation off: Σ wr/√(Σ wv). It is 0 if that may be chance.
-func Lacking(sites []*Residuals, j, tests int) float64 {
-	all := poolResiduals(sites)
+func Lacking(sites []*Residuals, all *Residuals, j, tests int) float64 {
 	if all == nil {
 		return 0
 	}
