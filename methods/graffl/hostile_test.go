@@ -3,7 +3,6 @@ package graffl
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
-	"parley/methods/graffl/abc"
+	"parley/method/methodtest"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
@@ -198,51 +196,17 @@ func threeRows(t testing.TB, p *study.Plan) dataset.Source {
 }
 
 // States come back from checkpoints, which may be damaged.
-func TestDamagedStatesAreRefused(t *testing.T) {
-	nan := math.NaN()
-	for name, x := range map[string]struct {
-		kind  string
-		state any
-	}{
-		"another site":         {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"z": {}}}},
-		"few sums":             {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"a": {Sums: constant(1, 1), Rows: 3}}}},
-		"rows":                 {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"a": {Sums: constant(12, 1), Rows: nan}}}},
-		"no sample":            {taskLandmarks, &landmarkState{Phase: rounds.Done}},
-		"a short sample":       {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
-		"weights of a sample":  {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
-		"no covariance":        {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
-		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: abc.Acceptance{Limit: 5}}},
-		"another limit":        {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 6}}},
-		"accepted of no site":  {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Site: 2}}}}},
-		"accepted of no row":   {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
-		"out of order":         {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
-		"another phase":        {taskLandmarks, &landmarkState{Phase: "else"}},
-		"another plan's draws": {taskDiscrepancies, &setState{}},
-		"another prior":        {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Prior.Kappa = 1 })},
-		"nothing to propose":   {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Used = s.Choices.Proposals })},
-		"stopped at once":      {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Stopped = abc.FewAccepted })},
-	} {
-		c, _, _ := hostileHalves(t, hostileOptions[x.kind], "{protection: none}")
-		if _, err := c.Restore(pack(t, x.state)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-		if _, err := c.Restore([]byte{1, 2}); err == nil {
-			t.Errorf("%s: two bytes were a state", name)
-		}
+func TestDamagedStates(t *testing.T) {
+	for name, text := range studied() {
+		t.Run(name, func(t *testing.T) {
+			p := parsePlan(t, text)
+			data := map[string]dataset.Source{}
+			for _, site := range p.Sites {
+				data[site] = rowsOf(t, p)
+			}
+			methodtest.Damaged(t, Method{}, p, data, 40)
+		})
 	}
-}
-
-// sampler is the state of variant set as it begins, damaged.
-func sampler(t *testing.T, damage func(*abc.SMC)) *setState {
-	t.Helper()
-	_, _, waiting := hostileHalves(t, hostileOptions[taskDiscrepancies], "{protection: none}")
-	data, err := waiting().MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := unpack[setState](t, data)
-	damage(&s.SMC)
-	return s
 }
 
 // Sites take any task, and any shared model, without a panic.

@@ -14,7 +14,6 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/graffl/augment"
-	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/stages"
 	"parley/methods/graffl/suffiae"
@@ -234,47 +233,6 @@ func TestHostileTasksOfPhasesAreRefused(t *testing.T) {
 	b := behindGate(t, h.Plan, "b", sitestore.NewMemory(), patients(t, h.Plan))
 	if _, err := b.admit(method.Task{Kind: taskEncoder}); !errors.Is(err, privacy.ErrRefused) {
 		t.Errorf("site b was asked for an encoder: %v", err)
-	}
-}
-
-// States of all phases come back from checkpoints, which may be damaged.
-func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
-	c, h := stagedHalves(t, stagedOptions[0])
-	waiting, _, done := phases(t, c, h)
-	for name, damage := range map[string]func(s *stagedState){
-		"phase":            func(s *stagedState) { s.Phase = "else" },
-		"no encoder":       func(s *stagedState) { s.Encoder = nil },
-		"another encoder":  func(s *stagedState) { s.Encoder = oneEncoder(2, 2, 1) },
-		"classifiers":      func(s *stagedState) { s.Linear["a"] = &linearAnswer{Scarce: -1} },
-		"of nobody":        func(s *stagedState) { s.Linear["z"] = &linearAnswer{} },
-		"none":             func(s *stagedState) { s.Linear["a"] = nil },
-		"scores":           func(s *stagedState) { s.Worth["a"] = &worthAnswer{Gain: 3} },
-		"scores of nobody": func(s *stagedState) { s.Worth["z"] = &worthAnswer{} },
-		"ranks":            func(s *stagedState) { s.Ranks = constant(len(kernelmean.QuantityNames(1)), 0.5) },
-		"a part of them":   func(s *stagedState) { s.Ranks = constant(1, 0.5) },
-		"variant": func(s *stagedState) {
-			v := unpack[landmarkState](t, s.Variant)
-			v.Phase = ""
-			s.Variant = pack(t, v)
-		},
-	} {
-		s := unpack[stagedState](t, done)
-		damage(s)
-		if _, err := c.Restore(pack(t, s)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	for phase, data := range waiting {
-		s, err := c.Restore(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Result(s); err == nil {
-			t.Errorf("a result in phase %s", phase)
-		}
-	}
-	if _, err := c.Restore(nil); err == nil {
-		t.Error("nothing was a state")
 	}
 }
 

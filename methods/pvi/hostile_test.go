@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/message"
@@ -263,31 +264,14 @@ func TestHostileTasksAreRefused(t *testing.T) {
 }
 
 // States come back from checkpoints, which may be damaged.
-func TestDamagedStatesAreRefused(t *testing.T) {
-	c, _ := hostileSetup(t)
-	for name, change := range map[string]func(*halves.State){
-		"no site":      func(s *halves.State) { delete(s.Sites, "b") },
-		"short factor": func(s *halves.State) { s.Sites["b"].Factor.Eta = nil },
-		"improper q":   func(s *halves.State) { s.Sites["b"].From = message.Gaussian{} },
-	} {
-		s := waiting(t, c, message.TaskUpdate)
-		change(s)
-		data, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
+func TestDamagedStates(t *testing.T) {
+	for _, plans := range []map[string]driven{exactPlans, privatePlans} {
+		for name, x := range plans {
+			t.Run(name, func(t *testing.T) {
+				p := x.plan(t)
+				methodtest.Damaged(t, Method{}, p, dataFor(t, p), 60)
+			})
 		}
-		if _, err := c.Restore(data); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	global, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}]}")
-	if data, err := waiting(t, c, message.TaskUpdate).MarshalBinary(); err != nil {
-		t.Fatal(err)
-	} else if _, err := global.Restore(data); err == nil {
-		t.Error("a state without a point was one of variant global")
-	}
-	if _, err := c.Restore([]byte{1, 2}); err == nil {
-		t.Error("two bytes were a state")
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/method/judged"
+	"parley/method/methodtest"
 	"parley/study"
 )
 
@@ -256,6 +257,16 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		if g.check(s, s.Rounds) == nil {
 			t.Errorf("task %d was taken", i)
 		}
+	}
+}
+
+// States come back from checkpoints, which may be damaged.
+func TestDamagedStates(t *testing.T) {
+	for _, kind := range []string{"model: linear", "model: two-layer", "model: multi-channel"} {
+		t.Run(kind, func(t *testing.T) {
+			p := plan(t, kind)
+			methodtest.Damaged(t, Method{}, p, data(t, p, true), 400)
+		})
 	}
 }
 

@@ -56,16 +56,16 @@ func (a *Sums) check(landmarks int) error {
 	if len(a.Sums) != landmarks {
 		return fmt.Errorf("sums at %d landmarks where the plan has %d", len(a.Sums), landmarks)
 	}
-	for _, v := range []float64{a.Rows, a.SD, a.RowsSD} {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
+	if !(a.SD >= 0 && a.SD <= mostNoise && a.RowsSD >= 0 && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= setup.MaxRows+farOff*a.RowsSD) {
+		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
+	}
+	for i, v := range a.Sums {
+		if !(math.Abs(v) <= setup.MaxRows*(1+1e-9)+farOff*a.SD) {
+			return fmt.Errorf("sum %d of %d is %v", i+1, len(a.Sums), v)
 		}
 	}
 	if a.Lacking < 0 || a.Lacking > setup.MaxRows {
 		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
-	}
-	if a.SD < 0 || a.RowsSD < 0 {
-		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
 	}
 	return nil
 }
@@ -99,8 +99,9 @@ func Open(s *Setup, in method.Contribution) (*Sums, error) {
 	return out, nil
 }
 
-// farOff is so many standard deviations that no noise is as far off.
-const farOff = 12
+// farOff is so many standard deviations that no noise is as far off. More noise than mostNoise
+// leaves nothing of any site's rows.
+const farOff, mostNoise = 12, 1e18
 
 // moved returns a number, or the nearer end of ±most if it is beyond.
 func moved(x, most float64) float64 { return min(max(x, -most), most) }

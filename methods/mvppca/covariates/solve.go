@@ -32,6 +32,14 @@ type Estimates struct {
 	Far         float64     `cbor:"far"`     // of Subjects, those with a number far from all others of their site
 }
 
+// Check refuses estimates that are not of d features and p covariates.
+func (e *Estimates) Check(d, p int) error {
+	if e.SE.Rows != d || e.SE.Cols != p || len(e.DF) != d || len(e.CovariateSD) != p || len(e.FeatureSD) != d || !(e.Subjects >= 1) || !(e.Lacking >= 0) || !(e.Far >= 0) {
+		return fmt.Errorf("covariates: estimates that are not of %d features and %d covariates", d, p)
+	}
+	return e.Effects.Check(d, p)
+}
+
 // Told says whether the slope of feature j on covariate k is an estimate.
 func (e *Estimates) Told(j, k int) bool { return e.SE.Data[j*e.SE.Cols+k] > 0 }
 

@@ -14,6 +14,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -62,6 +63,41 @@ type oneShot struct {
 func (r *record) stopped() bool { return r.Diverged || len(r.Undetermined) > 0 }
 
 func (way) Record() any { return new(record) }
+
+// Check implements [halves.Way].
+func (c way) Check(s *halves.State) error {
+	o := own(s)
+	if s.Phase == options.TaskRefill && s.Model == nil {
+		return fmt.Errorf("it has no model by which cells are filled")
+	}
+	if !slices.Contains([]string{options.TaskRefine, options.TaskAssess, rounds.Done}, s.Phase) {
+		return nil
+	}
+	if o.OneShot == nil || s.Model == nil || len(s.Trace) == 0 {
+		return fmt.Errorf("it has no model of the one shot")
+	}
+	if p, err := o.OneShot.Params.Unpack(c.Layout); err != nil {
+		return err
+	} else if p.Rank != c.Options.Latent {
+		return fmt.Errorf("a model of %d factors in the one shot, where there are %d", p.Rank, c.Options.Latent)
+	}
+	for i, p := range s.Trace[1:] {
+		if len(p.SDW) == 0 {
+			return fmt.Errorf("round %d has no spread between sites", i+1)
+		}
+	}
+	for _, x := range o.OneShot.Discords {
+		if err := c.HasFeatures(x.Feature); err != nil {
+			return err
+		}
+	}
+	for _, x := range o.OneShot.Unshared {
+		if err := c.HasFeatures(x.Features...); err != nil || len(x.Features) == 0 {
+			return fmt.Errorf("a direction of features %v: %w", x.Features, err)
+		}
+	}
+	return nil
+}
 
 func own(s *halves.State) *record { return s.Own.(*record) }
 

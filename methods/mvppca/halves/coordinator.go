@@ -28,6 +28,9 @@ type Way interface {
 	// Record is a pointer to what the way carries between steps beside the rest of
 	// [State], empty. It is kept as [State.Own].
 	Record() any
+	// Check refuses a state that was restored and that the way cannot go on from. What
+	// all ways have in common has been checked.
+	Check(s *State) error
 	// Steps is how many times the sites are asked, at most.
 	Steps() int
 	// Begin gives out the first tasks, once the scale is known.
@@ -72,7 +75,13 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	return s, wire.Unmarshal(s.Kept, s.Own)
+	if err := wire.Unmarshal(s.Kept, s.Own); err != nil {
+		return nil, err
+	}
+	if err := c.check(s); err != nil {
+		return nil, fmt.Errorf("the state: %w", err)
+	}
+	return s, nil
 }
 
 // Next implements [method.Coordinator].

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/wire"
+	"parley/method/rounds"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 )
@@ -58,6 +60,26 @@ func (m *SiteMeans) At(site string) *Offset {
 	}
 	d := len(m.NewSite)
 	return &Offset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
+}
+
+// Check holds what is kept of the sites' means to the layout.
+func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
+	d := l.Features()
+	variances := func(v []float64) error {
+		if len(v) != d || slices.ContainsFunc(v, func(x float64) bool { return x < 0 }) {
+			return fmt.Errorf("%d variances of means, where there are %d features", len(v), d)
+		}
+		return ppca.Within("variance of means", v, ppca.LargestValue*ppca.LargestValue)
+	}
+	if err := errors.Join(variances(m.Variance), variances(m.NewSite)); err != nil {
+		return err
+	}
+	return rounds.Kept(m.Sites, sites, "means", func(o *Offset) error {
+		if o.Factor.Cols != d {
+			return fmt.Errorf("directions of %d features, where there are %d", o.Factor.Cols, d)
+		}
+		return errors.Join(o.CheckMean(l), variances(o.Diag), ppca.Within("directions of means", o.Factor.Data, ppca.LargestValue))
+	})
 }
 
 // Remove returns the blocks of a site with its offset taken from the means; as they are if

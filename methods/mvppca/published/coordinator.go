@@ -47,6 +47,22 @@ type record struct {
 
 func (way) Record() any { return new(record) }
 
+// Check implements [halves.Way].
+func (c way) Check(s *halves.State) error {
+	if s.Phase == options.TaskClip && s.Model == nil {
+		return fmt.Errorf("it has no model")
+	}
+	for _, p := range s.Trace {
+		if len(p.SDW) == 0 {
+			return fmt.Errorf("round %d has no spread between sites", p.Round)
+		}
+	}
+	if !c.Options.Clips() && (s.Phase == options.TaskAssess || s.Phase == rounds.Done) && len(s.Trace) == 0 {
+		return fmt.Errorf("it has no trace of its rounds")
+	}
+	return nil
+}
+
 func own(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {

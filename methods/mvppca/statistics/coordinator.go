@@ -66,6 +66,56 @@ func (way) Record() any {
 	return &record{Released: map[string]*siteSums{}, Checked: map[string]*checkAnswer{}}
 }
 
+// Check implements [halves.Way].
+func (c way) Check(s *halves.State) error {
+	o := own(s)
+	if o.Released == nil || o.Checked == nil {
+		return fmt.Errorf("it lacks what sites have released")
+	}
+	if s.Phase != options.TaskCheck && s.Phase != rounds.Done {
+		return nil
+	}
+	if o.Pooled == nil || len(o.Released) == 0 || len(s.Doubt) != c.Layout.Features() {
+		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
+	}
+	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Options.Latent+1 {
+		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
+	}
+	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
+		return err
+	}
+	if err := rounds.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
+		return err
+	}
+	if _, _, err := c.releases(s); err != nil {
+		return err
+	}
+	if err := rounds.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*checkAnswer) error { return nil }); err != nil {
+		return err
+	}
+	for site, a := range o.Checked {
+		if p := c.noised[site]; p == nil || p.check == nil {
+			return fmt.Errorf("diagnostics of site %s, which were not asked for", site)
+		} else if err := a.check(p); err != nil {
+			return err
+		}
+	}
+	for _, x := range o.Worse {
+		if err := rounds.Member(c.Plan.Sites, x.Site); err != nil || x.View < 0 || x.View >= c.Layout.Views() {
+			return fmt.Errorf("view %d of site %q is none of the plan's", x.View, x.Site)
+		}
+	}
+	for _, x := range o.Beyond {
+		if err := c.HasFeatures(x.Feature); err != nil {
+			return err
+		}
+	}
+	if n := len(o.Apart); n != c.Layout.Features() {
+		return fmt.Errorf("how far sites are apart in %d features, where there are %d", n, c.Layout.Features())
+	}
+	return c.HasFeatures(o.Still...)
+}
+
 func own(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {

@@ -1,6 +1,7 @@
 package halves
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -41,7 +42,18 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(s.Kept, s.Own); err != nil {
 		return nil, err
 	}
-	if err := c.Variant.Check(s); err != nil {
+	if err := errors.Join(rounds.Known(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, message.TaskUpdate, message.TaskAssess), c.Variant.Check(s)); err != nil {
+		return nil, err
+	}
+	if s.Phase != "" && s.Phase != message.TaskScale {
+		if _, err := c.Scaled(s.Scale); err != nil {
+			return nil, fmt.Errorf("the state's scale: %w", err)
+		}
+	}
+	if s.Turn < 0 || s.Turn >= len(c.Plan.Sites) || s.Round < 0 || s.Asked < 0 || s.Folded < 0 || s.Projected < 0 || s.Stride < 0 || len(s.Trace) > maxTrace {
+		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
+	}
+	if err := rounds.Kept(s.Sites, c.Plan.Sites, "record", func(r *siteRecord) error { return c.check(r) }); err != nil {
 		return nil, err
 	}
 	for _, name := range c.Plan.Sites {
@@ -59,6 +71,25 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	return s, nil
+}
+
+// check refuses a record that no site's answers can have left.
+func (c *Coordinator) check(r *siteRecord) error {
+	if r.Asked < 0 || r.Folded < 0 || r.Folded > r.Asked || !(r.Moved >= 0) || !(r.Before >= 0) {
+		return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded, r.Before, r.Moved)
+	}
+	if r.Moments != nil {
+		if err := r.Moments.Check(c.Counted()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Report == nil:
+		return nil
+	case c.Protected[c.Plan.Sites[0]] != nil:
+		return r.Report.CheckNoised()
+	}
+	return checkExact(r.Report)
 }
 
 // staying lists the sites that have not left, in the plan's order.
@@ -191,10 +222,15 @@ func (c *Coordinator) quality(in method.Contribution) (*predict.Assessment, erro
 	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
+	return a, checkExact(a)
+}
+
+// checkExact refuses an assessment that was not asked for without noise.
+func checkExact(a *predict.Assessment) error {
 	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil { // which nobody checks here
-		return nil, fmt.Errorf("sums of residuals, which were not asked for")
+		return fmt.Errorf("sums of residuals, which were not asked for")
 	}
-	return a, a.Check()
+	return a.Check()
 }
 
 // fold replaces the site's factor, which nobody else has touched since the site was

@@ -1,12 +1,14 @@
 package joint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/predict"
@@ -63,14 +65,27 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if s.Points == nil {
 		s.Points = map[string]*pointsAnswer{}
 	}
+	if err := errors.Join(
+		rounds.Known(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, taskSums, taskMarginal, taskGrid, message.TaskAssess),
+		rounds.Kept(s.Moments, c.Plan.Sites, "moments", func(a *message.ScaleAnswer) error { return a.Check(c.Counted()) }),
+		rounds.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
+		rounds.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
+	); err != nil {
+		return nil, err
+	}
+	for site, n := range s.Rows {
+		if err := rounds.Member(c.Plan.Sites, site); err != nil || n < 1 || n > message.MostRows {
+			return nil, fmt.Errorf("the state has %d rows of site %s", n, site)
+		}
+	}
 	if s.Scale == nil {
 		if s.Phase != "" && s.Phase != message.TaskScale {
 			return nil, fmt.Errorf("the state has no scale")
 		}
 		return s, nil
 	}
-	for _, d := range []density{s.Fit.At, s.Fit.Last} {
-		if len(d.Mean) == 0 {
+	for i, d := range []density{s.Fit.At, s.Fit.Last} {
+		if i > 0 && len(d.Mean) == 0 { // no step has been made
 			continue
 		}
 		if _, err := c.checkDensity(&Task{Scale: s.Scale, At: d}); err != nil {
@@ -86,9 +101,13 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := c.restoreRandom(s); err != nil {
 		return nil, err
 	}
-	for site, sums := range s.Sums {
-		if err := sums.check(c.Weights(), c.classes()); err != nil {
-			return nil, fmt.Errorf("the state's sums of site %s: %w", site, err)
+	_, levels := c.Counted()
+	if n := len(c.Encoding.Columns); len(s.Levels) != levels || len(s.Cells) != n {
+		return nil, fmt.Errorf("the state has counts of %d levels and %d features, where the plan has %d and %d", len(s.Levels), len(s.Cells), levels, n)
+	}
+	for _, n := range slices.Concat(s.Levels, s.Cells, s.Classes) {
+		if !gvi.Inside(n, 0, message.MostRows*float64(len(c.Plan.Sites))) {
+			return nil, fmt.Errorf("the state has a count of %v", n)
 		}
 	}
 	return s, nil
@@ -227,22 +246,27 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case message.TaskAssess:
 		a := new(predict.Assessment)
 		if err = rounds.Decode(in, a); err == nil {
-			err = a.Check()
-		}
-		if err == nil {
-			err = c.checkResiduals(a)
-		}
-		if err == nil && a.Periods != nil && c.periods() == 0 {
-			err = fmt.Errorf("sums by periods, which were not asked for")
-		}
-		if err == nil && a.Periods != nil {
-			err = a.Periods.Check(c.periods(), c.Weights()-c.periods())
+			err = c.checkReport(a)
 		}
 		s.Reports[in.Site] = a
 	default:
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
 	return s, err
+}
+
+// checkReport refuses an assessment that is none of the plan's model.
+func (c coordinator) checkReport(a *predict.Assessment) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if err := c.checkResiduals(a); err != nil || a.Periods == nil {
+		return err
+	}
+	if c.periods() == 0 {
+		return fmt.Errorf("sums by periods, which were not asked for")
+	}
+	return a.Periods.Check(c.periods(), c.Weights()-c.periods())
 }
 
 // checkResiduals refuses residuals of other outcomes than the plan's.

@@ -92,10 +92,5 @@ func (c coordinator) restoreRandom(s *state) error {
 			return fmt.Errorf("the state's grid: %w", err)
 		}
 	}
-	for site, a := range s.Points {
-		if err := a.check(len(points), c.Weights()); err != nil {
-			return fmt.Errorf("the state's derivatives of site %s: %w", site, err)
-		}
-	}
-	return nil
+	return rounds.Kept(s.Points, c.Plan.Sites, "derivatives", func(a *pointsAnswer) error { return a.check(len(points), c.Weights()) })
 }

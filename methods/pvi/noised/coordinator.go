@@ -59,17 +59,28 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
+	if err := rounds.Known(s.Phase, s.Left, c.Plan.Sites, taskTotals, taskProducts, taskEarly, taskLate, message.TaskAssess); err != nil {
+		return nil, err
+	}
 	d := c.columns.width()
-	for what, of := range map[int]map[string]*released{c.columns.totalsLen(): s.Totals, gvi.Triangle(d): s.Products, d: s.Gradients} {
-		for site, r := range of {
-			if r == nil || len(r.Values) != what || !(r.Variance > 0) {
-				return nil, fmt.Errorf("the state's sums of site %s are not those of the plan", site)
-			}
+	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
+	late := float64(len(s.Late.Asked)) * c.columns.longest()
+	for _, x := range []struct {
+		what  string
+		kept  map[string]*released
+		many  int
+		times float64
+	}{{"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, gvi.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
+		if err := rounds.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
+			return nil, err
 		}
 	}
-	for site, r := range s.Late.Sums {
-		if r == nil || len(r.Values) != d || !(r.Variance > 0) {
-			return nil, fmt.Errorf("the state's late sums of site %s are not those of the plan", site)
+	if err := rounds.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
+		return nil, err
+	}
+	for site := range s.Late.Sums {
+		if s.Totals[site] == nil || s.Products[site] == nil {
+			return nil, fmt.Errorf("the state has late sums of site %s without its totals and products", site)
 		}
 	}
 	for _, t := range s.Late.Asked {
@@ -89,7 +100,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if len(f.Learned) > 0 && (len(f.Learned) != gvi.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !gvi.Finite(x) })) {
 		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !(f.Narrow >= c.prior.widest) || !(f.Surprise >= 0) || f.Entries < 0 || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !gvi.Inside(f.Narrow, c.prior.widest, float64(1+d)) || !gvi.Inside(f.Surprise, 0, math.MaxFloat64) || f.Entries < 0 || len(f.Trace) > f.Round || f.Noise != 0 && (!gvi.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !gvi.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
@@ -69,6 +70,23 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 	a.LogLik = min(-v[3*Bins+2]*unit, 0)
 	a.Noise = sum.SD()
 	return a, nil
+}
+
+// CheckNoised refuses what [Noised] does not give.
+func (a *Assessment) CheckNoised() error {
+	const most = 2 * message.MostRows
+	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
+		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
+	}
+	for _, x := range slices.Concat(a.Count, a.Expected, a.Observed, []float64{a.LogLik}) {
+		if !gvi.Inside(x, -most, most) {
+			return fmt.Errorf("a noised number of predictions of %v", x)
+		}
+	}
+	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !gvi.Inside(a.Noise, 0, most) || a.Noise == 0 || a.Squares != 0 || a.Ranking != nil || a.Counts != nil || a.Residuals != nil || a.Classes != nil || a.Periods != nil {
+		return fmt.Errorf("an assessment that is not one of a noised sum")
+	}
+	return nil
 }
 
 // Sum declares the sum of [Contribution].
