@@ -202,8 +202,8 @@ func (b *binder) bindSubjects() []*column {
 	}
 	bound := make([]*column, len(found))
 	if b.expected != nil {
-		b.schema.Subject = b.expected.Subject
-		ignored := b.bindColumns(file, line, "", b.schema.Subject, found, bound)
+		b.schema.Subject, b.schema.Person = b.expected.Subject, b.expected.Person
+		ignored := b.bindColumns(file, line, "", b.schema.subjectColumns(), found, bound)
 		if t != nil {
 			b.warnIgnored(t.in.path, "subjects", ignored)
 		}

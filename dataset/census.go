@@ -13,8 +13,8 @@ import (
 type Census struct {
 	Subjects int
 	Having   []int // subjects who have each view
-	// Fingerprint identifies the rows: SHA-256 over the ids, values and subject columns
-	// of all rows in their order. How they are stored changes nothing. It says nothing
+	// Fingerprint identifies the rows: SHA-256 over the ids, values, subject columns and
+	// persons of all rows in their order. How they are stored changes nothing. It says nothing
 	// of a person, but whoever has a guess of the data can confirm it: keep it at the
 	// site.
 	Fingerprint [sha256.Size]byte
@@ -39,10 +39,13 @@ type counter struct {
 	seen Census
 	sum  hash.Hash
 	text []byte
+
+	people bool // whether rows have a person, who is part of the fingerprint then
 }
 
 func newCounter(src Source) *counter {
-	return &counter{seen: Census{Having: make([]int, len(src.Schema().Views))}, sum: sha256.New()}
+	schema := src.Schema()
+	return &counter{seen: Census{Having: make([]int, len(schema.Views))}, sum: sha256.New(), people: schema.Person != ""}
 }
 
 func (c *counter) add(row *Row) {
@@ -64,6 +67,9 @@ func (c *counter) add(row *Row) {
 	}
 	for _, s := range row.Subject {
 		text(s)
+	}
+	if c.people {
+		text(row.Person)
 	}
 	c.sum.Write(b)
 	c.text = b

@@ -35,10 +35,14 @@ type Summary struct {
 	// than two features take many values, of which others may well have the same.
 	Copies int64 `json:"copies,omitempty"`
 
+	// Worth, if set, says what several rows of one person, so many at most, mean in a study that takes every
+	// row for another person, and what to do. It stands in the place of what Doubts says of ids.
+	Worth func(rows int64) string `json:"-"`
+
 	rows        map[uint64]bool // of such subjects: hashes of their values
 	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
-	visits      problem.List    // ids that look like those of several rows of one person
+	visits      *rowsOf         // where ids look like those of several rows of one person
 }
 
 // ViewSummary describes one view.
@@ -276,7 +280,10 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.says(d.subjects)}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.visits(d.subjects)}
+	if d.schema.Person != "" { // which the plan allows for
+		s.visits = nil
+	}
 	various := 0 // numbers that take many values
 	for k, v := range d.schema.Views {
 		m := d.views[k]

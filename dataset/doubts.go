@@ -106,7 +106,7 @@ func (o *often) top() []extreme {
 // name of a place.
 type rowsOf struct {
 	stem           string
-	run            int64 // of the stem, so far
+	run, most      int64 // of the stem, so far; and of any stem
 	people, rows   int64 // stems of two ids or more, and ids with such stems
 	first, example string
 }
@@ -122,7 +122,9 @@ func (c *rowsOf) add(id string) {
 		c.stem, c.run, c.first = stem, 1, id
 		return
 	}
-	switch c.run++; c.run {
+	c.run++
+	c.most = max(c.most, c.run)
+	switch c.run {
 	case 2:
 		c.people, c.rows = c.people+1, c.rows+2
 		if c.example == "" {
@@ -136,13 +138,13 @@ func (c *rowsOf) add(id string) {
 // manyRows is more rows than people have on average who came more than once.
 const manyRows = 10
 
-// says that ids look like those of rows of the same people, if a tenth of subjects and ten have such ids.
-func (c *rowsOf) says(subjects int64) (list problem.List) {
+// visits returns the counts if ids look like those of rows of the same people, as where a tenth of subjects and
+// ten have such ids; else nil.
+func (c rowsOf) visits(subjects int64) *rowsOf {
 	if c.rows >= 10 && 10*c.rows >= subjects && c.rows <= manyRows*c.people {
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", c.rows, subjects, c.example),
-			Hint: "are rows visits of one person, or members of a family? Each counts as a subject of its own, which makes standard errors and intervals too narrow: keep one row of each person"})
+		return &c
 	}
-	return list
+	return nil
 }
 
 // suspect is a value that may stand for "not measured".
@@ -371,7 +373,13 @@ func (s *Summary) Doubts() (list problem.List) {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
-	list = append(list, s.visits...)
+	if v := s.visits; v != nil {
+		hint := "are rows visits of one person, or members of a family? Each counts as a subject of its own, which makes standard errors and intervals too narrow: keep one row of each person"
+		if s.Worth != nil {
+			hint = s.Worth(v.most)
+		}
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", v.rows, s.Subjects, v.example), Hint: hint})
+	}
 	for _, c := range s.Columns {
 		if c.number != nil {
 			list = append(list, c.number.codes("subjects, column "+c.Name, func(string) string {

@@ -66,7 +66,7 @@ func (d *Dir) join(ctx context.Context) (*join, error) {
 		if err != nil {
 			return j, err
 		}
-		j.master = &subjectCursor{walker: w, columns: d.columns, values: make([]string, len(d.schema.Subject))}
+		j.master = &subjectCursor{walker: w, columns: d.columns, values: make([]string, len(d.schema.Subject)+1)}
 	}
 	if d.long != nil {
 		w, err := start(d.long)
@@ -181,7 +181,7 @@ func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (e
 // complete says whether a subject has a value in every column that requires one.
 func (d *Dir) complete(row *Row) bool {
 	for _, c := range d.columns {
-		if c != nil && c.lacks(row.Subject[c.index]) {
+		if c != nil && c.Required && c.lacks(row.Subject[c.index]) {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // Kind is what the values of a column mean.
@@ -45,12 +46,23 @@ type View struct {
 type Schema struct {
 	Views   []View
 	Subject []Column // columns of the subjects table other than id
+	// Person is the column of the subjects table that identifies a person, "" if every row is another. It
+	// is none of Subject.
+	Person string
 	// BeyondRange goes on after "values lie beyond the plan's range, " with what becomes of them; ""
 	// where nobody says.
 	BeyondRange string
 }
 
-// Row is one subject. Whoever is given a row reads it and does not change it:
+// subjectColumns are all of the subjects table: that of persons is the last.
+func (s *Schema) subjectColumns() []Column {
+	if s.Person == "" {
+		return s.Subject
+	}
+	return append(slices.Clone(s.Subject), Column{Name: s.Person, Kind: Label})
+}
+
+// Row is one subject, or of a data set whose schema names a column for persons one of a person's rows. Whoever is given a row reads it and does not change it:
 // it may belong to a table that others read.
 type Row struct {
 	ID string
@@ -60,6 +72,9 @@ type Row struct {
 	Views [][]float64
 	// Subject holds the subject columns as written, "" where empty.
 	Subject []string
+	// Person is the cell of Schema.Person, "" where empty, or where there is no such column. It is for
+	// whoever counts people: no method reads it.
+	Person string
 }
 
 // Source is a set of subjects that can be read from the start any number of
@@ -74,8 +89,9 @@ type Source interface {
 
 // Derive returns a source with a schema of its own whose rows are made of another's. For
 // every pass over the rows begin returns what makes one of a row of src; nil leaves the
-// subject out. It must keep the order of ids.
+// subject out. It must keep the order of ids. Whose a row is stays as it was.
 func Derive(src Source, schema Schema, begin func() func(*Row) *Row) Source {
+	schema.Person = src.Schema().Person
 	return derived{src, schema, begin}
 }
 
@@ -97,7 +113,11 @@ func (d derived) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 				yield(nil, err)
 				return
 			}
-			if row = made(row); row != nil && !yield(row, nil) {
+			person := row.Person
+			if row = made(row); row == nil {
+				continue
+			}
+			if row.Person = person; !yield(row, nil) {
 				return
 			}
 		}

@@ -73,7 +73,7 @@ func Collect(ctx context.Context, src Source) (*Table, error) {
 		}
 		headers = room(headers, len(row.Views))
 		labels = room(labels, len(row.Subject))
-		kept := Row{ID: row.ID, Views: take(&headers, len(row.Views)), Subject: take(&labels, len(row.Subject))}
+		kept := Row{ID: row.ID, Person: row.Person, Views: take(&headers, len(row.Views)), Subject: take(&labels, len(row.Subject))}
 		for k, v := range row.Views {
 			if v == nil {
 				continue

@@ -227,11 +227,8 @@ func (e *echo) repeats(column int) bool {
 	return e.rows >= 3 && slices.Contains(e.equal, column)
 }
 
-// lacks says whether a cell of a column in which every subject needs a value has none.
+// lacks says whether a cell of a column holds no value.
 func (c *column) lacks(cell string) bool {
-	if !c.Required {
-		return false
-	}
 	if isMissing([]byte(cell)) || c.codes.words[cell] {
 		return true
 	}
@@ -243,7 +240,7 @@ func (c *column) lacks(cell string) bool {
 type subjectCursor struct {
 	walker
 	columns []*column // of the file after id; nil where ignored
-	values  []string
+	values  []string  // the last one is the person, where there is such a column
 }
 
 func (c *subjectCursor) next() (bool, error) {
@@ -285,6 +282,11 @@ func (c *subjectCursor) parse() bool {
 	return ok
 }
 
-func (c *subjectCursor) into(row *Row) { copy(row.Subject, c.values) }
+func (c *subjectCursor) into(row *Row) {
+	copy(row.Subject, c.values)
+	if row.Person = c.values[len(row.Subject)]; isMissing([]byte(row.Person)) {
+		row.Person = ""
+	}
+}
 
 func (c *subjectCursor) finish() {}

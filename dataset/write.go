@@ -97,7 +97,7 @@ func newWriter(dir string, schema Schema, lacking []int) (*writer, error) {
 	for _, k := range lacking {
 		w.lacking[k] = true
 	}
-	w.subjects, err = newCSVFile(filepath.Join(dir, "subjects.csv.gz"), schema.Subject)
+	w.subjects, err = newCSVFile(filepath.Join(dir, "subjects.csv.gz"), schema.subjectColumns())
 	return w, err
 }
 
@@ -135,6 +135,11 @@ func (w *writer) add(row *Row) error {
 	id := len(w.line)
 	for _, label := range row.Subject {
 		if w.line, err = appendText(append(w.line, ','), label); err != nil {
+			return fmt.Errorf("subject %s: %w", row.ID, err)
+		}
+	}
+	if w.schema.Person != "" {
+		if w.line, err = appendText(append(w.line, ','), row.Person); err != nil {
 			return fmt.Errorf("subject %s: %w", row.ID, err)
 		}
 	}

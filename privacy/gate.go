@@ -85,6 +85,7 @@ type Study struct {
 	Method   string   // name of the method
 	Sites    int      // sites of the plan
 	Quorum   int      // contributions without which the study ends
+	Person   string   // column of the data whose rows with the same cell are one person; "" if every row is another
 	Subjects int      // at this site, for the limits that depend on it; 0 if it is not known. Others may learn it from what is refused
 	Requests []Listed // all that the gate grants
 	// Data returns the fingerprint of the data when the first task is charged: other data
@@ -129,6 +130,7 @@ type Gate struct {
 	book   *book
 	limits *limits  // nil before the first request
 	live   *Session // the last one that was granted
+	last   map[string]int
 }
 
 // Option changes how a gate works.

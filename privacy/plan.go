@@ -10,7 +10,7 @@ func StudyOf(p *study.Plan, site string, list []Listed) (Study, error) {
 		return Study{}, err
 	}
 	return Study{
-		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Guarantee: guaranteeOf(p.Privacy), Requests: list,
+		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Person: p.Privacy.Person, Guarantee: guaranteeOf(p.Privacy), Requests: list,
 	}, nil
 }
 

@@ -24,8 +24,14 @@ import (
 // noised before: nothing may be carried from one row to the next. The row and v
 // must not be kept.
 //
-// Below a rate of 1 each row takes part with that probability, in every sum
-// anew, and the contribution of the others is not asked for.
+// Where the study names the column that identifies a person, all rows of a person
+// are one record: what they write is added, block by block, and all blocks are
+// clipped together, so that a person weighs no more than a row may elsewhere.
+// (Moments add the products of each row, the rows clipped together.) A row
+// without a person counts as nothing.
+//
+// Below a rate of 1 each row, or person, takes part with that probability, in every
+// sum anew, and the contribution of the others is not asked for.
 //
 // Errors do not depend on what cells hold: the name was not declared, was used
 // as often as declared, the data could not be read, or ctx has ended. A sum
@@ -35,6 +41,9 @@ func (s *Session) Sum(ctx context.Context, name string, contribution func(row *d
 	if err != nil {
 		return nil, err
 	}
+	if want, there := s.gate.study.Person, s.gate.data.Schema().Person; want != there {
+		return nil, fmt.Errorf("sum %q: the study tells persons by column %q, and the data by %q", name, want, there)
+	}
 	total, err := s.total(sum)
 	if err != nil {
 		return nil, err
@@ -43,29 +52,40 @@ func (s *Session) Sum(ctx context.Context, name string, contribution func(row *d
 	if err != nil {
 		return nil, err
 	}
-	v := make([]float64, slices.Max(sum.Blocks))
-	for row, err := range s.tolerant().Rows(ctx) {
-		if err != nil {
-			return nil, readError(name, err)
-		}
-		in, err := chosen()
-		if err != nil {
-			return nil, err
-		}
-		if !in {
-			continue
-		}
-		clear(v)
-		if block := contained(row, v, contribution); block >= 0 && block < len(sum.Blocks) {
-			if err := total.sum.Add(block, v[:sum.Blocks[block]]); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.add(ctx, total, chosen, contribution); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return s.release(total, use)
+}
+
+// add adds up what rows contribute.
+func (s *Session) add(ctx context.Context, t total, chosen func() (bool, error), contribution func(*dataset.Row, []float64) int) error {
+	if s.gate.study.Person != "" {
+		return s.addPeople(ctx, t, chosen, contribution)
+	}
+	v := make([]float64, slices.Max(t.declared.Blocks))
+	for row, err := range s.tolerant().Rows(ctx) {
+		if err != nil {
+			return readError(t.declared.Name, err)
+		}
+		in, err := chosen()
+		if err != nil {
+			return err
+		}
+		if !in {
+			continue
+		}
+		clear(v)
+		if block := contained(row, v, contribution); block >= 0 && block < len(t.declared.Blocks) {
+			if err := t.sum.Add(block, v[:t.declared.Blocks[block]]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // contained is a row's contribution; none if it panics: whether that happens is
@@ -183,7 +203,7 @@ func (s *Session) tolerant() dataset.Source {
 	return s.gate.data
 }
 
-// sample returns a function that says of one row after the other whether it is
+// sample returns a function that says of one record after the other whether it is
 // in a Poisson sample.
 func (s *Session) sample(sum Sum, use int) (func() (bool, error), error) {
 	if sim := s.gate.simulated; sum.Mechanism.Rate == 1 || sim != nil && sim.Release != nil {

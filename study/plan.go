@@ -286,6 +286,7 @@ func (p *Plan) Schema() dataset.Schema {
 		}
 		s.Subject = append(s.Subject, c)
 	}
+	s.Person = p.Privacy.Person
 	if options, ok := p.Method.Options.(RangeTeller); ok {
 		s.BeyondRange = options.BeyondRange(p)
 	}

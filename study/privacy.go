@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 
 // The units that a guarantee may speak of: what neighbouring data sets differ by.
 const (
-	UnitSubject = "subject" // one person's row
+	UnitSubject = "subject" // one person: a row, or all rows with the same [Privacy.Person]
 	UnitSite    = "site"    // everything that one site holds
 )
 
@@ -35,6 +36,10 @@ type Privacy struct {
 
 	// Unit is whom the guarantee protects: UnitSubject or UnitSite.
 	Unit string `json:"unit,omitempty"`
+	// Person is the column of the subjects table that identifies a person, for UnitSubject: all rows of
+	// one are a single contribution, and a row without one counts as nothing. Empty states that
+	// every row is another person.
+	Person string `json:"person,omitempty"`
 	// Adjacency says whether two neighbouring data sets differ by a unit more or
 	// by an exchanged one.
 	Adjacency account.Adjacency `json:"adjacency,omitempty"`
@@ -91,7 +96,7 @@ func (c *checker) unprotected(p Privacy) {
 		key   string
 		there bool
 	}{
-		{"unit", p.Unit != ""}, {"adjacency", p.Adjacency != ""}, {"total", p.Total != nil},
+		{"unit", p.Unit != ""}, {"person", p.Person != ""}, {"adjacency", p.Adjacency != ""}, {"total", p.Total != nil},
 		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0}, {"answer_after", p.AnswerAfter != ""},
 	} {
 		if f.there {
@@ -101,13 +106,14 @@ func (c *checker) unprotected(p Privacy) {
 }
 
 func (c *checker) differential(p Privacy) {
-	const unitHint = "subject: one person's row; or site: everything that a site holds"
+	const unitHint = "subject: one person; or site: everything that a site holds"
 	switch {
 	case p.Unit == "":
 		c.report("privacy.unit", "missing: a guarantee says whom it protects", unitHint)
 	case p.Unit != UnitSubject && p.Unit != UnitSite:
 		c.report("privacy.unit", fmt.Sprintf("unknown unit %q", p.Unit), problem.DidYouMean(p.Unit, []string{UnitSubject, UnitSite}, unitHint))
 	}
+	c.person(p)
 	const adjacencyHint = "add-remove: neighbouring data have one more or one fewer; or replace-one: one is exchanged for another"
 	switch {
 	case p.Adjacency == "":
@@ -132,6 +138,27 @@ func (c *checker) differential(p Privacy) {
 	case d > 0 && p.Total == nil && p.PerRelease != nil:
 		c.report("privacy.diagnostics", "is a share of the total, and there is none", "leave it out, or a total instead of per_release")
 	}
+}
+
+// person checks the column that identifies a person: nothing else of a study may read it.
+func (c *checker) person(p Privacy) {
+	const path, hint = "privacy.person", "a column of the subjects table that the plan names nowhere else, with the same cell in all rows of a person"
+	switch {
+	case p.Person == "":
+	case p.Unit == UnitSite:
+		c.report(path, "means nothing with unit: site, which protects all rows of a site together", "leave it out, or unit: subject")
+	case p.Person == "id":
+		c.report(path, "id differs in every row", "leave it out if every row is another person; else "+hint)
+	case c.label(path, p.Person) && c.named(p.Person):
+		c.report(path, fmt.Sprintf("%s is a column that the study reads", p.Person), hint)
+	}
+}
+
+// named says whether the plan names a column as a feature, or under subjects.
+func (c *checker) named(column string) bool {
+	return slices.Contains(c.p.Subjects, column) || slices.ContainsFunc(c.p.Views, func(v View) bool {
+		return slices.ContainsFunc(v.Features, func(f Feature) bool { return f.Name == column })
+	})
 }
 
 func (c *checker) budget(path string, b *account.Budget) {

@@ -73,9 +73,9 @@ func TestPromisesThatAreNone(t *testing.T) {
 		{"protection: differential", "protection: encryption", `plan.yaml:16:15: privacy.protection: unknown protection "encryption"` + "\n  hint: protection: differential, with unit"},
 		{"protection: differential\n  ", "", "plan.yaml:15:1: privacy.protection: missing\n  hint: protection: differential"},
 
-		{"  unit: subject\n", "", "plan.yaml:15:1: privacy.unit: missing: a guarantee says whom it protects\n  hint: subject: one person's row"},
+		{"  unit: subject\n", "", "plan.yaml:15:1: privacy.unit: missing: a guarantee says whom it protects\n  hint: subject: one person"},
 		{"unit: subject", "unit: subjects", `plan.yaml:17:9: privacy.unit: unknown unit "subjects"` + "\n  hint: did you mean subject?"},
-		{"unit: subject", "unit: person", `plan.yaml:17:9: privacy.unit: unknown unit "person"` + "\n  hint: subject: one person's row; or site"},
+		{"unit: subject", "unit: person", `plan.yaml:17:9: privacy.unit: unknown unit "person"` + "\n  hint: subject: one person; or site"},
 		{"  adjacency: add-remove\n", "", "plan.yaml:15:1: privacy.adjacency: missing: a guarantee says which data"},
 		{"add-remove", "add_remove", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "add_remove"` + "\n  hint: did you mean add-remove?"},
 		{"add-remove", "substitution", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "substitution"` + "\n  hint: add-remove: neighbouring data"},
@@ -98,6 +98,11 @@ func TestPromisesThatAreNone(t *testing.T) {
 		{"0.05", "-0.1", "plan.yaml:20:16: privacy.diagnostics: -0.1 of the total cannot be spent"},
 		{"total:", "per_release:", "plan.yaml:20:16: privacy.diagnostics: is a share of the total, and there is none"},
 
+		{"subject\n", "subject\n  person: id\n", "plan.yaml:18:11: privacy.person: id differs in every row\n  hint: leave it out if every row is another person; else a column"},
+		{"subject\n", "subject\n  person: group\n", "plan.yaml:18:11: privacy.person: group is a column that the study reads\n  hint: a column of the subjects table that the plan names nowhere else"},
+		{"subject\n", "subject\n  person: tau\n", "plan.yaml:18:11: privacy.person: tau is a column that the study reads"},
+		{"subject\n", "site\n  person: patient\n", "plan.yaml:18:11: privacy.person: means nothing with unit: site"},
+		{"differential\n", "none\n  person: patient\n", "plan.yaml:17:11: privacy.person: means nothing with protection: none"},
 		{"differential", "none", "plan.yaml:17:9: privacy.unit: means nothing with protection: none\n  hint: leave it out, or protection: differential"},
 		{"differential", "none", "plan.yaml:18:14: privacy.adjacency: means nothing"},
 		{"differential", "none", "plan.yaml:19:3: privacy.total: means nothing"},
@@ -125,6 +130,7 @@ func TestEncodedPromisesAreChecked(t *testing.T) {
 		"privacy.total.epsilon: NaN":                       func(p *study.Privacy) { p.Total.Epsilon = math.NaN() },
 		"privacy.total.delta: NaN":                         func(p *study.Privacy) { p.Total.Delta = math.NaN() },
 		"privacy.diagnostics: NaN":                         func(p *study.Privacy) { p.Diagnostics = math.NaN() },
+		"privacy.person: tau is a column":                  func(p *study.Privacy) { p.Person = "tau" },
 		"privacy.adjacency: means nothing with protection": func(p *study.Privacy) { p.Protection = "none" },
 	} {
 		p := parse(t, private)

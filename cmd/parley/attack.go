@@ -42,7 +42,7 @@ func attackCommand() *cobra.Command {
 					return err
 				}
 				if c.Plan.Method.Name == m.Name() { // else it is refused before anybody reads data
-					bound, err := local.Bind(cmd.Context(), c.Plan)
+					bound, err := local.Bind(cmd.Context(), c.Plan, nil)
 					if err != nil {
 						return err
 					}

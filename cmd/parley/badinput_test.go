@@ -151,7 +151,7 @@ func explained(t *testing.T, path string) problem.List {
 	plan, err := study.Load(path, methods)
 	var notes problem.List
 	if err == nil {
-		notes, err = checkNotes(t.Context(), plan, true)
+		notes, err = checkNotes(t.Context(), plan, nil, true)
 	}
 	if err == nil {
 		return notes

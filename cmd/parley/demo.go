@@ -70,7 +70,7 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 	if _, missing := os.Stat(filepath.Join(path, "coordinator.key")); !errors.Is(missing, fs.ErrNotExist) {
 		return nil, err
 	}
-	binding, err := local.Bind(cmd.Context(), plan)
+	binding, err := local.Bind(cmd.Context(), plan, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -36,12 +36,12 @@ func loadPlan(path string) (*study.Plan, *ledger.Cost, error) {
 }
 
 // checkNotes says what to know before a plan is run, with its data or without.
-func checkNotes(ctx context.Context, plan *study.Plan, withData bool) (problem.List, error) {
+func checkNotes(ctx context.Context, plan *study.Plan, cost *ledger.Cost, withData bool) (problem.List, error) {
 	notes, err := methods.Notes(plan)
 	if err != nil || !withData {
 		return notes, err
 	}
-	binding, err := local.Bind(ctx, plan)
+	binding, err := local.Bind(ctx, plan, cost)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func planCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			notes, err := checkNotes(cmd.Context(), plan, withData)
+			notes, err := checkNotes(cmd.Context(), plan, cost, withData)
 			if err != nil {
 				return err
 			}
@@ -155,11 +155,11 @@ func initCommand() *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			plan, err := study.Load(out.path, methods)
+			plan, cost, err := loadPlan(out.path)
 			if err != nil {
 				return err
 			}
-			notes, err := checkNotes(cmd.Context(), plan, true)
+			notes, err := checkNotes(cmd.Context(), plan, cost, true)
 			if err != nil {
 				return fmt.Errorf("%s was written, and is not in order yet:\n%w", out.path, err)
 			}

@@ -180,6 +180,13 @@ func (cost *costJSON) print(w io.Writer) error {
 type planJSON struct {
 	Site string       `json:"site"`
 	Cost *ledger.Cost `json:"cost"`
+	Rows []rowsJSON   `json:"rows,omitempty"` // where every row counts as another person
+}
+
+// rowsJSON is what is promised to a person who has so many rows.
+type rowsJSON struct {
+	Rows    int64   `json:"rows"`
+	Epsilon float64 `json:"epsilon"`
 }
 
 // checkPlan refuses flags that do not go with a plan, or without one.
@@ -228,13 +235,21 @@ func (cost *costJSON) ofPlan(path, site string) (delta float64, err error) {
 	if len(s.Mechanisms) == 0 {
 		return 0, problem.Problem{File: path, Where: "site " + site, What: fmt.Sprintf("no noised sums that would protect a %s", total.Unit)}
 	}
-	cost.Mechanisms, cost.Adjacency, cost.Plan = s.Mechanisms, total.Adjacency, &planJSON{site, total}
+	cost.Mechanisms, cost.Adjacency, cost.Plan = s.Mechanisms, total.Adjacency, &planJSON{Site: site, Cost: total}
+	for _, n := range []int64{2, 5} {
+		if epsilon, ok := total.ForRows(n); ok && total.Worth() != nil {
+			cost.Plan.Rows = append(cost.Plan.Rows, rowsJSON{n, epsilon})
+		}
+	}
 	return s.Losses[0].Delta, nil
 }
 
 func (p *planJSON) print(w io.Writer) {
 	for _, l := range p.Cost.Lines() {
 		fmt.Fprintln(w, l)
+	}
+	for _, r := range p.Rows {
+		fmt.Fprintf(w, "for a person with %d rows it would be ε %s, at the same δ\n", r.Rows, shortFloat(r.Epsilon))
 	}
 	fmt.Fprintf(w, "\nsite %s, as it protects one %s:\n", p.Site, p.Cost.Unit)
 }

@@ -33,7 +33,7 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 		"mixture/plan.yaml":   1, "icu/plan.yaml": 4,
 	} {
 		plan := must.Get(study.Load("../../examples/"+path, methods))(t)
-		b := must.Get(local.Bind(t.Context(), plan))(t)
+		b := must.Get(local.Bind(t.Context(), plan, nil))(t)
 		for s, d := range b.Data {
 			b.Data[s] = &counted{Source: d}
 		}

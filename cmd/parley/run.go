@@ -41,7 +41,7 @@ func runCommand() *cobra.Command {
 			for _, l := range cost.Lines() {
 				show.line("privacy: %s", l)
 			}
-			binding, err := local.Bind(ctx, plan)
+			binding, err := local.Bind(ctx, plan, cost)
 			if err != nil {
 				return err
 			}

@@ -182,7 +182,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 	}
 	show := newProgress(cmd)
 	defer show.close()
-	binding, err := local.Bind(ctx, plan)
+	binding, err := local.Bind(ctx, plan, nil)
 	if err != nil {
 		return err
 	}

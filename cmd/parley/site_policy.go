@@ -119,7 +119,7 @@ func (q admission) counter(ctx context.Context, plan *study.Plan) (func(site str
 		return func(string) (int, error) { return q.subjects, nil }, nil
 	}
 	plan.Local.Policy = "" // the one in question stands in its place
-	binding, err := local.Bind(ctx, plan)
+	binding, err := local.Bind(ctx, plan, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/privacy/ledger"
 	"parley/problem"
 )
 
@@ -20,9 +21,9 @@ const mostDoubts = 10
 // doubts makes the section of what a person should look at again in the site's own rows before
 // anybody relies on a result: none where there is nothing. It quotes codes and counts of a single
 // site, so it is for the site's own report and for nobody else.
-func (h *Host) doubts(ctx context.Context) ([]figure.Section, error) {
+func (h *Host) doubts(ctx context.Context, cost *ledger.Cost) ([]figure.Section, error) {
 	var doubts, shapes problem.List
-	seen, err := h.describe(ctx)
+	seen, err := h.describe(ctx, cost)
 	switch {
 	case errors.As(err, &doubts): // values that are too large to be summarised
 	case err != nil:
@@ -59,12 +60,18 @@ func (h *Host) doubts(ctx context.Context) ([]figure.Section, error) {
 	return []figure.Section{s}, nil
 }
 
-// describe returns what the site's rows show, and reads them if nobody has before.
-func (h *Host) describe(ctx context.Context) (*dataset.Summary, error) {
-	if h.Summary != nil {
-		return h.Summary, nil
+// describe returns what the site's rows show in a study of that cost, and reads them if nobody has before.
+func (h *Host) describe(ctx context.Context, cost *ledger.Cost) (*dataset.Summary, error) {
+	seen := h.Summary
+	if seen == nil {
+		var err error
+		if seen, err = dataset.Describe(ctx, h.Data); err != nil {
+			return nil, err
+		}
 	}
-	return dataset.Describe(ctx, h.Data)
+	own := *seen
+	own.Worth = cost.Worth()
+	return &own, nil
 }
 
 // titled says what is the matter, and where.

@@ -318,7 +318,11 @@ func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*metho
 	if err != nil {
 		return nil, err
 	}
-	doubts, err := h.doubts(ctx)
+	cost, err := h.Methods.Cost(p)
+	if err != nil {
+		return nil, err
+	}
+	doubts, err := h.doubts(ctx, cost)
 	if err != nil {
 		return nil, err
 	}

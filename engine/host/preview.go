@@ -61,14 +61,14 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	for _, v := range p.Views {
 		out.Views = append(out.Views, PreviewView{View: v})
 	}
-	if s.Subjects, err = h.look(ctx, out); err != nil {
-		return nil, err
-	}
-	out.Subjects = s.Subjects
 	cost, err := h.Methods.Cost(p)
 	if err != nil {
 		return nil, err
 	}
+	if s.Subjects, err = h.look(ctx, out, cost); err != nil {
+		return nil, err
+	}
+	out.Subjects = s.Subjects
 	out.Promise = cost.Lines()
 	charged, err := ledger.Read(h.Store)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 }
 
 // look puts into a preview what the data tell, or what is wrong with them.
-func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error) {
+func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost) (subjects int, err error) {
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
@@ -106,7 +106,7 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
 			out.Views[k].Subjects = c.Having[k]
 		}
-		if err := h.notes(ctx, out); err != nil {
+		if err := h.notes(ctx, out, cost); err != nil {
 			return 0, err
 		}
 		return c.Subjects, nil
@@ -115,11 +115,11 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 }
 
 // notes puts into a preview what makes a person look at the data again.
-func (h *Host) notes(ctx context.Context, out *Preview) error {
+func (h *Host) notes(ctx context.Context, out *Preview, cost *ledger.Cost) error {
 	if h.Data == nil {
 		return nil
 	}
-	seen, err := h.describe(ctx)
+	seen, err := h.describe(ctx, cost)
 	if list := (problem.List)(nil); errors.As(err, &list) {
 		out.Problems = list.Lines()
 		return nil

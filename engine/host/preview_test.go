@@ -55,7 +55,7 @@ func golden(t *testing.T, name, got string) {
 func bound(t *testing.T, path, site string) (*host.Host, *study.Plan) {
 	t.Helper()
 	p := must.Get(study.Load(filepath.Join("..", "..", "examples", filepath.FromSlash(path)), all))(t)
-	b := must.Get(local.Bind(t.Context(), p))(t)
+	b := must.Get(local.Bind(t.Context(), p, nil))(t)
 	return &host.Host{Site: site, Methods: all, Data: b.Data[site], Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}, p
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/privacy/ledger"
 	"parley/privacy/policy"
 	"parley/problem"
 	"parley/study"
@@ -19,18 +20,19 @@ type Binding struct {
 	Data      map[string]dataset.Source
 	Summaries map[string]*dataset.Summary // of these data
 	Policy    *policy.Policy              // of every site; nil if the plan names none
+	cost      *ledger.Cost                // nil if it is not known
 	Notes     problem.List                // what the sites' operators should know and nothing fails for
 }
 
 // Bind opens the data and the policy that the plan's local section names and
 // lets every site compare its columns with the plan. What is wrong at any site comes back as
-// one problem.List.
-func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
+// one problem.List. The notes say what its promise of privacy is worth where cost, that of the plan, is given.
+func Bind(ctx context.Context, p *study.Plan, cost *ledger.Cost) (*Binding, error) {
 	if p.Local == nil {
 		return nil, problem.List{{Where: "local", What: "the plan does not say where this process finds data",
 			Hint: "add a local section with data and split, or with a folder for each site"}}
 	}
-	b := &Binding{Data: map[string]dataset.Source{}, Summaries: map[string]*dataset.Summary{}}
+	b := &Binding{cost: cost, Data: map[string]dataset.Source{}, Summaries: map[string]*dataset.Summary{}}
 	if p.Local.Policy != "" {
 		rules, err := policy.Load(p.Local.Policy)
 		if err != nil {

@@ -81,7 +81,7 @@ func load(t *testing.T, dir string) *study.Plan {
 
 func bind(t *testing.T, p *study.Plan) *local.Binding {
 	t.Helper()
-	return must.Get(local.Bind(t.Context(), p))(t)
+	return must.Get(local.Bind(t.Context(), p, nil))(t)
 }
 
 func config(t *testing.T, p *study.Plan) local.Config {
@@ -260,7 +260,7 @@ func TestEverySiteIsToldWhatItsDataLack(t *testing.T) {
 	p, dir := folders(t)
 	change(t, dir, "north/view_clinic.csv", "id,age,weight", "id,age,mass")
 	change(t, dir, "centre/view_genes.csv", "id,g1,g2", "id,g1,g3")
-	_, err := local.Bind(t.Context(), p)
+	_, err := local.Bind(t.Context(), p, nil)
 	if list := (problem.List)(nil); !errors.As(err, &list) || len(list) != 2 {
 		t.Fatalf("got %v", err)
 	}
@@ -275,7 +275,7 @@ func TestUnreadableRowsOfAllSitesAreListed(t *testing.T) {
 	p, dir := folders(t)
 	change(t, dir, "north/view_clinic.csv", "north-03,", "north-03,about ")
 	change(t, dir, "south/view_clinic.csv", "south-07,", "south-07,x")
-	_, err := local.Bind(t.Context(), p)
+	_, err := local.Bind(t.Context(), p, nil)
 	if list := (problem.List)(nil); !errors.As(err, &list) || len(list) != 2 || list[0].Line != 5 || list[1].Line != 9 {
 		t.Fatalf("got %v", err)
 	}
@@ -283,7 +283,7 @@ func TestUnreadableRowsOfAllSitesAreListed(t *testing.T) {
 
 func TestPlanWithoutDataCannotBeBound(t *testing.T) {
 	p := must.Get(study.Parse("plan.yaml", []byte(plan), methods))(t)
-	if _, err := local.Bind(t.Context(), p); err == nil || !strings.Contains(err.Error(), "does not say where this process finds data") {
+	if _, err := local.Bind(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "does not say where this process finds data") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -340,7 +340,7 @@ func TestConstantsAndViewsThatNobodyShares(t *testing.T) {
 		t.Errorf("notes: %v", b.Notes)
 	}
 	constant("centre", "4")
-	if _, err := local.Bind(t.Context(), p); err == nil || !strings.Contains(err.Error(), "view genes, feature g1: it is 4 for every subject of every site") {
+	if _, err := local.Bind(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "view genes, feature g1: it is 4 for every subject of every site") {
 		t.Errorf("constant everywhere: %v", err)
 	}
 	constant("centre", "5") // constant at each of them, and yet not everywhere

@@ -34,6 +34,9 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
+		if b.cost != nil {
+			s.Worth = b.cost.Worth()
+		}
 		b.Summaries[site] = s
 		seen.together.Sites = append(seen.together.Sites, site)
 		seen.together.Summaries = append(seen.together.Summaries, s)

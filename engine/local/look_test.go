@@ -96,7 +96,7 @@ func TestNotesOfSeveralSites(t *testing.T) {
 			}
 		}
 		c.change(t, dir)
-		b, err := local.Bind(t.Context(), p)
+		b, err := local.Bind(t.Context(), p, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

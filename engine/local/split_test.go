@@ -24,7 +24,7 @@ func unequal(t *testing.T, split string) (*local.Binding, error) {
 	text := strings.Replace(plan, "north, centre, south", "a, b, c, d", 1) + "local: {data: north, split: {scenario: unequal, by: group, " + split + "}}\n"
 	must.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
 	p := must.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
-	return local.Bind(t.Context(), p)
+	return local.Bind(t.Context(), p, nil)
 }
 
 func TestUnequalSites(t *testing.T) {

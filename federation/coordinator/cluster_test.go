@@ -78,7 +78,7 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	methods := method.Registry{mvppca.Method{}}
 	plan, err := study.Load(filepath.FromSlash("../../examples/alzheimer/plan.yaml"), methods)
 	must.Do(t, err)
-	binding, err := local.Bind(t.Context(), plan)
+	binding, err := local.Bind(t.Context(), plan, nil)
 	must.Do(t, err)
 	alone := filepath.Join(t.TempDir(), "alone")
 	simulated, err := results.Open(alone, plan, true, time.Now())

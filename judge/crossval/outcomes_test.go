@@ -182,7 +182,7 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	ev := evaluation(t, crossval.Config{Plan: p})
 	others := *p
 	others.Sites, others.Quorum = []string{"north", "south"}, 2
-	b, err := local.Bind(t.Context(), p)
+	b, err := local.Bind(t.Context(), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (p *population) divide(ctx context.Context, split *study.Split) error {
 // loadSites reads every site's data. Ids get the site's name in front, since
 // two sites may use the same.
 func (p *population) loadSites(ctx context.Context, plan *study.Plan) error {
-	b, err := local.Bind(ctx, plan)
+	b, err := local.Bind(ctx, plan, nil)
 	if err != nil {
 		return err
 	}

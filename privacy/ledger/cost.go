@@ -20,6 +20,7 @@ import (
 type Cost struct {
 	Protection string            `json:"protection"`
 	Unit       privacy.Unit      `json:"unit,omitempty"`
+	Person     string            `json:"person,omitempty"` // column that identifies a person; "" if every row is another
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"`
 	Total      *account.Budget   `json:"total,omitempty"`       // promised; nil if nothing is
 	PerRelease *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one; no promise
@@ -48,7 +49,7 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 	if !p.Privacy.Differential() {
 		return c, nil
 	}
-	c.Unit, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
+	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person, p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
 	var seen [][]privacy.Request // of the sites so far, most of which are alike
 	for _, site := range p.Sites {
 		requests, err := charges(site)
@@ -132,6 +133,62 @@ func (s SiteCost) loss(a account.Adjacency) Loss {
 
 // Lines says it to people.
 func (c *Cost) Lines() []string {
+	lines := c.promise()
+	switch {
+	case c.Unit != privacy.Subject:
+	case c.Person != "":
+		lines = append(lines, fmt.Sprintf("a subject is a person: all rows with the same %s together, and rows without one count as nothing", c.Person))
+	default:
+		lines = append(lines, "a subject is a row: the plan states that every row is another person")
+	}
+	return lines
+}
+
+// Worth returns what says how little the promise is worth for a person with so many rows, and what to do; nil
+// where it does not depend on that.
+func (c *Cost) Worth() func(rows int64) string {
+	if c.Unit != privacy.Subject || c.Person != "" {
+		return nil
+	}
+	return func(rows int64) string {
+		worth := "nothing bounds what is learned of"
+		if e, ok := c.ForRows(rows); ok {
+			worth = fmt.Sprintf("it is ε %s, at the same δ, for", words.Upward(e))
+		}
+		return fmt.Sprintf("the plan states that every row is another person, and promises %s for one row: %s a person with %d rows. Name the column that identifies a person in the plan (privacy: {person: COLUMN}), or keep one row of each person",
+			words.Budget(c.claim().Epsilon, c.claim().Delta), worth, rows)
+	}
+}
+
+// ForRows is the ε of all noised sums for so many rows together, at the site where it is largest: they move a sum
+// by at most so many times what one row does, which is as if its noise were as many times smaller. In a sample all
+// of them count as there if one is. Not ok: nothing bounds it.
+func (c *Cost) ForRows(rows int64) (epsilon float64, ok bool) {
+	var seen [][]account.Mechanism
+	for _, s := range c.Sites {
+		if len(s.Mechanisms) == 0 || s.Unprotected > 0 {
+			return 0, false
+		}
+		if slices.ContainsFunc(seen, func(o []account.Mechanism) bool { return slices.Equal(o, s.Mechanisms) }) {
+			continue
+		}
+		seen = append(seen, s.Mechanisms)
+		group := slices.Clone(s.Mechanisms)
+		for i := range group {
+			group[i].Noise /= float64(rows)
+			group[i].Rate = -math.Expm1(float64(rows) * math.Log1p(-group[i].Rate))
+		}
+		e, err := account.Epsilon(group, c.Adjacency, c.claim().Delta)
+		if err != nil || math.IsInf(e, 1) {
+			return 0, false
+		}
+		epsilon = max(epsilon, e)
+	}
+	return epsilon, true
+}
+
+// promise says what is promised, or what is not.
+func (c *Cost) promise() []string {
 	switch {
 	case c.Protection != study.ProtectionDifferential:
 		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single subjects"}

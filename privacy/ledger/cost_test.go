@@ -79,8 +79,16 @@ func TestCostIsTheTightTotal(t *testing.T) {
 			t.Errorf("got %+v, want ε %v", s, want)
 		}
 	}
-	if got := fmt.Sprint(c.Lines()); got != "[(ε 3, δ 1e-5) in total, for one subject, add-remove; 5 noised sums per site]" {
+	if got := fmt.Sprint(c.Lines()); got != "[(ε 3, δ 1e-5) in total, for one subject, add-remove; 5 noised sums per site a subject is a row: the plan states that every row is another person]" {
 		t.Errorf("got %s", got)
+	}
+	// Three rows of a person move a sum three times as far.
+	three := gaussian(3*math.Sqrt(1.0/100+4.0/25), 1e-5)
+	if e, ok := c.ForRows(3); !ok || math.Abs(e/three-1) > 1e-6 {
+		t.Errorf("ε %v for three rows, want %v", e, three)
+	}
+	if says := c.Worth()(3); !strings.Contains(says, fmt.Sprintf("it is ε %.4g, at the same δ, for a person with 3 rows", three)) {
+		t.Errorf("for three rows: %s", says)
 	}
 	if text, err := json.Marshal(c); err != nil || !strings.Contains(string(text), `"noised_sums":5`) {
 		t.Errorf("%s, %v", text, err)

@@ -156,7 +156,7 @@ func (p scarcePlan) run(ctx context.Context, at experiment.Data, seed uint64) (e
 		return nil, err
 	}
 	plan.Seed = seed
-	b, err := local.Bind(ctx, plan)
+	b, err := local.Bind(ctx, plan, nil)
 	if err != nil {
 		return nil, err
 	}

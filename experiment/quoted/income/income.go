@@ -184,7 +184,7 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 		return nil, err
 	}
 	p.Local.Data = filepath.Join(filepath.Dir(plan), p.Local.Data)
-	b, err := local.Bind(ctx, p)
+	b, err := local.Bind(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}

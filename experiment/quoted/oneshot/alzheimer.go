@@ -154,7 +154,7 @@ func (w way) fit(ctx context.Context, plan, scenario string) (experiment.Values,
 
 // exampleSites spreads the example's subjects over the plan's sites.
 func exampleSites(ctx context.Context, p *study.Plan) (sites []dataset.Source, err error) {
-	b, err := local.Bind(ctx, p)
+	b, err := local.Bind(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}

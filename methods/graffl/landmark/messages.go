@@ -56,7 +56,10 @@ func (a *Sums) check(landmarks int) error {
 	if len(a.Sums) != landmarks {
 		return fmt.Errorf("sums at %d landmarks where the plan has %d", len(a.Sums), landmarks)
 	}
-	if !(a.SD >= 0 && a.SD <= mostNoise && a.RowsSD >= 0 && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= setup.MaxRows+farOff*a.RowsSD) {
+	if a.SD < 0 || a.RowsSD < 0 {
+		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
+	}
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= setup.MaxRows+farOff*a.RowsSD) {
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
 	}
 	for i, v := range a.Sums {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -34,7 +35,7 @@ type Estimates struct {
 
 // Check refuses estimates that are not of d features and p covariates.
 func (e *Estimates) Check(d, p int) error {
-	if e.SE.Rows != d || e.SE.Cols != p || len(e.DF) != d || len(e.CovariateSD) != p || len(e.FeatureSD) != d || !(e.Subjects >= 1) || !(e.Lacking >= 0) || !(e.Far >= 0) {
+	if e.SE.Rows != d || e.SE.Cols != p || len(e.DF) != d || len(e.CovariateSD) != p || len(e.FeatureSD) != d || slices.ContainsFunc(e.DF, func(n float64) bool { return !(n > 0) }) || slices.ContainsFunc(e.SE.Data, func(x float64) bool { return x < 0 }) || !(e.Subjects >= 1) || !(e.Lacking >= 0) || !(e.Far >= 0) {
 		return fmt.Errorf("covariates: estimates that are not of %d features and %d covariates", d, p)
 	}
 	return e.Effects.Check(d, p)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"parley/privacy/internal/noise"
 )
@@ -24,11 +25,18 @@ type Sum struct {
 	left     int64 // records that may still come
 	v        []float64
 	q        []int64
+	one      [1]Part
 	released bool
 }
 
+// Part is a vector of a record, for one block.
+type Part struct {
+	Block  int
+	Vector []float64
+}
+
 // NewSum returns empty sums for blocks of the given lengths: a record is one
-// vector of the length of one of them. records bounds how many will be added
+// vector of the length of one of them, or several. records bounds how many will be added
 // and must not depend on the data. It is an error if that many could leave the
 // range of the integers, so that no sum can overflow later.
 func NewSum(g Grid, blocks []int, records int64) (*Sum, error) {
@@ -47,18 +55,16 @@ func NewSum(g Grid, blocks []int, records int64) (*Sum, error) {
 	if len(blocks) == 0 {
 		return nil, errors.New("a sum without blocks")
 	}
-	longest, room := 0, maxEntries
+	room := maxEntries
 	for i, n := range blocks {
 		if n < 1 || n > maxLength || g.entries(n) > room {
 			return nil, fmt.Errorf("block %d of length %d: want 1 to %d, and no more than %d numbers in all blocks", i, n, maxLength, maxEntries)
 		}
 		room -= g.entries(n)
-		longest = max(longest, n)
 	}
 	for _, n := range blocks {
 		s.sums = append(s.sums, make([]int64, g.entries(n)))
 	}
-	s.v, s.q = make([]float64, longest), make([]int64, longest)
 	return s, nil
 }
 
@@ -70,39 +76,63 @@ func (g Grid) entries(n int) int {
 	return n
 }
 
-// Add adds one record to a block. A record with NaN or infinite entries
-// contributes nothing; nobody is told, since that would be about data. v is not
-// changed. Errors are the caller's mistakes: a block or a length that was not
-// declared, more records than that, or sums that are released.
+// Add adds one record that has one vector: see [Sum.AddParts].
 func (s *Sum) Add(block int, v []float64) error {
+	s.one[0] = Part{block, v}
+	return s.AddParts(s.one[:])
+}
+
+// AddParts adds one record of several vectors, which are clipped and rounded together as one long
+// vector: of Vectors at most one for each block, of Moments any number. A record with NaN or infinite
+// entries, or of more than 2²⁰, contributes nothing; nobody is told, since that would be about data.
+// Vectors are not changed. Errors are the caller's mistakes: a block or a length that was not
+// declared, more records than that, or sums that are released.
+func (s *Sum) AddParts(parts []Part) error {
 	switch {
 	case s.released:
 		return errors.New("a record is added to sums that are released")
 	case s.left == 0:
 		return errors.New("more records are added than the sum was made for")
-	case block < 0 || block >= len(s.sums):
-		return fmt.Errorf("a record for block %d: there are %d", block, len(s.sums))
-	case len(v) != s.lengths[block]:
-		return fmt.Errorf("a record of %d values for block %d: want %d", len(v), block, s.lengths[block])
+	}
+	length := 0
+	for i, p := range parts {
+		switch {
+		case p.Block < 0 || p.Block >= len(s.sums):
+			return fmt.Errorf("a record for block %d: there are %d", p.Block, len(s.sums))
+		case len(p.Vector) != s.lengths[p.Block]:
+			return fmt.Errorf("a record of %d values for block %d: want %d", len(p.Vector), p.Block, s.lengths[p.Block])
+		case s.grid.Form == Vectors && slices.ContainsFunc(parts[:i], func(o Part) bool { return o.Block == p.Block }):
+			return fmt.Errorf("a record has two vectors for block %d", p.Block)
+		}
+		length += len(p.Vector)
 	}
 	s.left--
-	q := s.q[:len(v)]
-	w := s.v[:len(v)]
-	copy(w, v)
-	err := s.grid.quantise(q, w)
+	if length > maxLength {
+		return nil
+	}
+	s.v = s.v[:0]
+	for _, p := range parts {
+		s.v = append(s.v, p.Vector...)
+	}
+	s.q = slices.Grow(s.q[:0], length)[:length]
+	err := s.grid.quantise(s.q, s.v)
 	if errors.Is(err, ErrNotFinite) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	sum := s.sums[block]
-	if s.grid.Form == Moments {
-		addOuter(sum, q)
-		return nil
-	}
-	for i, x := range q {
-		sum[i] += x
+	q := s.q
+	for _, p := range parts {
+		own, sum := q[:len(p.Vector)], s.sums[p.Block]
+		q = q[len(own):]
+		if s.grid.Form == Moments {
+			addOuter(sum, own)
+			continue
+		}
+		for i, x := range own {
+			sum[i] += x
+		}
 	}
 	return nil
 }
