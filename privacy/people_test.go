@@ -189,6 +189,11 @@ func TestAPersonMovesASumByNoMoreThanIsCharged(t *testing.T) {
 			with, without := summed(t, true, sum, shuffled(r, a, b, nobody)), summed(t, true, sum, shuffled(r, b, nobody))
 			exchange := summed(t, true, sum, shuffled(r, other, b, nobody))
 			added, exchanged = max(added, ratio(apart(sum, with, without), most)), max(exchanged, ratio(apart(sum, with, exchange), replaced))
+			for _, block := range summed(t, true, sum, nobody) {
+				if slices.ContainsFunc(block, func(x int64) bool { return x != 0 }) {
+					t.Fatalf("%s: rows without a person give %v", sum.Form, block)
+				}
+			}
 			alone := summed(t, true, sum, a)
 			for i := range alone {
 				for j := range alone[i] {

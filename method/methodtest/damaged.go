@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -228,17 +229,8 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 			}
 		case cbor.Tag:
 			if b, ok := x.Content.([]byte); ok { // a vector
-				vector := func(what string, b []byte) { instead(what, cbor.Tag{Number: x.Number, Content: b}) }
-				number := func(z float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(z)) }
-				vector("no numbers in", nil)
-				vector("one number more in", append(slices.Clone(b), number(1)...))
-				if n := len(b); n >= 8 {
-					vector("one number less in", b[:n-8])
-					for _, z := range []float64{math.NaN(), -3, 0, 1e300} {
-						vector(fmt.Sprint(z, " at first in"), append(number(z), b[8:]...))
-						vector(fmt.Sprint(z, " at last in"), append(slices.Clone(b[:n-8]), number(z)...))
-						vector(fmt.Sprint(z, " everywhere in"), slices.Repeat(number(z), n/8))
-					}
+				for what, other := range damagedVectors(b) {
+					instead(what, cbor.Tag{Number: x.Number, Content: other})
 				}
 				break
 			}
@@ -270,4 +262,24 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 		list = append(list, damage{fmt.Sprintf("with bytes flipped, %d of %d", i, seed), b})
 	}
 	return append(list, damage{"of no bytes", nil}, damage{"cut in half", data[:len(data)/2]})
+}
+
+// damagedVectors are the ways in which the bytes of a vector are damaged.
+func damagedVectors(b []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		number := func(z float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(z)) }
+		if !yield("no numbers in", nil) || !yield("one number more in", append(slices.Clone(b), number(1)...)) {
+			return
+		}
+		n := len(b)
+		if n < 8 || !yield("one number less in", b[:n-8]) {
+			return
+		}
+		for _, z := range []float64{math.NaN(), -3, 0, 1e300} {
+			if !yield(fmt.Sprint(z, " at first in"), append(number(z), b[8:]...)) || !yield(fmt.Sprint(z, " at last in"), append(slices.Clone(b[:n-8]), number(z)...)) ||
+				!yield(fmt.Sprint(z, " everywhere in"), slices.Repeat(number(z), n/8)) {
+				return
+			}
+		}
+	}
 }

@@ -53,9 +53,9 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	); err != nil {
 		return nil, err
 	}
-	for site := range s.Trained {
-		if s.Extents[site] == nil {
-			return nil, fmt.Errorf("the state has weights of site %s, and nothing of its values", site)
+	for name := range s.Trained {
+		if s.Extents[name] == nil {
+			return nil, fmt.Errorf("the state has weights of site %s, and nothing of its values", name)
 		}
 	}
 	if s.Phase == "" || s.Phase == taskScale {

@@ -39,6 +39,8 @@ type SiteCost struct {
 	// Losses are of all noised sums together, for the plan's unit, at the plan's
 	// δ, under both adjacencies.
 	Losses []Loss `json:"losses"`
+
+	rows, whole tally.Tally // of Mechanisms: of sums over rows, and of those that hide the whole site
 }
 
 // CostOf adds up what charges lists for each site of a plan. It is an error if
@@ -99,8 +101,15 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 		}
 		ms, err := r.Mechanisms(c.Unit)
 		all, bounded = all.With(1, ms...), bounded && err == nil // Losses says what is wrong
-		for _, sum := range r.Sums {
+		for i, sum := range r.Sums {
 			s.Sums = tally.Add(s.Sums, sum.Mechanism.Count)
+			switch {
+			case err != nil:
+			case sum.Unit == privacy.WholeSite:
+				s.whole = s.whole.With(1, ms[i])
+			default:
+				s.rows = s.rows.With(1, ms[i])
+			}
 		}
 	}
 	if s.Sums == 0 && s.Unprotected > 0 {
@@ -147,7 +156,7 @@ func (c *Cost) Lines() []string {
 // Worth returns what says how little the promise is worth for a person with so many rows, and what to do; nil
 // where it does not depend on that.
 func (c *Cost) Worth() func(rows int64) string {
-	if c.Unit != privacy.Subject || c.Person != "" {
+	if c.Unit != privacy.Subject || c.Person != "" || !slices.ContainsFunc(c.Sites, func(s SiteCost) bool { return len(s.rows) > 0 }) {
 		return nil
 	}
 	return func(rows int64) string {
@@ -161,24 +170,22 @@ func (c *Cost) Worth() func(rows int64) string {
 }
 
 // ForRows is the ε of all noised sums for so many rows together, at the site where it is largest: they move a sum
-// by at most so many times what one row does, which is as if its noise were as many times smaller. In a sample all
-// of them count as there if one is. Not ok: nothing bounds it.
+// by at most so many times what one row does, which is as if its noise were as many times smaller; one that hides the
+// whole site, by no more than is charged. In a sample all of them count as there if one is. Not ok: nothing bounds it.
 func (c *Cost) ForRows(rows int64) (epsilon float64, ok bool) {
-	var seen [][]account.Mechanism
-	for _, s := range c.Sites {
+	for i, s := range c.Sites {
 		if len(s.Mechanisms) == 0 || s.Unprotected > 0 {
 			return 0, false
 		}
-		if slices.ContainsFunc(seen, func(o []account.Mechanism) bool { return slices.Equal(o, s.Mechanisms) }) {
+		if i > 0 && reflect.DeepEqual(s.rows, c.Sites[i-1].rows) && reflect.DeepEqual(s.whole, c.Sites[i-1].whole) {
 			continue
 		}
-		seen = append(seen, s.Mechanisms)
-		group := slices.Clone(s.Mechanisms)
+		group := slices.Clone(s.rows)
 		for i := range group {
 			group[i].Noise /= float64(rows)
 			group[i].Rate = -math.Expm1(float64(rows) * math.Log1p(-group[i].Rate))
 		}
-		e, err := account.Epsilon(group, c.Adjacency, c.claim().Delta)
+		e, err := account.Epsilon(slices.Concat(group, s.whole), c.Adjacency, c.claim().Delta)
 		if err != nil || math.IsInf(e, 1) {
 			return 0, false
 		}

@@ -90,6 +90,12 @@ func TestCostIsTheTightTotal(t *testing.T) {
 	if says := c.Worth()(3); !strings.Contains(says, fmt.Sprintf("it is ε %.4g, at the same δ, for a person with 3 rows", three)) {
 		t.Errorf("for three rows: %s", says)
 	}
+	// What hides a whole site hides all rows of a person.
+	whole := cost(t, promising("subject", account.AddRemove, nil, &b), constant(noised(privacy.WholeSite, 10, 1)))
+	one, _ := whole.ForRows(1)
+	if e, ok := whole.ForRows(3); !ok || e != one || whole.Worth() != nil {
+		t.Errorf("sums of a whole site: ε %v for three rows, %v for one", e, one)
+	}
 	if text, err := json.Marshal(c); err != nil || !strings.Contains(string(text), `"noised_sums":5`) {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -235,6 +235,19 @@ func (c coordinator) posterior(s *state) (modelTask, float64) {
 // whatever is calculated from them is finite.
 const largest = 1e12
 
+// check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
+func (r *released) check(many int, times float64) error {
+	if len(r.Values) != many || !gvi.Inside(r.Variance, 0, math.Pow(largest*max(times, 1), 2)) || r.Variance == 0 {
+		return fmt.Errorf("%d numbers with noise of variance %v, where there are %d", len(r.Values), r.Variance, many)
+	}
+	for _, v := range r.Values {
+		if !gvi.Inside(v, -largest*times, largest*times) {
+			return fmt.Errorf("a number of %v", v)
+		}
+	}
+	return nil
+}
+
 // Fold implements [method.Coordinator]. The noise of an honest site may be anything: no
 // sum is refused for its size, but cut where nobody could go on from it.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {

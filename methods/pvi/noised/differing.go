@@ -1,13 +1,11 @@
 package noised
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
-	"parley/methods/pvi/gvi"
 )
 
 // released is a noised sum of one site, or of several.
@@ -24,19 +22,6 @@ func (r *released) add(o *released) {
 		r.Values[i] += v
 	}
 	r.Variance += o.Variance
-}
-
-// check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
-func (r *released) check(many int, times float64) error {
-	if len(r.Values) != many || !gvi.Inside(r.Variance, 0, math.Pow(largest*max(times, 1), 2)) || r.Variance == 0 {
-		return fmt.Errorf("%d numbers with noise of variance %v, where there are %d", len(r.Values), r.Variance, many)
-	}
-	for _, v := range r.Values {
-		if !gvi.Inside(v, -largest*times, largest*times) {
-			return fmt.Errorf("a number of %v", v)
-		}
-	}
-	return nil
 }
 
 func (r *released) sd() float64 { return math.Sqrt(r.Variance) }

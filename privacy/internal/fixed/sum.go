@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"parley/privacy/internal/noise"
 )
@@ -101,8 +100,11 @@ func (s *Sum) AddParts(parts []Part) error {
 			return fmt.Errorf("a record for block %d: there are %d", p.Block, len(s.sums))
 		case len(p.Vector) != s.lengths[p.Block]:
 			return fmt.Errorf("a record of %d values for block %d: want %d", len(p.Vector), p.Block, s.lengths[p.Block])
-		case s.grid.Form == Vectors && slices.ContainsFunc(parts[:i], func(o Part) bool { return o.Block == p.Block }):
-			return fmt.Errorf("a record has two vectors for block %d", p.Block)
+		}
+		for _, o := range parts[:i] {
+			if s.grid.Form == Vectors && o.Block == p.Block {
+				return fmt.Errorf("a record has two vectors for block %d", p.Block)
+			}
 		}
 		length += len(p.Vector)
 	}
@@ -114,7 +116,10 @@ func (s *Sum) AddParts(parts []Part) error {
 	for _, p := range parts {
 		s.v = append(s.v, p.Vector...)
 	}
-	s.q = slices.Grow(s.q[:0], length)[:length]
+	if cap(s.q) < length {
+		s.q = make([]int64, length)
+	}
+	s.q = s.q[:length]
 	err := s.grid.quantise(s.q, s.v)
 	if errors.Is(err, ErrNotFinite) {
 		return nil
