@@ -49,7 +49,7 @@ func compare(ctx context.Context, a, b, on string) (*fitted.Account, error) {
 		}
 		return first.Compare(second)
 	}
-	first, data, notes, err := openUse[fitted.DataComparer](ctx, []string{a, on}, "compared on data")
+	first, data, notes, err := openUse[fitted.DataComparer](ctx, []string{a, on}, "compared on data", "")
 	if err != nil {
 		return nil, err
 	}

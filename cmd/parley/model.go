@@ -133,7 +133,7 @@ func modelPredictCommand() *cobra.Command {
 			if opts.Score {
 				known = m.Outcome()
 			}
-			m, data, notes, err := openUse[fitted.Predictor](cmd.Context(), a, "used to predict", known...)
+			m, data, notes, err := openUse[fitted.Predictor](cmd.Context(), a, "used to predict", "", known...)
 			if err != nil {
 				return err
 			}
@@ -314,8 +314,9 @@ func capable[C any](m fitted.Model, path, doing string) (C, error) {
 }
 
 // openUse opens a model, and data as the model's fit had them, with some
-// subject columns; it returns what to know of the data too.
-func openUse[C any](ctx context.Context, a []string, doing string, columns ...string) (can C, data dataset.Source, notes fitted.Notes, err error) {
+// subject columns, and with that which identifies a person, if there is one; it returns what to
+// know of the data too.
+func openUse[C any](ctx context.Context, a []string, doing, person string, columns ...string) (can C, data dataset.Source, notes fitted.Notes, err error) {
 	m, err := results.ReadModel(methods, a[0])
 	if err != nil {
 		return can, nil, nil, err
@@ -329,6 +330,7 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 			schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
 		}
 	}
+	schema.Person = person
 	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})
 	switch {
 	case err != nil && slices.ContainsFunc(needed, func(c string) bool { return strings.Contains(err.Error(), "column "+c) }):
@@ -358,7 +360,7 @@ func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing
 	if err := out.check(inputsOf(a)...); err != nil {
 		return err
 	}
-	m, data, notes, err := openUse[C](cmd.Context(), a, doing)
+	m, data, notes, err := openUse[C](cmd.Context(), a, doing, "")
 	if err != nil {
 		return err
 	}

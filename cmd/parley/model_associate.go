@@ -108,7 +108,7 @@ func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOpt
 			return err
 		}
 	}
-	m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", columns...)
+	m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", "", columns...)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 	if err != nil {
 		return err
 	}
-	m, data, notes, err := openUse[fitted.NoisedAssociater](cmd.Context(), a, "associated with columns", p.Names()...)
+	m, data, notes, err := openUse[fitted.NoisedAssociater](cmd.Context(), a, "associated with columns", p.Privacy.Person, p.Names()...)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ type promise struct {
 	Adjacency account.Adjacency `json:"adjacency"`
 	Epsilon   float64           `json:"epsilon"`
 	Delta     float64           `json:"delta"`
+	// Person is the column that identifies a person, all of whose rows are then one subject; "" if every row
+	// is another person.
+	Person string `json:"person,omitempty"`
 }
 
 const (
@@ -68,6 +71,9 @@ func ParseProtocol(name string, b []byte) (*Protocol, error) {
 		p.checkColumns(report)
 		if p.Privacy.Adjacency.Check() != nil {
 			report("privacy.adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Privacy.Adjacency)), "add-remove or replace-one")
+		}
+		if person := p.Privacy.Person; person == "id" || slices.Contains(p.Names(), person) {
+			report("privacy.person", fmt.Sprintf("%q is the id, or is tested itself", person), "the column of subjects.csv with the same cell in all rows of a person")
 		}
 		if err := p.budget().Check(); err != nil {
 			report("privacy", err.Error(), "such as {adjacency: add-remove, epsilon: 1, delta: 1e-6}")
@@ -169,7 +175,7 @@ func (p *Protocol) Release(method string, empty Table, scores func(row *dataset.
 	z := make([]float64, factors)
 	return &Release{
 		Study: privacy.Study{
-			Digest: digest, Method: method, Sites: p.Sites, Quorum: p.Sites,
+			Digest: digest, Method: method, Sites: p.Sites, Quorum: p.Sites, Person: p.Privacy.Person,
 			Guarantee: &privacy.Guarantee{Unit: privacy.Subject, Adjacency: p.Privacy.Adjacency, Budget: p.budget()},
 			Requests: []privacy.Listed{{Kind: "associate", Times: 1, Request: privacy.Request{
 				Protection: privacy.Differential, Contents: []privacy.Content{{What: sum.Name, Values: sum.Entries()}}, Sums: []privacy.Sum{sum},
