@@ -202,6 +202,30 @@ func TestAPersonMovesASumByNoMoreThanIsCharged(t *testing.T) {
 					}
 				}
 			}
+			few := slices.Clone(a) // rows that nothing clips add up
+			var apart [][]int64
+			for i := range few {
+				view := slices.Clone(few[i].Views[0])
+				for j := range view[1:] {
+					view[1+j] = 0.05 * max(-1, min(1, view[1+j]))
+				}
+				few[i].Views = [][]float64{view}
+				for b, block := range summed(t, false, sum, few[i:i+1]) {
+					if i == 0 {
+						apart = append(apart, make([]int64, len(block)))
+					}
+					for j, x := range block {
+						apart[b][j] += x
+					}
+				}
+			}
+			for b, block := range summed(t, true, sum, few) {
+				for j, x := range block {
+					if d := x - apart[b][j]; d > 5 || d < -5 {
+						t.Fatalf("%s: rows of a person that nothing clips give %d, and each by itself %d in all", sum.Form, x, apart[b][j])
+					}
+				}
+			}
 			if len(a) == 1 && fmt.Sprint(alone) != fmt.Sprint(summed(t, false, sum, a)) {
 				t.Fatalf("%s: the only row of a person counts as %v, and a row as %v", sum.Form, alone, summed(t, false, sum, a))
 			}

@@ -39,23 +39,11 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return fmt.Errorf("local.split.by: %w", err)
 	}
-	// All rows of a person go to one site, by what the first of them says.
 	subjects := make([]evaluate.Subject, 0, len(ids))
-	first := map[string]string{} // id, by person
-	of := map[string][]int{}     // rows, by the id of the first
 	for i, id := range ids {
-		if slices.Contains(split.Unused, labels[i]) {
-			continue
+		if !slices.Contains(split.Unused, labels[i]) {
+			subjects = append(subjects, evaluate.Subject{ID: id, Group: labels[i], Person: table.Row(i).Person})
 		}
-		if person := table.Row(i).Person; person != "" {
-			if known := first[person]; known != "" {
-				of[known] = append(of[known], i)
-				continue
-			}
-			first[person] = id
-		}
-		of[id] = []int{i}
-		subjects = append(subjects, evaluate.Subject{ID: id, Group: labels[i]})
 	}
 	var placed []evaluate.Placement
 	if scenario == evaluate.Unequal {
@@ -73,9 +61,15 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	rows := make([][]int, len(p.Sites))
+	at := make(map[string]int, len(placed))
 	for _, x := range placed {
-		rows[x.Site] = append(rows[x.Site], of[x.ID]...)
+		at[x.ID] = x.Site
+	}
+	rows := make([][]int, len(p.Sites))
+	for i, id := range ids {
+		if site, used := at[id]; used {
+			rows[site] = append(rows[site], i)
+		}
 	}
 	for i, site := range p.Sites {
 		own := table.Select(rows[i]...)

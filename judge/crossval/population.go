@@ -141,6 +141,9 @@ func (p *population) loadSites(ctx context.Context, plan *study.Plan) error {
 		for i := range table.Len() {
 			row := table.Row(i)
 			row.ID = site + "/" + row.ID
+			if row.Person != "" { // names of one site say nothing at another
+				row.Person = site + "/" + row.Person
+			}
 			all = append(all, placed{row, site})
 		}
 	}
@@ -158,7 +161,7 @@ func (p *population) loadSites(ctx context.Context, plan *study.Plan) error {
 func (p *population) subjects(groups []string) []evaluate.Subject {
 	all := make([]evaluate.Subject, p.rows.Len())
 	for i := range all {
-		all[i] = evaluate.Subject{ID: p.rows.Row(i).ID, Group: groups[i]}
+		all[i] = evaluate.Subject{ID: p.rows.Row(i).ID, Group: groups[i], Person: p.rows.Row(i).Person}
 	}
 	return all
 }

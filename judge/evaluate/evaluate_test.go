@@ -238,13 +238,13 @@ func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 }
 
 func TestFoldsRefusals(t *testing.T) {
-	subjects := []evaluate.Subject{{"a", "x"}, {"b", "x"}}
+	subjects := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}}
 	for _, k := range []int{1, 3} {
 		if _, err := evaluate.Folds(subjects, k, 1, 1); err == nil {
 			t.Errorf("%d folds of two subjects are accepted", k)
 		}
 	}
-	if _, err := evaluate.Folds([]evaluate.Subject{{"a", "x"}, {"a", "y"}}, 2, 1, 1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
+	if _, err := evaluate.Folds([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 1, 1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
 		t.Errorf("a repeated id: %v", err)
 	}
 }

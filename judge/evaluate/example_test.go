@@ -10,7 +10,7 @@ import (
 // Six subjects of two groups at three sites, of which one has both groups, and
 // two lack a view.
 func ExampleAssign() {
-	subjects := []evaluate.Subject{{"s1", "AD"}, {"s2", "AD"}, {"s3", "AD"}, {"s4", "NL"}, {"s5", "NL"}, {"s6", "NL"}}
+	subjects := []evaluate.Subject{{ID: "s1", Group: "AD"}, {ID: "s2", Group: "AD"}, {ID: "s3", Group: "AD"}, {ID: "s4", Group: "NL"}, {ID: "s5", Group: "NL"}, {ID: "s6", Group: "NL"}}
 	sites := []string{"north", "centre", "south"}
 	placed, err := evaluate.Assign(subjects, sites, evaluate.GK, 7)
 	if err != nil {

@@ -36,6 +36,7 @@ func Folds(subjects []Subject, k, repeats int, seed uint64) ([]Fold, error) {
 
 // FoldsOf returns the folds of one repeat alone, counted from 0.
 func FoldsOf(subjects []Subject, k, repeat int, seed uint64) ([]Fold, error) {
+	subjects, others := together(subjects)
 	if k < 2 || k > len(subjects) {
 		return nil, fmt.Errorf("folds: %d folds of %d subjects; needs at least two folds, and a subject for each", k, len(subjects))
 	}
@@ -47,7 +48,7 @@ func FoldsOf(subjects []Subject, k, repeat int, seed uint64) ([]Fold, error) {
 	next := 0
 	for _, g := range groups {
 		for _, id := range byGroup[g] {
-			folds[next%k].Test = append(folds[next%k].Test, id)
+			folds[next%k].Test = append(append(folds[next%k].Test, id), others[id]...)
 			next++
 		}
 	}

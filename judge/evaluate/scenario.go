@@ -62,6 +62,35 @@ func (s Scenario) lacksViews() bool { return s == K || s == GK }
 type Subject struct {
 	ID    string
 	Group string // level of the column that scenarios go by; "" if none
+	// Person is the same of all rows of one person; "" if the subject is another than all others. Whoever
+	// divides subjects keeps a person's together, as the group of the one with the first id says.
+	Person string
+}
+
+// together returns one subject of each person, and by its id those of the others.
+func together(subjects []Subject) (first []Subject, others map[string][]string) {
+	ids := map[string]string{} // of the first, by person
+	others = map[string][]string{}
+	for _, s := range slices.SortedFunc(slices.Values(subjects), func(a, b Subject) int { return cmp.Compare(a.ID, b.ID) }) {
+		if id, known := ids[s.Person]; known && s.Person != "" {
+			others[id] = append(others[id], s.ID)
+			continue
+		}
+		ids[s.Person] = s.ID
+		first = append(first, s)
+	}
+	return first, others
+}
+
+// joined puts the other subjects of persons where the first is.
+func joined(placed []Placement, others map[string][]string) []Placement {
+	for _, p := range slices.Clone(placed) {
+		for _, id := range others[p.ID] {
+			placed = append(placed, Placement{id, p.Site})
+		}
+	}
+	sortPlacements(placed)
+	return placed
 }
 
 // Placement puts one subject at one site.
@@ -94,6 +123,7 @@ func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Pla
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("scenario %v: no sites", sc)
 	}
+	subjects, others := together(subjects)
 	byGroup, levels, err := stratify(subjects, seed, "site")
 	if err != nil {
 		return nil, fmt.Errorf("scenario %v: %w", sc, err)
@@ -125,8 +155,7 @@ func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Pla
 	if i := slices.Index(count, 0); i >= 0 {
 		return nil, fmt.Errorf("scenario %v: no subject for site %s (%d subjects, %d sites)", sc, sites[i], len(subjects), len(sites))
 	}
-	sortPlacements(placed)
-	return placed, nil
+	return joined(placed, others), nil
 }
 
 // sortPlacements puts them in ascending order of id.

@@ -121,7 +121,7 @@ func TestGSeparatesGroups(t *testing.T) {
 }
 
 func TestGWithFewSitesKeepsEverySubject(t *testing.T) {
-	subjects := []evaluate.Subject{{"a", "x"}, {"b", "x"}, {"c", "y"}, {"d", "y"}}
+	subjects := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"}, {ID: "d", Group: "y"}}
 	for sites, want := range map[int][]map[string]int{
 		1: {{"x": 2, "y": 2}},
 		2: {{"x": 1, "y": 2}, {"x": 1}},
@@ -134,7 +134,7 @@ func TestGWithFewSitesKeepsEverySubject(t *testing.T) {
 }
 
 func TestColumnGoesByName(t *testing.T) {
-	subjects := []evaluate.Subject{{"a", "north"}, {"b", "south"}, {"c", "north"}}
+	subjects := []evaluate.Subject{{ID: "a", Group: "north"}, {ID: "b", Group: "south"}, {ID: "c", Group: "north"}}
 	got, err := evaluate.Assign(subjects, []string{"south", "north"}, evaluate.Column, 1)
 	want := []evaluate.Placement{{"a", 1}, {"b", 0}, {"c", 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -177,7 +177,7 @@ func TestParseScenario(t *testing.T) {
 }
 
 func TestScenarioRefusals(t *testing.T) {
-	four := []evaluate.Subject{{"a", "x"}, {"b", "x"}, {"c", "y"}, {"d", ""}}
+	four := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"}, {ID: "d", Group: ""}}
 	assign := func(s []evaluate.Subject, sites int, sc evaluate.Scenario) error {
 		_, err := evaluate.Assign(s, evaluate.SiteNames(sites), sc, 1)
 		return err
@@ -189,7 +189,7 @@ func TestScenarioRefusals(t *testing.T) {
 		"no subject for site site5":                assign(four, 5, evaluate.IID),
 		"subject d has no group":                   assign(four, 2, evaluate.G),
 		"needs at least two groups, found 1":       assign(four[:2], 2, evaluate.GK),
-		"subject a appears twice":                  assign([]evaluate.Subject{{"a", ""}, {"a", "x"}}, 1, evaluate.K),
+		"subject a appears twice":                  assign([]evaluate.Subject{{ID: "a", Group: ""}, {ID: "a", Group: "x"}}, 1, evaluate.K),
 		`"x", which is not one of the sites site1`: assign(four[:1], 1, evaluate.Column),
 		"use one of IID, G, K, G/K, column":        parse,
 		"there are only 2 views":                   lacking,

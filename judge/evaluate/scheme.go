@@ -110,6 +110,7 @@ func (h *Shares) Valid() bool {
 // has none, if the number of sites is odd, if there are too few subjects of a
 // class, and if a site would get no subject.
 func (s Scheme) Assign(subjects []Subject, sites []string, seed uint64) ([]Placement, error) {
+	subjects, others := together(subjects)
 	byGroup, levels, err := stratify(subjects, seed, "site")
 	if err != nil {
 		return nil, s.refuse(err.Error(), "")
@@ -148,8 +149,7 @@ func (s Scheme) Assign(subjects []Subject, sites []string, seed uint64) ([]Place
 	}
 	next := 0
 	placed = block{half, len(sites)}.deal(placed, mixed[""][:half*h.Large], &next)
-	sortPlacements(placed)
-	return placed, nil
+	return joined(placed, others), nil
 }
 
 // fits says what keeps subjects from being spread by the shares, and what would
