@@ -42,6 +42,7 @@ func (s *Session) addPeople(ctx context.Context, t total, chosen func() (bool, e
 	}
 	open := map[string]*person{}
 	v := make([]float64, slices.Max(t.declared.Blocks))
+	var shown dataset.Row
 	at := -1
 	for row, err := range s.tolerant().Rows(ctx) {
 		if err != nil {
@@ -62,7 +63,9 @@ func (s *Session) addPeople(ctx context.Context, t total, chosen func() (bool, e
 		}
 		if p.in {
 			clear(v)
-			if block := contained(row, v, contribution); block >= 0 && block < len(t.declared.Blocks) {
+			shown = *row
+			shown.Person = "" // no method learns whose a row is
+			if block := contained(&shown, v, contribution); block >= 0 && block < len(t.declared.Blocks) {
 				p.add(t.declared.Form, block, v[:t.declared.Blocks[block]])
 			}
 		}

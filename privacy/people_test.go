@@ -40,6 +40,9 @@ func (r *rowsOfPeople) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
 
 // block and vector of a row are its view: the block, then the numbers.
 func contribute(row *dataset.Row, v []float64) int {
+	if row.Person != "" {
+		panic("a method learns whose a row is")
+	}
 	copy(v, row.Views[0][1:])
 	return int(row.Views[0][0])
 }
@@ -53,6 +56,10 @@ func summed(t testing.TB, people bool, sum privacy.Sum, readings ...[]dataset.Ro
 	if !people {
 		own.Person = ""
 		data = plainRows{data}
+		readings[0] = slices.Clone(readings[0])
+		for i := range readings[0] {
+			readings[0][i].Person = ""
+		}
 	}
 	g := privacy.NewGate(own, open, sitestore.NewMemory(), data, privacytest.Replaced(func(_ string, x [][]int64) [][]int64 {
 		for _, b := range x {
@@ -135,7 +142,7 @@ func somebody(r *rand.Rand, name string, sum privacy.Sum) (rows []dataset.Row) {
 		}
 		last = slices.Clone(view)
 		view[0] = float64(block)
-		rows = append(rows, dataset.Row{Person: name, Views: [][]float64{view}})
+		rows = append(rows, dataset.Row{ID: name, Person: name, Views: [][]float64{view}})
 	}
 	return rows
 }
@@ -250,7 +257,7 @@ func TestAPersonIsSampledOnce(t *testing.T) {
 	g := privacy.NewGate(own, open, sitestore.NewMemory(), &rowsOfPeople{shuffled(r, people...)}, privacytest.Seeded(2))
 	s := must.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
 	seen := map[string]int{}
-	must.Get(s.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int { seen[row.Person]++; return -1 }))(t)
+	must.Get(s.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int { seen[row.ID]++; return -1 }))(t)
 	for i, rows := range people {
 		if n := seen[fmt.Sprint("p", i)]; n != 0 && n != len(rows) {
 			t.Fatalf("%d of the %d rows of a person are in the sample", n, len(rows))

@@ -244,6 +244,7 @@ func (w *watched) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			yield(nil, errEnded)
 			return
 		}
+		var shown dataset.Row
 		for row, err := range w.Source.Rows(ctx) {
 			if w.over { // somebody has stopped in the middle, and goes on later
 				yield(nil, errEnded)
@@ -251,6 +252,11 @@ func (w *watched) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			}
 			if err != nil && w.err == nil {
 				w.err = err
+			}
+			if err == nil {
+				shown = *row
+				shown.Person = "" // no method learns whose a row is
+				row = &shown
 			}
 			if !yield(row, err) {
 				return

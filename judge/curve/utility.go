@@ -150,6 +150,7 @@ func sorted[T int | float64](list []T) []T {
 func withTotal(p *study.Plan, epsilon float64) *study.Plan {
 	own := *p
 	own.Local = nil
+	own.Privacy.Person = "" // every subject that is made up is another person
 	own.Privacy.Total = &account.Budget{Epsilon: epsilon, Delta: p.Privacy.Total.Delta}
 	return &own
 }
