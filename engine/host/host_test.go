@@ -54,6 +54,33 @@ func TestPreviewChangesNothing(t *testing.T) {
 	}
 }
 
+// Before a person approves, a preview says what the promise is worth for somebody with several rows where ids look like
+// visits, unless the plan names the column that identifies a person.
+func TestPreviewOfVisits(t *testing.T) {
+	for _, person := range []string{"", "patient"} {
+		p := *plan
+		p.Privacy.Person = person
+		var rows []dataset.Row
+		for i := range 20 {
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%03d-%d", i/5, i%5+1), Person: fmt.Sprint("Q", i/5), Views: [][]float64{{float64(i)}}})
+		}
+		seen := must.Get(hostOf(sitestore.NewMemory(), must.Get(dataset.NewTable(p.Schema(), rows))(t)).Preview(t.Context(), &p))(t)
+		var b strings.Builder
+		must.Do(t, seen.Text(&b))
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for says, want := range map[string]bool{
+			"for a person with 5 rows. Name the column that identifies a person": person == "",
+			"the plan states that every row is another person.":                  person == "",
+			"all rows with the same patient together":                            person != "",
+			"too narrow": false, "Q3": false,
+		} {
+			if strings.Contains(text, says) != want {
+				t.Errorf("person %q: that it says %q is %v:\n%s", person, says, !want, b.String())
+			}
+		}
+	}
+}
+
 // broken has a cell that cannot be read.
 type broken struct{ enginetest.ToyRows }
 
