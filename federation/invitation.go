@@ -2,11 +2,9 @@ package federation
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"parley/engine/wire"
@@ -32,7 +30,7 @@ type Invitation struct {
 const invitationVersion = 1
 
 // invitationMark begins the line before an invitation's bytes.
-const invitationMark = "parley-invitation-1"
+const invitationMark = "parley-invitation-"
 
 // NewID returns a random name for an invitation.
 func NewID() string {
@@ -65,9 +63,9 @@ func ParseInvitation(text []byte) (*Invitation, error) {
 	data, err := Unarmour(invitationMark, text)
 	switch {
 	case errors.Is(err, ErrUnmarked):
-		return nil, errors.New("this is not an invitation\n  hint: an invitation has a line " + invitationMark)
+		return nil, errors.New("this is not an invitation\n  hint: an invitation has a line " + invitationMark + "2")
 	case err != nil:
-		return nil, errors.New("the invitation is not whole\n  hint: ask for it again, or copy all of its lines")
+		return nil, fmt.Errorf("the invitation is not whole: %w\n  hint: ask for it again, or copy all of its lines", err)
 	}
 	var i Invitation
 	if err := encoding.Unmarshal(data, &i); err != nil {
@@ -194,44 +192,4 @@ func (c Certificate) Encode() ([]byte, error) { return encoding.Marshal(c) }
 func ParseCertificate(data []byte) (c Certificate, err error) {
 	err = encoding.Unmarshal(data, &c)
 	return c, err
-}
-
-// Secrets lie in files, and travel in e-mails, as text: lines for people that say what
-// they are, a line with a mark that says what follows, and the bytes in base64.
-
-// Why [Unarmour] finds no bytes.
-var (
-	ErrUnmarked = errors.New("the mark is not there")
-	errDamaged  = errors.New("what follows the mark is damaged")
-)
-
-// Armour writes data as text, under comments, which end with a newline, and a mark. Lines
-// have at most width characters of base64; 0 makes one of all.
-func Armour(comments, mark string, data []byte, width int) []byte {
-	var b strings.Builder
-	b.WriteString(comments + mark + "\n")
-	text := base64.StdEncoding.EncodeToString(data)
-	if width == 0 {
-		width = len(text)
-	}
-	for len(text) > 0 {
-		n := min(len(text), width)
-		b.WriteString(text[:n] + "\n")
-		text = text[n:]
-	}
-	return []byte(b.String())
-}
-
-// Unarmour reads what [Armour] wrote under a mark, however an e-mail has broken its
-// lines. The error is [ErrUnmarked] or errDamaged.
-func Unarmour(mark string, text []byte) ([]byte, error) {
-	_, body, ok := strings.Cut(string(text), mark)
-	if !ok {
-		return nil, ErrUnmarked
-	}
-	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(body), ""))
-	if err != nil {
-		return nil, errDamaged
-	}
-	return data, nil
 }

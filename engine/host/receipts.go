@@ -25,6 +25,13 @@ type receiptFile struct {
 	Hash  string `json:"ledger_hash"`
 	// Confirmed is the last receipt of each study's coordinator.
 	Confirmed map[string]json.RawMessage `json:"confirmed,omitempty"`
+	Checksum  string                     `json:"checksum,omitempty"` // of the rest; empty if an older program wrote the file
+}
+
+func (f receiptFile) sum() string {
+	f.Checksum = ""
+	data, _ := json.Marshal(f) // what was read, or is about to be written, as JSON
+	return atomicfile.Sum(data)
 }
 
 // Load implements [engine.Marks].
@@ -75,7 +82,10 @@ func (r Receipts) read() (f receiptFile, err error) {
 		return f, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &f)
+		err = atomicfile.Decode(data, &f)
+	}
+	if err == nil && f.Checksum != "" && f.Checksum != f.sum() {
+		err = errors.New("they are damaged: their checksum does not hold")
 	}
 	if err != nil {
 		err = fmt.Errorf("reading the receipts in %s: %w", string(r), err)
@@ -94,6 +104,7 @@ func (r Receipts) change(do func(*receiptFile)) error {
 		return err
 	}
 	do(&f)
+	f.Checksum = f.sum()
 	data, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (s *Secrets) revoked(site string, serial uint64) bool {
 	return slices.ContainsFunc(s.Revoked, func(r Revoked) bool { return r.Site == site && r.Serial == serial })
 }
 
-const keyMark = "parley-coordinator-key-1"
+const keyMark = "parley-coordinator-key-"
 
 // save writes the secrets to a file that its owner alone can read.
 func (s *Secrets) save(path string) error {
@@ -196,7 +196,7 @@ func parseSecrets(text []byte) (s *Secrets, err error) {
 	case errors.Is(err, federation.ErrUnmarked):
 		return nil, errors.New("this is not a coordinator's key")
 	case err != nil:
-		return nil, errors.New("the key is damaged")
+		return nil, fmt.Errorf("the key is damaged: %w", err)
 	}
 	var b secretBytes
 	if err := encoding.Unmarshal(data, &b); err != nil {

@@ -4,6 +4,7 @@ package folder
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,6 +136,9 @@ func (f *Folder) Plan(digest string) (*study.Plan, error) {
 		return nil, err
 	}
 	p, err := study.Decode(data, f.Methods)
+	if own := study.Digest(sha256.Sum256(data)); err == nil && own.String() != digest {
+		err = errors.New("it is damaged: it has another digest")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,6 +53,16 @@ type Config struct {
 	// Receipts is where it is noted how far the ledger has come, better on another disk
 	// than the folder; empty: receipts.json in the folder.
 	Receipts string `json:"receipts,omitempty"`
+	// Checksum is one of all but URLs, Data and Receipts, which people may edit; empty if an
+	// older program wrote the file.
+	Checksum string `json:"checksum,omitempty"`
+}
+
+// sum is the checksum that the configuration should have.
+func (c Config) sum() string {
+	c.URLs, c.Data, c.Receipts, c.Checksum = nil, "", "", ""
+	data, _ := json.Marshal(c) // strings and bytes
+	return atomicfile.Sum(data)
 }
 
 const configVersion = 1
@@ -75,7 +86,7 @@ type Folder struct {
 const (
 	keyFile    = "site.key"
 	configFile = "site.json"
-	keyMark    = "parley-site-key-1"
+	keyMark    = "parley-site-key-"
 )
 
 type secretBytes struct {
@@ -110,7 +121,7 @@ func loadSecrets(path string) (s Secrets, err error) {
 		s.Key, err = wire.ParseKey(b.Key)
 	}
 	if err != nil {
-		return s, problem.Problem{File: path, What: "the key is damaged", Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
+		return s, problem.Problem{File: path, What: "the key is damaged: " + err.Error(), Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
 	}
 	s.User = b.User
 	return s, nil
@@ -123,7 +134,7 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined", Hint: "a site joins with: parley site join INVITATION"}
 	}
 	if err == nil {
-		err = f.ReadJSON(configFile, &f.Config)
+		f.Config, err = f.config()
 	}
 	if err != nil {
 		return nil, err
@@ -162,15 +173,37 @@ func (f *Folder) SetReceipts(path string) error {
 	return f.configure(func(c *Config) { c.Receipts = path })
 }
 
+// config reads the configuration.
+func (f *Folder) config() (c Config, err error) {
+	data, err := os.ReadFile(f.File(configFile))
+	if err != nil {
+		return c, err
+	}
+	err = atomicfile.Decode(data, &c)
+	if err == nil && c.Checksum != "" && c.Checksum != c.sum() {
+		err = errors.New("its checksum does not hold: something other than urls, data and receipts was changed")
+	}
+	if err != nil {
+		err = problem.Problem{File: f.File(configFile), What: "the file is damaged: " + err.Error(), Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
+	}
+	return c, err
+}
+
+// saveConfig writes it, with its checksum.
+func (f *Folder) saveConfig(c Config) error {
+	c.Checksum = c.sum()
+	return f.WriteJSON(configFile, c)
+}
+
 // configure changes the configuration. It is read anew, since other processes change
 // it too.
 func (f *Folder) configure(change func(*Config)) error {
-	var c Config
-	if err := f.ReadJSON(configFile, &c); err != nil {
+	c, err := f.config()
+	if err != nil {
 		return err
 	}
 	change(&c)
-	if err := f.WriteJSON(configFile, c); err != nil {
+	if err := f.saveConfig(c); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -181,8 +214,8 @@ func (f *Folder) configure(change func(*Config)) error {
 
 // refresh takes up what commands have changed in the configuration: where the rows are.
 func (f *Folder) refresh() error {
-	var c Config
-	if err := f.ReadJSON(configFile, &c); err != nil {
+	c, err := f.config()
+	if err != nil {
 		return err
 	}
 	f.mu.Lock()

@@ -92,11 +92,10 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	}
 	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
 	f := &Folder{Folder: folder.Folder{Path: path}}
-	var old Config
-	if f.ReadJSON(configFile, &old) == nil {
+	if old, err := f.config(); err == nil {
 		config.Data, config.Receipts = old.Data, old.Receipts
 	}
-	if err := f.WriteJSON(configFile, config); err != nil {
+	if err := f.saveConfig(config); err != nil {
 		return nil, err
 	}
 	if err := secrets.save(f.File(keyFile)); err != nil {

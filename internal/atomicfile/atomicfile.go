@@ -4,9 +4,11 @@ package atomicfile
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -43,6 +45,23 @@ func WriteOwn(path string, data []byte) error {
 	}, os.Rename)
 }
 
+// Sum is a checksum for files that people copy by hand: the CRC-32, in hexadecimal.
+func Sum(data []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) }
+
+// Decode reads JSON of which every byte counts: a name that v does not have is an error,
+// and so is anything after it.
+func Decode(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows its end")
+	}
+	return nil
+}
+
 // Stream makes what write writes the content of the file at path, and makes
 // the folders that lead there. After a crash or an error the file holds what it
 // held before; after success it holds the new content, durably, and what earlier
@@ -73,6 +92,10 @@ func Create(path string, write func(io.Writer) error) error {
 func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(part, path string) error) (err error) {
 	defer func() {
 		if err != nil {
+			var part *fs.PathError
+			if errors.As(err, &part) && Leftover(path, filepath.Base(part.Path)) {
+				part.Path = path // whose name does not change from one attempt to the next
+			}
 			err = fmt.Errorf("writing %s: %w", path, err)
 		}
 	}()
