@@ -202,8 +202,15 @@ func TestSiteGrantsWhatThePlanLists(t *testing.T) {
 	store := sitestore.NewMemory()
 	site := siteOn(store, toySite{}, nil, listing(3, counted)[:1])
 	granted := 0
-	for _, round := range []int{1, 0, -7, 5, 5, 3, 1 << 40, 1<<40 + 1, 1<<40 + 2} {
-		task, past := forge(t, round, "sum", fmt.Sprint("state ", round, granted))
+	var others []engine.Record // a site of which the coordinator says that it has answered
+	for i := range 6 {
+		others = append(others, engine.Record{Round: i + 1, Sites: []int{1}, Releases: make([]byte, 32)})
+	}
+	for _, round := range []int{2, 1 << 40, 1, 0, -7, 6, 5, 5, 3, 1 << 40, 6, 7} {
+		task, past := forge(t, round, "sum", fmt.Sprint("state ", round, granted), others[:max(0, min(round, 6)-1)]...)
+		if round == 2 || round == 6 && granted == 1 { // a round too high for its history
+			task, past = forge(t, round, "sum", "early", others[:round-2]...)
+		}
 		if _, err := site.Handle(t.Context(), task, past); err == nil {
 			granted++
 		} else if refusal, forked := (*engine.Refusal)(nil), (*engine.ForkedError)(nil); !errors.As(err, &refusal) && !errors.As(err, &forked) {
@@ -213,7 +220,7 @@ func TestSiteGrantsWhatThePlanLists(t *testing.T) {
 	if n := ledgerOf(t, store); granted != 3 || n != 3 {
 		t.Errorf("%d tasks granted, %d charges", granted, n)
 	}
-	task, past := forge(t, 1<<41, "step", "another kind")
+	task, past := forge(t, 7, "step", "another kind", others...)
 	if _, err := site.Handle(t.Context(), task, past); !errors.Is(err, privacy.ErrRefused) {
 		t.Errorf("a kind that the plan does not list: %v", err)
 	}

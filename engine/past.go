@@ -30,7 +30,15 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
 		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
 	}
-	return v, s.own(past)
+	if err := s.own(past); err != nil {
+		return v, err
+	}
+	// The coordinator counts a round when it gives out tasks, and then folds before it counts the
+	// next: a higher one would leave no room for those that follow.
+	if most := v.first + len(v.records) + 1; t.Round > most {
+		return v, refuse("round %d comes after %d records of the history: it can be at most round %d", t.Round, most-1, most)
+	}
+	return v, nil
 }
 
 // Conclude keeps the history of a study that has ended, to its head. The last records

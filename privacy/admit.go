@@ -164,6 +164,9 @@ func (g *Gate) allow(a Ask, r Request) error {
 			no.add("", fmt.Sprintf("the plan lists task %q %s, and this site has answered it as often", a.Kind, times(l.Times)), "")
 		}
 	}
+	if most := g.study.Rounds; most > 0 && a.Round > most {
+		no.add("", fmt.Sprintf("round %d is above the %d that the plan comes to", a.Round, most), "")
+	}
 	if last := g.book.round; a.Round < 1 || a.Round <= last && !again {
 		no.add("", fmt.Sprintf("round %d comes after round %d: rounds rise", a.Round, last), "")
 	}

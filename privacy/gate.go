@@ -88,6 +88,7 @@ type Study struct {
 	Person   string   // column of the data whose rows with the same cell are one person; "" if every row is another
 	Subjects int      // at this site, for the limits that depend on it; 0 if it is not known. Others may learn it from what is refused
 	Requests []Listed // all that the gate grants
+	Rounds   int      // what the plan comes to if each has one task of one site; 0 if nobody has counted
 	// Data returns the fingerprint of the data when the first task is charged: other data
 	// never meet the same noise. Nil where the data cannot be others.
 	Data func() ([32]byte, error)

@@ -25,6 +25,7 @@ func task(round int, kind string) privacy.Ask {
 // the request that is listed, in rounds that rise; and nothing else.
 func TestGateGrantsTheList(t *testing.T) {
 	s := guaranteed(privacy.Subject, account.AddRemove, 50, 1e-5)
+	s.Rounds = 12 // of three sites
 	s.Requests = []privacy.Listed{{Kind: "fit", Times: 3, Request: differential(vectors(5, 2))}, {Kind: "look", Times: 1, Request: differential(vectors(7, 3))}}
 	m := sitestore.NewMemory()
 	g := privacy.NewGate(s, open, m, subjects(3))
@@ -47,9 +48,11 @@ func TestGateGrantsTheList(t *testing.T) {
 		{task(7, "fit"), ""},
 		{task(5, "fit"), "round 5 comes after round 7"},
 		{task(3, "look"), ""}, // again, late
-		{task(1<<40, "fit"), ""},
-		{task(1<<40+1, "fit"), `lists task "fit" 3 times`},
-		{task(1<<40+1, "look"), `lists task "look" once`},
+		{task(1<<40, "fit"), "above the 12"},
+		{task(13, "fit"), "above the 12"},
+		{task(11, "fit"), ""},
+		{task(12, "fit"), `lists task "fit" 3 times`},
+		{task(12, "look"), `lists task "look" once`},
 		{task(2, "fit"), ""}, // again, when everything has been granted
 	} {
 		if i%5 == 4 {
@@ -80,7 +83,7 @@ func TestGateGrantsTheList(t *testing.T) {
 	for _, e := range charged.Entries {
 		got = append(got, fmt.Sprintf("%s %d noise %v", e.Kind, e.Round, e.Request.Sums[0].Mechanism.Noise))
 	}
-	if want := "[fit 2 noise 5 look 3 noise 7 fit 7 noise 5 fit 1099511627776 noise 5]"; fmt.Sprint(got) != want {
+	if want := "[fit 2 noise 5 look 3 noise 7 fit 7 noise 5 fit 11 noise 5]"; fmt.Sprint(got) != want {
 		t.Errorf("charged were %v, want %v", got, want)
 	}
 	if g.Protection("fit") != privacy.Differential || g.Protection("other") != "" {

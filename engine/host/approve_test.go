@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/internal/must"
@@ -116,8 +115,9 @@ func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	approve(t, h)
 	site := must.Get(h.Open(t.Context(), plan))(t)
 	for round := 1; round <= 2; round++ {
-		task := must.Get(taskOf(site.Study, round))(t)
-		must.Get(site.Handle(t.Context(), task, engine.Past{}))(t)
+		task, past, err := taskOf(site.Study, round)
+		must.Do(t, err)
+		must.Get(site.Handle(t.Context(), task, past))(t)
 	}
 	h.Policy.Minimum.Subjects = 2
 	a := approve(t, h)

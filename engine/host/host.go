@@ -163,6 +163,14 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 		return nil, privacy.Study{}, err
 	}
 	s, err := privacy.StudyOf(p, h.Site, list)
+	for _, site := range p.Sites {
+		if err == nil {
+			list, err = m.Requests(p, site)
+		}
+		for _, l := range list {
+			s.Rounds += l.Times
+		}
+	}
 	return m, s, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"parley/engine/host"
 	"parley/engine/wire"
 	"parley/internal/must"
+	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -178,7 +179,8 @@ func (revised) Revision() int { return 2 }
 func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 	t.Helper()
 	site := must.Get(h.Open(t.Context(), plan))(t)
-	task := must.Get(taskOf(site.Study, 1))(t)
+	task, _, err := taskOf(site.Study, 1)
+	must.Do(t, err)
 	return site, task
 }
 
@@ -195,15 +197,17 @@ func TestStudyKeepsItsTerms(t *testing.T) {
 	store := sitestore.NewMemory()
 	before := must.Get(hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan))(t)
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
-	task := must.Get(taskOf(before.Study, 2))(t)
-	if _, err := before.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, engine.ErrChanged) {
+	task, past, err := taskOf(before.Study, 2)
+	must.Do(t, err)
+	if _, err := before.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("a task for the data before: %v", err)
 	}
 	other8 := must.Get(hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan))(t)
-	if _, err := other8.Handle(t.Context(), task, engine.Past{}); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
+	if _, err := other8.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("other data: %v", err)
 	}
-	answered := must.Get(taskOf(before.Study, 1))(t)
+	answered, _, err := taskOf(before.Study, 1)
+	must.Do(t, err)
 	if _, err := other8.Handle(t.Context(), answered, engine.Past{}); err != nil {
 		t.Errorf("what was answered is sent again, without a look at the rows: %v", err)
 	}
@@ -243,11 +247,11 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := taskOf(site.Study, round)
+		task, past, err := taskOf(site.Study, round)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = site.Handle(t.Context(), task, engine.Past{})
+		_, err = site.Handle(t.Context(), task, past)
 		if e := (*engine.RolledBackError)(nil); round < 0 && errors.As(err, &e) {
 			return h.GoOn(site.Study, e)
 		}
@@ -288,8 +292,18 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	}
 }
 
-func taskOf(study string, round int) ([]byte, error) {
-	return enginetest.Task(study, "north", 1, max(round, 1), "ask", fmt.Append(nil, round), [32]byte{})
+// taskOf makes a task, after rounds in which another site alone has answered.
+func taskOf(study string, round int) (task []byte, past engine.Past, err error) {
+	var head [32]byte
+	for i := 1; i < round && err == nil; i++ {
+		var record []byte
+		record, err = encoding.Marshal(engine.Record{Round: i, Sites: []int{1}, Releases: make([]byte, 32)})
+		past.Records, head = append(past.Records, record), sitestore.Next(head, record)
+	}
+	if err == nil {
+		task, err = enginetest.Task(study, "north", 1, max(round, 1), "ask", fmt.Append(nil, round), head)
+	}
+	return task, past, err
 }
 
 func Example() {
@@ -348,8 +362,9 @@ func TestStudiesShareALifetime(t *testing.T) {
 	granted, last := 0, error(nil)
 	for round := range 3 {
 		for _, site := range sites {
-			task := must.Get(taskOf(site.Study, round+1))(t)
-			if _, err := site.Handle(t.Context(), task, engine.Past{}); err == nil {
+			task, past, err := taskOf(site.Study, round+1)
+			must.Do(t, err)
+			if _, err := site.Handle(t.Context(), task, past); err == nil {
 				granted++
 			} else if last = err; !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "lifetime") {
 				t.Fatal(err)
