@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -107,4 +108,29 @@ func (q *Quiet) Line(text string, now time.Time) (line string, ok bool) {
 		q.passed = 0
 	}
 	return line, true
+}
+
+// Once logs what goes wrong when it begins to, and that it goes well again: a full disk
+// fails every attempt, and is said once. The zero Once is ready.
+type Once struct {
+	mu     sync.Mutex
+	failed map[string]string // by what was attempted
+}
+
+// Say takes in how an attempt has ended.
+func (o *Once) Say(log *slog.Logger, what string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, failed := o.failed[what]
+	switch {
+	case err == nil && failed:
+		delete(o.failed, what)
+		log.Info(what + " succeeds again")
+	case err != nil && err.Error() != before:
+		if o.failed == nil {
+			o.failed = map[string]string{}
+		}
+		o.failed[what] = err.Error()
+		log.Error(what + " fails, and is tried again: " + err.Error())
+	}
 }

@@ -76,6 +76,10 @@ func (t taking) View(context.Context) (*View, error) {
 }
 
 func (t taking) Show(ctx context.Context, study string) (string, error) {
+	study, err := t.Find(study) // what a browser sends is no part of a path before it was found
+	if err != nil {
+		return "", err
+	}
 	p, err := t.Preview(ctx, study)
 	if err != nil {
 		return "", err
@@ -98,10 +102,18 @@ func (t taking) Show(ctx context.Context, study string) (string, error) {
 }
 
 func (t taking) Approve(ctx context.Context, study string) error {
+	study, err := t.Find(study)
+	if err != nil {
+		return err
+	}
 	return t.Folder.Approve(ctx, study, host.ByPerson+" at the live page")
 }
 
 func (t taking) Refuse(_ context.Context, study, reason string) error {
+	study, err := t.Find(study)
+	if err != nil {
+		return err
+	}
 	return t.Folder.Refuse(study, reason)
 }
 

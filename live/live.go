@@ -123,7 +123,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if why := p.foreign(r); why != "" {
+	if why := foreign(p.host, r); why != "" {
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
@@ -157,12 +157,23 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Guard lets no page of another's reach what h serves at host.
+func Guard(host string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if why := foreign(host, r); why != "" {
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // foreign says why a request does not come from this page. A name that somebody else's
 // server has pointed here is not this host.
-func (p *page) foreign(r *http.Request) string {
-	_, port, _ := net.SplitHostPort(p.host)
-	if r.Host != p.host && r.Host != "localhost:"+port {
-		return "this page is at " + p.host
+func foreign(host string, r *http.Request) string {
+	_, port, _ := net.SplitHostPort(host)
+	if r.Host != host && r.Host != "localhost:"+port {
+		return "this page is at " + host
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return "this page is not for others"

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"parley/internal/atomicfile"
 	"parley/live"
 )
 
@@ -60,7 +62,7 @@ func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, err := fmt.Fprintf(h.w, "%s %s%s\n", r.Time.Format(time.TimeOnly), level, r.Message)
+	_, err := fmt.Fprintf(h.w, "%s %s%s\n", r.Time.Format(time.DateTime), level, r.Message)
 	return err
 }
 
@@ -129,15 +131,18 @@ func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	mux.Handle("/healthz", m)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: live.Guard(listener.Addr().String(), mux), ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
 	context.AfterFunc(ctx, func() { server.Close() })
 	return m, nil
 }
 
+// linkFile holds the link of the live page, where no terminal shows it.
+const linkFile = "page.link"
+
 // show serves the live page if the flags ask for it, until ctx ends. Its link goes to the
-// terminal and not to the log, since whoever has it may decide.
-func (f *daemonFlags) show(ctx context.Context, out io.Writer, source live.Source) error {
+// terminal, or else to a file in dir, and never to a log, since whoever has it may decide.
+func (f *daemonFlags) show(ctx context.Context, out io.Writer, dir string, source live.Source) error {
 	address := f.page
 	if address == "" && terminal(out) {
 		address = "127.0.0.1:0"
@@ -156,13 +161,18 @@ func (f *daemonFlags) show(ctx context.Context, out io.Writer, source live.Sourc
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go server.Serve(listener)
 	context.AfterFunc(ctx, func() { server.Close() })
-	fmt.Fprintf(out, "open %s on this machine to see this live; the link is as good as a password\n", link)
-	return nil
+	if terminal(out) {
+		fmt.Fprintf(out, "open %s on this machine to see this live; the link is as good as a password\n", link)
+		return nil
+	}
+	path := filepath.Join(dir, linkFile)
+	fmt.Fprintf(out, "the link to see this live on this machine is in %s; it is as good as a password\n", path)
+	return atomicfile.WriteOwn(path, []byte(link+"\n"))
 }
 
 // serve runs a daemon with the log, the monitor and the page that the flags ask for. That
 // it was told to stop is how it should end.
-func (f *daemonFlags) serve(cmd *cobra.Command, source live.Source, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
+func (f *daemonFlags) serve(cmd *cobra.Command, dir string, source live.Source, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
 	ctx := cmd.Context()
 	log, err := f.logger(cmd.ErrOrStderr())
 	if err != nil {
@@ -172,7 +182,7 @@ func (f *daemonFlags) serve(cmd *cobra.Command, source live.Source, daemon func(
 	if err != nil {
 		return err
 	}
-	if err := f.show(ctx, cmd.ErrOrStderr(), source); err != nil {
+	if err := f.show(ctx, cmd.ErrOrStderr(), dir, source); err != nil {
 		return err
 	}
 	err = daemon(log, watch)(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/internal/must"

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley/internal/must"
 )
 
 // limit makes every write of a process fail that would make a file longer than so
@@ -19,11 +23,22 @@ func limit(process int, bytes uint64) error {
 
 func unlimit(process int) error { return limit(process, unix.RLIM_INFINITY) }
 
-// A full disk at either end holds a study up, and nothing more: it goes on as soon as
-// there is room, without anybody's doing.
+// handles limits the file handles of a process: 0 for no more than it has.
+func handles(process int, n uint64) error {
+	return unix.Prlimit(process, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: enoughHandles}, nil)
+}
+
+const enoughHandles = 4096
+
+// A full disk, or a full table of file handles, at either end holds a study up, and nothing
+// more: it goes on as soon as there is room, without anybody's doing. It is said once.
 func TestFullDisksHoldAStudyUp(t *testing.T) {
-	for _, name := range append([]string{""}, three[:1]...) {
-		t.Run(called(name), func(t *testing.T) {
+	for i, name := range []string{"", three[0], "", three[0]} {
+		fill, free, says := func(p int) error { return limit(p, 0) }, unlimit, "file too large|disk I/O error"
+		if i >= 2 {
+			fill, free, says = func(p int) error { return handles(p, 0) }, func(p int) error { return handles(p, enoughHandles) }, "too many open files"
+		}
+		t.Run(called(name)+": "+says, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, written(t, factors("full", "", exact)), three...)
 			w.coordinate()
@@ -39,21 +54,26 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 				return nil
 			})
 			p := w.life(name)
-			if err := limit(p.cmd.Process.Pid, 0); err != nil {
-				t.Fatal(err)
-			}
-			w.until("the disk is full", func() error {
-				if s := p.said.since(p.from); strings.Contains(s, "file too large") || strings.Contains(s, "disk I/O error") {
+			must.Do(t, fill(p.cmd.Process.Pid))
+			w.until("it is full", func() error {
+				if regexp.MustCompile(says).MatchString(p.said.since(p.from)) {
 					return nil
 				}
 				return errors.New("nothing has been written")
 			})
+			pause(3 * time.Second)
 			if p.ended() {
 				t.Fatalf("%s has ended: %v", called(name), p.err)
 			}
-			if err := unlimit(p.cmd.Process.Pid); err != nil {
-				t.Fatal(err)
+			times := map[string]int{}
+			for line := range strings.Lines(p.said.since(p.from)) {
+				if at, text, _ := strings.Cut(line, ": "); regexp.MustCompile(says).MatchString(line) {
+					if times[text]++; times[text] > 1 {
+						t.Errorf("%s says again: %s", at, text)
+					}
+				}
 			}
+			must.Do(t, free(p.cmd.Process.Pid))
 			w.delivered("full")
 			w.same("full")
 			w.clean("full")

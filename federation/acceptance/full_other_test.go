@@ -6,3 +6,7 @@ package acceptance
 func limit(int, uint64) error { return nil }
 
 func unlimit(int) error { return nil }
+
+func handles(int, uint64) error { return nil }
+
+const enoughHandles = 0

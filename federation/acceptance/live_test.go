@@ -8,19 +8,31 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"parley/internal/must"
 	"parley/live"
 )
 
-var aLink = regexp.MustCompile(`open (http://127\.0\.0\.1:\d+)/#(\S+) `)
+var aLink = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#(\S+)`)
+
+// link is that of a daemon's page; nil if there is none yet.
+func (w *world) link(name string) []string {
+	text, err := os.ReadFile(filepath.Join(w.dir, orCoordinator(name), "page.link"))
+	if err != nil {
+		return nil
+	}
+	return aLink.FindStringSubmatch(string(text))
+}
 
 // visit asks the page of a daemon.
 func (w *world) visit(name, method, path, body string) (int, io.ReadCloser) {
 	w.t.Helper()
-	m := aLink.FindStringSubmatch(w.said[name].since(w.life(name).from))
+	m := w.link(name)
 	if m == nil {
 		w.t.Fatalf("%s showed no link", called(name))
 	}
@@ -71,18 +83,33 @@ func TestLivePages(t *testing.T) {
 	w.coordinate()
 	w.join("--yes")
 	w.stop("")
-	w.start("", "coordinator", "serve", w.home(), "--again", again, "--page", "127.0.0.1:0")
+	metrics := freeAddress(t)
+	w.start("", "coordinator", "serve", w.home(), "--again", again, "--page", "127.0.0.1:0", "--metrics", metrics)
 	w.do("site", "refuse", w.folder("south"), "watched")
 	for _, s := range three {
 		w.start(s, "site", "serve", w.folder(s), "--again", again, "--page", "127.0.0.1:0")
 	}
 	for _, name := range append([]string{""}, three...) {
 		w.until(called(name)+" shows a link", func() error {
-			if aLink.MatchString(w.said[name].since(w.life(name).from)) {
-				return nil
+			if w.link(name) == nil || !strings.Contains(w.said[name].since(w.life(name).from), " serving ") {
+				return errors.New("it does not yet")
 			}
-			return errors.New("it does not yet")
+			return nil
 		})
+		// A log is kept, and read by others than those who may decide.
+		said := w.said[name].since(w.life(name).from)
+		if strings.Contains(said, w.link(name)[2]) || !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d serving`).MatchString(said) {
+			t.Errorf("%s logs its link, or lines without a date:\n%s", called(name), said)
+		}
+	}
+	for host, want := range map[string]int{metrics: http.StatusOK, "evil.example:80": http.StatusForbidden} {
+		r := must.Get(http.NewRequest("GET", "http://"+metrics+"/metrics", nil))(t)
+		r.Host = host
+		res := must.Get(http.DefaultClient.Do(r))(t)
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("/metrics, asked as %s: status %d", host, res.StatusCode)
+		}
 	}
 	study := ""
 	w.sees("south", func(v live.View) bool {
@@ -94,6 +121,12 @@ func TestLivePages(t *testing.T) {
 	status, body := w.visit("south", "GET", "/show?study="+study, "")
 	if text, err := io.ReadAll(body); err != nil || status != http.StatusOK || !strings.Contains(string(text), "What it computes") {
 		t.Errorf("%d %s %v", status, text, err)
+	}
+	for _, name := range []string{"../" + study, "../../../coordinator/studies/" + study} {
+		status, body := w.visit("south", "GET", "/show?study="+name, "")
+		if text, err := io.ReadAll(body); err != nil || status != http.StatusConflict || !strings.Contains(string(text), "there is no study") {
+			t.Errorf("study %s: %d %s %v", name, status, text, err)
+		}
 	}
 	if status, _ := w.visit("south", "POST", "/approve", `{"study": "`+study+`"}`); status != http.StatusOK {
 		t.Errorf("approving: status %d", status)

@@ -485,7 +485,5 @@ func (m *member) passedOver(study, text string) {
 // audit notes what has no effect, but should be known.
 func (d *Daemon) audit(what, study, site, text string) {
 	d.Log.Warn(fmt.Sprintf("site %s: %s: %s", site, what, text), "site", site, "study", study)
-	if err := d.Folder.Audit.Add(what, study, site, text); err != nil {
-		d.Log.Error("the audit log could not be written: " + err.Error())
-	}
+	d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add(what, study, site, text))
 }

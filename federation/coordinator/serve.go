@@ -14,6 +14,7 @@ import (
 
 	"parley/engine/nats"
 	"parley/federation"
+	"parley/internal/diskspace"
 )
 
 // Daemon serves the studies of a folder until it is told to stop.
@@ -35,6 +36,7 @@ type Daemon struct {
 	refused []string        // keys, as the broker knows them
 	health  string          // what is wrong with the broker; empty if nothing is
 	news    notice
+	once    federation.Once
 	wg      sync.WaitGroup
 }
 
@@ -78,12 +80,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		d.Log.Info("serving at "+d.Folder.Config.URLs()[0], "urls", d.Folder.Config.URLs())
 	}
 	for {
-		if err := d.lookAround(inner); err != nil {
-			return err
-		}
-		if err := d.writeStatus(true); err != nil {
-			d.Log.Warn("the status could not be written: " + err.Error())
-		}
+		// It may pass: the table of file handles, or a disk, may be full.
+		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
+		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
 		select {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
@@ -189,6 +188,9 @@ func (d *Daemon) takeUp(ctx context.Context, digest string) error {
 	if s == nil {
 		s = &running{daemon: d, digest: digest}
 		err := s.load()
+		if diskspace.Failed(err) {
+			return err // it may pass
+		}
 		d.mu.Lock()
 		d.studies[digest] = s
 		d.mu.Unlock()

@@ -132,9 +132,7 @@ func (s *running) setState(change func(*studyState)) {
 	if s.state.State != before {
 		s.since = time.Now()
 	}
-	if err := s.daemon.Folder.saveState(s.digest, s.state); err != nil {
-		s.daemon.Log.Error(fmt.Sprintf("study %.12s: its state could not be written: %v", s.digest, err))
-	}
+	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest), s.daemon.Folder.saveState(s.digest, s.state))
 	s.daemon.news.give()
 }
 
@@ -150,9 +148,7 @@ func (st *studyState) leave(site, why string) {
 func (s *running) stop(err error) {
 	s.setState(func(st *studyState) { st.State, st.Text = Stopped, err.Error() })
 	s.daemon.Log.Error(fmt.Sprintf("study %.12s has stopped: %v", s.digest, err), "study", s.digest)
-	if err := s.daemon.Folder.Audit.Add("stopped", s.digest, "", err.Error()); err != nil {
-		s.daemon.Log.Error(err.Error())
-	}
+	s.daemon.once.Say(s.daemon.Log, "writing the audit log", s.daemon.Folder.Audit.Add("stopped", s.digest, "", err.Error()))
 }
 
 // load reads what the folder has of the study.
@@ -213,7 +209,7 @@ func (s *running) serve(ctx context.Context) {
 			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
 			s.setState(func(st *studyState) { st.Rebuild = true })
 		case diskspace.Failed(err): // it may be full, which passes
-			d.Log.Error(fmt.Sprintf("study %.12s: %v; it is tried again", s.digest, err), "study", s.digest)
+			d.once.Say(d.Log, fmt.Sprintf("study %.12s", s.digest), err)
 			s.setState(func(st *studyState) { st.Text = err.Error() + "; it is tried again" })
 			wire.Pause(ctx, d.Again)
 		case err != nil:
@@ -428,9 +424,7 @@ func (s *running) observe(e engine.Event) {
 		d.Log.Info("study "+name+": continuing from the last checkpoint", "study", s.digest)
 	case e.Left != nil:
 		d.Log.Warn(fmt.Sprintf("study %s: site %s has left: %v", name, e.Left.Site, e.Left.Reason), "study", s.digest, "site", e.Left.Site)
-		if err := d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()); err != nil {
-			d.Log.Error(err.Error())
-		}
+		d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()))
 		s.setState(func(st *studyState) { st.leave(e.Left.Site, e.Left.Reason.Error()) })
 	case e.Round != nil:
 		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)

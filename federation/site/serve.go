@@ -48,6 +48,7 @@ type Daemon struct {
 	count      uint64
 	news       chan struct{} // holds a token when something is to be told
 	quiet      federation.Quiet
+	once       federation.Once
 	wg         sync.WaitGroup
 }
 
@@ -114,12 +115,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
 	said := ""
 	for {
-		if err := d.lookAround(inner); err != nil {
-			return err
-		}
-		if err := d.writeStatus(true); err != nil {
-			d.Log.Warn("the status could not be written: " + err.Error())
-		}
+		// It may pass: the table of file handles, or a disk, may be full.
+		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
+		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
 		if now := d.waitsFor(); now != said {
 			said = now
 			d.Log.Info(now)
@@ -161,8 +159,12 @@ func (d *Daemon) readBoards(ctx context.Context) {
 		if err == nil {
 			err = d.take(b)
 		}
-		if diskspace.Failed(err) || errors.Is(err, errDaily) { // no other board may come: it is read again
-			d.audit("tried again", "", "what the coordinator has posted could not be kept: "+err.Error())
+		passing := err
+		if !diskspace.Failed(err) && !errors.Is(err, errDaily) {
+			passing = nil
+		}
+		d.once.Say(d.Log, "keeping what the coordinator has posted", passing)
+		if passing != nil { // no other board may come: it is read again
 			wire.Pause(ctx, d.Again)
 			continue
 		}
@@ -182,6 +184,7 @@ func (d *Daemon) take(b federation.Board) error {
 			continue
 		}
 		if err := f.keepPlan(p.Study, p.Plan); errors.Is(err, errDaily) {
+			d.audit("waits", p.Study, err.Error())
 			wait = err
 		} else if err != nil {
 			d.audit("passed over", p.Study, "what was posted: "+err.Error())
@@ -328,7 +331,5 @@ func (d *Daemon) audit(what, study, text string) {
 		return
 	}
 	d.Log.Warn(what+": "+text, "study", study)
-	if err := d.Folder.Audit.Add(what, study, d.Folder.Config.Site, text); err != nil {
-		d.Log.Error("the audit log could not be written: " + err.Error())
-	}
+	d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add(what, study, d.Folder.Config.Site, text))
 }
