@@ -15,7 +15,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/dataset"
-	"parley/internal/version"
 	"parley/method/fitted"
 	"parley/problem"
 )
@@ -25,7 +24,7 @@ const modelFormat = "parley/vae-model/1"
 // model is a fitted autoencoder, and what model.json holds.
 type model struct {
 	Format  string      `json:"format"`
-	Program string      `json:"program"`
+	Program string      `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan    string      `json:"plan_sha256"`
 	Study   string      `json:"study"`
 	Seed    uint64      `json:"seed"`
@@ -63,7 +62,7 @@ type modelSite struct {
 }
 
 func newModel(s *setup, sc *scale, weights []float64, sites map[string]float64) *model {
-	m := &model{Format: modelFormat, Program: "parley " + version.String(), Study: s.plan.Name, Seed: s.plan.Seed, Options: s.options,
+	m := &model{Format: modelFormat, Study: s.plan.Name, Seed: s.plan.Seed, Options: s.options,
 		Weights: weights, scale: *sc, net: s.net, dims: s.dims}
 	if digest, err := s.plan.Digest(); err == nil {
 		m.Plan = digest.String()

@@ -9,7 +9,6 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/version"
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/graffl/kernelmean"
@@ -25,8 +24,8 @@ const ModelFormat = "parley/graffl-model/1"
 // Model is what a study found, as model.json: the sample itself is beside it, in
 // posterior.csv.
 type Model struct {
-	Format  string                `json:"format"`  // ModelFormat
-	Program string                `json:"program"` // what wrote it
+	Format  string                `json:"format"`            // ModelFormat
+	Program string                `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan    string                `json:"plan_sha256"`
 	Study   string                `json:"study"`
 	Seed    uint64                `json:"seed"`
@@ -90,7 +89,7 @@ func (v *View) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
+	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
 		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
 	if v.Options.Contracts() {
 		m.Sample = kept(v.Posterior)

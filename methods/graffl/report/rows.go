@@ -37,7 +37,7 @@ func (m *Model) Predictive() (*mixture.Predictive, error) {
 	case m.Options.Encoder != nil && m.Encoder == nil:
 		return nil, problem.Problem{Where: "method.encoder", What: "every site has an encoder of its own, which the model does not have", Hint: "encoder.shared: true"}
 	case m.Sample == nil:
-		return nil, problem.Problem{Where: "sample", What: "the model was written by " + m.Program + ", which kept no part of the posterior in it", Hint: "parley model refit, which asks no site, or another run"}
+		return nil, problem.Problem{Where: "sample", What: "the model keeps no part of the posterior", Hint: "parley model refit, which asks no site, or another run"}
 	}
 	return mixture.NewPredictive(m.Sample)
 }

@@ -13,7 +13,6 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/special"
-	"parley/internal/version"
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/graffl/augment"
@@ -30,8 +29,8 @@ const ClassifierFormat = "parley/graffl-classifier/1"
 // Classifier is a site's classifier of the scarce class, as its own report leaves it: for
 // its own subjects, and made of their rows without noise. It never leaves the site.
 type Classifier struct {
-	Format  string `json:"format"`  // ClassifierFormat
-	Program string `json:"program"` // what wrote it
+	Format  string `json:"format"`            // ClassifierFormat
+	Program string `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan    string `json:"plan_sha256"`
 	Study   string `json:"study"`
 	Site    string `json:"site"`
@@ -59,7 +58,7 @@ func (h half) classifierFile(w *worth) (method.File, error) {
 		return method.File{}, err
 	}
 	in := unitsOf(h.Setup)
-	c := Classifier{Format: ClassifierFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: h.Plan.Name, Site: h.Name, Synthetic: len(w.Synthetic),
+	c := Classifier{Format: ClassifierFormat, Plan: digest.String(), Study: h.Plan.Name, Site: h.Name, Synthetic: len(w.Synthetic),
 		Target: h.Options.Scarce.Outcome, Class: h.Options.Scarce.Class, Views: report.ViewsOf(h.Plan), Encoder: h.Encoder, Units: ClassifierUnits{in.Centre, in.Scale},
 		Weights: w.Classifier.Weights, Intercept: w.Classifier.Intercept}
 	data, err := json.MarshalIndent(c, "", " ")

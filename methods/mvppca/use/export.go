@@ -74,7 +74,7 @@ func (m *Model) Export(format string) ([]method.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing names: %w", err)
 		}
-		about := map[string]string{"format": m.Format, "program": m.Program, "plan_sha256": m.Plan, "names": string(names)}
+		about := map[string]string{"format": m.Format, "plan_sha256": m.Plan, "names": string(names)}
 		if m.Rotation != nil {
 			about["rotation"] = m.Rotation.Method
 		}

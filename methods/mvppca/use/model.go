@@ -8,7 +8,6 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/version"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -28,7 +27,7 @@ const ModelFormat = "parley/mvppca-model/1"
 // z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
 type Model struct {
 	Format  string           `json:"format"`
-	Program string           `json:"program"`
+	Program string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`
@@ -257,7 +256,7 @@ func (m *Model) scale() *ppca.Scale {
 // NewModelFile puts names to a fitted model.
 func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
 	m := &Model{
-		Format: ModelFormat, Program: "parley " + version.Number, Plan: digest, Study: p.Name, Seed: p.Seed,
+		Format: ModelFormat, Plan: digest, Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := prior.Rank, 0

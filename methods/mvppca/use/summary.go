@@ -14,7 +14,7 @@ import (
 // modelSummary is the summary as JSON.
 type modelSummary struct {
 	Format   string           `json:"format"`
-	Program  string           `json:"program"`
+	Program  string           `json:"program,omitempty"`
 	Method   string           `json:"method"`
 	Study    string           `json:"study"`
 	Plan     string           `json:"plan_sha256"`
@@ -121,7 +121,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
 			{Name: "method", Value: m.Method() + ", " + variant},
-			{Name: "written by", Value: m.Program + ", format " + m.Format},
+			{Name: "format", Value: m.Format},
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "subjects", Value: subjects},

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/internal/version"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
@@ -34,7 +33,7 @@ const (
 // Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
 	Format    string           `json:"format"`
-	Program   string           `json:"program"`
+	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan      string           `json:"plan_sha256"`
 	Study     string           `json:"study"`
 	Seed      uint64           `json:"seed"`
@@ -132,7 +131,7 @@ func New(plan *study.Plan, o *options.Options, prior gvi.Gaussian, q gvi.Normal,
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
+	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
 		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
 	for k, v := range plan.Views {
 		view := modelView{Name: v.Name}
