@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -31,7 +32,10 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	served := f.Served()
 	r = append(r, ok("folder", "sites connect to %s", strings.Join(f.Config.URLs(), " or ")), log(filepath.Join(path, "audit.jsonl")))
 	r = append(r, studies(f)...)
-	r = append(r, sites(f)...)
+	r = append(r, registry(f)...)
+	if r.OK() { // the status is made of all these files
+		r = append(r, sites(f)...)
+	}
 	roots, err := pool(f.Roots())
 	if err != nil {
 		return append(r, fail("tls", "give the right file as --ca, and make the folder again from its key: parley coordinator rebuild", err))
@@ -61,8 +65,7 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	}
 	s, err := f.ReadStatus()
 	switch {
-	case err != nil:
-		r = append(r, fail("broker", "remove status.json: the daemon writes it anew", err))
+	case err != nil: // said before
 	case s.Broker == "ok":
 		r = append(r, ok("broker", "it takes writes"))
 	default:
@@ -131,7 +134,11 @@ func studies(f *coordinator.Folder) (r Report) {
 		return Report{fail("studies", "let the user that runs parley read it", err)}
 	}
 	for _, digest := range list {
-		if _, err := f.Plan(digest); err != nil {
+		_, err := f.Plan(digest)
+		if err == nil {
+			_, err = f.Orders(digest)
+		}
+		if err != nil {
 			r = append(r, fail("studies", "bring the folder of the study back, or submit its plan to a folder that was rebuilt", err))
 		}
 	}
@@ -145,7 +152,7 @@ func studies(f *coordinator.Folder) (r Report) {
 func sites(f *coordinator.Folder) (r Report) {
 	s, err := f.ReadStatus()
 	if err != nil {
-		return Report{fail("versions", "remove status.json: the daemon writes it anew", err)}
+		return Report{status(err)}
 	}
 	own := federation.This(f.Methods)
 	told := 0
@@ -160,6 +167,56 @@ func sites(f *coordinator.Folder) (r Report) {
 	}
 	if r == nil {
 		r = Report{ok("versions", "parley %s, protocol %d; sites that have told of theirs, and fit: %d", own.Version, own.Protocol, told)}
+	}
+	for _, st := range s.Studies {
+		r = append(r, held(f, st)...)
+	}
+	return r
+}
+
+// held says of a study what keeps it from going on, and who must act.
+func held(f *coordinator.Folder, st coordinator.StudyStatus) (r Report) {
+	if st.State == coordinator.Stopped {
+		return Report{fail("studies", hinted(errors.New(st.Text), "mend it, and submit the plan again; or it was aborted, and nothing need be done"), fmt.Errorf("study %s has stopped: %s", st.Name, st.Text))}
+	}
+	var kept struct{ Rebuild bool }
+	if err := f.ReadJSON(filepath.Join("studies", st.Study, "state.json"), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Report{status(err)}
+	}
+	var missing []string
+	for _, x := range st.Sites {
+		switch x.State {
+		case federation.Unable, coordinator.Misfit:
+			r = append(r, fail("studies", hinted(errors.New(x.Text), "site "+x.Site+" must mend it: parley site doctor there says more"), fmt.Errorf("study %s: site %s is held up: %s", st.Name, x.Site, x.Text)))
+		case coordinator.NotJoined, coordinator.Unheard:
+			missing = append(missing, x.Site)
+		}
+	}
+	if kept.Rebuild && st.State == coordinator.Waiting && len(missing) > 0 {
+		r = append(r, fail("studies", fmt.Sprintf("start these sites; or go on without one: parley coordinator drop %s %s SITE", f.Path, st.Name),
+			fmt.Errorf("study %s was rebuilt, and waits for the histories of %s", st.Name, strings.Join(missing, ", "))))
+	}
+	return r
+}
+
+// registry holds what is known of each site against the certificate that it was given.
+func registry(f *coordinator.Folder) (r Report) {
+	const fix = "bring sites.json back from a backup; or make the folder again from its key, which knows sites by their certificates: parley coordinator rebuild"
+	known, err := f.Registry()
+	if err != nil {
+		return Report{fail("sites", fix, err)}
+	}
+	for _, m := range known.Members {
+		c, err := federation.ParseCertificate(m.Certificate)
+		if err == nil {
+			_, err = c.Verify(f.Secrets.Key.Peer())
+		}
+		if err == nil && (c.Site != m.Site || c.Serial != m.Serial || c.User != m.User || !bytes.Equal(c.Peer, m.Peer)) {
+			err = errors.New("it is not what its certificate says")
+		}
+		if err != nil {
+			r = append(r, fail("sites", fix, fmt.Errorf("sites.json is damaged: site %s: %w", m.Site, err)))
+		}
 	}
 	return r
 }

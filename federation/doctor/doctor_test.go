@@ -21,16 +21,24 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"parley/engine/enginetest"
+	"parley/engine/host"
 	"parley/engine/nats"
+	"parley/engine/wire"
+	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/internal/must"
+	encoding "parley/internal/wire"
 	"parley/method"
 )
+
+var methods = method.Registry{enginetest.Toy{}}
 
 // world is a coordinator on loopback, and a site that has joined it.
 type world struct {
@@ -67,7 +75,7 @@ func free(t *testing.T) string {
 func newCoordinator(t *testing.T) *world {
 	t.Helper()
 	t.Setenv("NO_PROXY", "*") // for the site that joins
-	f, err := coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), method.Registry{}, coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	f, err := coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), methods, coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +91,9 @@ func newWorld(t *testing.T) *world {
 	w.serve()
 	i := must.Get(w.coordinator.Invite("north", time.Now().Add(time.Hour), false))(t)
 	w.site = filepath.Join(t.TempDir(), "north")
-	must.Get(site.Join(t.Context(), w.site, i, method.Registry{}, nil))(t)
+	must.Get(site.Join(t.Context(), w.site, i, methods, nil))(t)
 	must.Do(t, os.Mkdir(filepath.Join(w.site, "data"), 0o700))
-	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n", "view_a.csv": "id,x\ns1,1\ns2,2\n"} {
+	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n", "view_v.csv": "id,x\ns1,1\ns2,2\n"} {
 		must.Do(t, os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600))
 	}
 	return w
@@ -125,6 +133,7 @@ func (w *world) change(do func(*site.Config)) {
 		w.t.Fatal(err)
 	}
 	do(&c)
+	c.Checksum = "" // as a person leaves it
 	if data, err = json.Marshal(c); err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}
@@ -133,7 +142,7 @@ func (w *world) change(do func(*site.Config)) {
 	}
 }
 
-func (w *world) look() Report { return Site(w.t.Context(), w.site, method.Registry{}, w.o) }
+func (w *world) look() Report { return Site(w.t.Context(), w.site, methods, w.o) }
 
 // failing demands that exactly the checks named fail, with the words and a fix.
 func failing(t *testing.T, r Report, check, words string) {
@@ -191,7 +200,7 @@ func TestAllIsWell(t *testing.T) {
 			t.Errorf("no line has %q:\n%s", words, text(r))
 		}
 	}
-	c := Coordinator(t.Context(), w.coordinator.Path, method.Registry{}, w.o)
+	c := Coordinator(t.Context(), w.coordinator.Path, methods, w.o)
 	fine(t, c)
 	if !strings.Contains(text(c), "of the pinned authority") {
 		t.Errorf("its own daemon is not recognised:\n%s", text(c))
@@ -203,13 +212,207 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-func TestPortsOfACoordinator(t *testing.T) {
-	w := newCoordinator(t)
-	look := func() Report { return Coordinator(t.Context(), w.coordinator.Path, method.Registry{}, w.o) }
-	fine(t, look())
-	l := must.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
-	defer l.Close()
-	failing(t, look(), "ports", "another program listens at "+w.coordinator.Config.Listen)
+// begun is a world in which one study has ended, another is approved and waits for site south,
+// and nobody serves the site.
+func begun(t *testing.T) (w *world, ended, waiting string) {
+	w = newWorld(t)
+	f := must.Get(site.Open(w.site, methods))(t)
+	must.Do(t, os.WriteFile(f.PolicyPath(), []byte("policy: 1\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
+	digests := map[string]string{}
+	for name, sites := range map[string][]string{"past": {"north"}, "held": {"north", "south"}} {
+		p := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, sites...)
+		p.Name = name
+		digest, _, err := w.coordinator.Submit(p)
+		must.Do(t, err)
+		digests[name] = digest
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- (&site.Daemon{Folder: f, Again: time.Second, Log: slog.New(slog.DiscardHandler)}).Serve(ctx)
+	}()
+	for _, digest := range digests {
+		for f.Approve(ctx, digest, host.ByPerson) != nil && ctx.Err() == nil {
+			wire.Pause(ctx, 20*time.Millisecond)
+		}
+	}
+	for ended := (*site.Ended)(nil); ended == nil && ctx.Err() == nil; ended, _ = f.Ended(digests["past"]) {
+		wire.Pause(ctx, 20*time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the study does not end")
+	}
+	cancel()
+	must.Do(t, <-done)
+	return w, digests["past"], digests["held"]
+}
+
+// Every fault is named by its own cause, before whatever follows from it, and with what to do.
+func TestFaults(t *testing.T) {
+	w, ended, waiting := begun(t)
+	study := func(file string) string { return filepath.Join("studies", waiting, file) }
+	write := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { must.Do(t, os.WriteFile(path, []byte(text), 0o600)) }
+	}
+	letter := func(after string) func(*testing.T, string) { // one that is wrong
+		return func(t *testing.T, path string) {
+			data := must.Get(os.ReadFile(path))(t)
+			at := bytes.Index(data, []byte(after)) + len(after) + 20
+			data[at] = map[bool]byte{true: 'B', false: 'A'}[data[at] == 'A']
+			must.Do(t, os.WriteFile(path, data, 0o600))
+		}
+	}
+	gone := func(t *testing.T, path string) { must.Do(t, os.RemoveAll(path)) }
+	config := func(do func(*site.Config)) func(*testing.T, string) {
+		return func(*testing.T, string) { w.change(do) }
+	}
+	urls := func(url string) func(*testing.T, string) {
+		return config(func(c *site.Config) { c.URLs = []string{url} })
+	}
+	proxy := func(serve func(*testing.T) func(*url.URL) (*url.URL, error)) func(*testing.T, string) {
+		return func(t *testing.T, _ string) { w.o.Proxy = serve(t) }
+	}
+	says := func(greeting string) func(net.Conn) { return func(c net.Conn) { io.WriteString(c, greeting) } }
+	_, strange := authority(t, "Another authority")
+	inspection, _ := authority(t, "Hospital inspection")
+	old, oldRoots := authority(t, "Old")
+	user := must.Get(nats.PublicOf(must.Get(site.Open(w.site, methods))(t).Secrets.User))(t)
+	expired := must.Get(w.coordinator.Secrets.Authority.Site("north", user, time.Now().Add(-time.Hour)))(t)
+	key := must.Get(must.Get(wire.NewKey())(t).MarshalBinary())(t)
+	secrets := must.Get(encoding.Marshal([][]byte{key, []byte(user)}))(t)
+	status := func(text string) func(*testing.T, string) {
+		return write(`{"broker": "ok", "studies": [{"study": "` + waiting + `", "name": "held", ` + text + `}]}`)
+	}
+	type fault struct {
+		name, file   string // the file that is changed, and brought back
+		induce       func(t *testing.T, path string)
+		check, words string
+	}
+	look := func(t *testing.T, folder string, c fault, report func() Report) {
+		t.Run(c.name, func(t *testing.T) {
+			path, o := filepath.Join(folder, c.file), w.o
+			before, err := os.ReadFile(path)
+			c.induce(t, path)
+			defer func() {
+				w.o = o
+				if err == nil {
+					must.Do(t, os.WriteFile(path, before, 0o600))
+				} else if c.file != "" {
+					os.RemoveAll(path)
+				}
+			}()
+			r := report()
+			i := slices.IndexFunc(r, func(f Finding) bool { return f.Result == failed })
+			if i < 0 || r[i].Check != c.check || !strings.Contains(r[i].Found, c.words) || r[i].Fix == "" || strings.Contains(r[i].Found+r[i].Fix, "\n") {
+				t.Errorf("%s does not fail first with %q:\n%s", c.check, c.words, text(r))
+			}
+		})
+	}
+	fine(t, w.look())
+	for _, c := range []fault{
+		{"no key", "site.key", gone, "folder", "not the folder of a site that has joined"},
+		{"a key of nothing", "site.key", write("nothing"), "folder", "the key is damaged"},
+		{"a letter of the key", "site.key", letter("key-2"), "folder", "letter 20 is wrong"},
+		{"a key of another day", "site.key", func(t *testing.T, path string) {
+			must.Do(t, os.WriteFile(path, federation.Armour("", "parley-site-key-", secrets, 0), 0o600))
+		}, "credentials", "site.key has key"},
+		{"half a configuration", "site.json", write("{"), "folder", "site.json"},
+		{"a letter of the configuration", "site.json", letter(`"jwt": "`), "folder", "checksum"},
+		{"the log", "audit.jsonl", write("nothing\n"), "folder", "audit.jsonl"},
+		{"a word of the policy", "policy.yaml", write("policy: 1\nprotection: requierd\n"), "policy", "requierd"},
+		{"a policy of another site", "policy.yaml", write("policy: 1\nsite: south\n"), "policy", "is the policy of site south"},
+		{"a policy that has changed", "policy.yaml", write("policy: 1\nprotection: optional\nmax_delta: 0.5\nper_release: true\n"), "studies", "the policy has changed"},
+		{"no store in the file", "site.db", write("not a database"), "store", "site.db"},
+		{"no store", "site.db", gone, "store", "the receipts know of"},
+		{"half of the receipts", "receipts.json", write("{"), "receipts", "receipts.json"},
+		{"a letter of the receipts", "receipts.json", letter(`"ledger_hash": "`), "receipts", "checksum"},
+		{"receipts where nothing can be", "site.json", config(func(c *site.Config) { c.Receipts = filepath.Join(w.site, "site.key", "receipts") }), "receipts", "receipts"},
+		{"a header", "data/view_v.csv", write("name,x,x\n"), "data", "view_v.csv"},
+		{"no data", "site.json", config(func(c *site.Config) { c.Data = "/nowhere" }), "data", "/nowhere"},
+		{"a column of the approved plan", "data/view_v.csv", write("id,y\ns1,1\ns2,2\n"), "data", "x"},
+		{"text among numbers", "data/view_v.csv", write("id,x\ns1,1\ns2,two\n"), "data", "two"},
+		{"another cell", "data/view_v.csv", write("id,x\ns1,1\ns2,3\n"), "studies", "the data have changed"},
+		{"a plan", study("plan.cbor"), letter(""), "studies", "plan of study"},
+		{"a decision", study("decision.json"), write("{"), "studies", "decision.json"},
+		{"a decision of another revision", study("decision.json"), func(t *testing.T, path string) {
+			data := must.Get(os.ReadFile(path))(t)
+			must.Do(t, os.WriteFile(path, bytes.Replace(data, []byte(`"revision": 1`), []byte(`"revision": 7`), 1), 0o600))
+		}, "studies", "it was 7, and is 1"},
+		{"a loss that a person must decide about", "status.json", func(t *testing.T, path string) {
+			lock := must.Get(must.Get(site.Open(w.site, methods))(t).Hold(""))(t)
+			t.Cleanup(func() { lock.Release() })
+			write(`{"studies": [{"study": "`+ended+`", "name": "past", "state": "unable", "text": "an older copy\n  to go on: parley site go-on"}]}`)(t, path)
+		}, "studies", "study past is held up: an older copy"},
+		{"a status", "status.json", write("{"), "folder", "status.json"},
+		{"an unknown name", "site.json", func(t *testing.T, path string) {
+			w.o.Lookup = func(context.Context, string) ([]string, error) { return nil, errors.New("no such host") }
+			urls("wss://broker.example:443")(t, path)
+		}, "names", "broker.example is not known here"},
+		{"a port at which nobody listens", "site.json", urls("tls://" + free(t)), "ports", "cannot be reached"},
+		{"another program", "site.json", urls("tls://" + listen(t, says("SSH-2.0-nothing\r\n"))), "tls", "does not speak TLS"},
+		{"connections used up", "site.json", urls("tls://" + listen(t, says("-ERR 'maximum connections exceeded'\r\n"))), "connections", "are used up"},
+		{"a port that is silent", "site.json", urls("tls://" + listen(t, func(net.Conn) {})), "connections", "says nothing in it"},
+		{"another authority", "site.json", config(func(c *site.Config) { c.Roots = string(strange) }), "tls", `was issued by "CN=Parley coordinator"`},
+		{"no authority", "site.json", config(func(c *site.Config) { c.Roots = "nothing" }), "tls", "the pinned certificate cannot be read"},
+		{"old TLS", "site.json", func(t *testing.T, _ string) {
+			at := listen(t, func(c net.Conn) {
+				s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{old}, MaxVersion: tls.VersionTLS12})
+				s.Handshake()
+				io.Copy(io.Discard, s)
+			})
+			w.change(func(c *site.Config) { c.URLs, c.Roots = []string{"tls://" + at}, string(oldRoots) })
+		}, "tls", "speaks TLS 1.2 only"},
+		{"a proxy that refuses", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) { return refusing(t, http.StatusForbidden) }), "proxy", "it refuses to connect"},
+		{"a proxy with a password", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) { return refusing(t, http.StatusProxyAuthRequired) }), "proxy", "it wants a name and password"},
+		{"a proxy that opens connections", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) {
+			return through(listen(t, func(c net.Conn) {
+				if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+					return
+				}
+				io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+				s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{inspection}})
+				s.Handshake()
+				io.Copy(io.Discard, s)
+			}))
+		}), "tls", `was issued by "CN=Hospital inspection"`},
+		{"an old token", "site.json", config(func(c *site.Config) { c.JWT = expired }), "credentials", "was good until"},
+		{"no token", "site.json", config(func(c *site.Config) { c.JWT = "nothing" }), "credentials", "cannot be read"},
+	} {
+		look(t, w.site, c, w.look)
+	}
+	w.stop()
+	look(t, w.site, fault{"a coordinator that has stopped", "", func(*testing.T, string) {}, "ports", "cannot be reached"}, w.look)
+	co := func() Report { return Coordinator(t.Context(), w.coordinator.Path, methods, w.o) }
+	fine(t, co())
+	for _, c := range []fault{
+		{"no key", "coordinator.key", gone, "folder", "there is no such key"},
+		{"a letter of the key", "coordinator.key", letter("key-2"), "folder", "letter 20 is wrong"},
+		{"half a configuration", "coordinator.json", write("{"), "folder", "coordinator.json"},
+		{"the log", "audit.jsonl", write("nothing\n"), "folder", "audit.jsonl"},
+		{"half of the sites", "sites.json", write("{"), "sites", "sites.json"},
+		{"a letter of the sites", "sites.json", letter(`"certificate": "`), "sites", "sites.json is damaged: site north"},
+		{"a status", "status.json", write("{"), "folder", "status.json"},
+		{"a plan", study("plan.cbor"), letter(""), "studies", "plan of study"},
+		{"orders", study("orders.json"), write("{"), "studies", "orders.json"},
+		{"a state", study("state.json"), write("{"), "folder", "state.json"},
+		{"a study that has stopped", "status.json", status(`"state": "stopped", "text": "no site is left"`), "studies", "held has stopped: no site is left"},
+		{"a second process of a site", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "two machines serve as north"}]`), "studies", "two machines serve as north"},
+		{"a site with another program", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "must install", "text": "install parley 7"}]`), "studies", "install parley 7"},
+		{"a rebuilt study without a site", "status.json", func(t *testing.T, path string) {
+			status(`"state": "waiting", "sites": [{"site": "north", "state": "approved"}, {"site": "south", "state": "not heard of"}]`)(t, path)
+			write(`{"state": "waiting", "rebuild": true}`)(t, filepath.Join(w.coordinator.Path, study("state.json")))
+		}, "studies", "waits for the histories of south"},
+		{"a port that is taken", "", func(t *testing.T, _ string) {
+			l := must.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
+			t.Cleanup(func() { l.Close() })
+		}, "ports", "another program listens at " + w.coordinator.Config.Listen},
+	} {
+		look(t, w.coordinator.Path, c, co)
+	}
+	must.Get(w.coordinator.Revoke("north"))(t)
+	w.serve()
+	look(t, w.site, fault{"keys that were revoked", "", func(*testing.T, string) {}, "broker", "does not accept this end's key"}, w.look)
 }
 
 func TestNamesOfACoordinator(t *testing.T) {
@@ -220,7 +423,7 @@ func TestNamesOfACoordinator(t *testing.T) {
 	c.Hosts = []string{"broker.example"}
 	data := must.Get(json.Marshal(c))(t)
 	must.Do(t, os.WriteFile(path, data, 0o600))
-	r := Coordinator(t.Context(), w.coordinator.Path, method.Registry{}, w.o)
+	r := Coordinator(t.Context(), w.coordinator.Path, methods, w.o)
 	fine(t, r)
 	if !noted(r, "names", "broker.example is not known here") {
 		t.Error(text(r))
@@ -256,60 +459,6 @@ func TestUnreachablePort(t *testing.T) {
 	}
 }
 
-func TestStoppedCoordinator(t *testing.T) {
-	w := newWorld(t)
-	w.stop()
-	failing(t, w.look(), "ports", "cannot be reached")
-}
-
-func TestNotABroker(t *testing.T) {
-	w := newWorld(t)
-	at := listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-nothing\r\n") })
-	w.change(func(c *site.Config) { c.URLs = []string{"tls://" + at} })
-	failing(t, w.look(), "tls", "does not speak TLS")
-}
-
-func TestWrongAuthority(t *testing.T) {
-	w := newWorld(t)
-	_, other := authority(t, "Another authority")
-	w.change(func(c *site.Config) { c.Roots = string(other) })
-	failing(t, w.look(), "tls", `was issued by "CN=Parley coordinator"`)
-	w.change(func(c *site.Config) { c.Roots = "nothing" })
-	failing(t, w.look(), "tls", "the pinned certificate cannot be read")
-}
-
-func TestInterceptingProxy(t *testing.T) {
-	w := newWorld(t)
-	inspection, _ := authority(t, "Hospital inspection")
-	at := listen(t, func(c net.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
-			return
-		}
-		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{inspection}})
-		s.Handshake()
-		io.Copy(io.Discard, s)
-	})
-	w.o.Proxy = through(at)
-	r := w.look()
-	failing(t, r, "tls", `was issued by "CN=Hospital inspection"`)
-	if !strings.Contains(text(r), "ask who runs it to leave") {
-		t.Error(text(r))
-	}
-}
-
-func TestOldTLS(t *testing.T) {
-	w := newWorld(t)
-	old, roots := authority(t, "Old")
-	at := listen(t, func(c net.Conn) {
-		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{old}, MaxVersion: tls.VersionTLS12})
-		s.Handshake()
-		io.Copy(io.Discard, s)
-	})
-	w.change(func(c *site.Config) { c.URLs, c.Roots = []string{"tls://" + at}, string(roots) })
-	failing(t, w.look(), "tls", "speaks TLS 1.2 only")
-}
-
 func TestProxy(t *testing.T) {
 	w := newWorld(t)
 	w.o.Proxy = refusing(t, http.StatusForbidden)
@@ -340,57 +489,6 @@ func TestProxy(t *testing.T) {
 	if !strings.Contains(text(r), "connects to "+w.coordinator.Config.WebSocket) {
 		t.Error(text(r))
 	}
-}
-
-func TestCredentials(t *testing.T) {
-	w := newWorld(t)
-	f := must.Get(site.Open(w.site, method.Registry{}))(t)
-	public := must.Get(nats.PublicOf(f.Secrets.User))(t)
-	expired := must.Get(w.coordinator.Secrets.Authority.Site("north", public, time.Now().Add(-time.Hour)))(t)
-	w.change(func(c *site.Config) { c.JWT = expired })
-	r := w.look()
-	failing(t, only(r, "credentials"), "credentials", "was good until")
-	failing(t, only(r, "broker"), "broker", "token was valid until")
-	w.change(func(c *site.Config) { c.JWT = "nothing" })
-	r = w.look()
-	failing(t, only(r, "credentials"), "credentials", "cannot be read")
-	w.change(func(c *site.Config) { c.JWT = f.Config.JWT })
-	w.stop()
-	must.Get(w.coordinator.Revoke("north"))(t)
-	w.serve()
-	failing(t, w.look(), "broker", "does not accept this end's key")
-}
-
-func only(r Report, check string) (list Report) {
-	for _, f := range r {
-		if f.Check == check {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-func TestDamage(t *testing.T) {
-	for _, d := range []struct{ file, text, check, words string }{
-		{"policy.yaml", "policy: 1\nprotection: requierd\n", "policy", "requierd"},
-		{"policy.yaml", "policy: 1\nsite: south\n", "policy", "is the policy of site south"},
-		{"site.db", "not a database", "store", "site.db"},
-		{"data/view_a.csv", "name,x,x\n", "data", "view_a.csv"},
-		{"audit.jsonl", "nothing\n", "folder", "audit.jsonl"},
-		{"site.key", "nothing", "folder", "the key is damaged"},
-		{"site.json", "{", "folder", "site.json"},
-	} {
-		t.Run(d.file+" "+d.check, func(t *testing.T) {
-			w := newWorld(t)
-			must.Do(t, os.WriteFile(filepath.Join(w.site, d.file), []byte(d.text), 0o600))
-			failing(t, w.look(), d.check, d.words)
-		})
-	}
-}
-
-func TestOtherFolders(t *testing.T) {
-	failing(t, Site(t.Context(), t.TempDir(), method.Registry{}, Options{}), "folder", "not the folder of a site that has joined")
-	failing(t, Coordinator(t.Context(), t.TempDir(), method.Registry{}, Options{}), "folder", "there is no such key")
 }
 
 func TestRoomAndClock(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 
 	"parley/internal/auditlog"
 	"parley/internal/diskspace"
@@ -88,4 +89,12 @@ func log(path string) Finding {
 		return fail("log", "keep the file as it is for whoever looks into it, and bring back a copy", err)
 	}
 	return ok("log", "%s is whole: %d lines", path, n)
+}
+
+// status says what to do about a file of which the status is made.
+func status(err error) Finding {
+	if strings.Contains(err.Error(), "status.json") {
+		return fail("folder", "remove status.json: the daemon writes it anew", err)
+	}
+	return fail("folder", hinted(err, "bring that file back from a backup"), err)
 }

@@ -7,11 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -76,6 +78,13 @@ func touch(ctx context.Context, a address, roots *x509.CertPool, o Options) (r R
 		r = append(r, ok("ports", "%s answers; no proxy is used", a.host))
 	}
 	state, err := shake(c, a)
+	if full := (tls.RecordHeaderError{}); errors.As(err, &full) && strings.HasPrefix(string(full.RecordHeader[:]), "-ERR") { // in place of TLS
+		return append(r, fail("connections", "the coordinator's people look who holds so many; it takes others as soon as some end", fmt.Errorf("%s takes no more connections: all that it may have are used up", a.host)))
+	}
+	if waited := net.Error(nil); errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.As(err, &waited) && waited.Timeout() {
+		return append(r, fail("connections", "the coordinator's people look whether its connections, or its file handles, are used up; or something on the way does not let this kind of connection through: try the wss:// address",
+			fmt.Errorf("%s accepts a connection, and says nothing in it: %w", a.host, err)))
+	}
 	if err != nil {
 		return append(r, fail("tls", "something on the way may not let this kind of connection through, or another program answers there: try the wss:// address", fmt.Errorf("%s does not speak TLS as a broker does: %w", a.host, err)))
 	}

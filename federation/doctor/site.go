@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"parley/dataset"
+	"parley/engine/host"
 	"parley/engine/nats"
+	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/site"
 	"parley/method"
@@ -29,7 +31,12 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 	r = append(r, disk(path)...)
 	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.Coordinator.Name()), log(filepath.Join(path, "audit.jsonl")))
 	r = append(r, store(f)...)
-	r = append(r, policy(f), data(ctx, f), token(f.Config.JWT, time.Now()))
+	r = append(r, policy(f), data(ctx, f))
+	if r.OK() { // or what was approved would fail for the same cause
+		r = append(r, approved(ctx, f)...)
+	}
+	r = append(r, certified(f)...)
+	r = append(r, token(f.Config.JWT, time.Now()))
 	roots, err := pool([]byte(f.Config.Roots))
 	if err != nil {
 		return append(r, fail("tls", "bring site.json back from a backup", err))
@@ -83,7 +90,9 @@ func store(f *site.Folder) (r Report) {
 		found, err = ledger.Verify(s)
 		return err
 	})
+	mark, damaged := f.Receipts().Load()
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && mark.Lines > 0: // said below
 	case errors.Is(err, fs.ErrNotExist):
 		r = append(r, ok("store", "nothing has been charged yet: there is no %s", f.StorePath()))
 	case err != nil:
@@ -91,9 +100,22 @@ func store(f *site.Folder) (r Report) {
 	default:
 		r = append(r, ok("store", "%s is whole: %d charges", f.StorePath(), found.Lines))
 	}
+	switch {
+	case damaged != nil:
+		return append(r, fail("receipts", "bring the newest copy back; without one, move the file away: an older store is then noticed in fewer cases", damaged))
+	case found != nil && mark.Lines > found.Lines, found == nil && mark.Lines > 0:
+		lines := 0
+		if found != nil {
+			lines = found.Lines
+		}
+		return append(r, fail("store", "bring the newest copy back; if there is none, a person decides: parley site go-on "+f.Path+" STUDY",
+			fmt.Errorf("the receipts know of %d charges, and %s has %d: it is an older copy, or another", mark.Lines, f.StorePath(), lines)))
+	case found != nil && found.Lines > 0 && mark.Lines == 0:
+		r = append(r, note("receipts", "there are none at %s, though %d releases were charged: an older store is noticed in fewer cases", string(f.Receipts()), found.Lines))
+	}
 	receipts := f.Config.Receipts
 	if receipts == "" {
-		return append(r, note("receipts", "they are in the site's own folder; on another disk they notice an older store that is put back with its folder: name a file there as \"receipts\" in site.json"))
+		return append(r, note("receipts", "they are in the site's own folder; on another disk they notice an older store that is put back with its folder: name a file there with --receipts of parley site join, or as \"receipts\" in site.json"))
 	}
 	dir := filepath.Dir(receipts)
 	if err := write(dir); err != nil {
@@ -124,4 +146,58 @@ func data(ctx context.Context, f *site.Folder) Finding {
 		return fail("data", "say where the rows are: parley site data "+f.Path+" PATH; to see what is wrong with them: parley data describe PATH", err)
 	}
 	return ok("data", "%s can be read", f.DataPath())
+}
+
+// approved holds every approval against what stands now.
+func approved(ctx context.Context, f *site.Folder) (r Report) {
+	list, err := f.Studies()
+	if err != nil {
+		return Report{fail("studies", "let the user that runs parley read it", err)}
+	}
+	for _, digest := range list {
+		_, err := f.Plan(digest)
+		if err == nil {
+			_, err = f.Decision(digest)
+		}
+		if err != nil {
+			r = append(r, fail("studies", hinted(err, "bring the folder of the study back from a backup"), err))
+			continue
+		}
+		err = f.Holds(ctx, digest)
+		switch {
+		case errors.Is(err, host.ErrChanged):
+			r = append(r, fail("studies", hinted(err, ""), fmt.Errorf("study %.12s: %w", digest, err)))
+		case err != nil:
+			r = append(r, fail("data", "put the data back as the plan says; to see what is wrong with them: parley data describe "+f.DataPath(), fmt.Errorf("for study %.12s, which was approved: %w", digest, err)))
+		}
+	}
+	s, err := f.ReadStatus()
+	if err != nil {
+		return append(r, status(err))
+	}
+	for _, st := range s.Studies {
+		if st.State == federation.Unable && s.Serving && r.OK() { // or its cause has been said
+			r = append(r, fail("studies", hinted(errors.New(st.Text), "mend it; the study then goes on by itself"), fmt.Errorf("study %s is held up: %s", st.Name, st.Text)))
+		}
+	}
+	if r == nil {
+		r = Report{ok("studies", "plans that can be read: %d; what was approved holds", len(list))}
+	}
+	return r
+}
+
+// certified holds the certificate against the key: the two files may be of different days.
+func certified(f *site.Folder) Report {
+	c, err := federation.ParseCertificate(f.Config.Certificate)
+	if err == nil {
+		var peer wire.Peer
+		peer, err = c.Verify(f.Coordinator)
+		if own := f.Secrets.Key.Peer().Name(); err == nil && (peer.Name() != own || c.Site != f.Config.Site) {
+			err = fmt.Errorf("site.json has a certificate for site %s with key %s, and site.key has key %s", c.Site, peer.Name(), own)
+		}
+	}
+	if err != nil {
+		return Report{fail("credentials", "bring site.key and site.json back from one backup, or ask for an invitation that replaces this site's keys", err)}
+	}
+	return nil
 }

@@ -311,7 +311,7 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	} else {
 		a.set(federation.Approved, "", "")
 	}
-	receipts := f.receipts()
+	receipts := f.Receipts()
 	server := &wire.Server{
 		Wire: d.conn, Key: f.Secrets.Key, Peer: f.Coordinator, Site: loop, Again: d.Again,
 		Audit: func(line string) { d.audit("noted", a.digest, line) },

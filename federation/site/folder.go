@@ -248,8 +248,8 @@ func (f *Folder) Policy() (policy.Policy, error) {
 // StorePath is the site's store.
 func (f *Folder) StorePath() string { return f.File("site.db") }
 
-// receipts are kept beside the store, or on another disk.
-func (f *Folder) receipts() host.Receipts {
+// Receipts are kept beside the store, or on another disk.
+func (f *Folder) Receipts() host.Receipts {
 	if f.Config.Receipts != "" {
 		return host.Receipts(f.Config.Receipts)
 	}
@@ -464,6 +464,34 @@ func (f *Folder) Preview(ctx context.Context, digest string) (v *host.Preview, e
 	return v, err
 }
 
+// Holds says whether what was approved of a study still does, as the daemon checks it: the
+// plan's columns, every cell, the policy, the method's revision. It is nil if the study has ended,
+// or was not approved.
+func (f *Folder) Holds(ctx context.Context, digest string) error {
+	p, err := f.Plan(digest)
+	if err != nil {
+		return err
+	}
+	ended, err := f.Ended(digest)
+	if err != nil {
+		return err
+	}
+	d, err := f.Decision(digest)
+	if err != nil || ended != nil || d == nil || d.Approval == nil {
+		return err
+	}
+	return f.withHost(ctx, p, false, func(h *host.Host) error {
+		if err := h.Approved(ctx, p, f.Config.Coordinator, d.Approval); err != nil {
+			return err
+		}
+		data, err := h.Fingerprint(ctx) // a private study is not approved by its rows, but this is for its own people
+		if err == nil && d.Approval.Data != "" && data != d.Approval.Data {
+			err = fmt.Errorf("%w: the data are others than were approved\n  hint: put them back, or approve the study again", engine.ErrChanged)
+		}
+		return err
+	})
+}
+
 // withHost hands over the site's side of a study for looking, beside a daemon that
 // may have the store open.
 func (f *Folder) withHost(ctx context.Context, p *study.Plan, unasked bool, do func(*host.Host) error) error {
@@ -490,7 +518,7 @@ func (f *Folder) host(ctx context.Context, p *study.Plan, unasked bool) (*host.H
 		return nil, err
 	}
 	schema := p.Schema()
-	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.receipts()}
+	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.Receipts()}
 	noised, err := h.Noised(p)
 	if err != nil {
 		return nil, err
