@@ -19,16 +19,18 @@ import (
 	"testing"
 	"time"
 
+	"parley/federation/coordinator"
 	"parley/internal/auditlog"
+	"parley/internal/must"
 	"parley/sitestore"
 )
 
 // histories is how many seeded histories the chaos test runs:
 //
-//	go test ./federation/acceptance -run Chaos -histories 200 -timeout 2h
+//	go test ./federation/acceptance -run Chaos -histories 60 -timeout 2h
 //	go test ./federation/acceptance -run Chaos -history 17
 var (
-	histories = flag.Int("histories", 20, "seeded histories of the chaos test")
+	histories = flag.Int("histories", 10, "seeded histories of the chaos test")
 	history   = flag.Int("history", -1, "the one history of the chaos test to run, by its seed")
 )
 
@@ -47,8 +49,9 @@ var chaosPlans = []struct {
 	{"pvi-private-asynchronous", regression("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15", private), false},
 }
 
-// Real processes are killed, frozen and upgraded, lines cut and slowed, disks
-// filled, and the broker's data deleted, at moments that a seed chooses. Every study
+// Real processes are killed, from outside and at the worst moments from inside, frozen and
+// upgraded, lines cut and slowed, disks and tables of file handles filled, folders lost and brought back,
+// and the broker's data deleted, at moments that a seed chooses. Every study
 // ends with the model that an undisturbed one has; nothing is charged twice, no
 // release has a second version, every log is whole, and no site has left.
 func TestChaos(t *testing.T) {
@@ -71,16 +74,17 @@ type trouble struct {
 	study string
 	same_ bool
 	lines map[string]*line
-	told  []string        // what has happened
-	full  map[string]bool // whose disk was: it may have ended by itself
+	told  []string // what has happened
 	begun time.Time
+	// mortal are those that may have ended by themselves: their disks were full, or they were told to die.
+	mortal map[string]bool
 }
 
 func newTrouble(t *testing.T, seed int) *trouble {
 	c := chaosPlans[seed%len(chaosPlans)]
-	x := &trouble{world: newWorld(t, written(t, c.plan), three...), rng: rand.New(rand.NewPCG(uint64(seed), 12)), study: c.name, same_: c.same, full: map[string]bool{}, begun: time.Now()}
+	x := &trouble{world: newWorld(t, written(t, c.plan), three...), rng: rand.New(rand.NewPCG(uint64(seed), 12)), study: c.name, same_: c.same, mortal: map[string]bool{}, begun: time.Now()}
 	t.Cleanup(func() {
-		if t.Failed() {
+		if t.Failed() || testing.Verbose() {
 			t.Logf("history %d, plan %s:\n%s\nto run it alone: go test ./federation/acceptance -run Chaos -history %d", seed, c.name, strings.Join(x.told, "\n"), seed)
 		}
 	})
@@ -115,8 +119,15 @@ func (x *trouble) run() {
 		x.event()
 	}
 	x.heal()
-	x.delivered(x.study)
+	x.until("every site has the results", func() error {
+		x.revive()
+		return x.handed(x.study)
+	})
 	x.tell("everything is delivered")
+	for who := range x.mortal { // whoever has yet to die as it was told
+		x.kill(who)
+		x.begin(who)
+	}
 	x.verify()
 }
 
@@ -186,27 +197,38 @@ func (x *trouble) begin(name string) {
 
 // event is something that happens.
 func (x *trouble) event() {
-	site := x.sites[x.rng.IntN(3)]
-	who := x.who()
-	long := x.upTo(900 * time.Millisecond)
-	switch x.rng.IntN(11) {
-	case 0:
+	x.revive()
+	site, who, long := x.sites[x.rng.IntN(3)], x.who(), x.upTo(900*time.Millisecond)
+	faults[x.rng.IntN(len(faults))](x, site, who, long)
+}
+
+// faults are what may happen to a site, or to who is either end, for so long.
+var faults = []func(x *trouble, site, who string, long time.Duration){
+	func(x *trouble, _, who string, _ time.Duration) {
 		x.tell("%s is killed", called(who))
 		x.kill(who)
 		x.begin(who)
-	case 1:
+	},
+	func(x *trouble, _, who string, long time.Duration) {
+		x.tell("%s is stopped, for %s", called(who), long)
+		x.halt(who)
+		pause(long)
+		x.begin(who)
+	},
+	func(x *trouble, _, _ string, long time.Duration) {
 		x.tell("the coordinator is killed, for %s", long)
 		x.kill("")
 		pause(long)
 		x.coordinate()
-	case 2:
+	},
+	func(x *trouble, _, _ string, _ time.Duration) {
 		x.tell("all are killed at once")
-		for _, p := range append(slices.Clone(x.sites), "") {
+		all := append(slices.Clone(x.sites), "")
+		for _, p := range all {
 			if life := x.life(p); life != nil {
 				life.cmd.Process.Kill()
 			}
 		}
-		all := append(slices.Clone(x.sites), "")
 		x.rng.Shuffle(4, func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, p := range all {
 			x.kill(p)
@@ -214,12 +236,14 @@ func (x *trouble) event() {
 		for _, p := range all {
 			x.begin(p)
 		}
-	case 3:
+	},
+	func(x *trouble, site, _ string, long time.Duration) {
 		x.tell("the line of site %s is cut, for %s", site, long)
 		x.lines[site].set(func() { x.lines[site].cut = true })
 		pause(long)
 		x.lines[site].heal()
-	case 4:
+	},
+	func(x *trouble, site, _ string, long time.Duration) {
 		x.tell("the line of site %s is dead, for %s", site, long)
 		x.lines[site].set(func() { x.lines[site].dead = true })
 		pause(long)
@@ -227,21 +251,29 @@ func (x *trouble) event() {
 			x.lines[site].set(func() { x.lines[site].cut = true })
 		}
 		x.lines[site].heal()
-	case 5:
+	},
+	func(x *trouble, site, _ string, _ time.Duration) {
 		rate := 20_000 + x.rng.IntN(200_000)
 		x.tell("the line of site %s passes %d bytes a second from now on", site, rate)
 		x.lines[site].set(func() { x.lines[site].rate = rate })
-	case 6:
+	},
+	func(x *trouble, _, _ string, _ time.Duration) {
 		x.tell("the broker's data are deleted")
-		x.kill("")
-		if err := os.RemoveAll(filepath.Join(x.home(), "broker")); err != nil {
+		live := x.rng.IntN(2) == 0
+		if !live {
+			x.kill("")
+		}
+		if err := os.RemoveAll(filepath.Join(x.home(), "broker")); err != nil && !live {
 			x.t.Fatal(err)
 		}
-		x.coordinate()
-	case 7, 8:
+		if !live {
+			x.coordinate()
+		}
+	},
+	func(x *trouble, _, who string, long time.Duration) {
 		room := uint64(x.rng.IntN(2)) * uint64(x.rng.IntN(60_000))
 		x.tell("the disk of %s takes no file longer than %d bytes, for %s", called(who), room, long)
-		x.full[who] = true
+		x.mortal[who] = true
 		p := x.life(who)
 		x.check(limit(p.cmd.Process.Pid, room))
 		pause(long)
@@ -251,22 +283,126 @@ func (x *trouble) event() {
 			x.kill(who)
 		}
 		x.revive()
-	case 9:
-		x.tell("%s is upgraded", called(who))
-		if x.rng.IntN(2) == 0 {
-			x.kill(who)
-		} else {
-			x.stop(who)
-		}
-		x.programs[who] = upgraded(x.t)
-		x.begin(who)
-	case 10:
+	},
+	func(x *trouble, _, who string, long time.Duration) {
+		x.tell("%s gets no more file handles, for %s", called(who), long)
+		p := x.life(who)
+		x.check(handles(p.cmd.Process.Pid, 0))
+		pause(long)
+		x.check(handles(p.cmd.Process.Pid, enoughHandles))
+	},
+	func(x *trouble, _, who string, long time.Duration) {
 		x.tell("%s is frozen, for %s", called(who), long)
 		p := x.life(who)
 		p.cmd.Process.Signal(syscall.SIGSTOP)
 		pause(long)
 		p.cmd.Process.Signal(syscall.SIGCONT)
+	},
+	func(x *trouble, site, _ string, long time.Duration) {
+		x.tell("the data of site %s are gone, for %s", site, long)
+		data := filepath.Join(x.folder(site), "data")
+		must.Do(x.t, os.Rename(data, data+".away"))
+		pause(long)
+		must.Do(x.t, os.Rename(data+".away", data))
+	},
+	func(x *trouble, _, _ string, _ time.Duration) {
+		x.tell("the coordinator's folder is lost, and made again from its key")
+		x.kill("")
+		x.lose()
+		x.coordinate()
+	},
+	func(x *trouble, _, _ string, long time.Duration) {
+		x.tell("the coordinator's folder comes to be that of %s before", long)
+		x.kill("")
+		copied := filepath.Join(x.t.TempDir(), "copy")
+		must.Do(x.t, os.CopyFS(copied, os.DirFS(x.home())))
+		x.coordinate()
+		pause(long)
+		x.kill("")
+		must.Do(x.t, os.RemoveAll(x.home()))
+		must.Do(x.t, os.Rename(copied, x.home()))
+		must.Do(x.t, os.Chmod(x.home(), 0o700))
+		x.coordinate()
+	},
+	func(x *trouble, _, who string, _ time.Duration) {
+		x.tell("%s is upgraded", called(who))
+		if x.rng.IntN(2) == 0 {
+			x.kill(who)
+		} else {
+			x.halt(who)
+		}
+		x.programs[who] = upgraded(x.t)
+		x.begin(who)
+	},
+	(*trouble).revised,
+	(*trouble).dies, (*trouble).dies, (*trouble).dies,
+}
+
+// dies lets an end die where it would do most harm.
+func (x *trouble) dies(_, who string, _ time.Duration) {
+	point := failpoints[x.rng.IntN(5)].name
+	if who == "" {
+		point = failpoints[5+x.rng.IntN(3)].name
 	}
+	x.env[who] = fmt.Sprintf("FAILPOINT=%s:%d", point, 1+x.rng.IntN(4))
+	x.tell("%s is to die: %s", called(who), x.env[who])
+	x.mortal[who] = true
+	x.kill(who)
+	before := x.programs[who]
+	x.programs[who] = mortal(x.t)
+	x.begin(who)
+	x.programs[who] = before // of its next life
+	delete(x.env, who)
+}
+
+// revised gives an end a program with another revision of the method, until somebody says what
+// must be done about it: what has begun ends with its own program.
+func (x *trouble) revised(_, who string, _ time.Duration) {
+	if st, err := x.world.study(x.study); err != nil || st.State != coordinator.Running || st.Round == 0 {
+		return // it may not have begun, and would begin with that program
+	}
+	x.tell("%s has another revision of the method", called(who))
+	before := x.programs[who]
+	x.kill(who)
+	x.programs[who] = revised(x.t)
+	x.begin(who)
+	x.until("somebody says who must act", func() error {
+		x.revive()
+		st, err := x.world.study(x.study)
+		if err != nil || st.State == coordinator.Ended {
+			return err
+		}
+		if who == "" && st.State == coordinator.Stopped && strings.Contains(st.Text, "install parley") {
+			return nil
+		}
+		for _, s := range st.Sites {
+			if s.Site == who && s.State == coordinator.Misfit && strings.Contains(s.Text, "install parley") {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %s: %s %v", st.State, st.Text, st.Sites)
+	})
+	x.kill(who)
+	x.programs[who] = before
+	x.begin(who)
+}
+
+// halt asks an end to stop.
+func (x *trouble) halt(who string) {
+	x.t.Helper()
+	p := x.life(who)
+	x.until(called(who)+" serves", func() error { // before, a signal would just kill it
+		if !p.ended() && !strings.Contains(p.said.since(p.from), "serving ") {
+			return errors.New("it does not yet")
+		}
+		return nil
+	})
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	if p.err != nil && !x.mortal[who] {
+		x.t.Fatalf("%s, asked to stop: %v", called(who), p.err)
+	}
+	x.forget(p)
 }
 
 // check takes errors of a process that has just ended.
@@ -277,8 +413,8 @@ func (x *trouble) check(err error) {
 	}
 }
 
-// revive starts again what has ended by itself, as a service manager does. Only a
-// full disk may do that.
+// revive starts again what has ended by itself, as a service manager does. Only who is
+// mortal may do that.
 func (x *trouble) revive() {
 	x.t.Helper()
 	for _, name := range append(slices.Clone(x.sites), "") {
@@ -286,7 +422,7 @@ func (x *trouble) revive() {
 		if p != nil && !p.ended() {
 			continue
 		}
-		if p != nil && !x.full[name] {
+		if p != nil && !x.mortal[name] {
 			x.t.Fatalf("%s has ended by itself: %v", called(name), p.err)
 		}
 		x.tell("%s is started again", called(name))

@@ -3,6 +3,7 @@
 package acceptance
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,34 +54,49 @@ func build(to string, flags ...string) error {
 	return nil
 }
 
-// change is a text that stands once in a source file, and what is to stand there.
+// change is a text that stands once in a source file, and what is to stand there; without a
+// text, a file that is new.
 type change struct{ file, old, new string }
 
 // built keeps programs that were built of changed sources.
 var built sync.Map
 
-// changed builds the program of sources of which one is changed: another version, or
-// another revision of a method, as an upgrade brings it.
-func changed(t *testing.T, name string, c change) string {
+// changed builds the program of sources of which some are changed: another version, another
+// revision of a method, as an upgrade brings it, or one that dies where it is told to.
+func changed(t *testing.T, name string, changes ...change) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(name, sync.OnceValues(func() (string, error) {
-		file, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(c.file)))
+		texts, replace := map[string]string{}, map[string]string{}
+		for _, c := range changes {
+			file, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(c.file)))
+			if err != nil {
+				return "", err
+			}
+			text, known := texts[file]
+			if !known && c.old != "" {
+				data, err := os.ReadFile(file)
+				if err != nil {
+					return "", err
+				}
+				text = string(data)
+			}
+			if c.old != "" && strings.Count(text, c.old) != 1 {
+				return "", fmt.Errorf("%q does not stand once in %s", c.old, c.file)
+			}
+			texts[file] = strings.Replace(text, c.old, c.new, 1)
+			if !known {
+				replace[file] = filepath.Join(shared, fmt.Sprintf("%s-%d.go.txt", name, len(texts)))
+			}
+			if err := os.WriteFile(replace[file], []byte(texts[file]), 0o644); err != nil {
+				return "", err
+			}
+		}
+		data, err := json.Marshal(map[string]any{"Replace": replace})
 		if err != nil {
-			return "", err
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		if strings.Count(string(text), c.old) != 1 {
-			return "", fmt.Errorf("%q does not stand once in %s", c.old, c.file)
-		}
-		other := filepath.Join(shared, name+".go.txt")
-		if err := os.WriteFile(other, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o644); err != nil {
 			return "", err
 		}
 		overlay := filepath.Join(shared, name+".json")
-		if err := os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, file, other), 0o644); err != nil {
+		if err := os.WriteFile(overlay, data, 0o644); err != nil {
 			return "", err
 		}
 		to := filepath.Join(shared, "parley-"+name)

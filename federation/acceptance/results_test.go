@@ -52,7 +52,10 @@ func files(dir string, keep func(name string) bool) (map[string][]byte, error) {
 			data = keys.ReplaceAll(data, nil)
 		}
 		data = links.ReplaceAll(data, nil)
-		all[filepath.ToSlash(rel)] = bytes.ReplaceAll(data, []byte(newer), []byte(version.Number)) // reports name the program
+		if strings.HasSuffix(rel, ".html") { // reports name the program
+			data = bytes.ReplaceAll(data, []byte(newer), []byte(version.Number))
+		}
+		all[filepath.ToSlash(rel)] = data
 		return err
 	})
 	return all, err

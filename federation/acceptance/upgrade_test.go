@@ -11,14 +11,17 @@ import (
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/internal/version"
+	"parley/methods/mvppca"
 	"parley/methods/pvi"
 )
 
-// revised is the program with the next revision of the method pvi.
+// revised is the program with the next revision of the methods pvi and mvppca.
 func revised(t *testing.T) string {
-	now := pvi.Method{}.Revision()
-	says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
-	return changed(t, "revised", change{"methods/pvi/method.go", says(now), says(now + 1)})
+	next := func(file string, now int) change {
+		says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
+		return change{file, says(now), says(now + 1)}
+	}
+	return changed(t, "revised", next("methods/pvi/method.go", pvi.Method{}.Revision()), next("methods/mvppca/method.go", mvppca.Method{}.Revision()))
 }
 
 // revision names the method's, or the one so many after it.

@@ -40,6 +40,7 @@ type world struct {
 	sites    []string
 	binary   string // which commands run, and processes that are not in
 	programs map[string]string
+	env      map[string]string // one more variable of who is started
 
 	mu    sync.Mutex
 	alive map[string]*process // by site; "" is the coordinator's
@@ -77,7 +78,7 @@ type process struct {
 // newWorld makes the folders of a demonstration of a plan. Nothing runs yet.
 func newWorld(t *testing.T, plan string, sites ...string) *world {
 	t.Helper()
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary, programs: map[string]string{}, alive: map[string]*process{}, said: map[string]*record{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary, programs: map[string]string{}, env: map[string]string{}, alive: map[string]*process{}, said: map[string]*record{}}
 	t.Cleanup(w.end)
 	w.do("demo", plan, "--dir", w.dir, "--no-serve", "--listen", freeAddress(t), "--websocket", freeAddress(t))
 	return w
@@ -198,6 +199,7 @@ func (w *world) start(name string, args ...string) *process {
 	p := &process{name: name, cmd: exec.Command(program, args...), said: w.said[name], done: make(chan struct{})}
 	p.from = len(p.said.since(0))
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
+	p.cmd.Env = append(os.Environ(), w.env[name])
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -230,7 +232,7 @@ func (w *world) coordinate() *process {
 			}
 			return errors.New("it does not yet")
 		})
-		if said := p.said.since(p.from); !p.ended() {
+		if said := p.said.since(p.from); !p.ended() || strings.Contains(said, "serving at") {
 			return p
 		} else if !strings.Contains(said, "address already in use") {
 			w.t.Fatalf("the coordinator has ended: %v", p.err)
@@ -416,21 +418,23 @@ func (w *world) comes(name, state string) (st coordinator.StudyStatus) {
 // it may have.
 func (w *world) delivered(name string) {
 	w.t.Helper()
-	w.until("every site has the results of study "+name, func() error {
-		st, err := w.study(name)
-		if err != nil {
-			return err
+	w.until("every site has the results of study "+name, func() error { return w.handed(name) })
+}
+
+func (w *world) handed(name string) error {
+	st, err := w.study(name)
+	if err != nil {
+		return err
+	}
+	if st.State != coordinator.Ended {
+		return fmt.Errorf("it is %s: %s", st.State, st.Text)
+	}
+	for _, s := range st.Sites {
+		if s.State != coordinator.HasAll && s.State != coordinator.Left {
+			return fmt.Errorf("site %s: %s %s", s.Site, s.State, s.Text)
 		}
-		if st.State != coordinator.Ended {
-			return fmt.Errorf("it is %s: %s", st.State, st.Text)
-		}
-		for _, s := range st.Sites {
-			if s.State != coordinator.HasAll && s.State != coordinator.Left {
-				return fmt.Errorf("site %s: %s %s", s.Site, s.State, s.Text)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // reaches waits until a study has come to the end of a round.
