@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"parley/dataset"
-	"parley/engine/host"
+	"parley/engine"
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
@@ -165,7 +165,7 @@ func approved(ctx context.Context, f *site.Folder) (r Report) {
 		}
 		err = f.Holds(ctx, digest)
 		switch {
-		case errors.Is(err, host.ErrChanged):
+		case errors.Is(err, engine.ErrChanged):
 			r = append(r, fail("studies", hinted(err, ""), fmt.Errorf("study %.12s: %w", digest, err)))
 		case err != nil:
 			r = append(r, fail("data", "put the data back as the plan says; to see what is wrong with them: parley data describe "+f.DataPath(), fmt.Errorf("for study %.12s, which was approved: %w", digest, err)))
