@@ -208,3 +208,25 @@ func TestHostileBroker(t *testing.T) {
 		}
 	}
 }
+
+// Somebody deletes the broker's files while it serves, which goes on with those that are open:
+// it is noticed, the broker begins anew, and a study goes on.
+func TestBrokerWhoseFilesAreDeletedBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	w.begin("north")
+	p := plan("begun", 3, 1, "north")
+	d := w.submit(p)
+	w.eventually("the site has the plan", func() bool {
+		_, err := w.folder("north").Plan(d)
+		return err == nil
+	})
+	broker := filepath.Join(w.co.Path, "broker")
+	os.RemoveAll(broker) // as far as it can: files may come meanwhile
+	w.eventually("the broker has begun anew", func() bool {
+		return strings.Contains(w.log.String(), "its files are gone") && strings.Contains(w.log.String(), "takes writes again")
+	})
+	w.approve(d, "north")
+	w.ended(d, "north")
+}

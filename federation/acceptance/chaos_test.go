@@ -287,6 +287,7 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 	func(x *trouble, _, who string, long time.Duration) {
 		x.tell("%s gets no more file handles, for %s", called(who), long)
 		p := x.life(who)
+		x.serves(p) // one that begins without them is begun again
 		x.check(handles(p.cmd.Process.Pid, 0))
 		pause(long)
 		x.check(handles(p.cmd.Process.Pid, enoughHandles))
@@ -387,16 +388,22 @@ func (x *trouble) revised(_, who string, _ time.Duration) {
 	x.begin(who)
 }
 
-// halt asks an end to stop.
-func (x *trouble) halt(who string) {
+// serves waits until a process serves, or has ended.
+func (x *trouble) serves(p *process) {
 	x.t.Helper()
-	p := x.life(who)
-	x.until(called(who)+" serves", func() error { // before, a signal would just kill it
+	x.until(called(p.name)+" serves", func() error {
 		if !p.ended() && !strings.Contains(p.said.since(p.from), "serving ") {
 			return errors.New("it does not yet")
 		}
 		return nil
 	})
+}
+
+// halt asks an end to stop.
+func (x *trouble) halt(who string) {
+	x.t.Helper()
+	p := x.life(who)
+	x.serves(p) // before, a signal would just kill it
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.done
 	if p.err != nil && !x.mortal[who] {

@@ -468,3 +468,8 @@ func (f *Folder) loadState(digest string) (s studyState, err error) {
 
 // brokerPath is the folder of the embedded broker.
 func (f *Folder) brokerPath() string { return f.File("broker") }
+
+// brokerMark is gone if somebody deletes the broker's files while it runs.
+func (f *Folder) brokerMark() string { return filepath.Join(f.brokerPath(), "in-use") }
+
+func (f *Folder) markBroker() error { return atomicfile.WriteOwn(f.brokerMark(), nil) }

@@ -226,6 +226,7 @@ func (d *Daemon) settle(user string, r Registry) error {
 func (m *member) post(ctx context.Context) {
 	d := m.daemon
 	var posted []byte // what the board says, as far as the broker has not lost it
+	at := time.Now()  // of the last look whether it has
 	for ctx.Err() == nil {
 		changed, news := m.news.changed(), d.news.changed()
 		err := m.putBoard(ctx, &posted)
@@ -241,11 +242,22 @@ func (m *member) post(ctx context.Context) {
 		case <-changed:
 		case <-news:
 		case <-time.After(wait):
-			if _, revision, err := d.conn.Get(ctx, federation.BoardKey(m.site)); err == nil && revision == 0 {
-				posted = nil // the broker has lost it
+			_, revision, err := d.conn.Get(ctx, federation.BoardKey(m.site))
+			if err == nil && revision == 0 || m.unaware(at) {
+				posted = nil // the broker has lost it, or what the site has seen before had its number
 			}
+			at = time.Now()
 		}
 	}
+}
+
+// unaware says whether the site has said something since, and has not seen the board of this life of the
+// coordinator. A broker that is lost, or comes back older, counts values anew: a site that waits for another number
+// than it has seen may wait for one that it takes for the same.
+func (m *member) unaware(since time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.current && m.seen.After(since)
 }
 
 // putBoard puts the board if it is not what was posted.

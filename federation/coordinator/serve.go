@@ -126,6 +126,9 @@ func (d *Daemon) connect() (err error) {
 		if err := os.MkdirAll(f.brokerPath(), 0o700); err != nil {
 			return err
 		}
+		if err := f.markBroker(); err != nil {
+			return err
+		}
 		d.server, err = nats.StartServer(nats.ServerOptions{Dir: f.brokerPath(), Listen: f.Config.Listen, WebSocket: f.Config.WebSocket,
 			Certificate: certificate, Authority: f.Secrets.Authority, Revoked: d.refused})
 		if err != nil {
@@ -250,7 +253,7 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 			}
 		}
 		if failed >= patience && d.server != nil {
-			if err := d.server.Restart(); err != nil {
+			if err := errors.Join(d.server.Restart(), d.Folder.markBroker()); err != nil {
 				d.setHealth("the broker could not be started anew: " + err.Error())
 			}
 			failed, wait = 0, pause
@@ -269,6 +272,11 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 // probe writes to every bucket in use: after a full disk, one may take writes while
 // another does not.
 func (d *Daemon) probe(ctx context.Context) error {
+	if d.server != nil {
+		if _, err := os.Stat(d.Folder.brokerMark()); err != nil {
+			return fmt.Errorf("its files are gone: %w", err) // it goes on with those that are open, and loses others
+		}
+	}
 	now := []byte(time.Now().UTC().Format(time.RFC3339))
 	err := d.put(ctx, federation.Control+".health", now)
 	for _, s := range d.running() {
