@@ -131,6 +131,11 @@ func (r *run) resume(ctx context.Context) error {
 	if err := r.load(data, log); err != nil {
 		return err
 	}
+	for i, record := range r.history.records[:min(len(r.history.records), len(r.Follow))] {
+		if !bytes.Equal(record, r.Follow[i]) {
+			return fmt.Errorf("the checkpoint has another history than the one that is followed, from record %d on: %s", i, startAnew)
+		}
+	}
 	for _, o := range r.cp.Outstanding {
 		if r.Links[o.Site] == nil {
 			return fmt.Errorf("the checkpoint waits for site %q, which cannot be reached", o.Site)

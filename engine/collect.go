@@ -21,7 +21,7 @@ func (r *run) collect(ctx context.Context) error {
 		return err
 	}
 	r.arrivals(ctx, now)
-	round := Round{Round: now[len(now)-1].Round}
+	round, following := Round{Round: now[len(now)-1].Round}, r.follows()
 	var contributions []*contribution
 	lost := map[*pending]error{}
 	for _, p := range now {
@@ -34,6 +34,8 @@ func (r *run) collect(ctx context.Context) error {
 		switch {
 		case err == nil:
 			contributions = append(contributions, c)
+		case leaves(err) && following:
+			return fmt.Errorf("site %s: %w; the history of the study counts what it has released for round %d, and nobody else has that\n  hint: serve the site, and submit the plan again; or bring back a copy of the coordinator's folder; or abort the study", p.Site, err, p.Round)
 		case leaves(err):
 			lost[p] = err
 		case context.Cause(ctx) != nil:
@@ -165,7 +167,9 @@ func (r *run) repeat(data []byte) (now []*pending, err error) {
 			return nil, err
 		}
 		now[len(now)-1].left = true
-		r.Drop(r.Sites[at])
+		r.mu.Lock()
+		r.giveUp(r.Sites[at])
+		r.mu.Unlock()
 	}
 	if r.cp.Wait == method.All && len(r.pending) > 0 {
 		return nil, fmt.Errorf("record %d of the history that is followed leaves out sites that had a task to answer: it is not the history of this study", len(r.history.records))
@@ -221,7 +225,7 @@ func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
 func leaves(err error) bool {
 	var refusal *Refusal
 	var invalid *invalidError
-	return errors.As(err, &refusal) || errors.As(err, &invalid) || errors.Is(err, errDeadline) || errors.Is(err, errDropped)
+	return errors.As(err, &refusal) || errors.As(err, &invalid) || errors.Is(err, errDropped)
 }
 
 // fold hands contributions to the method, and returns those that it took. One
@@ -299,6 +303,7 @@ func (r *run) record(round int, releases []folded, left []int) error {
 	if err := r.history.append(data, releases); err != nil {
 		return err
 	}
+	r.follows()
 	r.cp.Outstanding = slices.DeleteFunc(r.cp.Outstanding, func(o outstanding) bool {
 		at := slices.Index(r.Sites, o.Site)
 		return slices.Contains(left, at) || slices.ContainsFunc(releases, func(f folded) bool { return f.site == at })

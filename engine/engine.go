@@ -12,7 +12,8 @@
 // that a site has kept, and the sites' outboxes.
 //
 // A site leaves a study by its own refusal, by a release that is not valid, by
-// the plan's deadline, or by a person's word; never by a broken connection.
+// the plan's deadline, which its link keeps, or by a person's word; never by a
+// broken connection.
 package engine
 
 import (
@@ -23,7 +24,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -64,24 +64,19 @@ type Coordinator struct {
 	// answers of asynchronous schedules in simulated time; otherwise they are
 	// folded as they arrive.
 	Simulation bool
-	// Deadline is how long a site may take to answer, by this machine's clock,
-	// before it leaves; 0 for ever.
-	Deadline time.Duration
 	// Follow is a history that the run is to repeat before it goes on: the
 	// longest that a site has kept. Without a checkpoint, the coordinator that has
 	// lost everything rebuilds its state so.
 	Follow [][]byte
 
-	mu      sync.Mutex
-	dropped map[string]bool
-	cancel  map[string]context.CancelCauseFunc // of the outstanding task
+	mu        sync.Mutex
+	dropped   map[string]bool
+	following bool                               // Follow has not been repeated to its end
+	cancel    map[string]context.CancelCauseFunc // of the outstanding task
 }
 
-// Errors for which sites leave, beside refusals.
-var (
-	errDeadline = errors.New("it did not answer within the plan's deadline")
-	errDropped  = errors.New("it was dropped by a person")
-)
+// errDropped lets a site leave as a refusal does.
+var errDropped = errors.New("it was dropped by a person")
 
 // invalidError is what is wrong with a release.
 type invalidError struct{ err error }
@@ -90,8 +85,9 @@ func (e *invalidError) Error() string { return "its release is not valid: " + e.
 func (e *invalidError) Unwrap() error { return e.err }
 
 // Drop makes a site leave: at once if it has a task to answer, and otherwise
-// when it would get the next one. It is a person's word, and may be called while
-// the study runs.
+// when it would get the next one. While a history is repeated, that decides who
+// takes part, and the site leaves at its end. It is a person's word, and may be
+// called while the study runs.
 func (c *Coordinator) Drop(site string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,6 +95,13 @@ func (c *Coordinator) Drop(site string) {
 		c.dropped = map[string]bool{}
 	}
 	c.dropped[site] = true
+	if !c.following {
+		c.giveUp(site)
+	}
+}
+
+// giveUp waits for a site's answer no more; the caller holds c.mu.
+func (c *Coordinator) giveUp(site string) {
 	if cancel := c.cancel[site]; cancel != nil {
 		cancel(errDropped)
 	}
@@ -110,6 +113,7 @@ type Event struct {
 	Answered, Asked int    // sites whose answers to the tasks of this round are here, and all; 0 of 0 outside
 	Round           *Round // set when a round has ended
 	Resumed         bool   // set once, when a checkpoint was found
+	Following       bool   // Follow has not been repeated to its end
 	Left            *Left  // set when a site leaves
 }
 
@@ -186,7 +190,7 @@ func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{Coordinator: c, history: newManifest(len(c.Sites)), arrived: make(chan bool, len(c.Sites))}
 	c.mu.Lock()
-	c.cancel = map[string]context.CancelCauseFunc{}
+	c.cancel, c.following = map[string]context.CancelCauseFunc{}, len(c.Follow) > 0
 	c.mu.Unlock()
 	defer func() {
 		cancel()
@@ -321,17 +325,13 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 	r.pending = append(r.pending, p)
 	at := slices.Index(r.Sites, o.Site)
 	past := r.history.until(at, o.Records, r.cp.Marks[at])
-	link := r.Links[o.Site]
+	link, following := r.Links[o.Site], r.follows()
 	r.mu.Lock()
 	r.Coordinator.cancel[o.Site] = cancel
-	if r.dropped[o.Site] {
+	if r.dropped[o.Site] && !following {
 		cancel(errDropped)
 	}
 	r.mu.Unlock()
-	if r.Deadline > 0 {
-		timer := time.AfterFunc(r.Deadline, func() { cancel(errDeadline) })
-		context.AfterFunc(ctx, func() { timer.Stop() })
-	}
 	r.wg.Go(func() {
 		defer cancel(nil)
 		reply, err := link.Exchange(ctx, message, past)
@@ -347,6 +347,20 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 	return nil
 }
 
+// follows says whether the history that is followed has yet to be repeated to its end.
+// From then on, those leave whom a person has dropped.
+func (r *run) follows() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.following && len(r.history.records) >= len(r.Follow) {
+		r.following = false
+		for site := range r.dropped {
+			r.giveUp(site)
+		}
+	}
+	return r.following
+}
+
 // publicReason is why a site left, as far as others may know it.
 func publicReason(err error) string {
 	var refusal *Refusal
@@ -356,15 +370,13 @@ func publicReason(err error) string {
 		return refusal.Public
 	case errors.As(err, &invalid):
 		return "its release was not valid"
-	case errors.Is(err, errDeadline):
-		return errDeadline.Error()
 	}
 	return errDropped.Error()
 }
 
 func (r *run) observe(e Event) {
 	if r.Observe != nil {
-		e.Progress, e.Of = r.seen.Progress, r.seen.Of
+		e.Progress, e.Of, e.Following = r.seen.Progress, r.seen.Of, r.follows()
 		r.Observe(e)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"parley/dataset"
 	"parley/engine"
@@ -234,22 +233,23 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 	}
 }
 
-// A site that does not answer in time leaves; a person's word makes one leave, too.
-func TestDeadlineAndDropMakeSitesLeave(t *testing.T) {
+// A site whose link gives it up leaves; a person's word makes one leave, too.
+func TestLinksAndDropMakeSitesLeave(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := enginetest.New(sites...)
 			m := toy{sites: sites, rounds: 3}
 			c := process(w, m, "", 2, nil)
-			c.Deadline = time.Hour
+			late := &engine.Refusal{Public: "it is late"}
 			real, n := c.Links["south"], 0
 			c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
 				if n++; n == 2 {
 					if drop {
 						c.Drop("south")
+						<-ctx.Done()
+						return engine.Reply{}, context.Cause(ctx)
 					}
-					<-ctx.Done()
-					return engine.Reply{}, context.Cause(ctx)
+					return engine.Reply{}, late
 				}
 				return real.Exchange(ctx, task, past)
 			})
@@ -257,7 +257,7 @@ func TestDeadlineAndDropMakeSitesLeave(t *testing.T) {
 			if err != nil || !slices.Equal(out.Left, []string{"south"}) {
 				t.Fatalf("left %v, %v", out, err)
 			}
-			want := "it did not answer within the plan's deadline"
+			want := late.Public
 			if drop {
 				want = "it was dropped by a person"
 			}

@@ -122,6 +122,30 @@ func decodeRecord(data []byte) (r Record, err error) {
 	return r, nil
 }
 
+// PartsOf returns the places in a plan of so many sites of those that have contributed to
+// a history, and of those that have left by it.
+func PartsOf(history [][]byte, sites int) (contributed, left []int, err error) {
+	c := newCensus(sites)
+	for _, data := range history {
+		r, err := decodeRecord(data)
+		if err == nil {
+			err = c.follow(&r)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	for at := range sites {
+		if c.times[at] > 0 {
+			contributed = append(contributed, at)
+		}
+		if !slices.Contains(c.staying, at) {
+			left = append(left, at)
+		}
+	}
+	return contributed, left, nil
+}
+
 func digest(data []byte) [32]byte { return sha256.Sum256(data) }
 
 // manifest is the history as the coordinator keeps it.

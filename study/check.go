@@ -136,6 +136,7 @@ func (c *checker) sites() {
 		c.once(seen, path, name, "site "+name, fmt.Sprintf("site %d of the list", i+1))
 	}
 	c.duration("deadline", c.p.Deadline, 1000*time.Hour)
+	c.duration("approval_deadline", c.p.ApprovalDeadline, 10000*time.Hour)
 	if q := c.p.Quorum; q < 1 || q > n {
 		c.report("quorum", fmt.Sprintf("%d contributions cannot come from %d sites", q, n), fmt.Sprintf("from 1 to %d", n))
 	}

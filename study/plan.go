@@ -38,9 +38,11 @@ type Plan struct {
 	Seed     uint64   `json:"seed"`               // everything random but privacy noise is a function of it; default 1
 	Sites    []string `json:"sites"`              // unique, of the form of Name
 	Quorum   int      `json:"quorum"`             // sites that must stay in the study, 1 to all (the default)
-	// Deadline is how long a site may take to answer a task, by the coordinator's
-	// clock, before it leaves the study; empty for ever.
-	Deadline Duration `json:"deadline,omitempty"`
+	// Deadline is how long a site whose people have approved may take to answer a task, and
+	// ApprovalDeadline how long people may take to approve, both while the coordinator
+	// serves, before the site leaves the study; empty for ever.
+	Deadline         Duration `json:"deadline,omitempty"`
+	ApprovalDeadline Duration `json:"approval_deadline,omitempty"`
 	// Missing are cells that stand for a measurement that was not made, in every view.
 	Missing  []Code   `json:"missing,omitempty"`
 	Views    []View   `json:"views"`              // their order is that of every model's parameters

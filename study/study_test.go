@@ -190,7 +190,7 @@ var refusals = []struct{ old, new, want string }{
 	// Keys and types.
 	{"sites:", "sties:", "plan.yaml:1:1: sites: missing\n  hint: the names of the sites"},
 	{"sites:", "sties:", "plan.yaml:3:1: sties: unknown key\n  hint: did you mean sites?"},
-	{"subjects:", "unheard:", "plan.yaml:11:1: unheard: unknown key\n  hint: valid here: parley, name, question, seed, sites, quorum, deadline, missing, views, subjects, complete_cases, method, privacy, local"},
+	{"subjects:", "unheard:", "plan.yaml:11:1: unheard: unknown key\n  hint: valid here: parley, name, question, seed, sites, quorum, deadline, approval_deadline, missing, views, subjects, complete_cases, method, privacy, local"},
 	{"latent: 6", "latnet: 6", "plan.yaml:14:3: method.latnet: unknown key\n  hint: did you mean latent?"},
 	{"latent: 6", "latent: six", `plan.yaml:14:11: method.latent: "six" where a whole number is expected`},
 	{"latent: 6", "latent: 6.5", "plan.yaml:14:11: method.latent: 6.5 where a whole number is expected"},

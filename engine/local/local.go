@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 	}
 	run := &engine.Coordinator{
 		Study: digest.String(), Revision: m.Revision(), Sites: c.Plan.Sites, Quorum: c.Plan.Quorum, Method: coordinator,
-		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: c.Observe, Simulation: true, Deadline: c.Plan.Deadline.Duration(),
+		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: c.Observe, Simulation: true,
 	}
 	if c.Dir != "" {
 		lock, err := hold(c.Dir)

@@ -172,7 +172,7 @@ func (s *story) coordinator(links map[string]engine.Link, store engine.Checkpoin
 		s.t.Fatal(err)
 	}
 	c := &engine.Coordinator{Study: s.studyID, Revision: s.method.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
-		Requests: map[string][]privacy.Listed{}, Links: links, Checkpoints: store, Deadline: s.plan.Deadline.Duration()}
+		Requests: map[string][]privacy.Listed{}, Links: links, Checkpoints: store}
 	for _, site := range s.plan.Sites {
 		if c.Requests[site], err = s.method.Requests(s.plan, site); err != nil {
 			s.t.Fatal(err)
@@ -257,7 +257,6 @@ func (s *story) replay(follow [][]byte) (*engine.Outcome, error) {
 	}
 	c := s.coordinator(links, nil)
 	c.Follow = follow
-	c.Deadline = 0
 	return c.Run(context.Background())
 }
 

@@ -188,6 +188,12 @@ func (s *Server) confirmed(m down) error {
 		s.audit("a receipt was passed over: %v", err)
 		return nil
 	}
+	if err := s.lastReceipt(); err != nil {
+		return err
+	}
+	if s.receipt.Study == r.Study && s.receipt.Records > r.Records {
+		return nil // a history is repeated: until its end, this is the only word for the rest of it
+	}
 	s.receipt = r
 	if s.Keep == nil {
 		return nil
@@ -195,12 +201,18 @@ func (s *Server) confirmed(m down) error {
 	return s.Keep(r)
 }
 
+// lastReceipt reads the receipt that an earlier process has kept.
+func (s *Server) lastReceipt() (err error) {
+	if s.receipt.Signature == nil && s.Kept != nil {
+		s.receipt, err = s.Kept()
+	}
+	return err
+}
+
 // history says what the site has kept, as far as it has a receipt for it.
 func (s *Server) history(a *up) (err error) {
-	if s.receipt.Signature == nil && s.Kept != nil {
-		if s.receipt, err = s.Kept(); err != nil {
-			return err
-		}
+	if err := s.lastReceipt(); err != nil {
+		return err
 	}
 	if a.History, err = s.Site.History(); err != nil {
 		return err

@@ -451,6 +451,10 @@ type studyState struct {
 	// answer no more why.
 	Delivered []string          `json:"delivered,omitempty"`
 	Left      map[string]string `json:"left,omitempty"`
+	// Approved are the sites whose people have approved it, and Waited is how long each has
+	// been waited for.
+	Approved []string          `json:"approved,omitempty"`
+	Waited   map[string]waited `json:"waited,omitempty"`
 }
 
 func (f *Folder) saveState(digest string, s studyState) error {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -20,41 +21,58 @@ type siteLink struct {
 	link   *wire.Link
 	serial uint64
 	// For the status, under study.mu:
-	asked    time.Time // when the outstanding task was first put; zero without one
+	asked    time.Time // since when the site is asked for something; zero if it is not
 	stored   bool      // the broker has it
 	answered time.Time
-	waiting  string // what a person at the site must do
+	waiting  string                  // what a person at the site must do
+	giveUp   context.CancelCauseFunc // ends the asking; nil without one
+	waited   waited
 }
 
 var errReplaced = errors.New("the site's keys have been replaced, or it has changed its mind")
 
 // Exchange implements [engine.Link].
 func (l *siteLink) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
-	l.note(func() { l.asked, l.stored, l.waiting = time.Now(), false, "" })
+	id := engine.TaskID(task)
 	var reply engine.Reply
-	err := l.with(ctx, func(ctx context.Context, link *wire.Link) (err error) {
+	err := l.ask(ctx, hex.EncodeToString(id[:]), func(ctx context.Context, link *wire.Link) (err error) {
 		reply, err = link.Exchange(ctx, task, past)
 		return err
-	})
-	l.note(func() {
-		l.asked, l.waiting = time.Time{}, ""
-		if err == nil {
-			l.answered = time.Now()
-		}
 	})
 	return reply, err
 }
 
-// history asks for the history that the site has kept.
+// history asks for the history that the site has kept. It is an [*engine.Refusal] if the
+// site is not to be waited for.
 func (l *siteLink) history(ctx context.Context) (h [][]byte, err error) {
-	err = l.with(ctx, func(ctx context.Context, link *wire.Link) (err error) {
+	err = l.ask(ctx, forHistory, func(ctx context.Context, link *wire.Link) (err error) {
 		h, err = link.History(ctx)
 		return err
 	})
-	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
-		return nil, nil // it takes no part, and has kept nothing
-	}
 	return h, err
+}
+
+// ask calls do as with does, for as long as the site is to be waited for.
+func (l *siteLink) ask(ctx context.Context, what string, do func(context.Context, *wire.Link) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.note(func() {
+		l.asked, l.stored, l.waiting, l.giveUp = time.Now(), false, "", cancel
+		if l.waited = l.study.state.Waited[l.member.site]; l.waited.For != what {
+			l.waited = waited{For: what}
+		}
+	})
+	err := l.with(ctx, do)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	l.note(func() {
+		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
+		if err == nil {
+			l.answered = time.Now()
+		}
+	})
+	return err
 }
 
 // end hands the site what it may have. A site that takes no part wants nothing; nor

@@ -174,6 +174,9 @@ func (s *running) status() StudyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := StudyStatus{Study: s.digest, State: s.state.State, Text: s.state.Text, Since: s.since.UTC().Truncate(time.Second), Round: s.round, Progress: s.progress[0], Of: s.progress[1]}
+	if out.Text == "" {
+		out.Text = s.waits
+	}
 	if s.plan == nil {
 		return out
 	}
@@ -202,6 +205,9 @@ func (s *running) standing(site string) StandingState {
 	s.daemon.mu.Lock()
 	m := s.daemon.members[site]
 	s.daemon.mu.Unlock()
+	if m == nil && left {
+		return at(Left, why, time.Time{})
+	}
 	if m == nil {
 		return at(NotJoined, "", time.Time{})
 	}
@@ -214,6 +220,8 @@ func (s *running) standing(site string) StandingState {
 		needs = s.misfit(m.hello.Program)
 	}
 	switch {
+	case m.joined == nil && left:
+		return at(Left, why, time.Time{})
 	case m.joined == nil:
 		return at(NotJoined, "", time.Time{})
 	case m.joined.Revoked:

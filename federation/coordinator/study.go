@@ -44,6 +44,14 @@ type running struct {
 	progress [2]int // steps done, and in all
 	links    map[string]*siteLink
 	since    time.Time // of the state
+	waits    string    // for what, beside the answers to a task
+}
+
+// stands is where the study stands. What it refers to is read under the lock alone.
+func (s *running) stands() studyState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
 }
 
 var errAborted = errors.New("it was aborted by a person")
@@ -119,6 +127,8 @@ func (s *running) follow(orders []Order) {
 		s.dropped[o.Drop] = true
 		if s.engine != nil {
 			s.engine.Drop(o.Drop)
+		} else if l := s.links[o.Drop]; l != nil && l.giveUp != nil && l.waited.For == forHistory {
+			l.giveUp(errDropped)
 		}
 	}
 	s.daemon.news.give()
@@ -132,8 +142,22 @@ func (s *running) setState(change func(*studyState)) {
 	if s.state.State != before {
 		s.since = time.Now()
 	}
-	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest), s.daemon.Folder.saveState(s.digest, s.state))
+	s.save()
 	s.daemon.news.give()
+}
+
+// save writes the state; the caller holds s.mu.
+func (s *running) save() {
+	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest), s.daemon.Folder.saveState(s.digest, s.state))
+}
+
+// approve notes that people at a site have approved, and says whether that is new.
+func (st *studyState) approve(site string) bool {
+	if slices.Contains(st.Approved, site) {
+		return false
+	}
+	st.Approved = append(st.Approved, site)
+	return true
 }
 
 // leave notes that a site answers no more.
@@ -146,7 +170,7 @@ func (st *studyState) leave(site, why string) {
 
 // stop ends the study for now: it failed, or was aborted.
 func (s *running) stop(err error) {
-	s.setState(func(st *studyState) { st.State, st.Text = Stopped, err.Error() })
+	s.setState(func(st *studyState) { st.State, st.Text, st.Waited = Stopped, err.Error(), nil })
 	s.daemon.Log.Error(fmt.Sprintf("study %.12s has stopped: %v", s.digest, err), "study", s.digest)
 	s.daemon.once.Say(s.daemon.Log, "writing the audit log", s.daemon.Folder.Audit.Add("stopped", s.digest, "", err.Error()))
 }
@@ -182,6 +206,9 @@ func (s *running) serve(ctx context.Context) {
 	if err := s.reach(ctx); err != nil {
 		return // ctx has ended
 	}
+	served, end := context.WithCancel(ctx)
+	defer end()
+	d.goOn(served, s.keepTime)
 	for ctx.Err() == nil {
 		if s.finished() {
 			return
@@ -200,11 +227,11 @@ func (s *running) serve(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case aborted && s.state.State != Ended:
+		case aborted && s.stands().State != Ended:
 			s.stop(errAborted)
 			s.tell(ctx, nil, nil, errAborted.Error())
 			return
-		case errors.As(err, &forked) && !s.state.Rebuild:
+		case errors.As(err, &forked) && !s.stands().Rebuild:
 			// Sites have seen more than this coordinator remembers.
 			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
 			s.setState(func(st *studyState) { st.Rebuild = true })
@@ -263,13 +290,13 @@ func (s *running) probe(ctx context.Context, value []byte) error {
 
 // run is the study from where it stands to its end.
 func (s *running) run(ctx context.Context) error {
-	d := s.daemon
+	d, began := s.daemon, s.stands()
 	m, ok := d.Folder.Methods.Lookup(s.plan.Method.Name)
 	if !ok {
 		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
 	}
-	if r := s.state.Revision; r != 0 && r != m.Revision() {
-		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with which the study began", r, m.Name(), version.Number, m.Revision(), s.state.Version)
+	if r := began.Revision; r != 0 && r != m.Revision() {
+		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with which the study began", r, m.Name(), version.Number, m.Revision(), began.Version)
 	}
 	half, err := m.Coordinator(s.plan)
 	if err != nil {
@@ -284,7 +311,7 @@ func (s *running) run(ctx context.Context) error {
 		return err
 	}
 	c := &engine.Coordinator{
-		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half, Deadline: s.plan.Deadline.Duration(),
+		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
 		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
@@ -294,7 +321,7 @@ func (s *running) run(ctx context.Context) error {
 		}
 		c.Links[site] = s.links[site]
 	}
-	if s.state.Rebuild {
+	if began.Rebuild {
 		if c.Follow, err = s.histories(ctx); err != nil {
 			return err
 		}
@@ -305,7 +332,7 @@ func (s *running) run(ctx context.Context) error {
 		c.Drop(site)
 	}
 	s.mu.Unlock()
-	if s.state.State != Ended {
+	if began.State != Ended {
 		s.setState(func(st *studyState) {
 			st.State, st.Text, st.Revision = Running, "", m.Revision()
 			if st.Version == "" {
@@ -323,7 +350,7 @@ func (s *running) run(ctx context.Context) error {
 	if _, err := dir.Write(out, time.Now()); err != nil {
 		return err
 	}
-	if s.state.State != Ended {
+	if began.State != Ended {
 		s.setState(func(st *studyState) {
 			st.State, st.Rebuild = Ended, false
 			maps.DeleteFunc(st.Left, func(site, _ string) bool { return !slices.Contains(out.Left, site) })
@@ -376,38 +403,97 @@ func (s *running) reach(ctx context.Context) error {
 	}
 }
 
-// histories asks every site for the history that it has kept, and returns the
-// longest. A site that is not to be waited for is dropped, by a person.
-func (s *running) histories(ctx context.Context) ([][]byte, error) {
+// histories asks the sites for the history that they have kept, and returns the longest.
+// One that has left by what others have kept needs none; and one that a person drops, or
+// that does not answer within the deadline, is done without: what it alone has kept, no
+// other site has seen, so no other has answered anything that came after.
+func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 	type answer struct {
+		site    string
 		history [][]byte
 		err     error
 	}
 	answers := make(chan answer)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, l := range s.links {
+	s.mu.Lock()
+	links, without := maps.Clone(s.links), map[string]error{}
+	for site, l := range links {
+		if s.dropped[site] {
+			without[site] = errDropped
+			continue
+		}
 		go func() {
 			h, err := l.history(ctx)
 			select {
-			case answers <- answer{h, err}:
+			case answers <- answer{site, h, err}:
 			case <-ctx.Done():
 			}
 		}()
 	}
-	var all [][][]byte
-	for range s.links {
+	s.mu.Unlock()
+	kept, left := map[string][][]byte{}, map[string]bool{}
+	defer s.waitFor(nil)
+	for {
+		var waiting []string
+		staying := 0
+		for _, site := range s.plan.Sites {
+			if kept[site] == nil && without[site] == nil && !left[site] {
+				waiting = append(waiting, site)
+			}
+			if without[site] == nil && !left[site] {
+				staying++
+			}
+		}
+		if len(without) > 0 && staying < s.plan.Quorum {
+			var reasons []error
+			for _, site := range slices.Sorted(maps.Keys(without)) {
+				reasons = append(reasons, fmt.Errorf("site %s: %w", site, without[site]))
+			}
+			return nil, fmt.Errorf("the sites were asked for the history of the study: %d of %d would be left, and the plan's quorum is %d:\n%w", staying, len(s.plan.Sites), s.plan.Quorum, errors.Join(reasons...))
+		}
+		if len(waiting) == 0 {
+			return longest, nil
+		}
+		s.waitFor(waiting)
 		select {
 		case a := <-answers:
+			if refusal := (*engine.Refusal)(nil); errors.As(a.err, &refusal) {
+				without[a.site] = a.err
+				continue
+			}
 			if a.err != nil {
 				return nil, a.err
 			}
-			all = append(all, a.history)
+			kept[a.site] = append([][]byte{}, a.history...)
+			if longest, err = wire.Longest(slices.Collect(maps.Values(kept))...); err != nil {
+				return nil, fmt.Errorf("%w\n  hint: drop the site that was away when the others went on, and submit the plan again", err)
+			}
+			took, gone, err := engine.PartsOf(longest, len(s.plan.Sites))
+			if err != nil {
+				return nil, err
+			}
+			for _, at := range gone {
+				left[s.plan.Sites[at]] = true
+			}
+			s.setState(func(st *studyState) {
+				for _, at := range took {
+					st.approve(s.plan.Sites[at])
+				}
+			})
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	return wire.Longest(all...)
+}
+
+// waitFor says in the status whose history is waited for.
+func (s *running) waitFor(sites []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waits = ""; len(sites) > 0 {
+		s.waits = "it waits for the history that these sites have kept: " + strings.Join(sites, ", ") + "; one that does not come back can be dropped"
+	}
 }
 
 func (s *running) observe(e engine.Event) {
@@ -430,6 +516,9 @@ func (s *running) observe(e engine.Event) {
 		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)
 		if d.Watch != nil {
 			d.Watch.Round(s.digest)
+		}
+		if !e.Following && s.stands().Rebuild { // it is in the checkpoint, or can be asked for again
+			s.setState(func(st *studyState) { st.Rebuild = false })
 		}
 	}
 }
