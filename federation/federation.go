@@ -22,7 +22,7 @@ import (
 
 // protocol is the version of everything that passes between a coordinator and a
 // site. Both ends must have the same one.
-const protocol = 1
+const protocol = 2
 
 // Control is the bucket of what does not belong to a study.
 const Control = "control"

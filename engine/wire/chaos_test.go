@@ -199,7 +199,7 @@ func (s *story) coordinate(ctx context.Context, p *process, store *checkpoints, 
 }
 
 func (s *story) coordinateOnce(ctx context.Context, store *checkpoints, drop string) (*engine.Outcome, error) {
-	term, err := wire.Claim(ctx, s.net, s.keys[""], s.studyID)
+	term, err := wire.Claim(ctx, s.net, s.keys[""], s.studyID, 0)
 	if err != nil {
 		return nil, err
 	}

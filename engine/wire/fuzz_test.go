@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/sha256"
 	"errors"
 	"strings"
 	"testing"
@@ -140,8 +139,7 @@ func scripted(t *testing.T, net *Memory, site *Key, coordinator Peer, answers ..
 				return
 			}
 			a := answer(m)
-			name := sha256.Sum256(m.Body)
-			a.Version, a.To = messageVersion, name[:]
+			a.Version, a.To = messageVersion, nameOf(m.Life, m.Body)
 			data, err := encoding.Marshal(a)
 			if err != nil {
 				t.Error(err)
@@ -199,7 +197,7 @@ func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 		coordinator := must.Get(NewKey())(t)
 		var terms []uint64
 		for range 2 {
-			term := must.Get(Claim(t.Context(), net, coordinator, "study"))(t)
+			term := must.Get(Claim(t.Context(), net, coordinator, "study", 0))(t)
 			terms = append(terms, term)
 		}
 		l := &Link{Wire: net, Key: coordinator, Peer: coordinator.Peer(), Study: "study", Site: "north", Term: terms[0], Again: time.Minute}

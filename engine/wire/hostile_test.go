@@ -89,7 +89,7 @@ func (e *ends) serve(ctx context.Context) (wait func()) {
 }
 
 func (e *ends) links(ctx context.Context) map[string]engine.Link {
-	term, err := wire.Claim(ctx, e.net, e.keys[""], e.id)
+	term, err := wire.Claim(ctx, e.net, e.keys[""], e.id, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -358,6 +358,38 @@ func TestLostTermsAreNotUsedAgain(t *testing.T) {
 		defer stop()
 		if _, err := e.coordinator(links).Run(soon); err != nil {
 			t.Errorf("the coordinator that started again: %v", err)
+		}
+		cancel()
+		wait()
+	})
+}
+
+// A coordinator whose clock was ahead, and whose wire has lost its claim, hears of the term
+// that sites have seen, and claims a later one. What somebody makes up is no term.
+func TestSitesTellOfALaterTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := wire.NewMemory()
+		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 2, "north", "centre", "south"))
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := e.serve(ctx)
+		ahead := must.Get(wire.Claim(ctx, net, e.keys[""], e.id, uint64(time.Now().Add(24*time.Hour).UnixMilli())))(t)
+		for _, l := range e.links(ctx) {
+			ahead = l.(*wire.Link).Term // which is above the first
+			must.Get(l.(*wire.Link).History(ctx))(t)
+		}
+		net.Lose()
+		links := e.links(ctx)
+		_, err := e.coordinator(links).Run(ctx)
+		var earlier *wire.EarlierError
+		if !errors.As(err, &earlier) || earlier.Seen != ahead {
+			t.Fatalf("with an earlier term: %v", err)
+		}
+		term := must.Get(wire.Claim(ctx, net, e.keys[""], e.id, earlier.Seen))(t)
+		for _, l := range links {
+			l.(*wire.Link).Term = term
+		}
+		if out, err := e.coordinator(links).Run(ctx); err != nil || len(out.Left) > 0 {
+			t.Errorf("with a later one: %v", err)
 		}
 		cancel()
 		wait()

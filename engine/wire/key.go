@@ -188,10 +188,10 @@ func (k *Key) Open(from Peer, where string, message []byte) ([]byte, error) {
 func claimKey(study string) string { return study + ".coordinator" }
 
 // Claim makes this process the one that coordinates a study: it returns a term
-// above every earlier one. Links with a lower term stop when they notice. A wire that has
-// lost its values knows of no earlier term, and sites that run pass over lower ones than they
-// have seen: so terms follow the clock, in milliseconds since 1970.
-func Claim(ctx context.Context, w Wire, k *Key, study string) (term uint64, err error) {
+// above every earlier one, and above one that a site has seen. Links with a lower term stop
+// when they notice. A wire that has lost its values knows of no earlier term, so terms follow
+// the clock, in milliseconds since 1970; where that was ahead, sites tell of it ([EarlierError]).
+func Claim(ctx context.Context, w Wire, k *Key, study string, seen uint64) (term uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return 0, err
@@ -200,7 +200,7 @@ func Claim(ctx context.Context, w Wire, k *Key, study string) (term uint64, err 
 		if err != nil {
 			return 0, err
 		}
-		term = max(k.Peer().claimed(study, value)+1, uint64(max(0, time.Now().UnixMilli())))
+		term = max(k.Peer().claimed(study, value)+1, seen+1, uint64(max(0, time.Now().UnixMilli())))
 		if _, err = w.Put(ctx, claimKey(study), k.claiming(study, term), revision); !errors.Is(err, ErrMoved) {
 			return term, err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,6 +24,7 @@ type Link struct {
 	Study string
 	Site  string
 	Term  uint64 // of this coordinator: see [Claim]
+	Life  []byte // of the site's process that is to answer: see [Server]
 	// Again is after how long a message is put again that has no answer, and how
 	// long an error of the wire is waited out.
 	Again time.Duration
@@ -42,6 +42,14 @@ type Link struct {
 
 // ErrFenced means that another coordinator has taken over.
 var ErrFenced = errors.New("another coordinator has written to this study's sites since: this one stops")
+
+// EarlierError means that the site has seen a later term, which this coordinator's key has
+// signed, and the wire knows of none: a clock was ahead, and the wire has lost its values.
+type EarlierError struct{ Seen uint64 }
+
+func (e *EarlierError) Error() string {
+	return fmt.Sprintf("a site has seen the later term %d of this coordinator, which is to be claimed again", e.Seen)
+}
 
 // Exchange implements [engine.Link].
 func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
@@ -159,7 +167,7 @@ func final(question, answer int) bool {
 
 // ask puts a message, again and again, until the site has answered it.
 func (l *Link) ask(ctx context.Context, m down) (up, error) {
-	m.Version, m.Term = messageVersion, l.Term
+	m.Version, m.Claim, m.Life = messageVersion, l.Key.claiming(l.Study, l.Term), l.Life
 	r := Receipt{Study: l.Study, Site: l.Site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head}
 	if err := l.Key.confirm(&r); err != nil {
 		return up{}, err
@@ -173,10 +181,9 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	if err != nil {
 		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
 	}
-	name := sha256.Sum256(m.Body)
 	for {
-		a, ok, err := l.answered(ctx, m.Say, name[:], message)
-		if ok || errors.Is(err, ErrFenced) || errors.Is(err, ErrTooLarge) {
+		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message)
+		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) || errors.Is(err, ErrTooLarge) {
 			return a, err
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -219,6 +226,13 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up,
 			l.audit("what stood for an answer of site %s was passed over: %v", l.Site, err)
 		case !bytes.Equal(a.To, name):
 			// of an earlier task, or put again
+		case a.Say == sayLater:
+			if seen := l.Key.Peer().claimed(l.Study, a.Body); seen > l.Term {
+				if err := l.current(ctx); err != nil {
+					return up{}, false, err
+				}
+				return up{}, false, &EarlierError{seen}
+			}
 		case a.Say == sayWaiting:
 			if l.Waiting != nil {
 				l.Waiting(words(a.Body))

@@ -1,13 +1,14 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"parley/engine"
 	encoding "parley/internal/wire"
 )
 
-const messageVersion = 1
+const messageVersion = 2
 
 // The kinds of what the coordinator says.
 const (
@@ -24,7 +25,11 @@ type down struct {
 	Say     int
 	Body    []byte // the task, what the site may have, or a number used once
 	Past    engine.Past
-	Term    uint64 // of the coordinator: a lower one than before is of an earlier coordinator
+	// Claim is the coordinator's signed term (see [Claim]): a lower one than before is of
+	// an earlier coordinator, or of one that has lost what it had claimed.
+	Claim []byte
+	// Life is the process of the site that this is for: of two copies of a site, one answers.
+	Life []byte
 	Head    []byte // of the history that Past ends with
 	// Receipt is the coordinator's signature of Head and of the ledger's mark in Past.
 	Receipt []byte
@@ -39,6 +44,7 @@ const (
 	sayForked  = 7 // the site has seen another history
 	sayKept    = 5 // the history that it has kept
 	sayDone    = 6 // it has what it may have
+	sayLater   = 8 // the claim of a later term, which it has seen
 )
 
 // up is what a site puts for the coordinator.
@@ -46,11 +52,19 @@ type up struct {
 	_       struct{} `cbor:",toarray"`
 	Version int
 	Say     int
-	To      []byte // SHA-256 of the Body that this answers
-	Body    []byte // the release, or words
+	To      []byte // nameOf what this answers
+	Body    []byte // the release, a claim, or words
 	Records int    // of the history that the site has kept
 	Ledger  engine.Mark
 	History [][]byte
+}
+
+// nameOf is what an answer names its message by.
+func nameOf(life, body []byte) []byte {
+	h := sha256.New()
+	h.Write(life)
+	h.Write(body)
+	return h.Sum(nil)
 }
 
 func decodeDown(data []byte) (m down, err error) {

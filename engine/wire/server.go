@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -17,6 +17,7 @@ type Server struct {
 	Key   *Key // the site's
 	Peer  Peer // the coordinator's
 	Site  *engine.Site
+	Life  []byte        // drawn by each process of the site; it answers what is for it
 	Again time.Duration // after which trouble of the wire, or of this machine, is tried again
 	// Audit, if not nil, is told of what had no effect, and why, and of trouble that
 	// is tried again: one line each. It stays at the site.
@@ -34,10 +35,11 @@ type Server struct {
 	// Over, if not nil, is called when the coordinator has been answered that it was kept.
 	Over func()
 
-	put  uint64 // revision of the last answer
-	last []byte // the message that it answers, and
-	said []byte // the answer, sealed
-	term uint64 // the highest that was seen
+	put   uint64 // revision of the last answer
+	last  []byte // the message that it answers, and
+	said  []byte // the answer, sealed
+	term  uint64 // the highest that was seen, and
+	claim []byte // the coordinator's signature of it
 
 	receipt Receipt // the last
 }
@@ -85,14 +87,17 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 		s.audit("what stood for a message of the coordinator was passed over: %v", err)
 		return nil
 	}
-	if m.Term < s.term {
-		s.audit("a message of an earlier coordinator was passed over")
-		return nil
+	if !bytes.Equal(m.Life, s.Life) {
+		return nil // for another process of this site
 	}
-	s.term = m.Term
-	a := up{Version: messageVersion}
-	name := sha256.Sum256(m.Body)
-	a.To = name[:]
+	a := up{Version: messageVersion, To: nameOf(m.Life, m.Body)}
+	term := s.Peer.claimed(s.Site.Study, m.Claim)
+	if term < s.term {
+		s.audit("a message of an earlier coordinator was answered with the term of the later one")
+		a.Say, a.Body = sayLater, s.claim
+		return s.answer(ctx, message, &a)
+	}
+	s.term, s.claim = term, m.Claim
 	switch m.Say {
 	case sayTask:
 		err = s.task(ctx, m, &a)
@@ -120,7 +125,7 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	}
 	err = s.answer(ctx, message, &a)
 	if errors.Is(err, ErrTooLarge) {
-		refusal := up{Version: messageVersion, Say: sayRefuse, To: name[:], Body: []byte("its answer: " + ErrTooLarge.Error())}
+		refusal := up{Version: messageVersion, Say: sayRefuse, To: a.To, Body: []byte("its answer: " + ErrTooLarge.Error())}
 		err = s.answer(ctx, message, &refusal)
 	}
 	if err == nil && a.Say == sayDone && s.Over != nil {
@@ -239,7 +244,7 @@ func (s *Server) answer(ctx context.Context, message []byte, a *up) error {
 			return err
 		}
 		s.last, s.said = message, sealed
-		if a.Say == sayWaiting { // until a person has decided, who may do so at any time
+		if a.Say == sayWaiting || a.Say == sayLater { // another answer may follow at any time
 			s.last = nil
 		}
 	}

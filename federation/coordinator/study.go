@@ -203,7 +203,7 @@ func (s *running) serve(ctx context.Context) {
 	if s.finished() {
 		return
 	}
-	if err := s.reach(ctx); err != nil {
+	if err := s.reach(ctx, 0); err != nil {
 		return // ctx has ended
 	}
 	served, end := context.WithCancel(ctx)
@@ -223,13 +223,23 @@ func (s *running) serve(ctx context.Context) {
 		err := s.run(inner)
 		aborted := errors.Is(context.Cause(inner), errAborted)
 		cancel(nil)
+		if aborted && s.stands().State != Ended {
+			if s.stands().State != Stopped {
+				s.stop(errAborted)
+			}
+			err = s.tell(ctx, nil, nil, errAborted.Error())
+		}
 		var forked *engine.ForkedError
+		var earlier *wire.EarlierError
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.As(err, &earlier):
+			d.Log.Warn(fmt.Sprintf("study %.12s: %v", s.digest, err), "study", s.digest)
+			if s.reach(ctx, earlier.Seen) != nil {
+				return
+			}
 		case aborted && s.stands().State != Ended:
-			s.stop(errAborted)
-			s.tell(ctx, nil, nil, errAborted.Error())
 			return
 		case errors.As(err, &forked) && !s.stands().Rebuild:
 			// Sites have seen more than this coordinator remembers.
@@ -369,7 +379,9 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell(ctx, out, files, "")
+	if err := s.tell(ctx, out, files, ""); err != nil {
+		return err
+	}
 	if s.finished() {
 		s.bucket.Lock()
 		defer s.bucket.Unlock()
@@ -380,12 +392,12 @@ func (s *running) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// reach makes this process the study's coordinator, as soon as the broker lets it,
-// and a link to each of its sites.
-func (s *running) reach(ctx context.Context) error {
+// reach makes this process the study's coordinator, as soon as the broker lets it, with a
+// term above one that a site has seen, and a link to each of its sites.
+func (s *running) reach(ctx context.Context, seen uint64) error {
 	d := s.daemon
 	for {
-		term, err := wire.Claim(ctx, d.conn, d.Folder.Secrets.Key, s.digest)
+		term, err := wire.Claim(ctx, d.conn, d.Folder.Secrets.Key, s.digest, seen)
 		if err == nil {
 			links := map[string]*siteLink{}
 			for _, site := range s.plan.Sites {
@@ -523,14 +535,17 @@ func (s *running) observe(e engine.Event) {
 	}
 }
 
-// tell hands each site what it may have at the end, and returns when all have it.
-func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) {
+// tell hands each site what it may have at the end, and returns when all have it, or when
+// this coordinator's term turns out to be too low.
+func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) error {
 	d := s.daemon
 	packed, err := federation.Pack(files, nats.MaxValue/2)
 	if err != nil {
 		d.Log.Error(fmt.Sprintf("study %.12s: its results could not be packed: %v", s.digest, err))
-		return
+		return nil
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, handedAtOnce)
 	for _, site := range s.plan.Sites {
@@ -567,6 +582,9 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 				defer time.AfterFunc(handedWithin, over).Stop()
 				err = l.end(ctx, data, past, left)
 			}
+			if earlier := (*wire.EarlierError)(nil); errors.As(err, &earlier) {
+				cancel(err)
+			}
 			if err != nil {
 				if ctx.Err() == nil {
 					d.Log.Error(fmt.Sprintf("study %.12s, handing site %s its results: %v", s.digest, site, err))
@@ -582,6 +600,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		})
 	}
 	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // Results are handed to so many sites at once: encoded, those of a large study take
