@@ -41,6 +41,8 @@ type Hello struct {
 	Life    []byte     `cbor:"life"`
 	Count   uint64     `cbor:"count"`
 	Studies []Standing `cbor:"studies"`
+	// Bye says that it is the last of the process.
+	Bye bool `cbor:"bye,omitempty"`
 }
 
 // greeting is a hello as it is put: whoever opens it learns from the certificate
@@ -163,6 +165,10 @@ type Board struct {
 	Nonce   []byte   `cbor:"nonce"`         // of this life of the coordinator
 	JWT     string   `cbor:"jwt,omitempty"` // renewed credentials
 	Studies []Posted `cbor:"studies"`
+	// Ask rises when every process of the site is to say a hello at once. Second is the
+	// life of one that is refused, because another serves as the site and is alive.
+	Ask    uint64 `cbor:"ask,omitempty"`
+	Second []byte `cbor:"second,omitempty"`
 }
 
 // Post seals a board to a site.
@@ -178,7 +184,7 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 	if err := open(k, coordinator, BoardKey(site), message, &b); err != nil {
 		return b, err
 	}
-	if len(b.Studies) > maxPosted || len(b.Nonce) > maxNonce {
+	if len(b.Studies) > maxPosted || len(b.Nonce) > maxNonce || len(b.Second) > maxNonce {
 		return b, errors.New("it is too long")
 	}
 	for i := range b.Studies {

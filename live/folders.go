@@ -67,6 +67,8 @@ func (t taking) View(context.Context) (*View, error) {
 	v := &View{Title: "Site " + s.Site, Says: "connected to the coordinator"}
 	if !s.Connected {
 		v.Says = "not connected to the coordinator: " + s.Trouble
+	} else if s.Trouble != "" {
+		v.Says = s.Trouble
 	}
 	for _, x := range s.Studies {
 		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State == federation.Pending})

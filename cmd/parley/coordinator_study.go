@@ -46,7 +46,7 @@ func printCoordinator(w io.Writer, dir string, s coordinator.Status) {
 		if site.LastSeen != nil {
 			line += fmt.Sprintf("; parley %s on %s, last heard of %s ago", site.Program.Version, site.Program.Platform, time.Since(*site.LastSeen).Round(time.Second))
 		}
-		fmt.Fprintf(w, "site %-20s %s\n", site.Site, line)
+		fmt.Fprintf(w, "site %-20s %s\n", site.Site, withText(line, site.Text))
 	}
 	for _, st := range s.Studies {
 		fmt.Fprintf(w, "\nstudy %s (%.12s), method %s: %s\n", st.Name, st.Study, st.Method, studyLine(st))

@@ -122,7 +122,7 @@ func siteLine(dir string, s site.Status) string {
 	case !s.Serving:
 		return fmt.Sprintf("site %s: not serving. Start it with: parley site serve %s", s.Site, dir)
 	case s.Connected:
-		return fmt.Sprintf("site %s: serving, and connected", s.Site)
+		return withText(fmt.Sprintf("site %s: serving, and connected", s.Site), s.Trouble)
 	}
 	return fmt.Sprintf("site %s: serving, and not connected: %s", s.Site, s.Trouble)
 }

@@ -30,7 +30,7 @@ type down struct {
 	Claim []byte
 	// Life is the process of the site that this is for: of two copies of a site, one answers.
 	Life []byte
-	Head    []byte // of the history that Past ends with
+	Head []byte // of the history that Past ends with
 	// Receipt is the coordinator's signature of Head and of the ledger's mark in Past.
 	Receipt []byte
 }

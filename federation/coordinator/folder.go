@@ -169,6 +169,7 @@ type Member struct {
 	Certificate []byte    `json:"certificate"`
 	Joined      time.Time `json:"joined"`
 	Revoked     bool      `json:"revoked,omitempty"`
+	Life        []byte    `json:"life,omitempty"` // of the process that serves as the site
 }
 
 func (r *Registry) member(site string) *Member {

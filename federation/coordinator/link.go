@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,14 +13,14 @@ import (
 )
 
 // siteLink is the way to a site in one study. It waits until a person there has
-// approved the study, and follows the site when its keys are replaced.
+// approved the study, and follows the site when its keys or its process are replaced.
 type siteLink struct {
 	study  *running
 	member *member
 	term   uint64
 
-	link   *wire.Link
-	serial uint64
+	link *wire.Link
+	to   Member // as the link was made
 	// For the status, under study.mu:
 	asked    time.Time // since when the site is asked for something; zero if it is not
 	stored   bool      // the broker has it
@@ -29,7 +30,7 @@ type siteLink struct {
 	waited   waited
 }
 
-var errReplaced = errors.New("the site's keys have been replaced, or it has changed its mind")
+var errReplaced = errors.New("the site's keys or its process have been replaced, or it has changed its mind")
 
 // Exchange implements [engine.Link].
 func (l *siteLink) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
@@ -109,11 +110,11 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 		if err != nil {
 			return err
 		}
-		if l.link == nil || l.serial != joined.Serial {
+		if l.link == nil || !l.to.same(joined) {
 			d := l.study.daemon
-			l.serial = joined.Serial
+			l.to = joined
 			l.link = &wire.Link{
-				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Again: d.Again,
+				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Life: joined.Life, Again: d.Again,
 				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
 				Stored:  func() { l.note(func() { l.stored = true }) },
 				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
@@ -123,7 +124,7 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			l.watch(inner, joined.Serial, cancel)
+			l.watch(inner, joined, cancel)
 		}()
 		err = do(inner, l.link)
 		changed := errors.Is(context.Cause(inner), errReplaced)
@@ -196,13 +197,16 @@ func (l *siteLink) word() (standing, bool) {
 	return s, ok && l.member.current
 }
 
+// same says whether both are the same process with the same keys.
+func (m Member) same(as Member) bool { return m.Serial == as.Serial && bytes.Equal(m.Life, as.Life) }
+
 // watch cancels when the link is no longer good.
-func (l *siteLink) watch(ctx context.Context, serial uint64, cancel context.CancelCauseFunc) {
+func (l *siteLink) watch(ctx context.Context, to Member, cancel context.CancelCauseFunc) {
 	for {
 		changed := l.member.news.changed()
 		joined, _, ok := l.member.state()
 		s, known := l.word()
-		if !ok || joined.Serial != serial || known && l.refuses(s.Word) {
+		if !ok || !joined.same(to) || known && l.refuses(s.Word) {
 			cancel(errReplaced)
 			return
 		}

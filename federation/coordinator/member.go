@@ -29,6 +29,7 @@ type member struct {
 	seen    time.Time         // of the last hello, by this machine's clock
 	words   map[string]standing
 	news    notice
+	lived   // which of its processes serves
 
 	credentials string // for a broker that is somebody else's
 	renewed     time.Time
@@ -70,6 +71,7 @@ func (m *member) update(j Member) {
 	if m.joined == nil || m.joined.Serial != j.Serial {
 		m.current, m.hello = false, federation.Hello{}
 		m.words = map[string]standing{}
+		m.begin(j.Life)
 	}
 	m.joined, m.peer = &j, peer
 	m.news.give()
@@ -82,14 +84,23 @@ func (m *member) state() (joined Member, peer wire.Peer, ok bool) {
 	if m.joined == nil || m.joined.Revoked {
 		return Member{}, wire.Peer{}, false
 	}
-	return *m.joined, m.peer, true
+	joined = *m.joined
+	joined.Life = m.life
+	return joined, m.peer, true
 }
 
 // listen takes in what the site says.
 func (m *member) listen(ctx context.Context) {
 	var seen uint64
 	for ctx.Err() == nil {
-		value, revision, err := m.daemon.conn.Wait(ctx, federation.HelloKey(m.site), seen)
+		until, cancel := m.patience(ctx)
+		value, revision, err := m.daemon.conn.Wait(until, federation.HelloKey(m.site), seen)
+		passed := until.Err() != nil
+		cancel()
+		if passed {
+			m.giveWay()
+			continue
+		}
 		if err != nil {
 			wire.Pause(ctx, time.Second)
 			continue
@@ -98,6 +109,7 @@ func (m *member) listen(ctx context.Context) {
 		if err := m.take(value); err != nil {
 			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
+		m.giveWay()
 	}
 }
 
@@ -119,7 +131,16 @@ func (m *member) take(value []byte) error {
 	if fresh && !m.advances(string(h.Life), h.Count) || !fresh && m.current {
 		return nil // delivered again, or from before this life of the coordinator
 	}
-	now := time.Now()
+	if fresh && !m.serves(&h) {
+		return nil
+	}
+	m.hear(h, fresh)
+	return nil
+}
+
+// hear takes in what a site says; the caller holds m.mu.
+func (m *member) hear(h federation.Hello, fresh bool) {
+	d, now := m.daemon, time.Now()
 	m.seen = now
 	first := m.hello.Program.Version == ""
 	m.hello, m.current = h, fresh
@@ -141,7 +162,6 @@ func (m *member) take(value []byte) error {
 		m.words = words
 	}
 	m.news.give()
-	return nil
 }
 
 // maxLives is how many processes of a site are told apart in one life of the
@@ -295,6 +315,9 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 	b = federation.Board{Program: federation.This(d.Folder.Methods), Nonce: d.nonce}
 	m.mu.Lock()
 	hello, words := m.hello, maps.Clone(m.words)
+	if hello.Program.Protocol == b.Program.Protocol { // others could not read it
+		b.Ask, b.Second = m.asks, m.other()
+	}
 	if d.server == nil && time.Since(m.renewed) > foreignCredentials/4 {
 		if m.credentials, err = d.credentials(m.site, joined.User); err == nil {
 			m.renewed = time.Now()

@@ -25,6 +25,7 @@ type SiteStatus struct {
 	State    string              `json:"state"` // invited, joined, revoked
 	Program  *federation.Program `json:"program,omitempty"`
 	LastSeen *time.Time          `json:"last_seen,omitempty"`
+	Text     string              `json:"text,omitempty"` // what is wrong
 }
 
 // StudyStatus is where a study stands.
@@ -151,6 +152,9 @@ func (d *Daemon) status() (s Status) {
 			st := SiteStatus{Site: m.site, State: "joined"}
 			if m.joined.Revoked {
 				st.State = "revoked"
+			}
+			if m.other() != nil {
+				st.Text = m.twoServe()
 			}
 			if !m.seen.IsZero() {
 				program, seen := m.hello.Program, m.seen.UTC().Truncate(time.Second)

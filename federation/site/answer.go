@@ -313,7 +313,7 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	}
 	receipts := f.Receipts()
 	server := &wire.Server{
-		Wire: d.conn, Key: f.Secrets.Key, Peer: f.Coordinator, Site: loop, Again: d.Again,
+		Wire: d.conn, Key: f.Secrets.Key, Peer: f.Coordinator, Site: loop, Life: d.life, Again: d.Again,
 		Audit: func(line string) { d.audit("noted", a.digest, line) },
 		Keep:  func(r wire.Receipt) error { return receipts.Confirm(r.Study, r) },
 		Kept: func() (r wire.Receipt, err error) {

@@ -45,6 +45,8 @@ type Daemon struct {
 	unreported map[string]bool
 	over       chan struct{}
 	life       []byte // of this process
+	asked      uint64 // of its last board
+	second     []byte // the life of a process that the coordinator refuses
 	count      uint64
 	news       chan struct{} // holds a token when something is to be told
 	quiet      federation.Quiet
@@ -107,6 +109,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	defer func() {
 		cancel()
 		d.wg.Wait()
+		d.sayGoodbye()
 		err = errors.Join(err, d.writeStatus(false))
 	}()
 	d.wg.Go(func() { d.readBoards(inner) })
@@ -198,9 +201,12 @@ func (d *Daemon) take(b federation.Board) error {
 		}
 		d.conn.SetCredentials(b.JWT)
 	}
-	if !bytes.Equal(d.nonce, b.Nonce) {
-		d.nonce = b.Nonce
+	if !bytes.Equal(d.nonce, b.Nonce) || d.asked != b.Ask {
+		d.nonce, d.asked = b.Nonce, b.Ask
 		d.tell()
+	}
+	if d.second = b.Second; len(d.second) > 0 {
+		d.audit("noted", "", d.twoServe())
 	}
 	d.program, d.heard = b.Program, true
 	d.posted = map[string]bool{}
@@ -240,15 +246,9 @@ func (d *Daemon) take(b federation.Board) error {
 // greet tells the coordinator where the site stands: at every change, and now and
 // then.
 func (d *Daemon) greet(ctx context.Context) {
-	f := d.Folder
 	for ctx.Err() == nil {
-		d.count++
-		nonce, standings := d.stands()
-		h := federation.Hello{Program: federation.This(f.Methods), Nonce: nonce, Life: d.life, Count: d.count, Studies: standings}
-		message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
-		if err == nil {
-			err = federation.Put(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
-		}
+		said := d.stands()
+		err := d.say(ctx, said)
 		wait := d.Again
 		if err != nil {
 			wait = time.Second
@@ -260,24 +260,71 @@ func (d *Daemon) greet(ctx context.Context) {
 			case <-time.After(wait):
 				waiting = false
 			case <-d.news:
-				n, now := d.stands()
-				waiting = err == nil && bytes.Equal(n, nonce) && slices.Equal(now, standings)
+				now := d.stands()
+				waiting = err == nil && bytes.Equal(now.nonce, said.nonce) && now.asked == said.asked && slices.Equal(now.list, said.list)
 			}
 		}
 	}
 }
 
-// stands is what a hello would say now: the nonce of the last board, and where the
-// site stands with each study on it.
-func (d *Daemon) stands() (nonce []byte, list []federation.Standing) {
+// say puts a hello.
+func (d *Daemon) say(ctx context.Context, s stands) error {
+	f := d.Folder
+	d.count++
+	h := federation.Hello{Program: federation.This(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Bye: s.bye}
+	message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
+	if err != nil {
+		return err
+	}
+	return federation.Put(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
+}
+
+// sayGoodbye lets another process of the site serve at once.
+func (d *Daemon) sayGoodbye() {
+	if d.conn.Connected() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		s := d.stands()
+		s.bye = true
+		d.say(ctx, s) // without it, the next one waits a little
+	}
+	if words := d.twoServe(); words != "" {
+		d.Log.Warn(words)
+	}
+}
+
+// twoServe says what to do if another process serves as this site too; the caller holds
+// d.mu, or nobody else is there any more.
+func (d *Daemon) twoServe() string {
+	site := d.Folder.Config.Site
+	switch {
+	case len(d.second) == 0:
+		return ""
+	case bytes.Equal(d.second, d.life):
+		return "two machines serve as " + site + ", and this one answers nothing: stop one of them; if this folder is a copy of the other's, remove it; if it is the right one, it goes on as soon as the other is stopped"
+	}
+	return "two machines serve as " + site + ", and the other one answers nothing: stop one of them; if the other's folder is a copy of this one, remove it"
+}
+
+// stands is what a hello would say now: the nonce of the last board, what that asks for, and
+// where the site stands with each study on it.
+type stands struct {
+	nonce []byte
+	asked uint64
+	list  []federation.Standing
+	bye   bool
+}
+
+func (d *Daemon) stands() (now stands) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, digest := range slices.Sorted(maps.Keys(d.posted)) {
 		if s := d.studies[digest].standing(); s.Word != "" { // it has not been looked at yet
-			list = append(list, s)
+			now.list = append(now.list, s)
 		}
 	}
-	return d.nonce, list
+	now.nonce, now.asked = d.nonce, d.asked
+	return now
 }
 
 // lookAround takes up what persons have decided, and what has changed beneath it.

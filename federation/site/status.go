@@ -17,7 +17,7 @@ type Status struct {
 	Serving     bool                `json:"serving"`
 	Site        string              `json:"site"`
 	Connected   bool                `json:"connected"`
-	Trouble     string              `json:"trouble,omitempty"` // why it is not
+	Trouble     string              `json:"trouble,omitempty"` // why it is not, or what else keeps it from answering
 	Coordinator *federation.Program `json:"coordinator,omitempty"`
 	Studies     []StudyStatus       `json:"studies"`
 }
@@ -92,6 +92,9 @@ func (f *Folder) lastKnown(digest string) (st StudyStatus, err error) {
 func (d *Daemon) writeStatus(serving bool) error {
 	s := Status{Serving: serving, Site: d.Folder.Config.Site, Connected: serving && d.conn.Connected(), Trouble: d.conn.Trouble()}
 	d.mu.Lock()
+	if s.Trouble == "" {
+		s.Trouble = d.twoServe()
+	}
 	if d.heard {
 		p := d.program
 		s.Coordinator = &p
@@ -135,6 +138,9 @@ func (d *Daemon) waitsFor() string {
 	defer d.mu.Unlock()
 	if !d.heard {
 		return "connected; waiting for the coordinator, which has posted nothing yet"
+	}
+	if words := d.twoServe(); words != "" {
+		return words
 	}
 	count := map[string]int{}
 	for digest := range d.posted {

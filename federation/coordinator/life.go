@@ -1,0 +1,120 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"parley/federation"
+)
+
+// lived is which process of a site serves. A site's folder may have been copied, and two
+// processes would draw two noises for one release: so tasks are for one of them, which
+// alone computes, and another takes its place when it has said goodbye or is gone.
+type lived struct {
+	life   []byte            // of the process that serves; empty for whoever comes first
+	gone   bool              // it has said goodbye
+	asks   uint64            // see federation.Board
+	asked  time.Time         // since when it is to say that it lives; zero if it has
+	within time.Duration     // how long it may take to
+	second *federation.Hello // the last of another process; nil without one
+	heard  time.Time         // when that came
+	two    bool              // the one that serves has been heard since
+}
+
+// living is how long a process may take to say that it lives: 15 seconds, for it hears of the
+// question at once, or at its next look at the board ten seconds later. After a start of the
+// coordinator it has three times as long, since it has to connect again. So a process that was
+// killed and started again waits for so long, and one that was stopped does not wait.
+func (d *Daemon) living() time.Duration { return min(15*time.Second, 10*d.Again) }
+
+// begin takes up which process has served; the caller holds m.mu.
+func (m *member) begin(life []byte) {
+	m.lived = lived{life: life, asks: m.asks, asked: time.Now(), within: 3 * m.daemon.living()}
+}
+
+// serves takes in who says a hello, and returns whether that process serves; the caller holds
+// m.mu.
+func (m *member) serves(h *federation.Hello) bool {
+	switch now := time.Now(); {
+	case bytes.Equal(h.Life, m.life):
+		m.gone, m.asked = h.Bye, time.Time{}
+		if m.two = m.second != nil; m.other() != nil {
+			m.passedOver("", m.twoServe())
+		}
+	case len(m.life) == 0 || m.gone:
+		m.succeed(h)
+		return true
+	case h.Bye:
+		m.second = nil
+		m.news.give()
+		return false
+	default:
+		if m.second, m.heard = h, now; m.asked.IsZero() {
+			m.asked, m.within, m.asks = now, m.daemon.living(), m.asks+1
+		}
+		m.news.give()
+		return false
+	}
+	m.note()
+	return true
+}
+
+// succeed lets a process serve; the caller holds m.mu.
+func (m *member) succeed(h *federation.Hello) {
+	m.lived = lived{life: h.Life, gone: h.Bye, asks: m.asks}
+	m.note()
+}
+
+// note keeps which process serves, for the next start of the coordinator.
+func (m *member) note() {
+	life := m.life
+	if m.gone {
+		life = nil
+	}
+	if bytes.Equal(life, m.joined.Life) {
+		return
+	}
+	m.joined.Life = life
+	err := m.daemon.Folder.change(func(r *Registry, _ *Secrets) error {
+		if j := r.member(m.site); j != nil && j.Serial == m.joined.Serial {
+			j.Life = life
+		}
+		return nil
+	})
+	if err != nil {
+		m.daemon.Log.Error("site " + m.site + ": which process serves could not be noted: " + err.Error())
+	}
+}
+
+// other is the life of a second process that is refused; nil without one. The caller holds m.mu.
+func (m *member) other() []byte {
+	if m.second == nil || !m.two || time.Since(m.heard) > 3*max(m.daemon.Again, m.daemon.living()) {
+		return nil
+	}
+	return m.second.Life
+}
+
+func (m *member) twoServe() string {
+	return "two machines serve as " + m.site + ", and one is answered: stop the other; a folder whose store lacks what others have seen is a stale copy, and is to be removed"
+}
+
+// patience ends when the process that serves has had its time to say that it lives.
+func (m *member) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.second == nil || m.asked.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, m.asked.Add(m.within))
+}
+
+// giveWay lets a second process serve if the first is gone.
+func (m *member) giveWay() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h := m.second; h != nil && (m.gone || !m.asked.IsZero() && time.Since(m.asked) >= m.within) {
+		m.succeed(h)
+		m.hear(*h, true)
+	}
+}
