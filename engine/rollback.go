@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,7 +14,8 @@ import (
 // what there is; until then it answers nothing. See [RolledBackError.Decision].
 type RolledBackError struct {
 	Shown Mark // of the ledger, as others have seen it; zero if it agrees
-	Round int  // up to which releases are missing; 0 if none is
+	Round int  // up to which releases are missing or others; 0 if none is
+	Told  Mark // of the ledger, as the coordinator was told, if that is another than Shown
 }
 
 func (e *RolledBackError) Error() string {
@@ -22,15 +24,15 @@ func (e *RolledBackError) Error() string {
 		what += fmt.Sprintf(": its ledger has had %d lines, and does not have these", e.Shown.Lines)
 	}
 	if e.Round > 0 {
-		what += fmt.Sprintf("; releases up to round %d are missing", e.Round)
+		what += fmt.Sprintf("; releases up to round %d are missing, or are others than have been sent", e.Round)
 	}
-	return what + "\n  hint: bring the right store back; or, if it is lost, a person must decide to go on without it"
+	return what + "\n  hint: bring the right store back; if another machine has served as this site meanwhile, this folder is a stale copy: remove it, and serve the other; or, if the right store is lost, a person must decide to go on without it"
 }
 
 // Decision is what a person decides who lets a site go on after a loss. It goes
 // into the site's store.
 func (e *RolledBackError) Decision() string {
-	data, err := json.Marshal(loss{e.Shown.Lines, hex.EncodeToString(e.Shown.Hash), e.Round})
+	data, err := json.Marshal(loss{e.Shown.Lines, hex.EncodeToString(e.Shown.Hash), e.Round, e.Told.Lines, hex.EncodeToString(e.Told.Hash)})
 	if err != nil {
 		panic(err) // numbers and a string
 	}
@@ -43,11 +45,32 @@ type loss struct {
 	Lines int    `json:"ledger_lines"`
 	Hash  string `json:"ledger_hash"`
 	Round int    `json:"releases_to_round"`
+
+	ToldLines int    `json:"told_lines,omitempty"`
+	ToldHash  string `json:"told_hash,omitempty"`
 }
 
 // covers says whether a decision lets a loss pass, in part or whole.
 func (l loss) covers(e *RolledBackError) (ledger, releases bool) {
-	return l.Lines == e.Shown.Lines && l.Hash == hex.EncodeToString(e.Shown.Hash), l.Round >= e.Round
+	hash := hex.EncodeToString(e.Shown.Hash)
+	return l.Lines == e.Shown.Lines && l.Hash == hash || l.ToldLines == e.Shown.Lines && l.ToldHash == hash, l.Round >= e.Round
+}
+
+// whole adds to a loss that the marks have shown what a past shows of it, so that a person
+// decides once.
+func (s *Site) whole(err error, past Past, head []byte) error {
+	e, more := (*RolledBackError)(nil), (*RolledBackError)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	behind := (*BehindError)(nil)
+	if _, err := s.continues(past, head); errors.As(err, &behind) {
+		return err // the past before it may show more
+	}
+	if errors.As(s.own(past), &more) {
+		e.Round, e.Told = more.Round, more.Shown
+	}
+	return e
 }
 
 // rolledBack returns a [*RolledBackError] if the ledger is not the one that was

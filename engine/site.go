@@ -150,7 +150,7 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 		return Answer{}, refuse("the coordinator's program has revision %d of the method, and this site's has %d: both need the same one", t.Revision, s.Revision)
 	}
 	if err := s.remember(nil); err != nil {
-		return Answer{}, err
+		return Answer{}, s.whole(err, past, t.Head)
 	}
 	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: TaskID(encoded)}
 	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {

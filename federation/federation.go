@@ -29,7 +29,7 @@ const Control = "control"
 
 // Program is what one end says of itself.
 type Program struct {
-	Version  string         `cbor:"version" json:"version"`   // such as 0.2.0
+	Version  string         `cbor:"version" json:"version"`   // with the commit that it was built from
 	Protocol int            `cbor:"protocol" json:"protocol"` // see protocol
 	Platform string         `cbor:"platform" json:"platform"` // operating system and architecture
 	Methods  map[string]int `cbor:"methods" json:"methods"`   // revisions
@@ -37,7 +37,7 @@ type Program struct {
 
 // This is this program.
 func This(methods method.Registry) Program {
-	p := Program{Version: version.Number, Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
+	p := Program{Version: version.String(), Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
 	for _, m := range methods {
 		p.Methods[m.Name()] = m.Revision()
 	}

@@ -210,9 +210,9 @@ func Misfit(coordinator, site Program, method string) string {
 	want, got := coordinator.Methods[method], site.Methods[method]
 	switch {
 	case coordinator.Protocol != site.Protocol:
-		return fmt.Sprintf("install parley %s: the coordinator speaks version %d of the protocol, and parley %s speaks version %d", coordinator.Version, coordinator.Protocol, site.Version, site.Protocol)
+		return fmt.Sprintf("install parley %s, with revision %d of method %s: the coordinator speaks version %d of the protocol, and parley %s speaks version %d", coordinator.Version, want, method, coordinator.Protocol, site.Version, site.Protocol)
 	case got == 0:
-		return fmt.Sprintf("install parley %s: parley %s has no method %s", coordinator.Version, site.Version, method)
+		return fmt.Sprintf("install parley %s, with revision %d of method %s: parley %s has no such method", coordinator.Version, want, method, site.Version)
 	case want != got:
 		return fmt.Sprintf("install parley %s: this study is computed with revision %d of method %s, and parley %s has revision %d", coordinator.Version, want, method, site.Version, got)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"regexp"
@@ -70,7 +71,11 @@ const (
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
 	lookAgain     = 10 * time.Second
+	pingEvery     = 4 * time.Second
+	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )
+
+var errSilent = errors.New("nothing has come in for too long: the line is open at this end only")
 
 // Connect returns at once, and connects behind the scenes. An error is one of the
 // options only.
@@ -169,13 +174,19 @@ func (c *Conn) session(address string) (connected bool) {
 		return false
 	}
 	c.begin(nc, address)
+	silent := make(chan struct{})
+	go c.watchLine(ctx, silent)
 	select {
 	case <-closed:
+		err = nc.LastError()
+	case <-silent:
+		err = errSilent
+		cancel() // the socket first: what is to be written could not be
+		<-closed
 	case <-c.ctx.Done():
 		nc.Close()
 		<-closed
 	}
-	err = nc.LastError()
 	if err == nil || errors.Is(err, nats.ErrPermissionViolation) {
 		err = errors.New("the connection broke")
 	}
@@ -190,7 +201,7 @@ func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []
 	o := []nats.Option{
 		nats.Name("parley " + c.o.Name), nats.CustomInboxPrefix(inbox(c.o.Name)), nats.NoEcho(),
 		nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.SkipHostLookup(),
-		nats.Timeout(connectWithin), nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.Timeout(connectWithin), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(math.MaxInt), // see watchLine
 		nats.UserJWT(c.credentials, c.key.Sign),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refused(err) }),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
@@ -203,6 +214,36 @@ func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []
 		o = append(o, nats.TLSHandshakeFirst())
 	}
 	return o
+}
+
+// watchLine closes silent if nothing comes in any more, although the other end is pinged. The
+// client of NATS would count pings, which wait behind a long value on a slow line.
+func (c *Conn) watchLine(ctx context.Context, silent chan struct{}) {
+	last, heard := c.t.in.Load(), time.Now()
+	for {
+		before := time.Now()
+		select {
+		case <-time.After(pingEvery / 2):
+		case <-ctx.Done():
+			return
+		}
+		// This program, or its machine, may have stood still itself.
+		if in := c.t.in.Load(); in != last || time.Since(before) > pingEvery {
+			last, heard = in, time.Now()
+		}
+		c.mu.Lock()
+		longest := 0
+		for _, calls := range c.pending {
+			for call := range calls {
+				longest = max(longest, call.size)
+			}
+		}
+		c.mu.Unlock()
+		if time.Since(heard) > silentMost+time.Duration(longest)*time.Second/slowest {
+			close(silent)
+			return
+		}
+	}
 }
 
 func (c *Conn) credentials() (string, error) {

@@ -89,7 +89,10 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxControlLine: 16 << 10,
 		MaxConn:        4096, MaxSubs: 256, MaxClosedClients: 64,
 		AuthTimeout: 10, TLSTimeout: 10,
-		PingInterval: 30 * time.Second, MaxPingsOut: 2,
+		// A client that has been silent for so long is asked twice, and then disconnected after
+		// 18 seconds at most. Those of this program ping more often, so nobody asks while a long
+		// value keeps an answer back.
+		PingInterval: pingEvery + pingEvery/8, MaxPingsOut: 2,
 		WriteDeadline: time.Minute, // slow lines: a message may have 4 MiB
 		DontListen:    s.addr == "",
 	}
@@ -108,6 +111,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 	}
 	if c := s.options.Cluster; c != nil {
 		o.ServerName, o.Cluster.Name, o.Cluster.NoAdvertise = c.Name, "parley", true
+		o.Cluster.PingInterval, o.Cluster.MaxPingsOut = 30*time.Second, 2
 		if o.Cluster.Host, o.Cluster.Port, err = hostPort(c.Listen); err != nil {
 			return nil, err
 		}

@@ -25,7 +25,10 @@ var (
 )
 
 // call is a request that is on its way.
-type call struct{ cancel context.CancelCauseFunc }
+type call struct {
+	cancel context.CancelCauseFunc
+	size   int // of what is sent
+}
 
 // request sends one request and waits for its reply: five seconds, and longer for
 // as long as a slow line needs for a long value.
@@ -42,7 +45,7 @@ func (c *Conn) request(ctx context.Context, subject string, header nats.Header, 
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	this := &call{cancel}
+	this := &call{cancel, len(payload)}
 	c.mu.Lock()
 	if c.pending[subject] == nil {
 		c.pending[subject] = map[*call]struct{}{}

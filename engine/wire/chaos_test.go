@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -318,12 +317,6 @@ func (s *story) holds(out *engine.Outcome) {
 	}
 }
 
-func leftFor(out *engine.Outcome, site, reason string) bool {
-	return slices.ContainsFunc(out.Rounds, func(r engine.Round) bool {
-		return slices.ContainsFunc(r.Sites, func(e engine.Exchange) bool { return e.Site == site && strings.Contains(e.Left, reason) })
-	})
-}
-
 func trace0(out *engine.Outcome) (all []byte) {
 	for _, f := range out.Result.Files {
 		all = append(all, f.Data...)
@@ -471,9 +464,7 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	c.mu.Unlock()
 	s.holds(out)
 	for _, site := range out.Left {
-		// A site where a person has decided to go on with an old store makes a release again that
-		// was on its way already. If that one is counted, the site has another, and leaves.
-		if site != drop && !(s.decided[site] && leftFor(out, site, "counts another release of this site")) {
+		if site != drop {
 			t.Errorf("site %s left, and nobody wanted that: %+v", site, out.Rounds)
 		}
 	}

@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"parley/engine"
+	"parley/internal/diskspace"
 	encoding "parley/internal/wire"
+	"parley/privacy"
+	"parley/sitestore"
 )
 
 // Server answers a coordinator's messages at one site of one study.
@@ -54,7 +58,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		message, revision, err := s.Wire.Wait(ctx, key, seen)
 		if err == nil {
 			seen = revision
-			err = s.handle(ctx, message)
+			if err = s.handle(ctx, message); full(err) && context.Cause(ctx) == nil {
+				s.sayFull(ctx, message)
+			}
 		}
 		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) || errors.Is(err, engine.ErrChanged) {
 			return err
@@ -68,6 +74,30 @@ func (s *Server) Serve(ctx context.Context) error {
 			if err := Pause(ctx, s.Again); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// full says whether an error is of a disk that takes no writes. Trouble with reading rows is
+// none that others are told of.
+func full(err error) bool {
+	if unread := (*privacy.ReadError)(nil); err == nil || errors.As(err, &unread) {
+		return false
+	}
+	return errors.Is(err, sitestore.ErrFull) || diskspace.Failed(err) || strings.Contains(err.Error(), "disk I/O error")
+}
+
+// sayFull tells the coordinator what has to be mended at the site before it answers. Whether a
+// disk takes a write does not hang on rows.
+func (s *Server) sayFull(ctx context.Context, message []byte) {
+	payload, err := s.Key.Open(s.Peer, TaskKey(s.Site.Study, s.Site.Name), message)
+	if err != nil {
+		return
+	}
+	if m, err := decodeDown(payload); err == nil {
+		a := up{Version: messageVersion, Say: sayWaiting, To: nameOf(m.Life, m.Body), Body: []byte("its disk takes no writes: room has to be made at the site")}
+		if err := s.answer(ctx, message, &a); err != nil {
+			s.audit("tried again: %v", err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley/federation"
 	"parley/internal/must"
 )
 
@@ -62,6 +63,15 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 				return errors.New("nothing has been written")
 			})
 			pause(3 * time.Second)
+			if name != "" && i < 2 {
+				w.until("the coordinator says what is to be mended there", func() error {
+					st, err := w.stands("full", name)
+					if err == nil && (st.State != federation.Unable || !strings.Contains(st.Text, "disk")) {
+						err = fmt.Errorf("%s: %s", st.State, st.Text)
+					}
+					return err
+				})
+			}
 			if p.ended() {
 				t.Fatalf("%s has ended: %v", called(name), p.err)
 			}

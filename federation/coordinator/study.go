@@ -306,7 +306,7 @@ func (s *running) run(ctx context.Context) error {
 		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
 	}
 	if r := began.Revision; r != 0 && r != m.Revision() {
-		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with which the study began", r, m.Name(), version.Number, m.Revision(), began.Version)
+		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with revision %d of the method, with which the study began", r, m.Name(), version.String(), m.Revision(), began.Version, r)
 	}
 	half, err := m.Coordinator(s.plan)
 	if err != nil {
@@ -346,7 +346,7 @@ func (s *running) run(ctx context.Context) error {
 		s.setState(func(st *studyState) {
 			st.State, st.Text, st.Revision = Running, "", m.Revision()
 			if st.Version == "" {
-				st.Version = version.Number
+				st.Version = version.String()
 			}
 		})
 	}
