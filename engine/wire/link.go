@@ -167,8 +167,8 @@ func final(question, answer int) bool {
 
 // ask puts a message, again and again, until the site has answered it.
 func (l *Link) ask(ctx context.Context, m down) (up, error) {
-	m.Version, m.Claim, m.Life = messageVersion, l.Key.claiming(l.Study, l.Term), l.Life
-	r := Receipt{Study: l.Study, Site: l.Site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head}
+	m.Version, m.Term, m.Life = messageVersion, l.Term, l.Life
+	r := receiptOf(&m, l.Study, l.Site)
 	if err := l.Key.confirm(&r); err != nil {
 		return up{}, err
 	}
@@ -227,11 +227,12 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up,
 		case !bytes.Equal(a.To, name):
 			// of an earlier task, or put again
 		case a.Say == sayLater:
-			if seen := l.Key.Peer().claimed(l.Study, a.Body); seen > l.Term {
+			var r Receipt
+			if encoding.Unmarshal(a.Body, &r) == nil && r.Study == l.Study && r.Term > l.Term && r.Verify(l.Key.Peer()) == nil {
 				if err := l.current(ctx); err != nil {
 					return up{}, false, err
 				}
-				return up{}, false, &EarlierError{seen}
+				return up{}, false, &EarlierError{r.Term}
 			}
 		case a.Say == sayWaiting:
 			if l.Waiting != nil {

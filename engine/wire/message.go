@@ -25,13 +25,13 @@ type down struct {
 	Say     int
 	Body    []byte // the task, what the site may have, or a number used once
 	Past    engine.Past
-	// Claim is the coordinator's signed term (see [Claim]): a lower one than before is of
-	// an earlier coordinator, or of one that has lost what it had claimed.
-	Claim []byte
+	// Term is the coordinator's (see [Claim]): a lower one than before is of an earlier
+	// coordinator, or of one that has lost what it had claimed.
+	Term uint64
 	// Life is the process of the site that this is for: of two copies of a site, one answers.
 	Life []byte
 	Head []byte // of the history that Past ends with
-	// Receipt is the coordinator's signature of Head and of the ledger's mark in Past.
+	// Receipt is the coordinator's signature of Head, Term and the ledger's mark in Past.
 	Receipt []byte
 }
 
@@ -44,7 +44,7 @@ const (
 	sayForked  = 7 // the site has seen another history
 	sayKept    = 5 // the history that it has kept
 	sayDone    = 6 // it has what it may have
-	sayLater   = 8 // the claim of a later term, which it has seen
+	sayLater   = 8 // the receipt of a later term, which it has seen
 )
 
 // up is what a site puts for the coordinator.
@@ -53,7 +53,7 @@ type up struct {
 	Version int
 	Say     int
 	To      []byte // nameOf what this answers
-	Body    []byte // the release, a claim, or words
+	Body    []byte // the release, a receipt, or words
 	Records int    // of the history that the site has kept
 	Ledger  engine.Mark
 	History [][]byte
@@ -91,7 +91,13 @@ type Receipt struct {
 	Mark      engine.Mark `json:"ledger" cbor:"ledger"`
 	Records   int         `json:"history_records" cbor:"records"`
 	Head      []byte      `json:"history_head" cbor:"head"`
+	Term      uint64      `json:"term,omitempty" cbor:"term,omitempty"` // in which it was given
 	Signature []byte      `json:"signature" cbor:"signature"`
+}
+
+// receiptOf is the receipt that came with a message.
+func receiptOf(m *down, study, site string) Receipt {
+	return Receipt{Study: study, Site: site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head, Term: m.Term, Signature: m.Receipt}
 }
 
 func (r Receipt) unsigned() ([]byte, error) {

@@ -39,11 +39,10 @@ type Server struct {
 	// Over, if not nil, is called when the coordinator has been answered that it was kept.
 	Over func()
 
-	put   uint64 // revision of the last answer
-	last  []byte // the message that it answers, and
-	said  []byte // the answer, sealed
-	term  uint64 // the highest that was seen, and
-	claim []byte // the coordinator's signature of it
+	put   uint64  // revision of the last answer
+	last  []byte  // the message that it answers, and
+	said  []byte  // the answer, sealed
+	later Receipt // of the highest term that was seen
 
 	receipt Receipt // the last
 }
@@ -121,13 +120,15 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 		return nil // for another process of this site
 	}
 	a := up{Version: messageVersion, To: nameOf(m.Life, m.Body)}
-	term := s.Peer.claimed(s.Site.Study, m.Claim)
-	if term < s.term {
+	if m.Term < s.later.Term {
 		s.audit("a message of an earlier coordinator was answered with the term of the later one")
-		a.Say, a.Body = sayLater, s.claim
+		a.Say = sayLater
+		if a.Body, err = encoding.Marshal(s.later); err != nil {
+			return err
+		}
 		return s.answer(ctx, message, &a)
 	}
-	s.term, s.claim = term, m.Claim
+	s.later = receiptOf(&m, s.Site.Study, s.Site.Name)
 	switch m.Say {
 	case sayTask:
 		err = s.task(ctx, m, &a)
@@ -218,7 +219,7 @@ func (s *Server) task(ctx context.Context, m down, to *up) error {
 
 // confirmed keeps the receipt that came with a task whose past was found true.
 func (s *Server) confirmed(m down) error {
-	r := Receipt{Study: s.Site.Study, Site: s.Site.Name, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head, Signature: m.Receipt}
+	r := receiptOf(&m, s.Site.Study, s.Site.Name)
 	if err := r.Verify(s.Peer); err != nil {
 		s.audit("a receipt was passed over: %v", err)
 		return nil
