@@ -130,7 +130,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 	link := func(digest, site string) *wire.Link {
 		term := terms[digest]
 		if term == 0 {
-			term = must(wire.Claim(within(t), conn, w.co.Secrets.Key, digest))
+			term = must(wire.Claim(within(t), conn, w.co.Secrets.Key, digest, 0))
 			terms[digest] = term
 		}
 		return &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: w.folder(site).Secrets.Key.Peer(), Study: digest, Site: site, Term: term, Again: again}
