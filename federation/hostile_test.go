@@ -325,6 +325,7 @@ type down struct {
 	Body          []byte
 	Past          engine.Past
 	Term          uint64
+	Life          []byte
 	Head, Receipt []byte
 }
 
@@ -359,8 +360,8 @@ func (w *world) answer(ctx context.Context, f *site.Folder, conn *enats.Conn, p 
 			w.t.Error(err)
 			return
 		}
-		name := sha256.Sum256(m.Body)
-		u := up{Version: 1, Say: 6, To: name[:]} // it has what it may have
+		name := sha256.Sum256(slices.Concat(m.Life, m.Body))
+		u := up{Version: 2, Say: 6, To: name[:]} // it has what it may have
 		if m.Say == 1 {
 			a, err := loop.Handle(ctx, m.Body, m.Past)
 			if err != nil {
