@@ -433,6 +433,11 @@ func (w *world) handed(name string) error {
 		if s.State != coordinator.HasAll && s.State != coordinator.Left {
 			return fmt.Errorf("site %s: %s %s", s.Site, s.State, s.Text)
 		}
+		// It makes its own report when it has said that it has all.
+		ended, err := os.ReadFile(filepath.Join(w.folder(s.Site), "studies", st.Study, "ended.json"))
+		if s.State == coordinator.HasAll && (err != nil || strings.Contains(string(ended), `"failed"`)) {
+			return fmt.Errorf("site %s has made no report: %s, %v", s.Site, ended, err)
+		}
 	}
 	return nil
 }

@@ -78,14 +78,20 @@ func (d *Daemon) toReport(digest string) {
 }
 
 // report makes what the site's own people may see of studies that are over, one after the
-// other. Whatever happens to it stays at the site.
+// other. Whatever happens to it stays at the site. One that could not be made is tried again when
+// the files with the data are others.
 func (d *Daemon) report(ctx context.Context) {
+	failed := map[string]string{} // the files then, by study
 	for ctx.Err() == nil {
 		d.mu.Lock()
 		list := slices.Sorted(maps.Keys(d.unreported))
 		d.mu.Unlock()
 		for _, digest := range list {
-			what, err := d.written(ctx, digest)
+			stamp := d.Folder.stamp()
+			if failed[digest] == stamp {
+				continue
+			}
+			what, bad, err := d.written(ctx, digest)
 			if ctx.Err() != nil {
 				return // it is made when the program runs again
 			}
@@ -94,8 +100,11 @@ func (d *Daemon) report(ctx context.Context) {
 				wire.Pause(ctx, d.Again)
 				continue
 			}
+			failed[digest] = stamp
 			d.mu.Lock()
-			delete(d.unreported, digest)
+			if d.unreported[digest] = false; !bad {
+				delete(d.unreported, digest)
+			}
 			a := d.studies[digest]
 			d.mu.Unlock()
 			if what == "" {
@@ -110,48 +119,51 @@ func (d *Daemon) report(ctx context.Context) {
 		}
 		select {
 		case <-d.over:
+		case <-time.After(10 * look):
 		case <-ctx.Done():
 		}
 	}
 }
 
 // written writes the results of a study that is over: what everybody may read, then the
-// site's own report, and then that they are there. It says where; nothing if that was done.
-func (d *Daemon) written(ctx context.Context, digest string) (what string, err error) {
+// site's own report, and then that they are there. It says where, nothing if that was done; and
+// whether the own report could not be made.
+func (d *Daemon) written(ctx context.Context, digest string) (what string, failed bool, err error) {
 	f := d.Folder
 	kept, err := f.keptEnding(digest)
 	if err != nil || kept == nil {
-		return "", err
+		return "", false, err
 	}
 	e, err := federation.ParseEnding(kept.Body)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	record := Ended{Left: kept.Left, Words: e.Words, At: time.Now().UTC().Truncate(time.Second)}
 	if what = "the site has left it: " + e.Words; !kept.Left {
 		p, err := f.Plan(digest)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		path, err := f.ResultsPath(p)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		for _, file := range e.Files {
 			if err := atomicfile.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), file.Data); err != nil {
-				return "", err
+				return "", false, err
 			}
 		}
 		what = "its results are in " + path
 		if err := d.own(ctx, p, path, e.Share); err != nil {
 			record.Failed = err.Error()
-			what += "; the site's own report could not be made, and is tried when the site starts again: " + record.Failed
+			what += "; the site's own report could not be made, and is tried again when the data or the program are others: " + record.Failed
 		}
 	}
-	if err := f.WriteJSON(filepath.Join("studies", digest, "ended.json"), record); err != nil || record.Failed != "" {
-		return what, err
+	failed = record.Failed != ""
+	if err := f.WriteJSON(filepath.Join("studies", digest, "ended.json"), record); err != nil || failed {
+		return what, failed, err
 	}
-	return what, os.Remove(f.File(endingFile(digest)))
+	return what, false, os.Remove(f.File(endingFile(digest)))
 }
 
 // own makes the site's own report. A panic is a failure like any other.

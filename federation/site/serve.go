@@ -41,7 +41,8 @@ type Daemon struct {
 	posted  map[string]bool
 	heard   bool // a board has been read
 	studies map[string]*answering
-	// Studies that are over, and whose reports are to be made; over holds a token when one is added.
+	// Studies that are over, and whose reports are to be made, or, if false, could not be; over holds a
+	// token when one is added.
 	unreported map[string]bool
 	over       chan struct{}
 	life       []byte // of this process
@@ -360,7 +361,7 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 func (d *Daemon) allDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.heard || len(d.studies) == 0 || len(d.unreported) > 0 {
+	if !d.heard || len(d.studies) == 0 || slices.Contains(slices.Collect(maps.Values(d.unreported)), true) {
 		return false
 	}
 	for digest := range d.studies {
