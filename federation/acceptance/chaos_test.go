@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,6 +33,7 @@ import (
 var (
 	histories = flag.Int("histories", 10, "seeded histories of the chaos test")
 	history   = flag.Int("history", -1, "the one history of the chaos test to run, by its seed")
+	fault     = flag.Int("fault", -1, "the one kind of fault of the chaos test, by its place in the table")
 )
 
 // chaosPlans are short studies of every kind.
@@ -199,6 +201,10 @@ func (x *trouble) begin(name string) {
 func (x *trouble) event() {
 	x.revive()
 	site, who, long := x.sites[x.rng.IntN(3)], x.who(), x.upTo(900*time.Millisecond)
+	if *fault >= 0 {
+		faults[*fault](x, site, who, long)
+		return
+	}
 	faults[x.rng.IntN(len(faults))](x, site, who, long)
 }
 
@@ -338,8 +344,49 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 		x.programs[who] = upgraded(x.t)
 		x.begin(who)
 	},
+	func(x *trouble, _, _ string, long time.Duration) {
+		x.tell("the coordinator's clock is an hour ahead, for %s; then its folder is lost", long)
+		x.kill("")
+		before := x.programs[""]
+		x.programs[""] = changed(x.t, "ahead", change{"engine/wire/key.go", "time.Now().UnixMilli()", "time.Now().Add(time.Hour).UnixMilli()"})
+		x.coordinate()
+		pause(long)
+		x.kill("")
+		x.programs[""] = before
+		x.lose()
+		x.coordinate()
+	},
+	(*trouble).cloned,
 	(*trouble).revised,
 	(*trouble).dies, (*trouble).dies, (*trouble).dies,
+}
+
+// cloned lets a copy of a site's folder serve beside it, until one of them is told that it
+// answers nothing. That one goes.
+func (x *trouble) cloned(site, _ string, _ time.Duration) {
+	x.tell("a copy of the folder of site %s serves beside it", site)
+	x.halt(site)
+	copied := filepath.Join(x.t.TempDir(), "copy")
+	must.Do(x.t, exec.Command("cp", "-a", x.folder(site), copied).Run()) // with the times of its files
+	x.begin(site)
+	second := x.start("a copy of "+site, "site", "serve", copied, "--again", again)
+	const told = "and this one answers nothing"
+	first := x.life(site)
+	x.until("one of them is told so", func() error {
+		x.revive()
+		if first = x.life(site); strings.Contains(first.said.since(first.from), told) || strings.Contains(second.said.since(second.from), told) {
+			return nil
+		}
+		return errors.New("neither is")
+	})
+	x.kill("a copy of " + site)
+	if strings.Contains(first.said.since(first.from), told) {
+		x.tell("the copy is what serves, and stays")
+		x.kill(site)
+		must.Do(x.t, os.RemoveAll(x.folder(site)))
+		must.Do(x.t, os.Rename(copied, x.folder(site)))
+		x.begin(site)
+	}
 }
 
 // dies lets an end die where it would do most harm.

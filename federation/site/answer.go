@@ -197,7 +197,7 @@ func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 // circumstances is what a decision was made in: when any of it changes, it is
 // checked again.
 func (f *Folder) circumstances(digest string) string {
-	text := []byte(f.stamp())
+	text := []byte(f.DataPath() + f.stamp())
 	for _, path := range []string{f.File(approvedFile), f.File("studies", digest, "decision.json"), f.File("studies", digest, "go-on.json"), f.PolicyPath()} {
 		text = append(text, stat(path)...)
 	}

@@ -565,16 +565,17 @@ func (f *Folder) stamp() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// stat is a line for the size and the time of a file.
+// stat is a line for the size and the time of a file, wherever it lies.
 func stat(path string) []byte {
 	info, err := os.Stat(path)
+	name := filepath.Base(path)
 	switch {
 	case err != nil:
-		return fmt.Appendf(nil, "%s -\n", path)
+		return fmt.Appendf(nil, "%s -\n", name)
 	case info.IsDir(): // whose time changes with any file in it
-		return fmt.Appendf(nil, "%s\n", path)
+		return fmt.Appendf(nil, "%s\n", name)
 	}
-	return fmt.Appendf(nil, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	return fmt.Appendf(nil, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 }
 
 // Ended is how a study ended for this site. It is written when the results are.
