@@ -278,7 +278,11 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		return err
 	}
 	h.Store, h.Options = d.store, d.Privacy
-	if decision.Approval != nil {
+	over, err := f.over(a.digest)
+	if err != nil {
+		return err
+	}
+	if decision.Approval != nil && !over { // afterwards the data may change
 		noised, err := h.Noised(a.plan)
 		if err != nil {
 			return err
@@ -302,9 +306,7 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	if err := a.decided(h); err != nil {
 		return err
 	}
-	if over, err := f.over(a.digest); err != nil {
-		return err
-	} else if over {
+	if over {
 		a.set(federation.Done, "", "")
 	} else if decision.Approval == nil {
 		a.set(federation.Withdrawn, decision.Refused, "")
