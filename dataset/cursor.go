@@ -38,15 +38,16 @@ type walker struct {
 	line   int     // where that id was found
 	cells  []field // reused
 	many   bool    // an id may have many rows
+	ahead  *record // a copy of the next row, where those of an id that comes again count as nothing
 }
 
 // walk starts to read the rows; files that are not sorted are sorted within memory bytes.
 func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error) {
-	sorted, err := t.isSorted(ctx)
+	sorted, err := t.isSorted(ctx, f.tolerant)
 	if err != nil {
 		return walker{}, err
 	}
-	src, err := newSplitter(t.in)
+	src, err := newSplitter(t.in, t.cells(f.tolerant))
 	if err != nil {
 		return walker{}, err
 	}
@@ -69,11 +70,63 @@ func (w *walker) subject() ([]byte, int) {
 	return w.id, w.line
 }
 
+// sound is the next row that has an id and an encoding.
+func (w *walker) sound() (*record, error) {
+	for {
+		rec, err := w.src.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case !utf8.Valid(rec.text):
+			w.fault(encodingProblem(rec))
+		case len(rec.id) == 0:
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty", Hint: "every row needs the id of its subject; remove rows of empty cells"})
+		default:
+			return rec, nil
+		}
+	}
+}
+
+// single is the next of these rows whose id no other has: which of them is a person's nobody
+// knows, and the first may be somebody else's than the second. So neither counts.
+func (w *walker) single() (rec *record, err error) {
+	for {
+		if rec = w.ahead; rec == nil {
+			if rec, err = w.sound(); err != nil {
+				return nil, err
+			}
+			rec = rec.clone()
+		}
+		again := false
+		for w.ahead = nil; ; again = true {
+			next, err := w.sound()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !bytes.Equal(next.id, rec.id) {
+				w.ahead = next.clone()
+				break
+			}
+			w.fault(problem.Problem{})
+		}
+		if !again {
+			return rec, nil
+		}
+	}
+}
+
 // advance moves to the next row that has an id, an encoding, and a right to
 // be there.
 func (w *walker) advance() (bool, error) {
+	take := w.sound
+	if w.faults.tolerant && !w.many {
+		take = w.single
+	}
 	for {
-		rec, err := w.src.next()
+		rec, err := take()
 		if err == io.EOF {
 			w.rec = nil
 			return false, nil
@@ -81,14 +134,6 @@ func (w *walker) advance() (bool, error) {
 			return false, err
 		}
 		w.rec = rec
-		if !utf8.Valid(rec.text) {
-			w.fault(encodingProblem(rec))
-			continue
-		}
-		if len(rec.id) == 0 {
-			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty", Hint: "every row needs the id of its subject; remove rows of empty cells"})
-			continue
-		}
 		switch order := bytes.Compare(w.id, rec.id); {
 		case w.line > 0 && order == 0 && !w.many:
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),

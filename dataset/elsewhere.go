@@ -64,7 +64,7 @@ func peek(path string) (columns []heading) {
 	if err != nil {
 		return nil
 	}
-	rows, err := newSplitter(in)
+	rows, err := newSplitter(in, 0)
 	if err != nil {
 		return nil
 	}

@@ -49,8 +49,8 @@ type Dir struct {
 }
 
 // Tolerant returns the same data set with rows in which nothing that single records
-// hold is an error: one with a bad cell, too few cells, or an id that has come before or
-// is nobody's is as if it were not there. Whether there is one shows in nothing else.
+// hold is an error: one with a bad cell, too few cells, an open quote, or an id that another
+// has too or that is nobody's is as if it were not there. Whether there is one shows in nothing else.
 func (d *Dir) Tolerant() Source {
 	t := *d
 	t.tolerant = true
@@ -189,7 +189,7 @@ func (d *Dir) checkOrder(opts Options) {
 	var unsorted []*table
 	var bytes int64
 	for _, t := range d.tables() {
-		if !t.sorted {
+		if !t.strict.sorted {
 			unsorted = append(unsorted, t)
 			bytes += t.bytes
 		}

@@ -22,6 +22,13 @@ type record struct {
 	id     []byte // its first cell
 }
 
+// clone is a copy that stays valid.
+func (r *record) clone() *record {
+	own := record{line: r.line, text: bytes.Clone(r.text), quoted: r.quoted}
+	own.setID()
+	return &own
+}
+
 // records reads rows one by one; io.EOF ends them.
 type records interface {
 	next() (*record, error)
@@ -110,14 +117,17 @@ type splitter struct {
 	line       int // lines given out
 	eof        bool
 	rec        record
+	cells      int // of the header where records are tolerated that cannot be read; 0 where not
 }
 
-func newSplitter(in input) (*splitter, error) {
+// newSplitter opens a file. If so many cells are given, a quote that is not closed into a record of
+// as many spoils its line alone, and what is too long is one record that cannot be read.
+func newSplitter(in input, cells int) (*splitter, error) {
 	src, err := in.open()
 	if err != nil {
 		return nil, err
 	}
-	return &splitter{src: src, in: in, buf: make([]byte, 256<<10)}, nil
+	return &splitter{src: src, in: in, buf: make([]byte, 256<<10), cells: cells}, nil
 }
 
 func (s *splitter) Close() error { return s.src.Close() }
@@ -126,8 +136,11 @@ func (s *splitter) Close() error { return s.src.Close() }
 func (s *splitter) next() (*record, error) {
 	for {
 		n, err := s.lineEnd(0)
+		if errors.Is(err, errLong) && s.cells > 0 {
+			n, err = s.cut()
+		}
 		if err != nil {
-			return nil, err
+			return nil, s.explain(err)
 		}
 		if n == 0 && s.eof && s.start == s.end {
 			return nil, io.EOF
@@ -135,8 +148,12 @@ func (s *splitter) next() (*record, error) {
 		lines := 1
 		quoted := bytes.IndexByte(s.buf[s.start:s.start+n], '"') >= 0
 		if quoted {
-			if n, lines, err = s.closeQuote(n); err != nil {
-				return nil, err
+			first := n
+			if n, lines, err = s.closeQuote(n); s.cells > 0 && (errors.Is(err, errLong) || err == nil && lines > 1 && !s.whole(n, first+1)) {
+				n, lines, err = first, 1, nil
+			}
+			if err != nil {
+				return nil, s.explain(err)
 			}
 		}
 		text := s.buf[s.start : s.start+n]
@@ -180,9 +197,7 @@ func (s *splitter) fill() error {
 	}
 	if s.end == len(s.buf) {
 		if len(s.buf) >= maxRecord {
-			p := s.in.problem(fmt.Sprintf("row of more than %d MiB", maxRecord>>20), "is there a quote that is never closed, or are there no line breaks?")
-			p.Line = s.line + 1
-			return p
+			return errLong
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
@@ -197,6 +212,43 @@ func (s *splitter) fill() error {
 	return nil
 }
 
+var errLong = errors.New("too long")
+
+// explain says where a record is that is too long.
+func (s *splitter) explain(err error) error {
+	if !errors.Is(err, errLong) {
+		return err
+	}
+	p := s.in.problem(fmt.Sprintf("row of more than %d MiB", maxRecord>>20), "is there a quote that is never closed, or are there no line breaks?")
+	p.Line = s.line + 1
+	return p
+}
+
+// whole says whether the first n bytes at hand are a record with as many cells as the header.
+func (s *splitter) whole(n, first int) bool {
+	if n-first > maxTolerated {
+		return false
+	}
+	r := record{text: bytes.TrimSuffix(s.buf[s.start:s.start+n], []byte("\r")), quoted: true}
+	fields, err := r.appendFields(nil)
+	return err == nil && len(fields) == s.cells
+}
+
+// maxTolerated bounds what lines are joined to one record, which a quote that is never closed would
+// have read again for each of them.
+const maxTolerated = 1 << 20
+
+// cut passes over a line that is too long, and leaves a record that cannot be read in its place.
+func (s *splitter) cut() (n int, err error) {
+	for {
+		s.start = s.end
+		if n, err = s.lineEnd(0); !errors.Is(err, errLong) {
+			s.buf[s.start] = 0xff
+			return n, err
+		}
+	}
+}
+
 // closeQuote extends a line of n bytes that holds quotes to the line where
 // they are closed, and counts the lines. A quote in the middle of a cell that
 // is not quoted is an error of its line alone and opens nothing.
@@ -208,6 +260,9 @@ func (s *splitter) closeQuote(n int) (length, lines int, err error) {
 	}
 	for open && !(s.eof && s.start+n == s.end) {
 		from := n + 1
+		if s.cells > 0 && n > maxTolerated {
+			return 0, 0, errLong
+		}
 		if n, err = s.lineEnd(from); err != nil {
 			return 0, 0, err
 		}

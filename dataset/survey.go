@@ -31,9 +31,14 @@ type table struct {
 	ids    []string
 	faults *faults
 
-	order    sync.Mutex // of the two below
-	surveyed bool       // its rows have been looked at
-	sorted   bool       // by id, as bytes; equal neighbours allowed
+	order             sync.Mutex // of the two below
+	strict, tolerated order
+}
+
+// order is what a pass over the rows has shown.
+type order struct {
+	surveyed bool
+	sorted   bool // by id, as bytes; equal neighbours allowed
 }
 
 // sampleIDs is how many ids of a file are kept to recognise ids elsewhere.
@@ -62,7 +67,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 	if t.in, err = newInput(path); err != nil {
 		return err
 	}
-	rows, err := newSplitter(t.in)
+	rows, err := newSplitter(t.in, 0)
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 		return t.in.problem("has no rows", "export it again with its rows; of a view that nobody here has, leave the file out")
 	}
 	ids := idKind{numbers: true}
-	err = t.pass(ctx, rows, rec, func(rec *record) {
+	err = t.pass(ctx, rows, rec, false, func(rec *record) {
 		if len(t.ids) < sampleIDs {
 			t.ids = append(t.ids, string(rec.id))
 		}
@@ -126,7 +131,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 }
 
 // pass reads all rows, the first of which is at hand, to learn whether they are sorted.
-func (t *table) pass(ctx context.Context, rows records, rec *record, each func(*record)) (err error) {
+func (t *table) pass(ctx context.Context, rows records, rec *record, tolerant bool, each func(*record)) (err error) {
 	sorted, last := true, []byte(nil)
 	for n := 1; err == nil; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
@@ -142,18 +147,19 @@ func (t *table) pass(ctx context.Context, rows records, rec *record, each func(*
 	if err != io.EOF {
 		return err
 	}
-	t.surveyed, t.sorted = true, sorted
+	*t.known(tolerant) = order{true, sorted}
 	return nil
 }
 
-// isSorted says whether the rows are sorted by id, and reads them once if nobody has yet.
-func (t *table) isSorted(ctx context.Context) (bool, error) {
+// isSorted says whether the rows are sorted by id, and reads them once if nobody has yet. Records
+// that cannot be read may be tolerated: then there are others.
+func (t *table) isSorted(ctx context.Context, tolerant bool) (bool, error) {
 	t.order.Lock()
 	defer t.order.Unlock()
-	if t.surveyed {
-		return t.sorted, nil
+	if known := t.known(tolerant); known.surveyed {
+		return known.sorted, nil
 	}
-	rows, err := newSplitter(t.in)
+	rows, err := newSplitter(t.in, t.cells(tolerant))
 	if err != nil {
 		return false, err
 	}
@@ -163,15 +169,30 @@ func (t *table) isSorted(ctx context.Context) (bool, error) {
 	}
 	switch rec, err := rows.next(); {
 	case err == io.EOF:
-		t.surveyed, t.sorted = true, true
+		*t.known(tolerant) = order{true, true}
 	case err != nil:
 		return false, err
 	default:
-		if err := t.pass(ctx, rows, rec, func(*record) {}); err != nil {
+		if err := t.pass(ctx, rows, rec, tolerant, func(*record) {}); err != nil {
 			return false, err
 		}
 	}
-	return t.sorted, nil
+	return t.known(tolerant).sorted, nil
+}
+
+func (t *table) known(tolerant bool) *order {
+	if tolerant {
+		return &t.tolerated
+	}
+	return &t.strict
+}
+
+// cells is how many a record has where others are tolerated; else 0.
+func (t *table) cells(tolerant bool) int {
+	if tolerant {
+		return len(t.header)
+	}
+	return 0
 }
 
 // idKind tells names from measurements.

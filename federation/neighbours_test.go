@@ -36,11 +36,12 @@ var privateStudies = map[string]struct {
 	method.Method
 	options, privacy string
 }{
-	"factors":             {mvppca.Method{}, "  name: mvppca\n  latent: 1\n", ", diagnostics: 0.1"},
-	"published factors":   {mvppca.Method{}, "  name: mvppca\n  variant: published\n  latent: 1\n  rounds: 2\n", ""},
-	"regression":          {pvi.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
-	"regression by sites": {pvi.Method{}, "  name: pvi\n  variant: partitioned\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
-	"mixture":             {graffl.Method{}, "  name: graffl\n  components: 2\n", ""},
+	"factors":              {mvppca.Method{}, "  name: mvppca\n  latent: 1\n", ", diagnostics: 0.1"},
+	"published factors":    {mvppca.Method{}, "  name: mvppca\n  variant: published\n  latent: 1\n  rounds: 2\n", ""},
+	"regression":           {pvi.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
+	"regression by sites":  {pvi.Method{}, "  name: pvi\n  variant: partitioned\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
+	"mixture by landmarks": {graffl.Method{}, "  name: graffl\n  variant: landmark\n  components: 2\n", ""},
+	"mixture":              {graffl.Method{}, "  name: graffl\n  components: 2\n", ""},
 }
 
 // neighbour makes of the files of 200 people those of a site with other people, and with
@@ -106,6 +107,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 	for _, site := range names {
 		w.quietly(site)
 	}
+	lives := map[string][]byte{}
 	post := func(plans ...*study.Plan) {
 		for _, site := range names {
 			b := federation.Board{Program: federation.This(methods), Nonce: bytes.Repeat([]byte{byte(len(plans))}, 16)}
@@ -122,6 +124,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 					return false
 				}
 				h, _, err := federation.OpenHello(w.co.Secrets.Key, site, value)
+				lives[site] = h.Life
 				return err == nil && len(h.Studies) == len(plans) && !slices.ContainsFunc(h.Studies, func(s federation.Standing) bool { return s.Word == federation.Pending })
 			})
 		}
@@ -133,7 +136,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 			term = must(wire.Claim(within(t), conn, w.co.Secrets.Key, digest, 0))
 			terms[digest] = term
 		}
-		return &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: w.folder(site).Secrets.Key.Peer(), Study: digest, Site: site, Term: term, Again: again}
+		return &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: w.folder(site).Secrets.Key.Peer(), Study: digest, Site: site, Term: term, Life: lives[site], Again: again}
 	}
 	post(honest)
 	digest := must(honest.Digest()).String()
@@ -167,6 +170,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 			t.Errorf("to no task it says %v", err)
 		}
 	}
+	check(t, attack.Dismiss(within(t), []byte("gone")))
 	if n := len(audit(t, w.path("north"), "ended north")); n != 2 {
 		t.Errorf("%d reports of two studies: each is for the first share", n)
 	}

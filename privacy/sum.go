@@ -152,8 +152,11 @@ func (e *ReadError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.err }
 
+// Unread makes an error of reading the site's data a [*ReadError].
+func Unread(err error) error { return &ReadError{err} }
+
 func readError(sum string, err error) error {
-	return &ReadError{fmt.Errorf("reading for %q: %w", sum, err)}
+	return Unread(fmt.Errorf("reading for %q: %w", sum, err))
 }
 
 // total is the exact sum that is being made.

@@ -72,7 +72,7 @@ func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	}
 	c, err := dataset.Count(ctx, h.Data)
 	if err != nil {
-		return nil, fmt.Errorf("reading the data: %w", err)
+		return nil, privacy.Unread(fmt.Errorf("reading the data: %w", err))
 	}
 	h.counted = c
 	return c, nil

@@ -317,3 +317,17 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 		l.fatal = line
 	}
 }
+
+// Connections is how many connections a user has at this server now, by the user's public key; a few at most are counted.
+func (s *Server) Connections(user string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return 0
+	}
+	open, err := s.running.Connz(&server.ConnzOptions{Username: true, User: user, Limit: 16})
+	if err != nil {
+		return 0
+	}
+	return open.NumConns
+}

@@ -61,7 +61,7 @@ func (s *running) passed(elapsed time.Duration) {
 		if known && (word.Word == federation.Approved || word.Word == federation.Computing) {
 			changed = s.state.approve(site) || changed
 		}
-		if l.giveUp == nil {
+		if l.giveUp == nil || l.member.between() { // nobody is answered to, whoever is there
 			continue
 		}
 		// Whether a site has approved, a coordinator that has lost its folder does not know.

@@ -22,10 +22,11 @@ type lived struct {
 	two    bool              // the one that serves has been heard since
 }
 
-// living is how long a process may take to say that it lives: 15 seconds, for it hears of the
+// living is how long a process may take to say that it lives, where its connection may be to
+// somebody else's broker, or is open though the process is gone: 15 seconds, for it hears of the
 // question at once, or at its next look at the board ten seconds later. After a start of the
-// coordinator it has three times as long, since it has to connect again. So a process that was
-// killed and started again waits for so long, and one that was stopped does not wait.
+// coordinator it has three times as long, since it has to connect again. A process that is
+// alone at the broker of this program serves at once, whatever became of the one before.
 func (d *Daemon) living() time.Duration { return min(15*time.Second, 10*d.Again) }
 
 // begin takes up which process has served; the caller holds m.mu.
@@ -49,6 +50,9 @@ func (m *member) serves(h *federation.Hello) bool {
 		m.second = nil
 		m.news.give()
 		return false
+	case m.daemon.server != nil && m.daemon.server.Connections(m.joined.User) < 2: // the one that served is gone
+		m.succeed(h)
+		return true
 	default:
 		if m.second, m.heard = h, now; m.asked.IsZero() {
 			m.asked, m.within, m.asks = now, m.daemon.living(), m.asks+1
@@ -85,6 +89,14 @@ func (m *member) note() {
 	if err != nil {
 		m.daemon.Log.Error("site " + m.site + ": which process serves could not be noted: " + err.Error())
 	}
+}
+
+// between says whether a second process waits to hear that the first is gone: no task reaches
+// it until then.
+func (m *member) between() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.second != nil && !m.two
 }
 
 // other is the life of a second process that is refused; nil without one. The caller holds m.mu.

@@ -2,6 +2,8 @@ package site
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/dataset"
 	"parley/engine"
 	"parley/engine/host"
 	"parley/engine/wire"
@@ -77,8 +80,10 @@ func (a *answering) set(word, text, local string) {
 	if a.word == word && a.text == text && a.local == local {
 		return
 	}
+	if a.word != word || a.text != text { // of what is local, and when it comes, a hello says nothing
+		a.daemon.tell()
+	}
 	a.word, a.text, a.local, a.since = word, text, local, time.Now()
-	a.daemon.tell()
 	if local == "" {
 		local = text
 	}
@@ -202,6 +207,28 @@ func (f *Folder) circumstances(digest string) string {
 		text = append(text, stat(path)...)
 	}
 	return string(text)
+}
+
+// stamp is the sizes and times of the files with the site's data.
+func (f *Folder) stamp() string {
+	sum := sha256.New()
+	for _, path := range append([]string{f.DataPath()}, dataset.Files(f.DataPath())...) {
+		sum.Write(stat(path))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// stat is a line for the size and the time of a file, wherever it lies.
+func stat(path string) []byte {
+	info, err := os.Stat(path)
+	name := filepath.Base(path)
+	switch {
+	case err != nil:
+		return fmt.Appendf(nil, "%s -\n", name)
+	case info.IsDir(): // whose time changes with any file in it
+		return fmt.Appendf(nil, "%s\n", name)
+	}
+	return fmt.Appendf(nil, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 }
 
 // touched says whether the files with the data have been written since a decision. Where

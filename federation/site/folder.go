@@ -8,8 +8,6 @@ package site
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -554,28 +552,6 @@ func (f *Folder) GoOn(digest string) error {
 		return err
 	}
 	return f.Audit.Add("went on", digest, f.Config.Site, e.Decision())
-}
-
-// stamp is the sizes and times of the files with the site's data.
-func (f *Folder) stamp() string {
-	sum := sha256.New()
-	for _, path := range append([]string{f.DataPath()}, dataset.Files(f.DataPath())...) {
-		sum.Write(stat(path))
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// stat is a line for the size and the time of a file, wherever it lies.
-func stat(path string) []byte {
-	info, err := os.Stat(path)
-	name := filepath.Base(path)
-	switch {
-	case err != nil:
-		return fmt.Appendf(nil, "%s -\n", name)
-	case info.IsDir(): // whose time changes with any file in it
-		return fmt.Appendf(nil, "%s\n", name)
-	}
-	return fmt.Appendf(nil, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 }
 
 // Ended is how a study ended for this site. It is written when the results are.

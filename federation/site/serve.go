@@ -254,11 +254,12 @@ func (d *Daemon) greet(ctx context.Context) {
 		if err != nil {
 			wait = time.Second
 		}
+		again := time.After(wait)
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(wait):
+			case <-again:
 				waiting = false
 			case <-d.news:
 				now := d.stands()
