@@ -110,11 +110,20 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 	lives := map[string][]byte{}
 	post := func(plans ...*study.Plan) {
 		for _, site := range names {
-			b := federation.Board{Program: federation.This(methods), Nonce: bytes.Repeat([]byte{byte(len(plans))}, 16)}
+			f := w.folder(site)
+			var b federation.Board
+			w.eventually("the coordinator's own board, which this continues", func() bool {
+				value, _, err := conn.Get(within(t), federation.BoardKey(site))
+				if err == nil {
+					b, err = federation.OpenBoard(f.Secrets.Key, f.Coordinator, site, value)
+				}
+				return err == nil
+			})
+			b.Studies = nil
 			for _, p := range plans {
 				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(), Plan: must(p.Encode())})
 			}
-			board := must(federation.Post(w.co.Secrets.Key, w.folder(site).Secrets.Key.Peer(), site, b))
+			board := must(federation.Post(w.co.Secrets.Key, f.Secrets.Key.Peer(), site, b))
 			w.eventually("site "+site+" approves by its rule", func() bool {
 				if held, _, err := conn.Get(within(t), federation.BoardKey(site)); err != nil || !bytes.Equal(held, board) {
 					put(t, conn, federation.BoardKey(site), board)
