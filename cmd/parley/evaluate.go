@@ -40,7 +40,7 @@ func evaluateCommand() *cobra.Command {
 			if c.Dir, err = directoryOf(c.Dir, c.Plan, "evaluation"); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd), noun: "experiment"}
+			show := &evaluationProgress{progress: newProgress(cmd)}
 			defer show.close()
 			c.Progress = show.trials
 			result, err := crossval.Run(cmd.Context(), c)

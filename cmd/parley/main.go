@@ -112,7 +112,7 @@ func commands() []*cobra.Command {
 			all = append(all, c)
 		}
 	}
-	add("study", initCommand(), dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand(), experimentCommand())
+	add("study", initCommand(), dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand())
 	add("model", modelCommand(), compareCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
@@ -167,9 +167,6 @@ var examples = map[string][]string{
 	"data split":             {`data split examples/alzheimer/data --scenario k --sites 2 --out sites`},
 	"demo":                   {`demo examples/alzheimer/plan.yaml`},
 	"evaluate":               {`evaluate examples/alzheimer/plan.yaml --repeats 1`},
-	"experiment list":        {`experiment list`},
-	"experiment report":      {`experiment report results/experiments/fedmvppca-table-6`},
-	"experiment run":         {`experiment run fedmvppca-table-6 --quick`},
 	"manual":                 {`manual man`},
 	"init":                   {`init hospitals --outcome group --missing -9,unknown --out study.yaml`},
 	"model associate":        {`model associate results/fit sites/north --with group`},
@@ -337,6 +334,9 @@ func misused(c *cobra.Command, err error) error {
 
 // unknownCommand says that a command has no such part.
 func unknownCommand(c *cobra.Command, name string) error {
+	if !c.HasParent() && name == "experiment" { // which the program had
+		return &usageError{errors.New("experiments are no part of this program any more\n  hint: in a clone of the repository: go run -C papers . list, run NAME, or report")}
+	}
 	var known []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {

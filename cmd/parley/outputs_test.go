@@ -24,11 +24,9 @@ func setOf(s string) map[string]bool {
 
 // kept says why a flag that names an output needs no story of its own.
 var kept = map[string]string{
-	"parley experiment report --out": "rewrites the pages of the repository, which is what it is for",
-	"parley experiment run --out":    "continues what it began, as run does, and refuses a file by the same checkFolder",
-	"parley site join --receipts":    "is kept up by the site while it serves",
-	"parley site join --dir":         "goes on in the site's own folder, keeps the policy there and refuses one of another coordinator",
-	"parley site backup --out":       "Backup begins with refusing what exists",
+	"parley site join --receipts": "is kept up by the site while it serves",
+	"parley site join --dir":      "goes on in the site's own folder, keeps the policy there and refuses one of another coordinator",
+	"parley site backup --out":    "Backup begins with refusing what exists",
 }
 
 // refusal begins a line of a story in which a command is refused; refused follows it.

@@ -196,7 +196,7 @@ func curveCommand() *cobra.Command {
 			if c.Dir, err = directoryOf(c.Dir, c.Plan, "curve"); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd), noun: "experiment"}
+			show := &evaluationProgress{progress: newProgress(cmd)}
 			defer show.close()
 			c.Progress = show.trials
 			curve, err := curve.Run(cmd.Context(), c)

@@ -169,7 +169,6 @@ func (p *progress) share(now func() time.Time) func(done, of float64) {
 // line for every tenth elsewhere.
 type evaluationProgress struct {
 	*progress
-	noun   string // of one piece of work: experiment
 	rest   countdown
 	before int // experiments that were stored when this run began
 	tenth  int // last told
@@ -179,16 +178,16 @@ func (p *evaluationProgress) trials(now crossval.Progress) {
 	if p.rest.now == nil {
 		p.rest, p.before = countdown{now: time.Now, began: time.Now()}, now.Stored
 		if now.Stored > 0 {
-			p.step("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
+			p.step("%d of %d experiments are stored already", now.Stored, now.Of)
 		}
 		if left := now.Of - now.Done; left > 0 {
-			p.step("running %s, %d at a time", figure.Plural(left, p.noun), now.Abreast)
+			p.step("running %s, %d at a time", figure.Plural(left, "experiment"), now.Abreast)
 		}
 	}
 	if p.bars != nil {
 		if p.bar == nil {
 			p.bar = p.bars.AddBar(int64(now.Of),
-				mpb.PrependDecorators(decor.Name(p.noun+" "), decor.CountersNoUnit("%d of %d")),
+				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
 				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
 		}
 		p.bar.SetCurrent(int64(now.Done))
@@ -196,7 +195,7 @@ func (p *evaluationProgress) trials(now crossval.Progress) {
 	}
 	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
 		p.tenth = tenth
-		p.step("%d of %d %ss%s", now.Done, now.Of, p.noun, p.remaining(now.Done, now.Of))
+		p.step("%d of %d experiments%s", now.Done, now.Of, p.remaining(now.Done, now.Of))
 	}
 }
 

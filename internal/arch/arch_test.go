@@ -18,14 +18,16 @@ import (
 	"testing"
 )
 
-// floors lists the packages of the module from the top down. A package imports
+// floors lists the packages of both modules from the top down. A package imports
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
-	{"cmd/parley", "federation/acceptance", "tools/measure", "tools/prose", "tools/release"},
-	{"experiment/quoted"},
-	{"experiment/quoted/..."},
-	{"experiment/dppvi", "experiment/fedmvppca", "experiment/graffl"},
-	{"experiment", "experiment/deal", "experiment/graffl/toy", "experiment/melba", "experiment/protocoltest"},
+	{"papers", "papers/measure", "papers/prose"},
+	{"papers/quoted"},
+	{"papers/quoted/..."},
+	{"papers/dppvi", "papers/fedmvppca", "papers/graffl"},
+	{"papers/deal", "papers/experiment", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
+	{"papers/internal/..."},
+	{"cmd/parley", "federation/acceptance", "tools/release"},
 	{"federation/doctor", "live"},
 	{"federation/coordinator", "federation/site"},
 	{"federation/folder"},
@@ -60,7 +62,11 @@ func floorOf(pkg string) int {
 	})
 }
 
-// file is one Go file of the module.
+// inPapers says whether a package is of the module of experiments, which is for a clone of
+// the source and no part of the program.
+func inPapers(pkg string) bool { return pkg == "papers" || strings.HasPrefix(pkg, "papers/") }
+
+// file is one Go file of the repository.
 type file struct {
 	path    string // below the root, with forward slashes
 	pkg     string // its folder
@@ -73,7 +79,7 @@ type file struct {
 
 const module = "parley"
 
-// source returns every Go file of the module.
+// source returns every Go file of both modules.
 func source(t *testing.T) []file {
 	t.Helper()
 	files, err := parsed()
@@ -211,10 +217,10 @@ func TestAMethodIsItsFolderAndOneLine(t *testing.T) {
 	}
 }
 
-// What runs methods knows none of them: only programs choose, measurements, and experiments.
+// What runs methods knows none of them: only the program chooses, and experiments.
 func TestOnlyProgramsKnowMethods(t *testing.T) {
 	for _, f := range source(t) {
-		if f.test || floorOf(f.pkg) == 0 || strings.HasPrefix(f.pkg, "tools/") || strings.HasPrefix(f.pkg, "experiment/") {
+		if f.test || f.pkg == "cmd/parley" || inPapers(f.pkg) {
 			continue
 		}
 		for _, p := range f.imports {
@@ -316,7 +322,7 @@ func heldPure(t *testing.T) map[string]bool {
 	for grown := true; grown; {
 		grown = false
 		for pkg, by := range importers {
-			program := func(p string) bool { return floorOf(p) == 0 || strings.HasPrefix(p, "tools/") }
+			program := func(p string) bool { return p == "cmd/parley" || inPapers(p) }
 			if !held[pkg] && slices.ContainsFunc(by, func(p string) bool { return held[p] }) &&
 				!slices.ContainsFunc(by, func(p string) bool { return !held[p] && !program(p) }) {
 				held[pkg], grown = true, true
@@ -353,8 +359,8 @@ func forTests(pkg string) bool {
 	return strings.HasSuffix(pkg, "test") || pkg == small || pkg == "internal/must" || pkg == "methods/mvppca/internal/synthetic"
 }
 
-// What is for tests may cut corners that production may not. Tools may seed noise, by
-// privacytest, which a test of its own holds.
+// What is for tests may cut corners that production may not. Who may seed noise, by
+// privacytest, a test of its own holds.
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range source(t) {

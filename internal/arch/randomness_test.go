@@ -94,13 +94,13 @@ func TestNoiseIsExact(t *testing.T) {
 }
 
 // Noise from a seed protects nobody: no program for sites can draw it.
-func TestOnlyTestsAndToolsSeedPrivacyNoise(t *testing.T) {
+func TestOnlyTestsSeedPrivacyNoise(t *testing.T) {
 	uses, makes := false, false
 	for _, f := range source(t) {
 		imports := slices.Contains(f.imports, module+"/privacy/privacytest")
 		uses = uses || imports
-		if imports && !f.test && !strings.HasPrefix(f.pkg, "tools/") && f.pkg != "method/methodtest" {
-			t.Errorf("%s imports privacy/privacytest, which only tests and tools may", f.path)
+		if imports && !f.test && f.pkg != "method/methodtest" {
+			t.Errorf("%s imports privacy/privacytest, which only tests may", f.path)
 		}
 		if f.test || f.pkg == "privacy/internal/noise" {
 			continue

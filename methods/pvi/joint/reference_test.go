@@ -29,7 +29,7 @@ func referencePlan(t *testing.T, outcome string) *study.Plan {
 	return p
 }
 
-// The second implementation is tools/reference/regression.py, which made the files of
+// The second implementation is papers/reference/regression.py, which made the files of
 // testdata. Nobody is on ward D, so that its weight is the prior's.
 func TestAgreesWithASecondImplementation(t *testing.T) {
 	for name, outcome := range map[string]string{

@@ -1,0 +1,245 @@
+package dppvi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/judge/evaluate"
+	"parley/method"
+	pvimethod "parley/methods/pvi"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
+	"parley/papers/deal"
+	"parley/papers/experiment"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/privacy/ledger"
+	"parley/study"
+)
+
+var methods = method.Registry{pvimethod.Method{}}
+
+// census is the example's data as the published experiments see them.
+type census struct {
+	plan     *study.Plan // the example's, with the columns that divide the rows
+	says     *options.Options
+	table    *dataset.Table
+	outcome  int // its column among those of subjects
+	positive string
+	views    []keys
+	constant []options.Constant
+}
+
+// open reads the data.
+func open(ctx context.Context, at experiment.Data) (*census, error) {
+	folder, err := at.Folder(data[0])
+	if err != nil {
+		return nil, err
+	}
+	plan, err := study.Load(filepath.Join(at.Clone, "examples", "income", "plan.yaml"), methods)
+	if err != nil {
+		return nil, err
+	}
+	c := &census{plan: plan, says: plan.Method.Options.(*options.Options)}
+	plan.Subjects = append([]string{c.says.Outcome.Column, "split"}, schemes...)
+	c.positive = c.says.Outcome.Levels[1]
+	schema := plan.Schema()
+	dir, err := dataset.Open(ctx, folder, dataset.Options{Schema: &schema})
+	if err != nil {
+		return nil, err
+	}
+	if c.table, err = dataset.Collect(ctx, dir); err != nil {
+		return nil, err
+	}
+	for k, v := range plan.Views {
+		var features []keys
+		for j, f := range v.Features {
+			one := keys{"name": f.Name}
+			if f.Kind == study.Category {
+				one["kind"], one["levels"] = f.Kind, f.Levels
+			} else {
+				c.constant = append(c.constant, c.standard(k, j, f.Name))
+			}
+			features = append(features, one)
+		}
+		c.views = append(c.views, keys{"name": v.Name, "features": features})
+	}
+	return c, nil
+}
+
+// standard is the mean and the standard deviation (divisor n) of a column over all rows.
+func (c *census) standard(view, column int, name string) options.Constant {
+	n, mean, square := float64(c.table.Len()), 0.0, 0.0
+	for i := range c.table.Len() {
+		mean += c.table.Row(i).Views[view][column] / n
+	}
+	for i := range c.table.Len() {
+		d := c.table.Row(i).Views[view][column] - mean
+		square += d * d / n
+	}
+	return options.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
+}
+
+// where returns the rows by what a column says.
+func (c *census) where(column string) map[string]*dataset.Table {
+	place := slices.Index(c.plan.Subjects, column)
+	at := map[string][]int{}
+	for i := range c.table.Len() {
+		level := c.table.Row(i).Subject[place]
+		at[level] = append(at[level], i)
+	}
+	out := map[string]*dataset.Table{}
+	for level, rows := range at {
+		out[level] = c.table.Select(rows...)
+	}
+	return out
+}
+
+// spread divides the training rows by a distribution of Table 1.
+func (c *census) spread(scheme string) map[string]*dataset.Table {
+	sites := c.where(scheme)
+	maps.DeleteFunc(sites, func(name string, _ *dataset.Table) bool { return !slices.Contains(c.plan.Sites, name) })
+	return sites
+}
+
+// divide divides the training rows by a scheme; nil if there are too few of a class.
+func (c *census) divide(s evaluate.Scheme) (map[string]*dataset.Table, error) {
+	train := c.where("split")["train"]
+	var subjects []evaluate.Subject
+	majority := 0
+	for i := range train.Len() {
+		r := train.Row(i)
+		subjects = append(subjects, evaluate.Subject{ID: r.ID, Group: r.Subject[c.outcome]})
+		if r.Subject[c.outcome] != c.positive {
+			majority++
+		}
+	}
+	if shares, err := s.Shares(len(c.plan.Sites), train.Len(), majority); err != nil || !shares.Valid() {
+		return nil, nil
+	}
+	placed, err := s.Assign(subjects, c.plan.Sites, 0)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string][]string{}
+	for _, p := range placed {
+		name := c.plan.Sites[p.Site]
+		ids[name] = append(ids[name], p.ID)
+	}
+	sites := map[string]*dataset.Table{}
+	for name, of := range ids {
+		if sites[name], err = train.SelectIDs(of...); err != nil {
+			return nil, err
+		}
+	}
+	return sites, nil
+}
+
+// scores runs a rival's study with each seed, and judges it by the test rows.
+func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table, seeds int) (experiment.Values, error) {
+	v := experiment.Values{}
+	for seed := range seeds {
+		p, err := c.study(r, sites, uint64(seed)+1)
+		if err != nil {
+			return nil, err
+		}
+		data := map[string]dataset.Source{}
+		for name, t := range sites {
+			data[name] = t
+		}
+		out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+		if err != nil {
+			return nil, err
+		}
+		m, err := pvimethod.Method{}.Evaluator(p, out.Result.Files, false)
+		if err != nil {
+			return nil, err
+		}
+		outcome, err := pvimethod.Method{}.Outcome(p)
+		if err != nil {
+			return nil, err
+		}
+		j, err := outcome.Judge(ctx, m, c.where("split")["test"], 0.9)
+		if err != nil {
+			return nil, err
+		}
+		if r.total != nil && seed == 0 {
+			e, err := trueEpsilon(p, r.total.Delta)
+			if err != nil {
+				return nil, err
+			}
+			v[spent] = []float64{e}
+		}
+		v[accuracy] = append(v[accuracy], 100*j.Marks.Get(evaluate.MeasureAccuracy))
+		v[logLik] = append(v[logLik], j.Marks.Get(evaluate.MeasureLogLik))
+	}
+	return v, nil
+}
+
+// study is the plan of one run.
+func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*study.Plan, error) {
+	with := keys{"name": "pvi", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
+	maps.Copy(with, r.options)
+	names := slices.Sorted(maps.Keys(sites))
+	if r.rows {
+		var rows []options.SiteRows
+		for _, name := range names {
+			rows = append(rows, options.SiteRows{Site: name, Rows: sites[name].Len()})
+		}
+		with["rows"] = rows
+	}
+	says := keys{"name": "income", "seed": seed, "sites": names, "views": c.views, "subjects": c.plan.Subjects, "method": with}
+	if r.total != nil {
+		says["privacy"] = deal.Protected(*r.total)
+	}
+	return deal.Plan(methods, says)
+}
+
+// trueEpsilon is what the dearest site releases over the whole plan.
+func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
+	for _, site := range p.Sites {
+		list, err := pvimethod.Method{}.Requests(p, site)
+		if err != nil {
+			return 0, err
+		}
+		losses, err := ledger.Losses(privacy.Requests(list), delta, privacy.Subject)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range losses {
+			if l.Adjacency != account.AddRemove {
+				continue
+			}
+			if l.Epsilon == nil {
+				return 0, fmt.Errorf("site %s: no total: %s", site, l.Unbounded)
+			}
+			worst = max(worst, *l.Epsilon)
+		}
+	}
+	return worst, nil
+}
+
+// Division is the rows of a distribution, with what a plan says of their columns.
+type Division struct {
+	Views     []map[string]any
+	Constants []options.Constant
+	Outcome   gvi.Outcome
+	Subjects  []string
+	Sites     map[string]*dataset.Table
+	Held      *dataset.Table // the rows kept for testing
+}
+
+// Divide reads the data and divides the rows by a distribution of Table 1.
+func Divide(ctx context.Context, at experiment.Data, scheme string) (*Division, error) {
+	c, err := open(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return &Division{c.views, c.constant, c.says.Outcome, c.plan.Subjects, c.spread(scheme), c.where("split")["test"]}, nil
+}

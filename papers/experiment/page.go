@@ -1,0 +1,182 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"parley/figure"
+	"parley/internal/atomicfile"
+)
+
+// Paper is what a page of the documentation is about.
+type Paper struct {
+	Name  string // of its page and its experiments: fedmvppca
+	Title string // of the page
+	Lead  string // what is repeated, on which data, and what is not
+	// Findings are what came out, a line for each experiment by name, or nil.
+	Findings map[string]string
+}
+
+// WritePages writes the documentation of papers into a folder: for each a page NAME.md,
+// with pictures in images/, from the records of the folder's records/. Experiments
+// without a record are named as not run. The pages are a function of the records.
+func WritePages(dir string, papers []Paper, all List) error {
+	for _, p := range papers {
+		var page bytes.Buffer
+		fmt.Fprintf(&page, "# %s\n\n%s\n", p.Title, p.Lead)
+		contents(&page, p, all)
+		for _, x := range all {
+			if x.Paper != p.Name {
+				continue
+			}
+			r, err := keptIn(dir, x.Name)
+			if err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			if err := section(&page, dir, x, r); err != nil {
+				return err
+			}
+		}
+		if err := atomicfile.Write(filepath.Join(dir, p.Name+".md"), page.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep puts a record where [WritePages] finds it.
+func Keep(dir string, r *Record) error {
+	return atomicfile.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
+}
+
+// keptIn reads the record that [Keep] put into a folder; [os.ErrNotExist] if there is none.
+func keptIn(dir, name string) (*Record, error) {
+	return readJSON(filepath.Join(dir, "records", name+".json"))
+}
+
+// Markdown is the record's tables as its page has them.
+func (r *Record) Markdown() string {
+	var b bytes.Buffer
+	for _, t := range r.AllTables() {
+		markdown(&b, t)
+	}
+	return b.String()
+}
+
+// contents writes what is found where. Marks hold the numbers to the record.
+func contents(w *bytes.Buffer, p Paper, all List) {
+	for _, x := range all {
+		if finding := p.Findings[x.Name]; x.Paper == p.Name && finding != "" {
+			fmt.Fprintf(w, "\n<!-- quoted: go run -C papers . run %s -->\n- [%s](#%s): %s\n", x.Name, x.Item, anchor(x.Item), finding)
+		}
+	}
+}
+
+// anchor is what a link to a heading of letters, digits, spaces and punctuation names it.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ' || r == '-':
+			return '-'
+		case unicode.IsLetter(r) || unicode.IsNumber(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// section writes what came of one experiment, and its pictures beside the page.
+func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
+	fmt.Fprintf(w, "\n## %s\n\n%s\n\n", x.Item, x.About)
+	if r == nil {
+		fmt.Fprintf(w, "Not run yet: `go run -C papers . run %s`.\n", x.Name)
+		return nil
+	}
+	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version)
+	for _, n := range x.Notes {
+		fmt.Fprintf(w, "\n%s\n", n)
+	}
+	for _, b := range r.Broken {
+		fmt.Fprintf(w, "\n**A promise is broken.** %s.\n", b)
+	}
+	w.WriteString(r.Markdown())
+	for _, f := range r.Figures {
+		var svg bytes.Buffer
+		if err := f.SVG(&svg); err != nil {
+			return err
+		}
+		name := filepath.Join("images", x.Name+"-"+f.ID+".svg")
+		if err := atomicfile.Write(filepath.Join(dir, name), svg.Bytes()); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "\n![%s](%s)\n\n%s\n", f.Alt, filepath.ToSlash(name), f.Caption)
+	}
+	return nil
+}
+
+// unfolded is how many lines of a table a page shows before the reader asks for them.
+const unfolded = 24
+
+// markdown writes a table. A long one is folded, so that a page can be read from its top to its end.
+func markdown(w *bytes.Buffer, t figure.Table) {
+	if t.Title != "" {
+		fmt.Fprintf(w, "\n**%s.** %s\n\n", t.Title, t.Caption)
+	}
+	if t.Len() > unfolded {
+		fmt.Fprintf(w, "<details><summary>All %d lines</summary>\n\n", t.Len())
+		defer fmt.Fprintln(w, "\n</details>")
+	}
+	rule := "|"
+	fmt.Fprint(w, "|")
+	for _, c := range t.Columns {
+		fmt.Fprintf(w, " %s |", c.Name)
+		if len(c.Numbers) > 0 {
+			rule += "---:|"
+		} else {
+			rule += "---|"
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n", rule)
+	for i := range t.Len() {
+		fmt.Fprint(w, "|")
+		for _, c := range t.Columns {
+			text := ""
+			switch {
+			case i < len(c.Text):
+				text = c.Text[i]
+			case i < len(c.Numbers):
+				text = strings.ReplaceAll(fmt.Sprintf("%.4g", c.Numbers[i]), "-", "−")
+			}
+			fmt.Fprintf(w, " %s |", text)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// pages is where the documentation of papers lies in the repository.
+const pages = "docs/experiments"
+
+var (
+	link     = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+	emphasis = regexp.MustCompile(`\*+([^*\s](?:[^*]*[^*\s])?)\*+`)
+)
+
+// Plain is a note without the marks of Markdown. A link says in brackets which file of the
+// repository it leads to.
+func Plain(note string) string {
+	note = link.ReplaceAllStringFunc(note, func(found string) string {
+		m := link.FindStringSubmatch(found)
+		to := m[2]
+		if !strings.Contains(to, "://") {
+			to = path.Join(pages, to)
+		}
+		return fmt.Sprintf("%s (%s)", m[1], to)
+	})
+	return emphasis.ReplaceAllString(note, "$1")
+}

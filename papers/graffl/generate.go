@@ -1,0 +1,149 @@
+package graffl
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/kernelmean"
+	"parley/methods/graffl/mixture"
+	"parley/papers/graffl/toy"
+	"parley/privacy/account"
+)
+
+// The public choices for codes, which an encoder's training pulls towards N(0, I).
+const (
+	codeBox        = 4.0   // ± of every number
+	codeSpread     = 0.005 // E Σ of a component as a share of the box's width, squared
+	landmarks      = 64
+	publishedParts = 3 // components of the published algorithm's mixture
+	draws          = 256
+)
+
+// codePrior is the prior of k components over codes of d numbers.
+func codePrior(d, k int) (mixture.Prior, error) {
+	lo, hi := make([]float64, d), make([]float64, d)
+	for i := range d {
+		lo[i], hi[i] = -codeBox, codeBox
+	}
+	p, err := mixture.BoxPrior(lo, hi, k)
+	for i := range p.Psi {
+		p.Psi[i] *= codeSpread / 0.02 // of BoxPrior
+	}
+	return p, err
+}
+
+// codeLandmarks are the landmarks over codes of d numbers.
+func codeLandmarks(d int) (kernelmean.Landmarks, error) {
+	sd, bandwidth := make([]float64, d), make([]float64, d)
+	for i := range d {
+		sd[i] = codeBox / 4
+		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
+	}
+	return kernelmean.ScatterNormal(sd, bandwidth, landmarks)
+}
+
+// fromAll samples the exact posterior of one Gaussian given all codes of the scarce
+// class in one place: no generator of this kind can know more.
+func fromAll(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
+	prior, err := codePrior(d, 1)
+	if err != nil {
+		return nil, err
+	}
+	var all []float64
+	for _, rows := range sites {
+		all = append(all, rows...)
+	}
+	return toy.Conjugate(prior, [][]float64{all}, draws, rand.New(rand.NewPCG(seed, 1))), nil
+}
+
+// fromLandmarks samples variant landmark's posterior of one Gaussian. With ε above 0
+// sums and numbers of rows carry the noise that each site's one release would: that
+// of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
+// from the seed, because this is a measurement on public data and no release.
+func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mixture.Posterior, error) {
+	prior, err := codePrior(d, 1)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := codeLandmarks(d)
+	if err != nil {
+		return nil, err
+	}
+	const count = 0.25
+	unit := 0.0
+	if epsilon > 0 {
+		factor, err := account.AnalyticGaussian(epsilon, toy.Delta)
+		if err != nil {
+			return nil, err
+		}
+		unit = factor * math.Sqrt(1+count*count)
+	}
+	bound := marks.NormBound()
+	r := rand.New(rand.NewPCG(seed, 2))
+	o, phi := kernelmean.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
+	for _, rows := range sites {
+		for at := 0; at < len(rows); at += d {
+			marks.Features(phi, rows[at:])
+			for i, v := range phi {
+				o.Mean[i] += v
+			}
+			o.Rows++
+		}
+		for i := range o.Mean {
+			o.Mean[i] += unit * bound * r.NormFloat64()
+		}
+		o.Rows += unit / count * r.NormFloat64()
+		o.NoiseVar += unit * unit * bound * bound
+		o.RowsVar += unit * unit / count / count
+	}
+	o.Rows = max(o.Rows, 1)
+	for i := range o.Mean {
+		o.Mean[i] /= o.Rows
+	}
+	o.NoiseVar /= o.Rows * o.Rows
+	sampling := kernelmean.DefaultSampling(seed)
+	// With few sweeps a sample in many dimensions has not arrived.
+	sampling.Sweeps = max(sampling.Sweeps, d-1)
+	return marks.Posterior(o, prior, sampling)
+}
+
+// fromAlgorithm2 returns what the published algorithm accepts.
+func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.Posterior, error) {
+	prior, err := codePrior(d, publishedParts)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := abc.Published(prior, sites, proposals, draws, seed)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]int, len(sites))
+	for j, rows := range sites {
+		counts[j] = len(rows) / d
+	}
+	proposer, p := abc.NewProposer(prior, seed), &mixture.Posterior{}
+	for _, a := range kept.Sorted() {
+		m := mixture.NewMixture(publishedParts, d)
+		proposer.Parameter(a.Number(counts), m)
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept.Kept)))
+	}
+	return p, nil
+}
+
+// predictive draws rows, each from another draw of the posterior.
+func predictive(p *mixture.Posterior, n int, seed uint64) ([][]float64, error) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	rows := make([][]float64, n)
+	for i := range rows {
+		u, k := r.Float64(), 0
+		for ; k < len(p.Weights)-1 && u >= p.Weights[k]; k++ {
+			u -= p.Weights[k]
+		}
+		rows[i] = make([]float64, p.Draws[k].Dim)
+		if err := p.Draws[k].Simulate(r, rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}

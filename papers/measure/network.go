@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+)
+
+// runNetwork measures a coordinator and many sites over real sockets: how long
+// a round takes, how much memory the coordinator needs, and how many bytes pass at
+// the sites' sockets for those of the bodies.
+//
+//	go run -C papers ./measure network            # 200 sites, 20 rounds
+//	go run -C papers ./measure network -sites 20 -rounds 5 -features 60
+//
+// The coordinator is a process of its own: parley coordinator serve, built from the
+// source here. The sites are daemons in this process, each with its folder, store
+// and connection, through a proxy that counts.
+func runNetwork(ctx context.Context, args []string) error {
+	o := networkOptions{}
+	set := flag.NewFlagSet("network", flag.ContinueOnError)
+	set.IntVar(&o.sites, "sites", 200, "how many sites")
+	set.IntVar(&o.rounds, "rounds", 20, "how many rounds")
+	set.IntVar(&o.features, "features", 88, "features of the data: what a body takes grows with them")
+	set.StringVar(&o.dir, "dir", "", "where to make the folders (default a temporary one, removed at the end)")
+	set.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the sites' process to this folder")
+	if err := parse(set, args, func() error {
+		if o.sites < 1 || o.rounds < 2 || o.features < 1 {
+			return fmt.Errorf("want at least a site, a feature and two rounds")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	r, err := measureNetwork(ctx, o, func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) })
+	if err != nil {
+		return err
+	}
+	fmt.Println(r)
+	return nil
+}

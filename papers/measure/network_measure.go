@@ -1,0 +1,478 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"parley/engine/host"
+	"parley/federation"
+	"parley/federation/coordinator"
+	"parley/federation/site"
+	"parley/method"
+	"parley/methods/mvppca"
+	"parley/study"
+)
+
+type networkOptions struct {
+	sites, rounds, features int
+	dir, profile            string
+}
+
+// result is what was measured.
+type result struct {
+	sites, rounds int
+	times         []time.Duration // of each round but the first
+	running       int64           // peak of the coordinator's memory until the last round, in bytes
+	rss           int64           // the same until the end
+	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
+	bodies        float64         // of these, the bodies of tasks and answers
+	all           float64         // bytes at the sockets from the start of the daemons to the end, for each site and round
+	joined        time.Duration
+	last          time.Time     // when the last round ended
+	ended         time.Duration // from the last round to the last site's results
+}
+
+func (r *result) String() string {
+	t := slices.Sorted(slices.Values(r.times))
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); with the study's beginning and end %.0f; joining took %v, results %v",
+		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond))
+}
+
+// bound is what may pass at the socket.
+func (r *result) bound() float64 { return 1.2*r.bodies + 1000 }
+
+var methods = method.Registry{mvppca.Method{}}
+
+// buildParley builds the program in its own module, whose go.sum has all that it needs.
+func buildParley(ctx context.Context, binary string) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "parley").Output()
+	if err != nil {
+		return fmt.Errorf("looking for parley: %w", err)
+	}
+	if binary, err = filepath.Abs(binary); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/parley")
+	build.Dir = strings.TrimSpace(string(root))
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building parley: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func measureNetwork(ctx context.Context, o networkOptions, say func(format string, a ...any)) (r *result, err error) {
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "network-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(o.dir)
+	}
+	binary := filepath.Join(o.dir, "parley")
+	if err := buildParley(ctx, binary); err != nil {
+		return nil, err
+	}
+	r = &result{sites: o.sites, rounds: o.rounds}
+	names := make([]string, o.sites)
+	for i := range names {
+		names[i] = fmt.Sprintf("hospital-%03d", i)
+	}
+	plan, err := study.Parse("plan.yaml", planOf(o, names), methods)
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods, coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProxy(address)
+	if err != nil {
+		return nil, err
+	}
+	defer p.listener.Close()
+	c, err := start(binary, f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	began := time.Now()
+	invitations := make([]*federation.Invitation, len(names))
+	for i, name := range names {
+		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		if err := join(ctx, o, invitations[i], name, p.address()); err != nil {
+			return nil, err
+		}
+	}
+	r.joined = time.Since(began)
+	say("%d sites have joined in %v", o.sites, r.joined.Round(time.Millisecond))
+	inner, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	failed := make(chan error, o.sites)
+	for _, name := range names {
+		sf, err := site.Open(filepath.Join(o.dir, name), methods)
+		if err != nil {
+			return nil, err
+		}
+		group.Go(func() {
+			d := &site.Daemon{Folder: sf, Again: 30 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			if err := d.Serve(inner); err != nil && inner.Err() == nil {
+				failed <- fmt.Errorf("site %s: %w", name, err)
+			}
+		})
+	}
+	digest, _, err := f.Submit(plan)
+	if err != nil {
+		return nil, err
+	}
+	stopProfile, err := o.startProfile()
+	if err != nil {
+		return nil, err
+	}
+	defer stopProfile()
+	if err := approve(ctx, o, names, digest, failed); err != nil {
+		return nil, err
+	}
+	say("every site has approved; %d bytes at the sockets so far", p.bytes.Load())
+	if err := r.watch(o, c, p); err != nil {
+		return nil, err
+	}
+	if err := ended(ctx, o, names, digest, failed); err != nil {
+		return nil, err
+	}
+	r.ended = time.Since(r.last)
+	r.all = float64(p.bytes.Load()) / float64(o.sites*o.rounds)
+	if r.bodies, err = bodies(f, plan); err != nil {
+		return nil, err
+	}
+	r.rss = c.stop()
+	return r, nil
+}
+
+// startProfile profiles this process, if that is wanted, until stop is called.
+func (o networkOptions) startProfile() (stop func(), err error) {
+	if o.profile == "" {
+		return func() {}, nil
+	}
+	cpu, err := os.Create(filepath.Join(o.profile, "cpu.pprof"))
+	if err != nil {
+		return nil, err
+	}
+	pprof.StartCPUProfile(cpu)
+	return func() {
+		pprof.StopCPUProfile()
+		cpu.Close()
+	}, nil
+}
+
+// approve approves the study at every site, as soon as it is posted there.
+func approve(ctx context.Context, o networkOptions, names []string, digest string, failed <-chan error) error {
+	for _, name := range names {
+		f, err := site.Open(filepath.Join(o.dir, name), methods)
+		if err != nil {
+			return err
+		}
+		if err := until(ctx, failed, func() bool { _, err := f.Plan(digest); return err == nil }); err != nil {
+			return err
+		}
+		if err := f.Approve(ctx, digest, host.ByPerson); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended waits until every site has its results.
+func ended(ctx context.Context, o networkOptions, names []string, digest string, failed <-chan error) error {
+	for _, name := range names {
+		if err := until(ctx, failed, func() bool {
+			_, err := os.Stat(filepath.Join(o.dir, name, "studies", digest, "ended.json"))
+			return err == nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch takes the times of rounds, and what passes at the sockets meanwhile.
+func (r *result) watch(o networkOptions, c *process, p *proxy) error {
+	var first uint64
+	round := 0
+	for at := range c.rounds {
+		if round++; round == 1 {
+			first = p.bytes.Load()
+		} else {
+			r.times = append(r.times, at.Sub(r.last))
+		}
+		r.last = at
+		if round == o.rounds {
+			break
+		}
+	}
+	if round < o.rounds {
+		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
+	}
+	r.running = peakMemory(c.cmd.Process.Pid)
+	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
+	return nil
+}
+
+// until waits until something is so, unless a site fails or ctx ends.
+func until(ctx context.Context, failed <-chan error, so func() bool) error {
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-failed:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func planOf(o networkOptions, names []string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
+	fmt.Fprintf(&b, "method: {name: mvppca, variant: published, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
+	return b.Bytes()
+}
+
+func features(o networkOptions) (names []string) {
+	for i := range o.features {
+		names = append(names, fmt.Sprintf("f%d", i))
+	}
+	return names
+}
+
+// join makes a site's folder, with data, and lets it connect through the proxy.
+func join(ctx context.Context, o networkOptions, i *federation.Invitation, name, proxy string) error {
+	path := filepath.Join(o.dir, name)
+	s, err := site.Join(ctx, path, i, methods, nil)
+	if err != nil {
+		return err
+	}
+	s.Config.URLs = []string{"tls://" + proxy}
+	config, err := json.Marshal(s.Config)
+	if err != nil {
+		return err
+	}
+	seed := uint64(0)
+	for _, c := range name {
+		seed = 31*seed + uint64(c)
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	var subjects, view bytes.Buffer
+	fmt.Fprintf(&subjects, "id\n")
+	fmt.Fprintf(&view, "id,%s\n", strings.Join(features(o), ","))
+	for n := range 12 {
+		fmt.Fprintf(&subjects, "s%d\n", n)
+		fmt.Fprintf(&view, "s%d", n)
+		for range o.features {
+			fmt.Fprintf(&view, ",%.3f", random.NormFloat64())
+		}
+		fmt.Fprintln(&view)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
+		return err
+	}
+	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(), "data/view_clinic.csv": view.Bytes(),
+		"policy.yaml": []byte("policy: 1\nsite: " + name + "\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
+		if err := os.WriteFile(filepath.Join(path, file), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bodies is how many bytes of tasks and answers the record of rounds tells of, for
+// each site and round.
+func bodies(f *coordinator.Folder, p *study.Plan) (float64, error) {
+	path, err := f.ResultsPath(p)
+	if err != nil {
+		return 0, err
+	}
+	data, err := os.ReadFile(filepath.Join(path, "rounds.jsonl"))
+	if err != nil {
+		return 0, err
+	}
+	var sum, n float64
+	for line := range bytes.Lines(data) {
+		var r struct {
+			Sites []struct {
+				Down int `json:"bytes_down"`
+				Up   int `json:"bytes_up"`
+			} `json:"sites"`
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			return 0, err
+		}
+		for _, s := range r.Sites {
+			sum, n = sum+float64(s.Down+s.Up), n+1
+		}
+	}
+	return sum / n, nil
+}
+
+// process is the coordinator.
+type process struct {
+	cmd    *exec.Cmd
+	rounds chan time.Time // when each has ended; closed at the process's end
+	stop   func() (rss int64)
+
+	mu   sync.Mutex
+	text []string
+}
+
+func start(binary, folder string) (*process, error) {
+	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"), rounds: make(chan time.Time, 1000)}
+	stderr, err := c.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(c.rounds)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			var line struct {
+				Time  time.Time `json:"time"`
+				Msg   string    `json:"msg"`
+				Round int       `json:"round"`
+			}
+			json.Unmarshal(lines.Bytes(), &line) // what is no JSON is no line of the log
+			c.mu.Lock()
+			if c.text = append(c.text, lines.Text()); len(c.text) > 20 {
+				c.text = c.text[1:]
+			}
+			c.mu.Unlock()
+			if line.Round > 0 {
+				c.rounds <- line.Time
+			}
+		}
+	}()
+	c.stop = sync.OnceValue(func() int64 {
+		most := peakMemory(c.cmd.Process.Pid)
+		c.cmd.Process.Signal(syscall.SIGTERM)
+		go func() {
+			for range c.rounds {
+			}
+		}()
+		<-done
+		c.cmd.Wait()
+		return most
+	})
+	return c, nil
+}
+
+func (c *process) log() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.text, "\n")
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// proxy passes connections on, and counts what passes.
+type proxy struct {
+	listener net.Listener
+	to       string
+	bytes    atomic.Uint64
+}
+
+func newProxy(to string) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{listener: l, to: to}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				go p.pass(c)
+			}
+		}
+	}()
+	return p, nil
+}
+
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
+func (p *proxy) pass(c net.Conn) {
+	defer c.Close()
+	to, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		io.Copy(to, counting{c, p})
+		to.(*net.TCPConn).CloseWrite()
+	}()
+	io.Copy(c, counting{to, p})
+}
+
+type counting struct {
+	io.Reader
+	p *proxy
+}
+
+func (c counting) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.p.bytes.Add(uint64(n))
+	return n, err
+}
+
+// peakMemory is the most memory in bytes that the process of this number has held so far, shared
+// pages counted; 0 where the system does not tell.
+func peakMemory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(data), "VmHWM:")
+	var kb int64
+	fmt.Sscan(text, &kb)
+	return kb << 10
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/papers/internal/cputime"
+)
+
+// cost is what something took, and the training log-likelihood per subject that it reached.
+type cost struct {
+	CPU        float64 `json:"cpu"`  // seconds of all processors
+	Wall       float64 `json:"wall"` // seconds
+	LogLik     float64 `json:"log_likelihood_per_subject"`
+	Iterations int     `json:"iterations"` // of the last fit; 0 of a study
+	Peak       int64   `json:"peak"`       // bytes that the process needed; 0 where that is not told
+	BLAS       string  `json:"blas"`       // what numpy multiplies with; empty if nobody says
+	// Phases are the seconds of each step of a study that was run to know them.
+	Phases map[string]float64 `json:"phases,omitempty"`
+}
+
+// works are what is measured beside numpy, each in a process of its own.
+var works = []struct {
+	name string
+	run  func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error)
+}{
+	{"pooled", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
+		return c.fits(ctx, sites, c.pooled)
+	}},
+	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
+		return c.fits(ctx, sites, c.condensed)
+	}},
+	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
+		return c.study(ctx, sites, oneExchange, phases)
+	}},
+	{"default", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
+		return c.study(ctx, sites, "", phases)
+	}},
+}
+
+// work draws the subjects and does one of the works in this process.
+func (c sized) work(ctx context.Context, name string, phases bool) (cost, error) {
+	sites, err := c.draw(os.DevNull)
+	if err != nil {
+		return cost{}, err
+	}
+	for _, w := range works {
+		if w.name == name {
+			out, err := w.run(c, ctx, sites, phases)
+			out.Peak = peakMemory(os.Getpid())
+			return out, err
+		}
+	}
+	return cost{}, fmt.Errorf("no work is called %q", name)
+}
+
+// profile writes where the processor time of a work goes when it is done so many times.
+func (c sized) profile(ctx context.Context, name, file string, times int) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	for range times {
+		if _, err := c.work(ctx, name, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits measures scaling and a fit, without anything around them.
+func (c sized) fits(ctx context.Context, sites map[string]dataset.Source, fit func(ppca.Layout, [][]ppca.Block) (*ppca.Fitted, error)) (out cost, err error) {
+	l, err := ppca.NewLayout(c.dims, ppca.NoisePerFeature)
+	if err != nil {
+		return out, err
+	}
+	var rows [][]dataset.Row
+	for _, name := range evaluate.SiteNames(len(sites)) {
+		var all []dataset.Row
+		for row, err := range sites[name].Rows(ctx) {
+			if err != nil {
+				return out, err
+			}
+			all = append(all, *row)
+		}
+		rows = append(rows, all)
+	}
+	used, began := cputime.Used(), time.Now()
+	scale := standard(l, rows)
+	var blocks [][]ppca.Block
+	for _, of := range rows {
+		a, err := ppca.NewAccumulator(l, scale)
+		if err != nil {
+			return out, err
+		}
+		for i := range of {
+			if err := a.Add(of[i].Views); err != nil {
+				return out, err
+			}
+		}
+		blocks = append(blocks, a.Blocks())
+	}
+	model, err := fit(l, blocks)
+	if err != nil {
+		return out, err
+	}
+	out.CPU, out.Wall, out.Iterations = (cputime.Used() - used).Seconds(), time.Since(began).Seconds(), model.Iterations
+	total, subjects, err := ppca.LogLik(l, &model.Params, slices.Concat(blocks...))
+	out.LogLik = total / subjects
+	return out, err
+}
+
+// standard scales by mean and standard deviation of what is observed, as factors.py does.
+func standard(l ppca.Layout, rows [][]dataset.Row) *ppca.Scale {
+	d := l.Features()
+	n, mean, squares := make([]float64, d), make([]float64, d), make([]float64, d)
+	for _, of := range rows {
+		for _, row := range of {
+			j := 0
+			for k, view := range row.Views {
+				for i, x := range view {
+					n[j+i]++
+					delta := x - mean[j+i]
+					mean[j+i] += delta / n[j+i]
+					squares[j+i] += delta * (x - mean[j+i])
+				}
+				j += l.Dims[k]
+			}
+		}
+	}
+	s := &ppca.Scale{Shift: mean, Factor: make([]float64, d)}
+	for j := range d {
+		s.Factor[j] = math.Sqrt(n[j] / squares[j])
+	}
+	return s
+}
+
+// likest are the options of a study's own fit of one model.
+var likest = ppca.FitOptions{LeastNoise: ppca.LeastNoise}
+
+// pooled fits all rows in one place, as factors.py does: one start, the same iterations, the
+// same rule to stop.
+func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
+	return ppca.Fit(l, ppca.Merge(slices.Concat(sites...)), c.factors, nil, likest)
+}
+
+// condensed makes the fits of a study of one exchange: one of each set of views at every
+// site, and those of the coordinator.
+func (c sized) condensed(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
+	all := make([][]ppca.Block, len(sites))
+	for i, blocks := range sites {
+		said, err := ppca.Condense(l, blocks, options.LocalRank(c.factors), 0, ppca.FitOptions{Tol: 1e-6})
+		if err != nil {
+			return nil, err
+		}
+		all[i] = said
+	}
+	_, fit, err := ppca.FitFilled(l, all, c.factors, likest)
+	return fit, err
+}

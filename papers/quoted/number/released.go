@@ -1,0 +1,76 @@
+package number
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/method/judged"
+	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/statistics"
+	"parley/papers/deal"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// release is a kind of private study.
+type release struct {
+	subjects int
+	epsilon  float64
+	sites    int
+}
+
+var releases = []release{{4000, 3, 3}, {4000, 10, 3}, {400, 10, 3}, {400, 3, 3}, {400, 10, 1}}
+
+const delta = 1e-5
+
+func (r release) String() string {
+	return fmt.Sprintf("%d subjects, ε %v, %d sites", r.subjects, r.epsilon, r.sites)
+}
+
+// choose runs a private study and chooses from its releases.
+func (r release) choose(ctx context.Context, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
+	all, err := generate(seed, q, r.subjects, 1)
+	if err != nil {
+		return nil, err
+	}
+	config := local.Config{Methods: methods}
+	if config.Plan, err = r.plan(all, seed); err != nil {
+		return nil, err
+	}
+	rows, err := deal.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
+	if err != nil {
+		return nil, err
+	}
+	config.Data = deal.BySite(rows)
+	out, err := local.Run(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
+	if at < 0 {
+		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
+	}
+	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, judged.SelectConfig{Values: c.Values})
+}
+
+// plan is that of the study. The ranges of the data stand in for public ones.
+func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
+	public := func(feature int) [2]float64 {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range all.Len() {
+			x := slices.Concat(all.Row(i).Views...)[feature]
+			low, high = min(low, x), max(high, x)
+		}
+		return [2]float64{low, high}
+	}
+	return deal.Plan(methods, deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": deal.Views(all.Schema(), public),
+		"method":  deal.Keys{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
+		"privacy": deal.Protected(account.Budget{Epsilon: r.epsilon, Delta: delta})})
+}

@@ -1,0 +1,33 @@
+package regression
+
+import (
+	"testing"
+
+	"parley/methods/pvi/options"
+	"parley/papers/experiment"
+	"parley/privacy/account"
+)
+
+// What a private study of two classes costs by default, and by partitioned: ten sites of 1000
+// rows with 20 numbers. The bytes are those that a site sends.
+func BenchmarkPrivateStudy(b *testing.B) {
+	p, err := cases[0].draw(b.Context(), experiment.Data{}, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	total := account.Budget{Epsilon: 1, Delta: rivalDelta}
+	for _, variant := range []string{jointVariant, options.VariantPartitioned} {
+		b.Run(variant, func(b *testing.B) {
+			b.ReportAllocs()
+			bytes := 0.0
+			for b.Loop() {
+				_, out, err := fitOf(b.Context(), p, variant, &total, false)
+				if err != nil {
+					b.Fatal(err)
+				}
+				bytes = sent(out, len(p.Sites))
+			}
+			b.ReportMetric(bytes, "B/site")
+		})
+	}
+}

@@ -1,0 +1,415 @@
+package regression
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/figure"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
+	"parley/methods/pvi/use"
+	"parley/papers/experiment"
+	"parley/privacy/account"
+)
+
+// The arms of the table. Those of the product run through the engine; noise once is the
+// same with all rows at one site, as if sites added their sums up in secret.
+const (
+	armDefault     = "default"
+	armPartitioned = "partitioned"
+	armDescent     = "descent"
+	armFedAvg      = "FedAvg"
+	armOnce        = "default, noise once"
+)
+
+// jointVariant is the variant of a private plan for two classes that names none.
+const jointVariant = "joint"
+
+var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
+
+// fitOf fits a problem's two classes; no total is no privacy.
+func fitOf(ctx context.Context, p *problem, variant string, total *account.Budget, once bool) (*use.Model, *local.Outcome, error) {
+	data, err := p.data(once)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.study(ctx, map[string]any{"outcome": p.Outcome, "variant": variant}, data, total)
+}
+
+// data are the rows of every site, or of one that has them all.
+func (p *problem) data(once bool) (map[string]dataset.Source, error) {
+	data := map[string]dataset.Source{}
+	for name, t := range p.Sites {
+		data[name] = t
+	}
+	if !once {
+		return data, nil
+	}
+	var rows []dataset.Row
+	n := 0
+	var schema dataset.Schema
+	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
+		t := p.Sites[name]
+		schema = t.Schema()
+		for i := range t.Len() {
+			row := t.Row(i)
+			row.ID = fmt.Sprintf("%07d", n)
+			n++
+			rows = append(rows, row)
+		}
+	}
+	all, err := dataset.NewTable(schema, rows)
+	return map[string]dataset.Source{"all": all}, err
+}
+
+// held is the mean log-likelihood of the rows held out under a model.
+func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) {
+	d, err := designOf(ctx, &m.Encoding, &p.Outcome, p.Held)
+	if err != nil {
+		return 0, err
+	}
+	q, sum := m.Weights(), 0.0
+	for i := range d.Rows() {
+		a, c := q.Activation(d.Row(i), 0)
+		sum += gvi.LogExpectSigmoid(d.Outcome(i)*a, c)
+	}
+	return sum / float64(d.Rows()), nil
+}
+
+// designOf encodes rows as a model's encoding says.
+func designOf(ctx context.Context, e *gvi.Encoding, outcome *gvi.Outcome, t *dataset.Table) (*gvi.Design, error) {
+	b, err := e.Bind(t.Schema(), outcome)
+	if err != nil {
+		return nil, err
+	}
+	d := gvi.NewDesign(e.Width())
+	var row gvi.Row
+	for r, err := range t.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		y, err := b.Outcome(gvi.Logistic{}, r)
+		if err == nil {
+			err = b.Row(r, &row)
+		}
+		if err == nil {
+			err = d.Append(row, y)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// rival is a fit by first-order steps over rows in memory, with noise of the machine's own
+// arithmetic: a yardstick, which protects nobody.
+type rival struct {
+	sites []*gvi.Design
+	rows  int
+	r     *rand.Rand
+}
+
+func newRival(ctx context.Context, p *problem, e *gvi.Encoding, seed uint64) (*rival, error) {
+	v := &rival{r: rand.New(rand.NewPCG(seed, 23))}
+	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
+		d, err := designOf(ctx, e, &p.Outcome, p.Sites[name])
+		if err != nil {
+			return nil, err
+		}
+		v.sites, v.rows = append(v.sites, d), v.rows+d.Rows()
+	}
+	return v, nil
+}
+
+// sum adds a site's gradients at w, each clipped, with a row's chance to take part, and noise.
+func (v *rival) sum(d *gvi.Design, w []float64, clip, rate, noise float64) []float64 {
+	g := make([]float64, len(w))
+	for i := range d.Rows() {
+		if rate < 1 && v.r.Float64() >= rate {
+			continue
+		}
+		x, y := d.Row(i), d.Outcome(i)
+		a := 0.0
+		for k, j := range x.Index {
+			a += x.Value[k] * w[j]
+		}
+		residual := y / (1 + math.Exp(y*a))
+		residual *= gvi.ClipFactor(math.Abs(residual)*x.Norm(), clip)
+		for k, j := range x.Index {
+			g[j] += residual * x.Value[k]
+		}
+	}
+	for j := range g {
+		g[j] += noise * clip * v.r.NormFloat64()
+	}
+	return g
+}
+
+// descent is full-batch gradient descent with momentum .9 and steps of .3, and the mean of
+// the second half of its iterates; clip and rounds are settings.
+func (v *rival) descent(clip float64, rounds int, total account.Budget) ([]float64, error) {
+	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: rounds}}, account.AddRemove, total)
+	if err != nil {
+		return nil, err
+	}
+	d := v.sites[0].Columns()
+	w, speed, mean := make([]float64, d), make([]float64, d), make([]float64, d)
+	for t := range rounds {
+		all := make([]float64, d)
+		for _, site := range v.sites {
+			for j, g := range v.sum(site, w, clip, 1, noise) {
+				all[j] += g
+			}
+		}
+		for j := range w {
+			speed[j] = 0.9*speed[j] + (all[j]-w[j])/float64(v.rows)
+			w[j] += 0.3 * speed[j]
+			if t >= rounds/2 {
+				mean[j] += w[j] / float64(rounds-rounds/2)
+			}
+		}
+	}
+	return mean, nil
+}
+
+// fedAvg is federated averaging of ten local steps of DP-SGD with a tenth of the rows, and
+// the mean of the second half of its rounds; clip and rate of learning are settings.
+func (v *rival) fedAvg(clip, learn float64, total account.Budget) ([]float64, error) {
+	const rounds, steps, rate = 20, 10, 0.1
+	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: rate, Diameter: 2, Count: rounds * steps}}, account.AddRemove, total)
+	if err != nil {
+		return nil, err
+	}
+	d := v.sites[0].Columns()
+	w, mean := make([]float64, d), make([]float64, d)
+	for t := range rounds {
+		next := make([]float64, d)
+		for _, site := range v.sites {
+			n := float64(site.Rows())
+			local := slices.Clone(w)
+			for range steps {
+				for j, g := range v.sum(site, local, clip, rate, noise) {
+					local[j] += learn * (g/rate - local[j]*n/float64(v.rows)) / n
+				}
+			}
+			for j, x := range local {
+				next[j] += n / float64(v.rows) * x
+			}
+		}
+		w = next
+		for j := range mean {
+			if t >= rounds/2 {
+				mean[j] += w[j] / float64(rounds-rounds/2)
+			}
+		}
+	}
+	return mean, nil
+}
+
+// setting is one of a rival's, which the table picks from by the rows held out: rivals are
+// flattered.
+type setting struct {
+	arm string
+	run func(*rival, account.Budget) ([]float64, error)
+}
+
+var settings = func() (all []setting) {
+	for _, clip := range []float64{1, 3} {
+		for _, rounds := range []int{30, 100} {
+			all = append(all, setting{armDescent, func(v *rival, b account.Budget) ([]float64, error) { return v.descent(clip, rounds, b) }})
+		}
+		for _, learn := range []float64{0.5, 2} {
+			all = append(all, setting{armFedAvg, func(v *rival, b account.Budget) ([]float64, error) { return v.fedAvg(clip, learn, b) }})
+		}
+	}
+	return all
+}()
+
+// sent is how many bytes a site sent, on average.
+func sent(out *local.Outcome, sites int) (bytes float64) {
+	for _, r := range out.Rounds {
+		for _, x := range r.Sites {
+			bytes += float64(x.Up)
+		}
+	}
+	return bytes / float64(sites)
+}
+
+var (
+	epsilons = []float64{0.25, 0.5, 1, 3, 8}
+	quickly  = []string{"10 × 200", "heart-sites"} // cases of a quick run
+)
+
+const (
+	rivalDelta = 1e-5
+	rivalRuns  = 10 // of each comparison, with noise, divisions or draws of their own
+)
+
+func rivalID(c problemCase, epsilon float64) string {
+	return experiment.Slug(fmt.Sprintf("%s %v", strings.ReplaceAll(c.name, "×", "x"), epsilon))
+}
+
+// sentBy names the bytes that a site sends for an arm.
+func sentBy(arm string) string { return arm + ", kB" }
+
+// rivals sets the private default for two classes beside other ways to spend the budget.
+func rivals() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-rivals", Paper: "parley", Item: "Private regression beside its rivals", Data: []string{dataName, "adult"},
+		About: "Regressions of two classes under differential privacy: simulated ones, heart-sites by hospital, physionet2012 by type of unit, and the census data by four distributions. " +
+			"All arms add noise at each site, but for *noise once*, which has all rows at one site. Descent and FedAvg have the best of four settings, picked by the rows that judge them.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for _, c := range cases {
+				for _, epsilon := range epsilons {
+					runs := rivalRuns
+					if quick {
+						if runs = 2; epsilon != 1 || !slices.Contains(quickly, c.name) {
+							continue
+						}
+					}
+					cells = append(cells, experiment.Cell{ID: rivalID(c, epsilon), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+						return c.marks(ctx, at, account.Budget{Epsilon: epsilon, Delta: rivalDelta}, runs)
+					}})
+				}
+			}
+			return cells
+		},
+		Conclude: concludeRivals,
+	}
+}
+
+// marks runs every arm of a case: mean log-likelihoods by arm and run, of rivals by the best
+// setting.
+func (k problemCase) marks(ctx context.Context, at experiment.Data, total account.Budget, runs int) (experiment.Values, error) {
+	out := experiment.Values{}
+	bySetting := map[string][]float64{}
+	for seed := range uint64(runs) {
+		p, err := k.draw(ctx, at, seed+1)
+		if err != nil {
+			return nil, err
+		}
+		var encoding *gvi.Encoding
+		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
+			variant := jointVariant
+			if arm == armPartitioned {
+				variant = options.VariantPartitioned
+			}
+			m, ran, err := fitOf(ctx, p, variant, &total, arm == armOnce)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
+			}
+			ll, err := heldLogLik(ctx, p, m)
+			if err != nil {
+				return nil, err
+			}
+			out[arm] = append(out[arm], ll)
+			out[sentBy(arm)] = append(out[sentBy(arm)], sent(ran, len(p.Sites))/1000)
+			if arm == armDefault {
+				encoding = &m.Encoding
+			}
+		}
+		v, err := newRival(ctx, p, encoding, seed)
+		if err != nil {
+			return nil, err
+		}
+		test, err := designOf(ctx, encoding, &p.Outcome, p.Held)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range settings {
+			w, err := s.run(v, total)
+			if err != nil {
+				return nil, err
+			}
+			sum := 0.0
+			for i := range test.Rows() {
+				a, _ := test.Row(i).Activation(w, w)
+				sum += gvi.LogExpectSigmoid(test.Outcome(i)*a, 0)
+			}
+			name := fmt.Sprintf("%s %d", s.arm, i)
+			bySetting[name] = append(bySetting[name], sum/float64(test.Rows()))
+		}
+	}
+	for _, s := range settings {
+		for name, x := range bySetting {
+			if strings.HasPrefix(name, s.arm+" ") && (out[s.arm] == nil || stat.Mean(x, nil) > stat.Mean(out[s.arm], nil)) {
+				out[s.arm] = x
+			}
+		}
+	}
+	return out, nil
+}
+
+// A difference counts if it is larger than this and than two standard errors.
+const (
+	leastDifference = 0.002 // of mean log-likelihoods
+	leastErrors     = 2
+)
+
+// tally counts comparisons of the default with an arm.
+type tally struct {
+	ahead, level int
+	behind       []string // case and total of each
+}
+
+// add counts a comparison: the default's advantage with its standard error.
+func (t *tally) add(where string, advantage, se float64) {
+	switch {
+	case math.Abs(advantage) <= max(leastDifference, leastErrors*se):
+		t.level++
+	case advantage > 0:
+		t.ahead++
+	default:
+		t.behind = append(t.behind, where)
+	}
+}
+
+// concludeRivals makes the table of all arms, cases and totals, and one of where the default
+// is ahead and behind.
+func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
+	all := figure.Table{ID: "marks", Title: "Mean log-likelihood of rows held out",
+		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. δ is %v. The last column has the kB that a site sends by default, and by partitioned.", rivalRuns, rivalDelta),
+		Columns: figure.TextColumns(slices.Concat([]string{"case", "ε"}, arms, []string{"kB"})...)}
+	tallies := map[string]*tally{}
+	for _, arm := range arms[1:] {
+		tallies[arm] = &tally{}
+	}
+	minus := strings.NewReplacer("-", "−").Replace
+	for _, k := range cases {
+		for _, epsilon := range epsilons {
+			v := o[rivalID(k, epsilon)]
+			if v == nil {
+				continue
+			}
+			row := []any{k.name, fmt.Sprint(epsilon), minus(fmt.Sprintf("%.4f", stat.Mean(v[armDefault], nil)))}
+			for _, arm := range arms[1:] {
+				var less []float64
+				for i, x := range v[arm] {
+					less = append(less, v[armDefault][i]-x)
+				}
+				mean, sd := stat.MeanStdDev(less, nil)
+				se := sd / math.Sqrt(float64(len(less)))
+				row = append(row, minus(fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(v[arm], nil), mean, se)))
+				tallies[arm].add(fmt.Sprintf("%s at ε %v", k.name, epsilon), mean, se)
+			}
+			all.Add(append(row, fmt.Sprintf("%.0f, %.0f", stat.Mean(v[sentBy(armDefault)], nil), stat.Mean(v[sentBy(armPartitioned)], nil)))...)
+		}
+	}
+	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind", Caption: fmt.Sprintf("By more than %v and %d standard errors.", leastDifference, leastErrors),
+		Columns: figure.TextColumns("beside", "comparisons", "default ahead", "level", "default behind", "where it is behind")}
+	for _, arm := range arms[1:] {
+		if t := tallies[arm]; arm != armOnce {
+			count.Add(arm, fmt.Sprint(t.ahead+t.level+len(t.behind)), fmt.Sprint(t.ahead), fmt.Sprint(t.level), fmt.Sprint(len(t.behind)), strings.Join(t.behind, "; "))
+		}
+	}
+	return experiment.Conclusion{Tables: []figure.Table{count, all}}
+}
