@@ -1,0 +1,59 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The budget of the program's module, without papers. Whoever takes something away lowers
+// it; only an issue may raise it.
+const (
+	maxSource   = 134724
+	maxTests    = 84264
+	maxPackages = 136
+)
+
+// slack is how many lines may be spared before the budget has to say so.
+const slack = 500
+
+func TestTheHouseKeepsToItsBudget(t *testing.T) {
+	source, tests, packages := 0, 0, map[string]bool{}
+	for _, f := range sourceOfProgram(t) {
+		if packages[f.pkg] = true; f.test {
+			tests += f.lines
+		} else {
+			source += f.lines
+		}
+	}
+	for _, of := range []struct {
+		what, name    string
+		is, most, low int // what there is, may be, and must be for the budget to stay as it is
+	}{
+		{"lines of source", "maxSource", source, maxSource, maxSource - slack},
+		{"lines of tests", "maxTests", tests, maxTests, maxTests - slack},
+		{"packages", "maxPackages", len(packages), maxPackages, maxPackages},
+	} {
+		switch {
+		case of.is > of.most:
+			t.Errorf("%d %s, above %d: take as many away elsewhere", of.is, of.what, of.most)
+		case of.is < of.low:
+			t.Errorf("%d %s, below %d: lower %s to %d, so that nobody adds them again", of.is, of.what, of.most, of.name, of.is)
+		}
+	}
+}
+
+// sourceOfProgram returns the files of the program's module.
+func sourceOfProgram(t *testing.T) []file {
+	return slices.DeleteFunc(slices.Clone(source(t)), func(f file) bool { return inPapers(f.pkg) })
+}
+
+// A site's people install one program. It starts no other, and above all no compiler:
+// whatever does is for a clone of the source.
+func TestTheProgramStartsNoOther(t *testing.T) {
+	for _, f := range sourceOfProgram(t) {
+		if !f.test && !forTests(f.pkg) && !strings.HasPrefix(f.pkg, "tools/") && slices.Contains(f.imports, "os/exec") {
+			t.Errorf("%s imports os/exec, which only tests, tools and papers may", f.path)
+		}
+	}
+}
