@@ -9,8 +9,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 134724
-	maxTests    = 84264
+	maxSource   = 134_894
+	maxTests    = 84_335
 	maxPackages = 136
 )
 
