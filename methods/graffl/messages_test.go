@@ -80,18 +80,6 @@ type (
 
 // States of the variants, and of the stages around one.
 type (
-	siteSums struct {
-		Sums   wire.Vector `cbor:"sums"`
-		Rows   float64     `cbor:"rows"`
-		SD     float64     `cbor:"sd"`
-		RowsSD float64     `cbor:"rows_sd"`
-	}
-	landmarkState struct {
-		Phase  string               `cbor:"phase"`
-		Left   []string             `cbor:"left"`
-		Sites  map[string]*siteSums `cbor:"sites"`
-		Sample *setup.Sample        `cbor:"sample"`
-	}
 	publishedState struct {
 		Iteration int            `cbor:"iteration"`
 		Asked     bool           `cbor:"asked"`
@@ -99,16 +87,6 @@ type (
 		Folded    map[string]int `cbor:"folded"`
 		Left      []string       `cbor:"left"`
 		Kept      abc.Acceptance `cbor:"kept"`
-	}
-	setState struct {
-		SMC     abc.SMC                         `cbor:"smc"`
-		Answers map[string]*discrepanciesAnswer `cbor:"answers"`
-		Rows    map[string]int                  `cbor:"rows"`
-		Asked   bool                            `cbor:"asked"`
-		Trace   []struct {
-			Used      int     `cbor:"used"`
-			Threshold float64 `cbor:"threshold"`
-		} `cbor:"trace"`
 	}
 	stagedState struct {
 		Phase   string                   `cbor:"phase"`
