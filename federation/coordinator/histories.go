@@ -76,7 +76,7 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			}
 			kept[a.site] = append([][]byte{}, a.history...)
 			if longest, err = wire.Longest(slices.Collect(maps.Values(kept))...); err != nil {
-				return nil, fmt.Errorf("%w\n  hint: drop the site that was away when the others went on, and submit the plan again", err)
+				return nil, fmt.Errorf("%w\n  hint: drop the sites that went another way than the others, and submit the plan again; where the quorum does not allow that, abort the study, and run it anew", err)
 			}
 			took, gone, err := engine.PartsOf(longest, len(s.plan.Sites))
 			if err != nil {

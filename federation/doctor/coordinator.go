@@ -157,6 +157,9 @@ func sites(f *coordinator.Folder) (r Report) {
 	own := federation.This(f.Methods)
 	told := 0
 	for _, st := range s.Sites {
+		if st.Text != "" {
+			r = append(r, fail("sites", "stop one of the two; parley site doctor at either says which", errors.New(st.Text)))
+		}
 		if st.Program == nil {
 			continue
 		}

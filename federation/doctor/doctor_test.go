@@ -397,7 +397,8 @@ func TestFaults(t *testing.T) {
 		{"orders", study("orders.json"), write("{"), "studies", "orders.json"},
 		{"a state", study("state.json"), write("{"), "folder", "state.json"},
 		{"a study that has stopped", "status.json", status(`"state": "stopped", "text": "no site is left"`), "studies", "held has stopped: no site is left"},
-		{"a second process of a site", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "two machines serve as north"}]`), "studies", "two machines serve as north"},
+		{"a second process of a site", "status.json", write(`{"sites": [{"site": "north", "state": "joined", "text": "two machines serve as north"}]}`), "sites", "two machines serve as north"},
+		{"a site that is held up", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "its disk takes no writes"}]`), "studies", "its disk takes no writes"},
 		{"a site with another program", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "must install", "text": "install parley 7"}]`), "studies", "install parley 7"},
 		{"a rebuilt study without a site", "status.json", func(t *testing.T, path string) {
 			status(`"state": "waiting", "sites": [{"site": "north", "state": "approved"}, {"site": "south", "state": "not heard of"}]`)(t, path)

@@ -175,6 +175,9 @@ func approved(ctx context.Context, f *site.Folder) (r Report) {
 	if err != nil {
 		return append(r, status(err))
 	}
+	if s.Serving && s.Connected && s.Trouble != "" {
+		r = append(r, fail("site", "do as it says: one process at a time answers", errors.New(s.Trouble)))
+	}
 	for _, st := range s.Studies {
 		if st.State == federation.Unable && s.Serving && r.OK() { // or its cause has been said
 			r = append(r, fail("studies", hinted(errors.New(st.Text), "mend it; the study then goes on by itself"), fmt.Errorf("study %s is held up: %s", st.Name, st.Text)))
