@@ -56,8 +56,8 @@ type Host struct {
 
 var errNoData = errors.New("the site has no data yet")
 
-// census reads every row once, which checks every cell: so what is wrong with the
-// data shows before anything is charged. An error is one of the data, and stays here.
+// census reads every row once, which checks every cell unless the data are read tolerantly:
+// so what is wrong with them shows before anything is charged. An error stays here.
 func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
