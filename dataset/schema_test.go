@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // Whose a row is comes with it, through whatever is made of it, and is part of the fingerprint; nothing else of a row
@@ -14,21 +14,21 @@ import (
 func TestRowsSayWhoseTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	write := func(subjects string) {
-		must.Do(t, os.WriteFile(filepath.Join(dir, "subjects.csv"), []byte(subjects), 0o644))
-		must.Do(t, os.WriteFile(filepath.Join(dir, "view_a.csv"), []byte("id,x\n1,5\n2,6\n3,7\n4,8\n"), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, "subjects.csv"), []byte(subjects), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, "view_a.csv"), []byte("id,x\n1,5\n2,6\n3,7\n4,8\n"), 0o644))
 	}
 	schema := Schema{Views: []View{{Name: "a", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "group", Kind: Label}}}
 	read := func(person string) (people []string, fingerprint string) {
 		t.Helper()
 		schema.Person = person
-		d := must.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
-		table := must.Get(Collect(t.Context(), d))(t)
+		d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
+		table := testkit.Get(Collect(t.Context(), d))(t)
 		derived := Derive(table, Schema{Views: schema.Views}, func() func(*Row) *Row {
 			return func(r *Row) *Row { return &Row{ID: r.ID, Views: r.Views} }
 		})
 		copied := filepath.Join(t.TempDir(), "copy")
-		must.Do(t, Write(t.Context(), copied, table))
-		back := must.Get(Open(t.Context(), copied, Options{Schema: &schema}))(t)
+		testkit.Do(t, Write(t.Context(), copied, table))
+		back := testkit.Get(Open(t.Context(), copied, Options{Schema: &schema}))(t)
 		for _, src := range []Source{d, table, derived, back, d.Tolerant()} {
 			var own []string
 			for row, err := range src.Rows(t.Context()) {
@@ -45,7 +45,7 @@ func TestRowsSayWhoseTheyAre(t *testing.T) {
 			}
 			people = own
 		}
-		return people, must.Get(Count(t.Context(), d))(t).Hex()
+		return people, testkit.Get(Count(t.Context(), d))(t).Hex()
 	}
 	write("id,who,group\n1,P7,u\n2,,v\n3,P7,u\n4,NA,u\n")
 	people, named := read("who")

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // block is what stands between two fences.
@@ -61,14 +61,14 @@ var slow = regexp.MustCompile(`(^| )(select|attack|privacy curve) |evaluate (res
 // TestConsole runs the commands of every page in order and compares what they print with
 // the block of text that follows.
 func TestConsole(t *testing.T) {
-	root := must.Get(filepath.Abs(".."))(t)
+	root := testkit.Get(filepath.Abs(".."))(t)
 	tools := t.TempDir()
 	program := filepath.Join(tools, "parley")
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/parley").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	must.Do(t, os.WriteFile(filepath.Join(tools, "go"), []byte(goCommand), 0o755))
-	pages := must.Get(filepath.Glob("*/*.md"))(t)
+	testkit.Do(t, os.WriteFile(filepath.Join(tools, "go"), []byte(goCommand), 0o755))
+	pages := testkit.Get(filepath.Glob("*/*.md"))(t)
 	for i := range pages {
 		pages[i] = "docs/" + pages[i]
 	}
@@ -78,7 +78,7 @@ func TestConsole(t *testing.T) {
 		if slices.Contains(elsewhere, page) || strings.HasPrefix(page, "docs/reference/") {
 			continue
 		}
-		text := must.Get(os.ReadFile(filepath.Join(root, page)))(t)
+		text := testkit.Get(os.ReadFile(filepath.Join(root, page)))(t)
 		all := blocks(string(text))
 		console := 0
 		for _, b := range all {
@@ -94,7 +94,7 @@ func TestConsole(t *testing.T) {
 			s := &shell{t: t, page: page, dir: clone(t, root), tools: tools, program: program}
 			for i, b := range all {
 				if name, ok := strings.CutPrefix(b.kind, "yaml "); ok {
-					must.Do(t, os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o644))
+					testkit.Do(t, os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o644))
 				}
 				if b.kind != "console" {
 					continue
@@ -210,7 +210,7 @@ func clone(t *testing.T, root string) string {
 	dir := t.TempDir()
 	list := exec.Command("git", "ls-files", "-z", "examples", ":(glob)methods/**/testdata/**", ":(glob)privacy/**/testdata/**")
 	list.Dir = root
-	names := must.Get(list.Output())(t)
+	names := testkit.Get(list.Output())(t)
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
@@ -220,8 +220,8 @@ func clone(t *testing.T, root string) string {
 			t.Fatal(err)
 		}
 		to := filepath.Join(dir, name)
-		must.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
-		must.Do(t, os.WriteFile(to, data, 0o644))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		testkit.Do(t, os.WriteFile(to, data, 0o644))
 	}
 	return dir
 }

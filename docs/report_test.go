@@ -16,10 +16,10 @@ import (
 
 // writers are where sections of a run's report are made. What other commands make pages of is
 // not among them.
-var writers = []string{"../methods", "../method/rounds", "../figure", "../report/results", "../engine/host"}
+var writers = []string{"../methods", "../method", "../figure", "../report/results", "../engine/host"}
 
 // others are packages there that write pages of other commands.
-var others = regexp.MustCompile(`mvppca/(selection|verify)|/testdata|_test\.go$`)
+var others = regexp.MustCompile(`mvppca/(selection|verify)|method/selection|methodtest|/testdata|_test\.go$`)
 
 // headings are the titles of sections in the program, as regular expressions: what is not known
 // before it runs may be anything.

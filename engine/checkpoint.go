@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/wire"
 	"parley/method"
 )
@@ -249,7 +249,7 @@ func (f FileCheckpoints) Load() (checkpoint, log []byte, err error) {
 func (f FileCheckpoints) Append(size int64, data []byte) (err error) {
 	path := string(f) + LogSuffix
 	if size == 0 {
-		return atomicfile.WriteOwn(path, data) // makes its name durable too
+		return files.WriteOwn(path, data) // makes its name durable too
 	}
 	log, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -276,5 +276,5 @@ func (f FileCheckpoints) Append(size int64, data []byte) (err error) {
 
 // Replace implements [Checkpoints].
 func (f FileCheckpoints) Replace(checkpoint []byte) error {
-	return atomicfile.WriteOwn(string(f), checkpoint)
+	return files.WriteOwn(string(f), checkpoint)
 }

@@ -15,7 +15,7 @@ import (
 
 	"parley/engine"
 	"parley/engine/enginetest"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -59,7 +59,7 @@ var sites = []string{"north", "centre", "south"}
 
 func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 	w := enginetest.New(sites...)
-	out := must.Get(process(w, toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context()))(t)
+	out := testkit.Get(process(w, toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context()))(t)
 	if len(out.Rounds) != 4 {
 		t.Fatalf("%d rounds", len(out.Rounds))
 	}
@@ -95,7 +95,7 @@ func TestAsynchronousAnswersFoldInSimulatedTime(t *testing.T) {
 	} {
 		_, out := finished(t, toy{sites: sites, rounds: 2, async: true, takes: c.takes})
 		var s toyState
-		must.Do(t, wire.Unmarshal(out.Result.Files[0].Data, &s))
+		testkit.Do(t, wire.Unmarshal(out.Result.Files[0].Data, &s))
 		var got []string
 		for _, folded := range s.Trace {
 			_, body, _ := strings.Cut(folded, ":")
@@ -167,7 +167,7 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 func replay(t *testing.T, w *enginetest.World, m toy) (*enginetest.World, *engine.Outcome) {
 	t.Helper()
 	again := w.WithoutCheckpoint()
-	out := must.Get(process(again, m, "", 3, nil).Run(t.Context()))(t)
+	out := testkit.Get(process(again, m, "", 3, nil).Run(t.Context()))(t)
 	return again, out
 }
 
@@ -201,7 +201,7 @@ func TestOptionalTaskDoesNotNeedAQuorum(t *testing.T) {
 	if _, err := crashing.Run(t.Context()); !errors.Is(err, enginetest.ErrCrash) {
 		t.Fatalf("got %v", err)
 	}
-	out := must.Get(process(w, m, "centre", 3, nil).Run(t.Context()))(t)
+	out := testkit.Get(process(w, m, "centre", 3, nil).Run(t.Context()))(t)
 	if !slices.Equal(out.Left, []string{"centre"}) || out.Shares["centre"] != nil {
 		t.Fatalf("left %v", out.Left)
 	}
@@ -253,7 +253,7 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 3}
 	one, two := enginetest.New(sites...), enginetest.New(sites...)
 	for _, w := range []*enginetest.World{one, two} {
-		must.Get(process(w, m, "", 3, nil).Run(t.Context()))(t)
+		testkit.Get(process(w, m, "", 3, nil).Run(t.Context()))(t)
 	}
 	mixed := enginetest.New(sites...)
 	mixed.Stores = map[string]*sitestore.Memory{"north": one.Stores["north"], "centre": two.Stores["centre"], "south": two.Stores["south"]}
@@ -261,7 +261,7 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	if _, err := process(mixed, m, "", 3, nil).Run(t.Context()); !errors.Is(err, privacy.ErrConflict) {
 		t.Fatalf("got %v", err)
 	}
-	must.Get(process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()))(t)
+	testkit.Get(process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()))(t)
 }
 
 // held answers when its channel is closed.
@@ -298,7 +298,7 @@ func TestAnswersAreCountedAsTheyCome(t *testing.T) {
 		gates[name] = make(chan struct{})
 		replaced(w, c, m, name, listing(1000, counted), held{toySite{}, gates[name]})
 	}
-	must.Get(c.Run(t.Context()))(t)
+	testkit.Get(c.Run(t.Context()))(t)
 	if want := []string{"0/3 after 0", "1/3 after 0", "2/3 after 0", "3/3 after 0"}; !slices.Equal(seen[:4], want) || seen[len(seen)-1] != "3/3 after 3" {
 		t.Errorf("seen %q", seen)
 	}

@@ -13,7 +13,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -30,7 +30,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 	seal := func(change func(e map[string]any)) hostile {
 		return func(_, honest []byte) []byte {
 			var e map[string]any
-			must.Do(t, wire.Unmarshal(honest, &e))
+			testkit.Do(t, wire.Unmarshal(honest, &e))
 			change(e)
 			return enc(t, e)
 		}
@@ -60,7 +60,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 		var why error
 		run := func() (*engine.Outcome, error) {
 			w.Start(-1)
-			c := must.Get(w.Coordinator(enginetest.Toy{}, p, data))(t)
+			c := testkit.Get(w.Coordinator(enginetest.Toy{}, p, data))(t)
 			c.Simulation = false
 			c.Observe = func(e engine.Event) {
 				if e.Left != nil {
@@ -70,7 +70,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 			if attack == nil {
 				h := host.Host{Site: "south", Methods: method.Registry{enginetest.Toy{}}, Data: data["south"], Store: w.Stores["south"],
 					Policy: privacy.SimulationPolicy(), Options: []privacy.Option{privacytest.Seeded(1)}}
-				site := must.Get(h.Open(t.Context(), p))(t)
+				site := testkit.Get(h.Open(t.Context(), p))(t)
 				c.Links["south"] = w.Link(site)
 				return c.Run(t.Context())
 			}
@@ -105,7 +105,7 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 func TestBombsAllocateLittle(t *testing.T) {
 	task, past := forge(t, 1, "sum", "0")
 	store := sitestore.NewMemory()
-	a := must.Get(siteOn(store, slow{}, nil, listing(10, noisedSum)).Handle(t.Context(), task, past))(t)
+	a := testkit.Get(siteOn(store, slow{}, nil, listing(10, noisedSum)).Handle(t.Context(), task, past))(t)
 	one := enc(t, noisedSum.Sums)
 	i := bytes.Index(a.Release.Bytes(), one)
 	if i < 0 {
@@ -131,7 +131,7 @@ func TestBombsAllocateLittle(t *testing.T) {
 func toyStudyOf(t testing.TB, w *enginetest.World, plan *study.Plan) *engine.Coordinator {
 	t.Helper()
 	w.Start(-1)
-	c := must.Get(w.Coordinator(enginetest.Toy{}, plan, map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}))(t)
+	c := testkit.Get(w.Coordinator(enginetest.Toy{}, plan, map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}))(t)
 	c.Simulation = false
 	return c
 }
@@ -199,7 +199,7 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 	data := map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}
 	start := func(observe func(engine.Event)) *engine.Coordinator {
 		w.Start(-1)
-		c := must.Get(w.Coordinator(enginetest.Toy{}, plan, data))(t)
+		c := testkit.Get(w.Coordinator(enginetest.Toy{}, plan, data))(t)
 		c.Observe, c.Simulation = observe, false
 		return c
 	}
@@ -223,7 +223,7 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := host.Host{Site: "south", Store: w.Stores["south"]}
-	must.Do(t, h.GoOn(digest.String(), rolledBack))
+	testkit.Do(t, h.GoOn(digest.String(), rolledBack))
 	out, err := start(nil).Run(t.Context())
 	if err != nil || len(out.Left) != 0 || len(out.Rounds) != 6 {
 		t.Fatalf("after the decision: %v, %v", out, err)

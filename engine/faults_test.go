@@ -15,7 +15,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/enginetest"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -26,7 +26,7 @@ import (
 
 func enc(t testing.TB, v any) []byte {
 	t.Helper()
-	return must.Get(wire.Marshal(v))(t)
+	return testkit.Get(wire.Marshal(v))(t)
 }
 
 // forge makes a task for north, and the past that leads to it.
@@ -39,7 +39,7 @@ func forge(t testing.TB, round int, kind, body string, records ...engine.Record)
 		head = sitestore.Next(head, data)
 		past.Records = append(past.Records, data)
 	}
-	task := must.Get(enginetest.Task(toyStudy, "north", 0, round, kind, []byte(body), head))(t)
+	task := testkit.Get(enginetest.Task(toyStudy, "north", 0, round, kind, []byte(body), head))(t)
 	return task, past
 }
 
@@ -61,7 +61,7 @@ func (h slow) Run(ctx context.Context, _ method.Task, s *privacy.Session) (metho
 
 func ledgerOf(t testing.TB, s ledger.Reader) int {
 	t.Helper()
-	lines := must.Get(s.Reservations(0))(t)
+	lines := testkit.Get(s.Reservations(0))(t)
 	return len(lines)
 }
 
@@ -133,7 +133,7 @@ func exactly(t testing.TB, sums int) *privacy.Guarantee {
 	t.Helper()
 	m := noisedSum.Sums[0].Mechanism
 	m.Count = sums
-	epsilon := must.Get(account.Epsilon([]account.Mechanism{m}, account.AddRemove, 1e-5))(t)
+	epsilon := testkit.Get(account.Epsilon([]account.Mechanism{m}, account.AddRemove, 1e-5))(t)
 	return &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: epsilon * 1.0001, Delta: 1e-5}}
 }
 
@@ -149,7 +149,7 @@ func TestCrashBetweenTheCommitsForfeitsNothing(t *testing.T) {
 			t.Fatal("a release was stored in spite of the crash")
 		}
 	}
-	a := must.Get(siteOn(memory, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task, past))(t)
+	a := testkit.Get(siteOn(memory, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task, past))(t)
 	if n := ledgerOf(t, memory); n != 1 {
 		t.Errorf("%d charges", n)
 	}
@@ -306,7 +306,7 @@ func TestAnswersLeaveOnASchedule(t *testing.T) {
 		task, past := forge(t, 1, "sum", "0")
 		for _, want := range []time.Duration{time.Minute, 0} {
 			began := time.Now()
-			must.Get(site.Handle(t.Context(), task, past))(t)
+			testkit.Get(site.Handle(t.Context(), task, past))(t)
 			if took := time.Since(began); took != want {
 				t.Errorf("answered after %v, want %v", took, want)
 			}
@@ -327,7 +327,7 @@ func TestAsynchronousAnswersFoldAsTheyArrive(t *testing.T) {
 				})
 			}
 		}
-		out := must.Get(c.Run(t.Context()))(t)
+		out := testkit.Get(c.Run(t.Context()))(t)
 		if first := out.Rounds[0].Sites[0].Site; first == "north" {
 			t.Errorf("%s was folded first", first)
 		}
@@ -419,7 +419,7 @@ func TestClonedStoreIsNotTheSiteOfTheHistory(t *testing.T) {
 	var clones []*engine.Site
 	for range 2 {
 		site := siteOn(sitestore.NewMemory(), slow{}, nil, listing(9, noisedSum))
-		a := must.Get(site.Handle(t.Context(), task, past))(t)
+		a := testkit.Get(site.Handle(t.Context(), task, past))(t)
 		releases, clones = append(releases, a.Release.Bytes()), append(clones, site)
 	}
 	if bytes.Equal(releases[0], releases[1]) {
@@ -437,7 +437,7 @@ func TestClonedStoreIsNotTheSiteOfTheHistory(t *testing.T) {
 	if _, err := clones[1].Handle(t.Context(), next, past); !errors.As(err, &e) || e.Round != 1 || e.Shown.Lines != 3 || e.Told.Lines != 2 {
 		t.Fatalf("its clone: %v", err)
 	}
-	must.Do(t, clones[1].Store.(*sitestore.Memory).Decide(time.Now(), clones[1].Study, e.Decision()))
+	testkit.Do(t, clones[1].Store.(*sitestore.Memory).Decide(time.Now(), clones[1].Study, e.Decision()))
 	if _, err := clones[1].Handle(t.Context(), next, past); err != nil {
 		t.Errorf("its clone, after a person's decision: %v", err)
 	}

@@ -27,8 +27,8 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/coordinator"
+	"parley/federation/folder"
 	"parley/federation/site"
-	"parley/internal/auditlog"
 	"parley/method"
 	"parley/privacy"
 	"parley/study"
@@ -289,9 +289,9 @@ func (w *world) eventually(what string, so func() bool) {
 }
 
 // audit returns the lines of an audit log that say something.
-func audit(t testing.TB, folder, what string) (lines []string) {
+func audit(t testing.TB, dir, what string) (lines []string) {
 	t.Helper()
-	check(t, auditlog.Read(filepath.Join(folder, "audit.jsonl"), func(e auditlog.Entry) error {
+	check(t, folder.ReadLog(filepath.Join(dir, "audit.jsonl"), func(e folder.LogEntry) error {
 		if line := fmt.Sprintf("%s %s: %s", e.What, e.Site, e.Text); strings.Contains(line, what) {
 			lines = append(lines, line)
 		}

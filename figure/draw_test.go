@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // labels are what a careless or hostile site could send.
@@ -201,7 +201,7 @@ func checkSVG(content []byte) error {
 func TestAnyChartIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := figures.Draw(t, "figure")
-		must.Do(t, checkSVG(svg(t, f)))
+		testkit.Do(t, checkSVG(svg(t, f)))
 	})
 }
 
@@ -235,8 +235,8 @@ func TestAnyFigureSurvivesJSON(t *testing.T) {
 
 // stored writes f and reads it back.
 func stored(t *rapid.T, f Figure, back *Figure) []byte {
-	b := must.Get(json.Marshal(f))(t)
-	must.Do(t, json.Unmarshal(b, back))
+	b := testkit.Get(json.Marshal(f))(t)
+	testkit.Do(t, json.Unmarshal(b, back))
 	return b
 }
 
@@ -246,7 +246,7 @@ func TestAnyChartHasCSV(t *testing.T) {
 		if table := c.Table(); len(table.Columns) == 0 {
 			t.Fatal("no columns")
 		}
-		must.Do(t, (Figure{Chart: c}).CSV(io.Discard))
+		testkit.Do(t, (Figure{Chart: c}).CSV(io.Discard))
 	})
 }
 
@@ -278,7 +278,7 @@ func TestLabelsAreEscapedAndWhole(t *testing.T) {
 func TestGroupNamedAsItsLabelIsWrittenOnce(t *testing.T) {
 	f := Figure{ID: "effects", Chart: Bars{Labels: []string{"age", "male"}, Groups: []string{"age", "sex"}, Values: Numbers{1, 2}}}
 	var slim bytes.Buffer
-	must.Do(t, f.SlimSVG(&slim))
+	testkit.Do(t, f.SlimSVG(&slim))
 	for _, drawn := range []string{string(svg(t, f)), slim.String()} {
 		if n := strings.Count(drawn, ">age<") + strings.Count(drawn, ">age, age<"); n != 1 || !strings.Contains(drawn, "sex<") {
 			t.Errorf("age is written %d times, or sex is not", n)
@@ -371,7 +371,7 @@ func FuzzFigureJSON(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		must.Do(t, fig.SVG(&out))
+		testkit.Do(t, fig.SVG(&out))
 		d := xml.NewDecoder(&out)
 		for {
 			if _, err := d.Token(); err == io.EOF {

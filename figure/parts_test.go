@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 func TestFormats(t *testing.T) {
@@ -53,8 +53,8 @@ func TestCSVReadsBack(t *testing.T) {
 		numbers := rapid.SliceOfN(values, 1, 20).Draw(t, "numbers")
 		table := Table{Columns: []Column{{Name: "a", Text: text}, {Name: "b", Unit: "mm", Numbers: numbers}, {Name: "c", Format: Percent, Numbers: Numbers{}}}}
 		var b bytes.Buffer
-		must.Do(t, table.CSV(&b))
-		records := must.Get(csv.NewReader(&b).ReadAll())(t)
+		testkit.Do(t, table.CSV(&b))
+		records := testkit.Get(csv.NewReader(&b).ReadAll())(t)
 		if got := strings.Join(records[0], "|"); got != "a|b (mm)|c (fraction)" {
 			t.Fatalf("header %q", got)
 		}
@@ -81,7 +81,7 @@ func TestTableText(t *testing.T) {
 	table := Table{Title: "Sites", Caption: "As of round 3.", Columns: []Column{
 		{Name: "site", Text: []string{"Aachen", "Bil\x1b[2Jbao"}}, {Name: "sent", Unit: "bytes", Format: Count, Numbers: Numbers{12345}}}}
 	var b bytes.Buffer
-	must.Do(t, table.Text(&b))
+	testkit.Do(t, table.Text(&b))
 	want := "Sites\n\nsite        sent (bytes)\nAachen            12\u202f345\nBil\ufffd[2Jbao\n\nAs of round 3.\n"
 	if b.String() != want {
 		t.Errorf("got\n%q\nwant\n%q", b.String(), want)
@@ -91,7 +91,7 @@ func TestTableText(t *testing.T) {
 func TestTableHTML(t *testing.T) {
 	var b bytes.Buffer
 	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}}, {Name: "against", Text: []string{"", ""}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
-	must.Do(t, table.Head(2).HTML(&b))
+	testkit.Do(t, table.Head(2).HTML(&b))
 	for _, want := range []string{"<caption>&lt;T&gt;</caption>", "a&amp;b", "&lt;script&gt;", `<td class="number">2</td>`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())

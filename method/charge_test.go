@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -105,9 +105,9 @@ func TestContractCarriesAPrivateMethod(t *testing.T) {
 	p := sketchPlan("private", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1e4, Delta: 1e-5}})
 	m := private{}
-	coordinator := must.Get(m.Coordinator(p))(t)
-	site := must.Get(m.Site(p, "a"))(t)
-	list := must.Get(m.Requests(p, "a"))(t)
+	coordinator := testkit.Get(m.Coordinator(p))(t)
+	site := testkit.Get(m.Site(p, "a"))(t)
+	list := testkit.Get(m.Requests(p, "a"))(t)
 	got := drive(t, coordinator, site, list[0], nil).Metrics["estimate"]
 	if got < 29.0/9-0.25 || got > 29.0/9+0.25 || got == 29.0/9 {
 		t.Errorf("got %v, want about %v", got, 29.0/9)

@@ -13,7 +13,11 @@
 // number of cores follow.
 //
 // State is what must be carried from one step to the next; [Info] is what may
-// be looked at.
+// be looked at. What coordinators write again and again, asking sites and opening what
+// they answer, is in [Ask], [Expect], [DecodeAnswer] and [Leave]; a site opens a task
+// with [OpenTask] and ends with [AnswerTask]. Small interfaces say what a method may
+// offer beside: how it is judged ([Evaluable], [Selector]), attacked ([Attackable]), and
+// what a fitted [Model] can do.
 package method
 
 import (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 const command = "go run -C papers . run x"
@@ -40,11 +40,11 @@ No 7.5 of ours.
 `
 
 func TestBlocksShowWhatRecordsHold(t *testing.T) {
-	p := must.Get(parseMarks(page))(t)
+	p := testkit.Get(parseMarks(page))(t)
 	if len(p.Blocks) != 2 || len(p.Again) != 1 || p.Again[0] != command || p.Blocks[1].Command != command || p.Blocks[0].Text != "old\n" {
 		t.Fatalf("%+v", p)
 	}
-	filled := must.Get(p.Fill(map[string]string{command: output}))(t)
+	filled := testkit.Get(p.Fill(map[string]string{command: output}))(t)
 	want := strings.Replace(page, "old\n", output, 1)
 	want = strings.Replace(want, "rows b -->\n", "rows b -->\n| of | value |\n|---|---|\n| b | −0.5 |\n", 1)
 	if filled != want {
@@ -59,7 +59,7 @@ func TestQuotedNumbersAreLookedFor(t *testing.T) {
 	for text, missing := range map[string]string{
 		"1.3 and .50, 1.2 or 3 s": "", "1.25 and 0.5": "", "1.24 and 0.5": "1.24", "1.250 1.251": "1.251", "0.6": "0.6", "3.0": "", "12 345 and 12 346 at 2022 012.": "12346",
 	} {
-		p := must.Get(parseMarks("<!-- quoted: " + command + " -->\n" + text))(t)
+		p := testkit.Get(parseMarks("<!-- quoted: " + command + " -->\n" + text))(t)
 		found, got := p.Quotes[0].Numbers(output)
 		if strings.Join(got, " ") != missing || found == 0 && len(got) == 0 {
 			t.Errorf("%q: found %d, missing %q, want %q", text, found, got, missing)
@@ -85,7 +85,7 @@ func TestMarksThatMeanNothingAreRefused(t *testing.T) {
 		}
 	}
 	for mark, want := range map[string]string{"table 3": "prints 2 tables", "table 2 | rows z": "no rows"} {
-		p := must.Get(parseMarks("<!-- measured: x | " + mark + " -->\n<!-- end -->\n"))(t)
+		p := testkit.Get(parseMarks("<!-- measured: x | " + mark + " -->\n<!-- end -->\n"))(t)
 		if _, err := p.Fill(map[string]string{"x": output}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", mark, err, want)
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/papers/experiment"
 	"parley/papers/quoted"
 )
@@ -131,7 +131,7 @@ func TestRecordsKeepTheirPromises(t *testing.T) {
 		t.Fatalf("%d records, %v", len(files), err)
 	}
 	for _, file := range files {
-		r := must.Get(record(file))(t)
+		r := testkit.Get(record(file))(t)
 		if len(r.Broken) != known[r.Experiment] {
 			t.Errorf("%s: %s", r.Experiment, strings.Join(r.Broken, "; "))
 		}
@@ -149,7 +149,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 	target := regexp.MustCompile(`\]\([^)]*\)`)
 	numbers := 0
 	for name, constants := range given {
-		page := must.Get(os.ReadFile(filepath.Join(experimentPages, name)))(t)
+		page := testkit.Get(os.ReadFile(filepath.Join(experimentPages, name)))(t)
 		for _, section := range strings.Split(string(page), "\n## ")[1:] {
 			title, _, _ := strings.Cut(section, "\n")
 			var notes, tables []string
@@ -161,7 +161,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 					notes = append(notes, target.ReplaceAllString(line, "]"))
 				}
 			}
-			page := must.Get(parseMarks("<!-- quoted: the tables -->\n" + strings.Join(notes, "")))(t)
+			page := testkit.Get(parseMarks("<!-- quoted: the tables -->\n" + strings.Join(notes, "")))(t)
 			found, missing := page.Quotes[0].Numbers(strings.Join(tables, ""))
 			missing = slices.DeleteFunc(missing, func(x string) bool { return slices.Contains(constants, x) })
 			if len(missing) > 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/papers/experiment"
 )
 
@@ -108,9 +108,9 @@ var errUsage = errors.New("not understood")
 func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	typed := regexp.MustCompile("go run -C papers \\. ([^`\n>|)]*[^`\n>|) ])")
 	found := 0
-	pages := must.Get(filepath.Glob("../docs/*/*.md"))(t)
+	pages := testkit.Get(filepath.Glob("../docs/*/*.md"))(t)
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
-		for _, m := range typed.FindAllStringSubmatch(string(must.Get(os.ReadFile(page))(t)), -1) {
+		for _, m := range typed.FindAllStringSubmatch(string(testkit.Get(os.ReadFile(page))(t)), -1) {
 			words := strings.Fields(strings.TrimSuffix(m[1], " --"))
 			c, rest, err := commandTree(func() {}).Find(words)
 			if err == nil {

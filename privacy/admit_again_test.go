@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/sitestore"
 )
@@ -20,7 +20,7 @@ func TestSessionIsForWhatWasCharged(t *testing.T) {
 	s := privacy.Study{Digest: "study", Site: "north", Requests: []privacy.Listed{{Kind: "small", Times: 1, Request: small}, {Kind: "big", Times: 1, Request: big}}}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), store, subjects(3))
 	ask := privacy.Ask{Study: "study", Site: "north", Round: 1, Kind: "small"}
-	first := must.Get(gate.Admit(ask))(t)
+	first := testkit.Get(gate.Admit(ask))(t)
 	other := ask
 	other.Kind = "big"
 	if _, err := gate.Admit(other); !errors.Is(err, privacy.ErrConflict) {
@@ -31,7 +31,7 @@ func TestSessionIsForWhatWasCharged(t *testing.T) {
 	if _, err := privacy.NewGate(changed, privacy.SimulationPolicy(), store, subjects(3)).Admit(ask); !errors.Is(err, privacy.ErrConflict) {
 		t.Errorf("another request for the same charge: %v", err)
 	}
-	must.Get(gate.Admit(ask))(t)
+	testkit.Get(gate.Admit(ask))(t)
 	if _, err := first.Sum(context.Background(), small.Sums[0].Name, func(*dataset.Row, []float64) int { return 0 }); err == nil {
 		t.Error("two sessions live on one charge")
 	}
@@ -43,9 +43,9 @@ func TestStateOfExactTasksStaysWithThem(t *testing.T) {
 	noised := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(4, 1)}}
 	s := privacy.Study{Digest: "study", Site: "north", Requests: []privacy.Listed{{Kind: "exact", Times: 1, Request: exact}, {Kind: "noised", Times: 1, Request: noised}}}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), sitestore.NewMemory(), subjects(3))
-	session := must.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 1, Kind: "exact"}))(t)
-	must.Get(session.Seal(nil, []byte("all rows")))(t)
-	session = must.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 2, Kind: "noised"}))(t)
+	session := testkit.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 1, Kind: "exact"}))(t)
+	testkit.Get(session.Seal(nil, []byte("all rows")))(t)
+	session = testkit.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 2, Kind: "noised"}))(t)
 	if state := session.State(); state != nil {
 		t.Errorf("it reads %q", state)
 	}
@@ -61,7 +61,7 @@ func TestBadCellsCountAsNothingUnderProtection(t *testing.T) {
 	noised := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(4, 1)}}
 	s := privacy.Study{Digest: "study", Site: "north", Requests: []privacy.Listed{{Kind: "noised", Times: 1, Request: noised}}}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), sitestore.NewMemory(), tolerable{subjects(3)})
-	session := must.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 1, Kind: "noised"}))(t)
+	session := testkit.Get(gate.Admit(privacy.Ask{Study: "study", Site: "north", Round: 1, Kind: "noised"}))(t)
 	rows := 0
 	if _, err := session.Sum(context.Background(), noised.Sums[0].Name, func(*dataset.Row, []float64) int { rows++; return -1 }); err != nil || rows != 2 {
 		t.Errorf("%d rows, %v", rows, err)

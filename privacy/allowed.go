@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley/privacy/internal/words"
+	"parley/privacy/account"
 	"parley/privacy/policy"
 )
 
@@ -54,7 +54,7 @@ func PreApproves(p policy.Policy, s Study) (ok bool, why string) {
 	case p.Size == 0 && p.CountsSubjects():
 		return false, "The policy's rule knows no number of subjects to hold minimum.subjects and δ against: the policy must name one that others may know, as its size."
 	case !(g.Epsilon <= r.Study.Epsilon && g.Delta <= r.Study.Delta):
-		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
+		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
 	}
-	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
+	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -93,7 +93,7 @@ func onerunStudy(t testing.TB, g privacy.Guarantee) []privacy.Request {
 	two := mechanism(account.Gaussian, 1, 2)
 	two.Count = 2
 	ms := []account.Mechanism{mechanism(account.Gaussian, 1, 1.5), two, sampled}
-	factor := must.Get(account.Scale(ms, g.Adjacency, g.Budget))(t)
+	factor := testkit.Get(account.Scale(ms, g.Adjacency, g.Budget))(t)
 	each, all := slices.Repeat([]int{1}, onerunCanaries), []int{onerunCanaries}
 	sums := []privacy.Sum{
 		{Name: "squares", Form: privacy.Moments, Blocks: each},
@@ -117,7 +117,7 @@ func (c canaries) observe(t testing.TB, g *privacy.Gate, requests []privacy.Requ
 	for i, r := range requests {
 		a := ask
 		a.Round = i + 1
-		session := must.Get(g.AdmitAny(a, r))(t)
+		session := testkit.Get(g.AdmitAny(a, r))(t)
 		sum := r.Sums[0]
 		for range sum.Mechanism.Count {
 			if _, err := session.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int {
@@ -132,8 +132,8 @@ func (c canaries) observe(t testing.TB, g *privacy.Gate, requests []privacy.Requ
 				t.Fatal(err)
 			}
 		}
-		sealed := must.Get(session.Seal(nil, nil))(t)
-		opened := must.Get(privacy.Open(sealed.Bytes(), r))(t)
+		sealed := testkit.Get(session.Seal(nil, nil))(t)
+		opened := testkit.Get(privacy.Open(sealed.Bytes(), r))(t)
 		if len(opened.Sums[sum.Name]) != sum.Mechanism.Count {
 			t.Fatalf("%d sums were sent, %d were made", len(opened.Sums[sum.Name]), sum.Mechanism.Count)
 		}

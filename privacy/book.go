@@ -1,22 +1,22 @@
 package privacy
 
-import "parley/privacy/internal/tally"
+import "parley/privacy/account"
 
 // book is what a gate knows of the ledger. It reads every line once.
 type book struct {
 	study     string
 	lines     int
-	attempts  map[string]int       // charges of each release of the study
-	kinds     map[string]int       // releases of the study that were charged, by the kind of their task
-	round     int                  // the last one that was charged for the study
-	charged   map[string]Charge    // of each release of the study, the last one
-	ours      map[Unit]tally.Tally // charges of the study, for each unit
-	boundless map[Unit]bool        // the study has charged what has no bound for the unit
-	all       tally.Tally          // charges of all studies, for single subjects
+	attempts  map[string]int         // charges of each release of the study
+	kinds     map[string]int         // releases of the study that were charged, by the kind of their task
+	round     int                    // the last one that was charged for the study
+	charged   map[string]Charge      // of each release of the study, the last one
+	ours      map[Unit]account.Tally // charges of the study, for each unit
+	boundless map[Unit]bool          // the study has charged what has no bound for the unit
+	all       account.Tally          // charges of all studies, for single subjects
 }
 
 func newBook(study string) *book {
-	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]tally.Tally{}, boundless: map[Unit]bool{}}
+	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]account.Tally{}, boundless: map[Unit]bool{}}
 }
 
 // read takes in the lines that have been added.

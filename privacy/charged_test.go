@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/policy"
@@ -20,7 +20,7 @@ func TestEachLimitOfAPolicyBinds(t *testing.T) {
 	budget := func(epsilon, delta float64) *account.Budget {
 		return &account.Budget{Epsilon: epsilon, Delta: delta}
 	}
-	factor := must.Get(account.AnalyticGaussian(3, delta))(t)
+	factor := testkit.Get(account.AnalyticGaussian(3, delta))(t)
 	whole := vectors(1.01*factor, 2) // moves as much by a site that comes as by half of what a subject may do
 	whole.Unit = privacy.WholeSite
 	for name, x := range map[string]struct {
@@ -50,11 +50,11 @@ func TestEachLimitOfAPolicyBinds(t *testing.T) {
 func TestAWholeSitesNoiseIsChargedByItsDiameter(t *testing.T) {
 	whole := vectors(10, 2)
 	whole.Unit = privacy.WholeSite
-	subject := must.Get(differential(whole).Mechanisms(privacy.Subject))(t)[0]
+	subject := testkit.Get(differential(whole).Mechanisms(privacy.Subject))(t)[0]
 	if want := mechanism(account.Gaussian, 5, 1); subject != want {
 		t.Errorf("charged to a subject as %+v, want %+v", subject, want)
 	}
-	if site := must.Get(differential(whole).Mechanisms(privacy.WholeSite))(t)[0]; site != whole.Mechanism {
+	if site := testkit.Get(differential(whole).Mechanisms(privacy.WholeSite))(t)[0]; site != whole.Mechanism {
 		t.Errorf("charged to a site as %+v, want %+v", site, whole.Mechanism)
 	}
 	if _, err := differential(vectors(10, 2)).Mechanisms(privacy.WholeSite); err == nil {
@@ -69,8 +69,8 @@ func TestNoiseIsAMillionthMoreThanCharged(t *testing.T) {
 		for _, noise := range []float64{0.5, 3, 250} {
 			sum.Mechanism.Noise = noise
 			g := privacy.NewGate(study, open, sitestore.NewMemory(), subjects(2))
-			s := must.Get(g.AdmitAny(ask, differential(sum)))(t)
-			n := must.Get(s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return -1 }))(t)
+			s := testkit.Get(g.AdmitAny(ask, differential(sum)))(t)
+			n := testkit.Get(s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return -1 }))(t)
 			charged := noise * sum.Bound
 			if sum.Form == privacy.Moments {
 				charged *= sum.Bound
@@ -90,13 +90,13 @@ func TestAReleaseIsNoLargerThanDeclared(t *testing.T) {
 	r := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "means", Values: 100}}}
 	const most = 1<<14 + 18*100
 	seal := func(bytes int) (privacy.Release, error) {
-		s := must.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(2)).AdmitAny(ask, r))(t)
+		s := testkit.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(2)).AdmitAny(ask, r))(t)
 		return s.Seal(make([]byte, bytes), nil)
 	}
 	if _, err := seal(most); err == nil || !strings.Contains(err.Error(), fmt.Sprint("takes at most ", most)) {
 		t.Errorf("%d bytes beside a frame: %v", most, err)
 	}
-	sealed := must.Get(seal(most - 1<<10))(t)
+	sealed := testkit.Get(seal(most - 1<<10))(t)
 	small := r
 	small.Contents = []privacy.Content{{What: "means", Values: 10}}
 	if _, err := privacy.Open(sealed.Bytes(), small); err == nil || !strings.Contains(err.Error(), "takes at most") {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -35,8 +35,8 @@ func TestDataEndWithTheSession(t *testing.T) {
 		"sealed": func(s *privacy.Session) error { _, err := s.Seal([]byte("a"), nil); return err },
 		"closed": func(s *privacy.Session) error { s.Close(); return nil },
 	} {
-		s := must.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(9)).AdmitAny(ask, request))(t)
-		data := must.Get(s.Data())(t)
+		s := testkit.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(9)).AdmitAny(ask, request))(t)
+		data := testkit.Get(s.Data())(t)
 		next, stop := iter.Pull2(data.Rows(t.Context()))
 		defer stop()
 		if row, err, ok := next(); !ok || err != nil || row.ID != "0" {
@@ -45,7 +45,7 @@ func TestDataEndWithTheSession(t *testing.T) {
 		if n, err := rowsOf(data); n != 9 || err != nil {
 			t.Fatalf("%d rows, %v", n, err)
 		}
-		must.Do(t, end(s))
+		testkit.Do(t, end(s))
 		if n, err := rowsOf(data); n != 0 || err == nil {
 			t.Errorf("%s: %d rows were read afterwards, %v", name, n, err)
 		}
@@ -164,7 +164,7 @@ func TestRowThatPanicsCountsAsNothing(t *testing.T) {
 			t.Errorf("%s: a row that panics is told: %v", name, err)
 			continue
 		}
-		must.Get(spying(t, few{10, "4"}, &without, vectors(1, 2, 2)).Sum(t.Context(), "v", contribution))(t)
+		testkit.Get(spying(t, few{10, "4"}, &without, vectors(1, 2, 2)).Sum(t.Context(), "v", contribution))(t)
 		if !reflect.DeepEqual(with, without) || len(with) != 1 {
 			t.Errorf("%s: the sums are %v, and without the row %v", name, with, without)
 		}

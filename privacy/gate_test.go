@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/policy"
 	"parley/sitestore"
@@ -91,7 +91,7 @@ func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
 
 func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	must.Get(answer(privacy.NewGate(study, open, tape, tape), ask))(t)
+	testkit.Get(answer(privacy.NewGate(study, open, tape, tape), ask))(t)
 	if got := fmt.Sprint(tape.events); got != "[room reserve read commit]" {
 		t.Fatalf("got %s", got)
 	}
@@ -168,8 +168,8 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 
 func TestSessionSealsOnce(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	s := must.Get(privacy.NewGate(study, open, tape, tape).AdmitAny(ask, request))(t)
-	must.Get(s.Seal([]byte("a"), nil))(t)
+	s := testkit.Get(privacy.NewGate(study, open, tape, tape).AdmitAny(ask, request))(t)
+	testkit.Get(s.Seal([]byte("a"), nil))(t)
 	if r, err := s.Seal([]byte("b"), nil); err == nil || r.Bytes() != nil {
 		t.Fatalf("sealed twice: %q", r.Bytes())
 	}

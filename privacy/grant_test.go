@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -78,7 +78,7 @@ func TestGateGrantsTheList(t *testing.T) {
 			t.Errorf("%d: %+v was refused, and charged", i, c.ask)
 		}
 	}
-	charged := must.Get(ledger.Read(m))(t)
+	charged := testkit.Get(ledger.Read(m))(t)
 	var got []string
 	for _, e := range charged.Entries {
 		got = append(got, fmt.Sprintf("%s %d noise %v", e.Kind, e.Round, e.Request.Sums[0].Mechanism.Noise))
@@ -108,9 +108,9 @@ func TestRepeatedRoundIsTheSameTaskOrNone(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		m := sitestore.NewMemory()
 		g := privacy.NewGate(s, open, m, subjects(3))
-		session := must.Get(g.Admit(task(1, "fit")))(t)
+		session := testkit.Get(g.Admit(task(1, "fit")))(t)
 		if answered {
-			must.Get(session.Seal(nil, nil))(t)
+			testkit.Get(session.Seal(nil, nil))(t)
 		}
 		other := task(1, "fit")
 		other.Task[9]++

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/privacy/account"
-	"parley/privacy/internal/tally"
 	"parley/privacy/policy"
 )
 
@@ -88,7 +87,7 @@ func (l *limits) check(b *book, requests ...Request) error {
 }
 
 // limit adds a reason if the composition leaves the budget.
-func (m *meter) limit(no *RefusalError, what string, spent tally.Tally, proposed []account.Mechanism) error {
+func (m *meter) limit(no *RefusalError, what string, spent account.Tally, proposed []account.Mechanism) error {
 	ok, err := m.admits(spent, proposed)
 	if err != nil || ok {
 		return err

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -41,7 +41,7 @@ func at(study string, round int) privacy.Ask {
 // however often its gate is made anew.
 func TestGuaranteeEndsAStudyWhereItIsSpent(t *testing.T) {
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
-	factor := must.Get(account.AnalyticGaussian(3, 1e-5))(t)
+	factor := testkit.Get(account.AnalyticGaussian(3, 1e-5))(t)
 	for _, noise := range []float64{5, 12.5} {
 		room := int(math.Floor(math.Pow(noise/factor, 2))) // Σ (1/noise)² ≤ (1/factor)²
 		m := sitestore.NewMemory()
@@ -72,7 +72,7 @@ func TestUnfinishedTaskComesAgainAtItsOwnCharge(t *testing.T) {
 	gate := func() *privacy.Gate { return privacy.NewGate(s, open, m, subjects(3)) }
 	// μ = 0.625 each: there is room for one, not for two.
 	sum := vectors(1.6, 2)
-	must.Get(gate().AdmitAny(at(s.Digest, 1), differential(sum)))(t)
+	testkit.Get(gate().AdmitAny(at(s.Digest, 1), differential(sum)))(t)
 	if err := releaseAt(t, gate(), at(s.Digest, 2), sum); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "above the ε 3 of the plan's guarantee") {
 		t.Fatalf("there is room for one: %v", err)
 	}
@@ -171,8 +171,8 @@ func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest = "other"
 	m := sitestore.NewMemory()
-	must.Do(t, releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at("other", 1), vectors(2, 2)))
-	lines := must.Get(m.Reservations(0))(t)
+	testkit.Do(t, releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at("other", 1), vectors(2, 2)))
+	lines := testkit.Get(m.Reservations(0))(t)
 	other := lines[0]
 	other.Seq, other.Release = 0, "other/north/2"
 	s.Digest = "ours"
@@ -189,7 +189,7 @@ func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
 func TestStudyThatReleasedInClearKeepsNoGuarantee(t *testing.T) {
 	m := sitestore.NewMemory()
 	clear := study // without a guarantee
-	must.Get(privacy.NewGate(clear, open, m, subjects(3)).AdmitAny(at(clear.Digest, 1), request))(t)
+	testkit.Get(privacy.NewGate(clear, open, m, subjects(3)).AdmitAny(at(clear.Digest, 1), request))(t)
 	if err := releaseAt(t, privacy.NewGate(clear, open, m, subjects(3)), at(clear.Digest, 2), vectors(5, 2)); err != nil {
 		t.Fatalf("per release, in a simulation: %v", err)
 	}
@@ -208,7 +208,7 @@ func TestGateKnowsItsStudyAndItsTasks(t *testing.T) {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
-	must.Get(answer(g, ask))(t)
+	testkit.Get(answer(g, ask))(t)
 	if _, err := g.AdmitAny(ask, request); err == nil || !strings.Contains(err.Error(), "has been answered") {
 		t.Errorf("a task that was answered: %v", err)
 	}
@@ -226,7 +226,7 @@ func TestGateKnowsItsStudyAndItsTasks(t *testing.T) {
 func TestUnreadableChargeIsNotNothing(t *testing.T) {
 	for _, line := range [][]byte{nil, {0xff}, []byte("text"), bytes.Repeat([]byte{0x81}, 40)} {
 		m := sitestore.NewMemory()
-		must.Do(t, m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}))
+		testkit.Do(t, m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}))
 		_, err := privacy.NewGate(study, open, m, subjects(3)).AdmitAny(ask, request)
 		if err == nil || errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "line 1 of the ledger cannot be read") {
 			t.Errorf("%x: %v", line, err)

@@ -2,7 +2,6 @@ package privacy
 
 import (
 	"parley/privacy/account"
-	"parley/privacy/internal/tally"
 )
 
 const maxAhead = 1 << 20
@@ -16,12 +15,12 @@ type meter struct {
 	adjacency account.Adjacency
 	budget    account.Budget
 
-	safe  tally.Tally
+	safe  account.Tally
 	ahead int // times that the last look ahead succeeded with
 }
 
 // admits says whether everything spent and proposed is within the budget.
-func (m *meter) admits(spent tally.Tally, proposed []account.Mechanism) (bool, error) {
+func (m *meter) admits(spent account.Tally, proposed []account.Mechanism) (bool, error) {
 	if now := spent.With(1, proposed...); m.safe != nil && now.Within(m.safe) {
 		return true, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/privacy/account"
-	"parley/privacy/internal/tally"
 )
 
 func gaussian(noise float64, count int) account.Mechanism {
@@ -18,7 +17,7 @@ func TestMeterDecidesAsIfItComputedEveryTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budget := account.Budget{Epsilon: rapid.Float64Range(0.1, 20).Draw(t, "ε"), Delta: 1e-5}
 		m := &meter{adjacency: account.AddRemove, budget: budget}
-		var spent tally.Tally
+		var spent account.Tally
 		for range rapid.IntRange(1, 60).Draw(t, "charges") {
 			x := gaussian(rapid.SampledFrom([]float64{1, 3, 3.5, 10, 30}).Draw(t, "noise"), rapid.IntRange(1, 3).Draw(t, "count"))
 			got, err := m.admits(spent, []account.Mechanism{x})

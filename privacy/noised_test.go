@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -18,14 +18,14 @@ import (
 
 func noisedSum(t testing.TB) *privacy.Noised {
 	t.Helper()
-	return must.Get(granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 }))(t)
+	return testkit.Get(granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 }))(t)
 }
 
 func TestNoisedSumTravelsAsWholeNumbers(t *testing.T) {
 	n := noisedSum(t)
-	b := must.Get(wire.Marshal(n))(t)
+	b := testkit.Get(wire.Marshal(n))(t)
 	var back privacy.Noised
-	must.Do(t, wire.Unmarshal(b, &back))
+	testkit.Do(t, wire.Unmarshal(b, &back))
 	if err := back.Check(vectors(1, 2, 3)); err != nil || fmt.Sprint(back) != fmt.Sprint(*n) {
 		t.Fatalf("%v became %v, %v", *n, back, err)
 	}
@@ -49,15 +49,15 @@ func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 		"noise 0 are not":           func(f *kept) { f.SD = 0 },
 		"entry 1 of block 0 is out": func(f *kept) { f.Blocks[0][1] = math.MinInt64 },
 	} {
-		written := must.Get(json.Marshal(noisedSum(t)))(t)
+		written := testkit.Get(json.Marshal(noisedSum(t)))(t)
 		var f kept
 		if err := json.Unmarshal(written, &f); err != nil || f.Step == 0 || f.SD == 0 || len(f.Blocks) != 2 {
 			t.Fatalf("%s, %v", written, err)
 		}
 		change(&f)
-		written = must.Get(json.Marshal(f))(t)
+		written = testkit.Get(json.Marshal(f))(t)
 		n := &privacy.Noised{}
-		must.Do(t, json.Unmarshal(written, n))
+		testkit.Do(t, json.Unmarshal(written, n))
 		if err := n.Check(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -78,7 +78,7 @@ func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 // Whatever a site sends as its sum is an error, or finite numbers in the
 // declared shape.
 func FuzzNoised(f *testing.F) {
-	good := must.Get(wire.Marshal(noisedSum(f)))(f)
+	good := testkit.Get(wire.Marshal(noisedSum(f)))(f)
 	f.Add(good)
 	f.Add([]byte{0xa0})
 	s := vectors(1, 2, 3)

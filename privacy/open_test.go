@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -30,10 +30,10 @@ func sealed(t testing.TB, r privacy.Request) []byte {
 	s := granted(t, subjects(3), r.Sums...)
 	for _, sum := range r.Sums {
 		for range sum.Mechanism.Count {
-			must.Get(s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return 0 }))(t)
+			testkit.Get(s.Sum(t.Context(), sum.Name, func(*dataset.Row, []float64) int { return 0 }))(t)
 		}
 	}
-	release := must.Get(s.Seal([]byte("body"), nil))(t)
+	release := testkit.Get(s.Seal([]byte("body"), nil))(t)
 	first := release.Bytes()
 	first[0] ^= 1 // whoever is given the bytes changes no release
 	if bytes.Equal(release.Bytes(), first) {
@@ -52,9 +52,9 @@ func without(r privacy.Request) privacy.Request {
 func forged(t testing.TB, good []byte, change func(map[string]any)) []byte {
 	t.Helper()
 	var fields map[string]any
-	must.Do(t, wire.Unmarshal(good, &fields))
+	testkit.Do(t, wire.Unmarshal(good, &fields))
 	change(fields)
-	return must.Get(wire.Marshal(fields))(t)
+	return testkit.Get(wire.Marshal(fields))(t)
 }
 
 func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
@@ -200,7 +200,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatalf("%d sums %q", n, s.Name)
 			}
 			for _, n := range o.Sums[s.Name] {
-				must.Do(t, n.Check(s))
+				testkit.Do(t, n.Check(s))
 			}
 		}
 		total := 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -67,8 +67,8 @@ func summed(t testing.TB, people bool, sum privacy.Sum, readings ...[]dataset.Ro
 		}
 		return x
 	}))
-	s := must.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
-	must.Get(s.Sum(t.Context(), sum.Name, contribute))(t)
+	s := testkit.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
+	testkit.Get(s.Sum(t.Context(), sum.Name, contribute))(t)
 	return exact
 }
 
@@ -255,9 +255,9 @@ func TestAPersonIsSampledOnce(t *testing.T) {
 	own := study
 	own.Person = "who"
 	g := privacy.NewGate(own, open, sitestore.NewMemory(), &rowsOfPeople{shuffled(r, people...)}, privacytest.Seeded(2))
-	s := must.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
+	s := testkit.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
 	seen := map[string]int{}
-	must.Get(s.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int { seen[row.ID]++; return -1 }))(t)
+	testkit.Get(s.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int { seen[row.ID]++; return -1 }))(t)
 	for i, rows := range people {
 		if n := seen[fmt.Sprint("p", i)]; n != 0 && n != len(rows) {
 			t.Fatalf("%d of the %d rows of a person are in the sample", n, len(rows))
@@ -293,7 +293,7 @@ func TestChangedDataMakeNobodyTwo(t *testing.T) {
 	own := study
 	own.Person = "who"
 	g := privacy.NewGate(own, open, sitestore.NewMemory(), subjects(3))
-	s := must.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
+	s := testkit.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
 	if _, err := s.Sum(t.Context(), sum.Name, contribute); err == nil || !strings.Contains(err.Error(), `"who"`) {
 		t.Errorf("data without persons were summed: %v", err)
 	}

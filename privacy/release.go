@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"parley/internal/wire"
-	"parley/privacy/internal/tally"
+	"parley/privacy/account"
 )
 
 // Release is a contribution that may leave the site. Only the gate makes one.
@@ -139,7 +139,7 @@ func (r Request) noised(sums wire.Raw) (map[string][]*Noised, error) {
 	most := 0
 	for _, s := range r.Sums {
 		if !s.Kept {
-			most = tally.Add(most, s.Mechanism.Count)
+			most = account.AddCounts(most, s.Mechanism.Count)
 		}
 	}
 	sent, err := wire.Elements(sums, 0, most)
@@ -218,16 +218,16 @@ func (r Request) maxBytes() int {
 	const frame = 1 << 14
 	n := frame
 	for _, c := range r.Contents {
-		n = tally.Add(n, tally.Multiply(18, max(c.Values, 0)))
+		n = account.AddCounts(n, account.MultiplyCounts(18, max(c.Values, 0)))
 	}
 	for _, s := range r.Sums {
 		if !s.Kept {
-			n = tally.Add(n, tally.Multiply(9, tally.Multiply(s.Entries()+len(s.Blocks), s.Mechanism.Count)))
+			n = account.AddCounts(n, account.MultiplyCounts(9, account.MultiplyCounts(s.Entries()+len(s.Blocks), s.Mechanism.Count)))
 		}
 	}
 	if r.Sums != nil {
 		if own, err := wire.Marshal(r); err == nil {
-			n = tally.Add(n, len(own))
+			n = account.AddCounts(n, len(own))
 		}
 	}
 	return min(n, wire.MaxBytes)

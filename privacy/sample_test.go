@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/internal/noise"
 	"parley/privacy/privacytest"
@@ -22,7 +22,7 @@ func sampled(t *testing.T, data privacy.Study, rows int, rate float64, uses int)
 	t.Helper()
 	sum := vectors(1, 1)
 	sum.Mechanism.Rate, sum.Mechanism.Count = rate, uses
-	s := must.Get(privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(ask, differential(sum)))(t)
+	s := testkit.Get(privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(ask, differential(sum)))(t)
 	for range uses {
 		in := make([]bool, rows)
 		if _, err := s.Sum(t.Context(), "v", func(row *dataset.Row, _ []float64) int {
@@ -49,17 +49,17 @@ func TestSampleIsWhatTheCoinShows(t *testing.T) {
 	key := sha256.Sum256(fmt.Appendf(nil, "parley noise %d %s", 5, "3fa9/north/2")) // of privacytest.Seeded(5)
 	for _, rate := range []float64{0.02, 0.3, 0.97, 1e-3} {
 		taken := sampled(t, s, rows, rate, uses)
-		coin := must.Get(noise.NewCoin(rate))(t)
+		coin := testkit.Get(noise.NewCoin(rate))(t)
 		for use := range uses {
 			info := fmt.Sprintf("parley noise 1/sample/%d/%q/%x/%x/%x", use+1, "v", ask.Task, data, sha256.Sum256(nil))
-			own := must.Get(hkdf.Key(sha256.New, key[:], nil, info, noise.KeySize))(t)
+			own := testkit.Get(hkdf.Key(sha256.New, key[:], nil, info, noise.KeySize))(t)
 			// The session draws 1024 at a time, each of which throws away what is
 			// left of a block of the stream.
 			source := noise.Keyed([noise.KeySize]byte(own))
 			var want []int64
 			for len(want) < rows {
 				drawn := make([]int64, 1024)
-				must.Do(t, coin.Fill(drawn, source))
+				testkit.Do(t, coin.Fill(drawn, source))
 				want = append(want, drawn...)
 			}
 			for i, in := range taken[use] {
@@ -108,7 +108,7 @@ func TestNoiseIsTiedToWhatItIsFor(t *testing.T) {
 		sum.Name, sum.Mechanism.Count, sum.Mechanism.Rate = w.name, w.uses, 0.5
 		s := study
 		s.Data = func() ([32]byte, error) { return [32]byte{w.data}, nil }
-		session := must.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
+		session := testkit.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
 		for range w.uses {
 			rows = ""
 			exact := 0.0

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -29,7 +29,7 @@ func mechanism(kind account.Kind, noise, diameter float64) account.Mechanism {
 func granted(t testing.TB, data dataset.Source, sums ...privacy.Sum) *privacy.Session {
 	t.Helper()
 	g := privacy.NewGate(study, open, sitestore.NewMemory(), data, privacytest.Seeded(1))
-	return must.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: sums}))(t)
+	return testkit.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: sums}))(t)
 }
 
 func vectors(noise float64, blocks ...int) privacy.Sum {
@@ -123,7 +123,7 @@ func TestGaussianNoiseIsWhatWasCharged(t *testing.T) {
 		sum  privacy.Sum
 		want float64
 	}{{vectors(2, 2000, 2000), 2 * 5}, {moments, 2 * 3 * 3}} {
-		n := must.Get(granted(t, subjects(0), c.sum).Sum(t.Context(), "v", nil))(t)
+		n := testkit.Get(granted(t, subjects(0), c.sum).Sum(t.Context(), "v", nil))(t)
 		var diagonal, beside []float64
 		for b, length := range c.sum.Blocks {
 			v := n.Floats(b)
@@ -157,7 +157,7 @@ func TestGaussianNoiseIsWhatWasCharged(t *testing.T) {
 
 func TestLaplaceNoiseHasItsScale(t *testing.T) {
 	sum := privacy.Sum{Name: "l", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2000}, Bound: 3, Mechanism: mechanism(account.Laplace, 2, 2)}
-	n := must.Get(granted(t, subjects(0), sum).Sum(t.Context(), "l", nil))(t)
+	n := testkit.Get(granted(t, subjects(0), sum).Sum(t.Context(), "l", nil))(t)
 	mean := 0.0
 	for _, x := range n.Floats(0) {
 		mean += math.Abs(x) / 2000
@@ -193,7 +193,7 @@ func TestWholeSiteGivesOneVector(t *testing.T) {
 			return nil
 		}, [2]float64{}},
 	} {
-		n := must.Get(s.Whole(t.Context(), "v", c.compute))(t)
+		n := testkit.Get(s.Whole(t.Context(), "v", c.compute))(t)
 		for i, want := range c.want {
 			near(t, name, n.Floats(0)[i], want, n.SD())
 		}
@@ -262,13 +262,13 @@ func TestSessionGivesWhatWasDeclaredAndNoMore(t *testing.T) {
 	_, unit2 := s.Whole(t.Context(), "v", compute)
 	_, sealing := s.Seal([]byte("body"), nil)
 	_, late := s.Whole(t.Context(), "w", compute)
-	must.Do(t, errors.Join(first, second, sealing))
+	testkit.Do(t, errors.Join(first, second, sealing))
 	for want, err := range map[string]error{"has been made as often": third, "declared no sum": other, `unit "site"`: unit, `unit "subject"`: unit2, "has ended": late} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	plain := must.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(1)).AdmitAny(ask, request))(t)
+	plain := testkit.Get(privacy.NewGate(study, open, sitestore.NewMemory(), subjects(1)).AdmitAny(ask, request))(t)
 	if _, err := plain.Sum(t.Context(), "v", zero); err == nil {
 		t.Error("a session without protection made a noised sum")
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"parley/figure"
-	"parley/internal/browsertest"
+	"parley/internal/testkit"
 )
 
 // open shows the page at a width in a fresh browser and returns the context of its tab. The page
 // may load itself, and nothing else.
 func open(t *testing.T, file string, width, height int64) context.Context {
 	t.Helper()
-	ctx := browsertest.Open(t, func(url string) bool {
+	ctx := testkit.Open(t, func(url string) bool {
 		return url == "file://"+file || strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "file://"+file+"#")
 	})
-	browsertest.Do(t, ctx, window(width, height), chromedp.Navigate("file://"+file))
+	testkit.Act(t, ctx, window(width, height), chromedp.Navigate("file://"+file))
 	return ctx
 }
 
@@ -47,7 +47,7 @@ func window(width, height int64) chromedp.Action[chromedp.Void] {
 // faults runs a script that returns a list of complaints.
 func faults(t *testing.T, ctx context.Context, script string) {
 	t.Helper()
-	for _, f := range browsertest.Eval[[]string](t, ctx, script) {
+	for _, f := range testkit.Eval[[]string](t, ctx, script) {
 		t.Error(f)
 	}
 }
@@ -144,10 +144,10 @@ func whole(t *testing.T, ctx context.Context, width int64, crowded bool) {
 	if width < 600 && !crowded { // matrices that are wide whatever is done may scroll in their box
 		faults(t, ctx, shown+`.filter(s => s.getBoundingClientRect().width > innerWidth).map(s => s.querySelector('title').textContent + ' is wider than the screen')`)
 	}
-	browsertest.Eval[chromedp.Void](t, ctx, `document.querySelectorAll('details').forEach(d => d.open = true)`)
+	testkit.Eval[chromedp.Void](t, ctx, `document.querySelectorAll('details').forEach(d => d.open = true)`)
 	faults(t, ctx, pictures)
 	faults(t, ctx, overflow(width))
-	browsertest.Do(t, ctx, dark)
+	testkit.Act(t, ctx, dark)
 	faults(t, ctx, contrast)
 }
 
@@ -167,7 +167,7 @@ func TestPageInABrowser(t *testing.T) {
 					t.Fatal(err)
 				}
 				ctx := open(t, filepath.Join(dir, "report.html"), width, 800)
-				if count := browsertest.Eval[int](t, ctx, `document.querySelectorAll('figure > .scroll svg').length`); count != 2*6 {
+				if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure > .scroll svg').length`); count != 2*6 {
 					t.Errorf("%d pictures, want 6 at two widths", count)
 				}
 				whole(t, ctx, width, c.sites >= 30)
@@ -191,32 +191,32 @@ func TestScript(t *testing.T) {
 	}
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
 	column := `[...document.querySelectorAll('#table-long tbody tr')].filter(r => !r.hidden).map(r => r.textContent).join(' ')`
-	browsertest.Do(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
-	if got := browsertest.Eval[string](t, ctx, column); got != "−1 1 2 3 4 5 6 7 8 9 10 n/a" {
+	testkit.Act(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
+	if got := testkit.Eval[string](t, ctx, column); got != "−1 1 2 3 4 5 6 7 8 9 10 n/a" {
 		t.Errorf("sorted: %s", got)
 	}
-	browsertest.Do(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
-	if got := browsertest.Eval[string](t, ctx, column); got != "10 9 8 7 6 5 4 3 2 1 −1 n/a" {
+	testkit.Act(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
+	if got := testkit.Eval[string](t, ctx, column); got != "10 9 8 7 6 5 4 3 2 1 −1 n/a" {
 		t.Errorf("sorted downwards: %s", got)
 	}
-	if got := browsertest.Eval[string](t, ctx, `{ const f = document.querySelector('#table-long input'); f.value = '1'; f.dispatchEvent(new Event('input')); } `+column); got != "10 1 −1" {
+	if got := testkit.Eval[string](t, ctx, `{ const f = document.querySelector('#table-long input'); f.value = '1'; f.dispatchEvent(new Event('input')); } `+column); got != "10 1 −1" {
 		t.Errorf("filtered: %s", got)
 	}
 	visible := `[...document.querySelectorAll('[data-choice]')].filter(f => f.checkVisibility()).map(f => f.id).join(' ')`
-	if got := browsertest.Eval[string](t, ctx, visible); got != "figure-one" {
+	if got := testkit.Eval[string](t, ctx, visible); got != "figure-one" {
 		t.Errorf("before a choice: %s", got)
 	}
-	if got := browsertest.Eval[string](t, ctx, `{ const s = document.querySelector('select'); s.value = '1'; s.dispatchEvent(new Event('change')); } `+visible); got != "figure-two" {
+	if got := testkit.Eval[string](t, ctx, `{ const s = document.querySelector('select'); s.value = '1'; s.dispatchEvent(new Event('change')); } `+visible); got != "figure-two" {
 		t.Errorf("chosen: %s", got)
 	}
-	if got := browsertest.Eval[string](t, ctx, `document.querySelector('#figure-two .wide svg [rx]').dispatchEvent(new MouseEvent('click', {bubbles: true})); document.querySelector('#figure-two .value').textContent`); got != "a: 1" {
+	if got := testkit.Eval[string](t, ctx, `document.querySelector('#figure-two .wide svg [rx]').dispatchEvent(new MouseEvent('click', {bubbles: true})); document.querySelector('#figure-two .value').textContent`); got != "a: 1" {
 		t.Errorf("the mark says %q", got)
 	}
-	browsertest.Do(t, ctx, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Reload())
-	if n := browsertest.Eval[int](t, ctx, `document.querySelectorAll('.tools').length`); n != 0 {
+	testkit.Act(t, ctx, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Reload())
+	if n := testkit.Eval[int](t, ctx, `document.querySelectorAll('.tools').length`); n != 0 {
 		t.Errorf("%d tools without a script", n)
 	}
-	if got := browsertest.Eval[string](t, ctx, visible); got != "figure-one figure-two" {
+	if got := testkit.Eval[string](t, ctx, visible); got != "figure-one figure-two" {
 		t.Errorf("without the script: %s", got)
 	}
 }
@@ -228,20 +228,20 @@ func TestContentsLeadToTheirSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
-	browsertest.Do(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	testkit.Act(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}}))
 	for _, s := range r.Sections {
-		browsertest.Do(t, ctx, chromedp.Click(`nav a[href="#section-`+s.ID+`"]`))
-		top := browsertest.Eval[float64](t, ctx, `document.getElementById('section-`+s.ID+`').getBoundingClientRect().top`)
-		room := browsertest.Eval[float64](t, ctx, `document.documentElement.scrollHeight - window.innerHeight - window.scrollY`)
+		testkit.Act(t, ctx, chromedp.Click(`nav a[href="#section-`+s.ID+`"]`))
+		top := testkit.Eval[float64](t, ctx, `document.getElementById('section-`+s.ID+`').getBoundingClientRect().top`)
+		room := testkit.Eval[float64](t, ctx, `document.documentElement.scrollHeight - window.innerHeight - window.scrollY`)
 		// The last sections cannot reach the top of the window.
 		if top < -1 || top > 40 && room > 1 {
 			t.Errorf("the link to %s leaves it at %v", s.ID, top)
 		}
 	}
 	// The first stop of the tabulator is the link past the head of the page.
-	browsertest.Do(t, ctx, chromedp.Navigate("about:blank"), chromedp.Navigate("file://"+filepath.Join(dir, "report.html")), chromedp.KeyEvent("\t"))
-	if first := browsertest.Eval[string](t, ctx, `document.activeElement.getAttribute('href')`); first != "#main" {
+	testkit.Act(t, ctx, chromedp.Navigate("about:blank"), chromedp.Navigate("file://"+filepath.Join(dir, "report.html")), chromedp.KeyEvent("\t"))
+	if first := testkit.Eval[string](t, ctx, `document.activeElement.getAttribute('href')`); first != "#main" {
 		t.Errorf("the first stop is %q", first)
 	}
 }
@@ -266,7 +266,7 @@ func TestPagePrints(t *testing.T) {
 // than a page.
 func printed(t *testing.T, ctx context.Context) {
 	t.Helper()
-	browsertest.Do(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
+	testkit.Act(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}), window(680, 980)) // A4 less its margins
 	faults(t, ctx, overflow(680))
 	faults(t, ctx, shown+`.filter(s => s.getBoundingClientRect().right > window.innerWidth + 0.5 || s.getBoundingClientRect().height > 980)

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 )
 
 // Report is a page. Its anchors are section-, figure- or table- and then the
@@ -130,16 +130,16 @@ func (r *Report) WriteFiles(dir string) error {
 			switch {
 			case item.Figure != nil:
 				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = atomicfile.Stream(base+".svg", item.Figure.SVG); err == nil {
-					err = atomicfile.Stream(base+".csv", item.Figure.CSV)
+				if err = files.Stream(base+".svg", item.Figure.SVG); err == nil {
+					err = files.Stream(base+".csv", item.Figure.CSV)
 				}
 			case item.Table != nil:
-				err = atomicfile.Stream(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
+				err = files.Stream(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return atomicfile.Stream(filepath.Join(dir, "report.html"), p.write)
+	return files.Stream(filepath.Join(dir, "report.html"), p.write)
 }

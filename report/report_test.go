@@ -13,14 +13,14 @@ import (
 	"testing"
 
 	"parley/figure"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/report"
 )
 
 func html(t *testing.T, r *report.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	must.Do(t, r.HTML(&b))
+	testkit.Do(t, r.HTML(&b))
 	return b.String()
 }
 
@@ -155,7 +155,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results", "run")
 	r := sample(3, 4, 6)
 	for range 2 { // the second time over the first
-		must.Do(t, r.WriteFiles(dir))
+		testkit.Do(t, r.WriteFiles(dir))
 	}
 	var got []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -174,7 +174,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 			if f := item.Figure; f != nil {
 				want = append(want, "figures/"+f.ID+".svg", "figures/"+f.ID+".csv")
 				var b bytes.Buffer
-				must.Do(t, f.SVG(&b))
+				testkit.Do(t, f.SVG(&b))
 				if file, err := os.ReadFile(filepath.Join(dir, "figures", f.ID+".svg")); err != nil || !bytes.Equal(file, b.Bytes()) {
 					t.Errorf("figure %s: the file is not the picture (%v)", f.ID, err)
 				}
@@ -194,7 +194,7 @@ func TestFilesStandBesideThePage(t *testing.T) {
 
 func TestFilesThatCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
-	must.Do(t, os.WriteFile(blocked, nil, 0o600))
+	testkit.Do(t, os.WriteFile(blocked, nil, 0o600))
 	err := sample(1, 1, 1).WriteFiles(blocked)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(blocked, "figures")) {
 		t.Errorf("error %v does not name the file", err)
@@ -232,6 +232,6 @@ func BenchmarkHTML(b *testing.B) {
 	r := sample(10, 6, 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		must.Do(b, r.HTML(io.Discard))
+		testkit.Do(b, r.HTML(io.Discard))
 	}
 }

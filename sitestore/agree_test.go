@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // keeper is what [Store] and [Memory] have in common.
@@ -104,7 +104,7 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 			both("records", func(x keeper) (any, error) { return x.Records(of, after) })
 			both("decisions", func(x keeper) (any, error) { return x.Decisions(of) })
 		}
-		must.Do(rt, s.Verify())
+		testkit.Do(rt, s.Verify())
 		s.Close()
 	})
 }
@@ -114,7 +114,7 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 func TestHistoriesAreNotRewritten(t *testing.T) {
 	for name, k := range map[string]keeper{"store": open(t, filepath.Join(t.TempDir(), "site.db")), "memory": NewMemory()} {
 		a, b, c := []byte("a"), []byte("b"), []byte("c")
-		must.Do(t, k.Append("study", 0, [][]byte{a, b}))
+		testkit.Do(t, k.Append("study", 0, [][]byte{a, b}))
 		_, head, _ := k.Head("study")
 		for what, x := range map[string]struct {
 			first   int
@@ -155,7 +155,7 @@ func TestHeadTellsOfEveryRecord(t *testing.T) {
 		}
 	}
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	must.Do(t, s.Append("study", 0, [][]byte{[]byte("a"), []byte("b")}))
+	testkit.Do(t, s.Append("study", 0, [][]byte{[]byte("a"), []byte("b")}))
 	if n, h, err := s.Head("study"); n != 2 || h != head("a", "b") || err != nil {
 		t.Errorf("%d records, %x, %v", n, h, err)
 	}
@@ -164,12 +164,12 @@ func TestHeadTellsOfEveryRecord(t *testing.T) {
 // What a store has handed out stays as it was, whatever happens to the store.
 func TestWhatMemoryHandedOutStays(t *testing.T) {
 	m := NewMemory()
-	must.Do(t, m.Reserve(reservation("r"), key(1)))
+	testkit.Do(t, m.Reserve(reservation("r"), key(1)))
 	before, _, err := m.Release("r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, m.Commit("r", []byte("x"), nil))
+	testkit.Do(t, m.Commit("r", []byte("x"), nil))
 	if k := key(1); !bytes.Equal(before.Key, k[:]) {
 		t.Errorf("the key of a release that another delivery is being computed with became %x", before.Key)
 	}

@@ -11,16 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // folder reads every file of a folder.
 func folder(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	entries := must.Get(os.ReadDir(dir))(t)
+	entries := testkit.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
-		all[e.Name()] = must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
+		all[e.Name()] = testkit.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 	}
 	return all
 }
@@ -58,13 +58,13 @@ func TestLookingChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "site.db")
 	s := durable(t, path)
-	must.Do(t, errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)))
+	testkit.Do(t, errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)))
 	before := folder(t, dir)
 	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("beside its writer: %v", got)
 	}
 	unchanged(t, dir, before)
-	must.Do(t, s.Close())
+	testkit.Do(t, s.Close())
 	before = folder(t, dir)
 	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("got %v", got)
@@ -80,7 +80,7 @@ func TestTermsAreComparedWhileLooking(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := durable(t, path)
 	defer s.Close()
-	must.Get(s.Agree("study", []byte("first")))(t)
+	testkit.Get(s.Agree("study", []byte("first")))(t)
 	err := Look(path, func(s *Store) error {
 		kept, err := s.Agree("study", []byte("second"))
 		if err == nil && string(kept) != "first" {
@@ -149,7 +149,7 @@ func TestLookingBesideTheWriter(t *testing.T) {
 func TestCommitWaitsForReaders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	must.Get(s.db.Exec(`PRAGMA busy_timeout = 0`))(t)
+	testkit.Get(s.db.Exec(`PRAGMA busy_timeout = 0`))(t)
 	if err := Look(path, func(*Store) error {
 		if err := s.Reserve(reservation("one"), key(1)); err == nil || !strings.Contains(err.Error(), "locked") {
 			t.Errorf("a charge was written while somebody was looking: %v", err)
@@ -158,7 +158,7 @@ func TestCommitWaitsForReaders(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, s.Reserve(reservation("one"), key(1)))
+	testkit.Do(t, s.Reserve(reservation("one"), key(1)))
 	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("got %v", got)
 	}
@@ -170,10 +170,10 @@ func TestCommitWaitsForReaders(t *testing.T) {
 func spilled(t *testing.T) (killed string) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	must.Do(t, errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)))
-	before := must.Get(os.ReadFile(path))(t)
-	must.Get(s.db.Exec(`PRAGMA cache_size = 1; PRAGMA cache_spill = 1`))(t)
-	tx := must.Get(s.db.Begin())(t)
+	testkit.Do(t, errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)))
+	before := testkit.Get(os.ReadFile(path))(t)
+	testkit.Get(s.db.Exec(`PRAGMA cache_size = 1; PRAGMA cache_spill = 1`))(t)
+	tx := testkit.Get(s.db.Begin())(t)
 	defer tx.Rollback()
 	for i := range 200 {
 		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, hash) VALUES (?, 'study', zeroblob(32), zeroblob(900), zeroblob(32))`, fmt.Sprint("half ", i)); err != nil {
@@ -189,7 +189,7 @@ func spilled(t *testing.T) (killed string) {
 		if suffix == "" && (bytes.Equal(content, before) || !bytes.Contains(content, []byte("half "))) {
 			t.Fatal("nothing of the commit is in the file, so nothing would be tested")
 		}
-		must.Do(t, os.WriteFile(killed+suffix, content, 0o600))
+		testkit.Do(t, os.WriteFile(killed+suffix, content, 0o600))
 	}
 	return killed
 }
@@ -231,7 +231,7 @@ func TestCopyOfTheFileAloneIsComplete(t *testing.T) {
 		}
 		n++
 		other := filepath.Join(copies, fmt.Sprint(n), "site.db")
-		must.Do(t, errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, content, 0o600)))
+		testkit.Do(t, errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, content, 0o600)))
 		c := open(t, other)
 		defer c.Close()
 		got, err := c.Reservations(0)
@@ -271,7 +271,7 @@ func TestLookingFindsNoStore(t *testing.T) {
 	if err := Look(dir, none); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a folder: %v", err)
 	}
-	must.Do(t, os.WriteFile(path, []byte("from my grandfather"), 0o600))
+	testkit.Do(t, os.WriteFile(path, []byte("from my grandfather"), 0o600))
 	before := folder(t, dir)
 	if err := Look(path, none); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("another file: %v", err)
@@ -285,12 +285,12 @@ func TestLookingNoticesDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}, key(1)), s.Close()))
+	testkit.Do(t, errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}, key(1)), s.Close()))
 	content, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(content, []byte("recognisable")) {
 		t.Fatalf("nothing to damage: %v", err)
 	}
-	must.Do(t, os.WriteFile(path, bytes.Replace(content, []byte("recognisable"), []byte("recognizable"), 1), 0o600))
+	testkit.Do(t, os.WriteFile(path, bytes.Replace(content, []byte("recognisable"), []byte("recognizable"), 1), 0o600))
 	if err := Look(path, func(*Store) error { return nil }); err == nil || !strings.Contains(err.Error(), "line 1 does not follow") {
 		t.Errorf("got %v", err)
 	}

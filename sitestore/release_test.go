@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -88,7 +88,7 @@ func (s *spy) Commit(release string, sealed, state []byte) error {
 
 func charges(t *testing.T, s *sitestore.Store) int {
 	t.Helper()
-	lines := must.Get(s.Reservations(0))(t)
+	lines := testkit.Get(s.Reservations(0))(t)
 	return len(lines)
 }
 
@@ -113,7 +113,7 @@ func TestFullDiskCostsNothing(t *testing.T) {
 
 	// The disk is full when the release is to be stored: SQLite says so.
 	j.full = false
-	must.Do(t, s.Fill(2))
+	testkit.Do(t, s.Fill(2))
 	for range 10 {
 		if _, err := deliver(t.Context(), gate(j, 4000), 1); !errors.Is(err, sitestore.ErrFull) {
 			t.Fatal(err)
@@ -123,8 +123,8 @@ func TestFullDiskCostsNothing(t *testing.T) {
 	if n := charges(t, s); n != 1 || len(j.sealed) != 10 {
 		t.Fatalf("%d charges, computed %d times", n, len(j.sealed))
 	}
-	must.Do(t, s.Verify())
-	must.Do(t, s.Fill(-1))
+	testkit.Do(t, s.Verify())
+	testkit.Do(t, s.Fill(-1))
 	sent, err := deliver(t.Context(), gate(j, 4000), 1)
 	if err != nil || charges(t, s) != 1 {
 		t.Fatalf("%d charges, %v", charges(t, s), err)
@@ -142,9 +142,9 @@ func TestFullDiskCostsNothing(t *testing.T) {
 
 // A charge for which there is no room is no charge at all.
 func TestChargeThatDoesNotFitIsNone(t *testing.T) {
-	s := must.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
+	s := testkit.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
-	must.Do(t, s.Fill(0))
+	testkit.Do(t, s.Fill(0))
 	for i := 0; ; i++ {
 		before := charges(t, s)
 		err := s.Reserve(sitestore.Reservation{Release: fmt.Sprint(i), Study: "study", Request: make([]byte, 500)}, [32]byte{byte(i)})
@@ -156,11 +156,11 @@ func TestChargeThatDoesNotFitIsNone(t *testing.T) {
 		}
 		break
 	}
-	must.Do(t, s.Verify())
+	testkit.Do(t, s.Verify())
 }
 
 func TestRoomIsWhatTheDiskHas(t *testing.T) {
-	s := must.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
+	s := testkit.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
 	for bytes, full := range map[int64]bool{-1: false, 0: false, 1000: false, 1 << 60: true, math.MaxInt64 - 1: true, math.MaxInt64: true} {
 		if err := s.Free(bytes); errors.Is(err, sitestore.ErrFull) != full {
@@ -186,17 +186,17 @@ func verified(t *testing.T, path string) (found *ledger.Verified, wrong error) {
 // they are bytes that were stored; they answer another task than was charged.
 func TestSwappedReleasesAreNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
-	s := must.Get(sitestore.Open(path, sitestore.Quick()))(t)
+	s := testkit.Get(sitestore.Open(path, sitestore.Quick()))(t)
 	for round := 1; round <= 3; round++ {
-		must.Get(deliver(t.Context(), gate(s, 8), round))(t)
+		testkit.Get(deliver(t.Context(), gate(s, 8), round))(t)
 	}
-	must.Do(t, s.Close())
+	testkit.Do(t, s.Close())
 	if found, wrong := verified(t, path); wrong != nil || found.Stored != 3 {
 		t.Fatalf("%+v, %v", found, wrong)
 	}
-	db := must.Get(sql.Open("sqlite", path))(t)
+	db := testkit.Get(sql.Open("sqlite", path))(t)
 	var trigger string
-	must.Do(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = 'outbox_is_final'`).Scan(&trigger))
+	testkit.Do(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = 'outbox_is_final'`).Scan(&trigger))
 	for _, change := range []string{
 		`DROP TRIGGER outbox_is_final`,
 		`UPDATE outbox SET release = '?' WHERE release = '3fa9/north/1'`,
@@ -208,7 +208,7 @@ func TestSwappedReleasesAreNoticed(t *testing.T) {
 			t.Fatalf("%s: %v", change, err)
 		}
 	}
-	must.Do(t, db.Close())
+	testkit.Do(t, db.Close())
 	_, wrong := verified(t, path)
 	for _, want := range []string{"the stored bytes are release 3fa9/north/2, and release 3fa9/north/1 was charged", "release 3fa9/north/1, and release 3fa9/north/2 was charged"} {
 		if wrong == nil || !strings.Contains(wrong.Error(), want) {
@@ -230,7 +230,7 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must.Get(db.Exec(string(dump)))(t)
+		testkit.Get(db.Exec(string(dump)))(t)
 		db.Close()
 		s, err := sitestore.Open(path, sitestore.Quick())
 		if err != nil {
@@ -242,7 +242,7 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		}
 		again := privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{2}}
 		listed := func(times int) *privacy.Gate {
-			charged := must.Get(ledger.Read(s))(t)
+			charged := testkit.Get(ledger.Read(s))(t)
 			return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1, Requests: []privacy.Listed{
 				{Kind: "fit", Times: times, Request: charged.Entries[1].Request},
 			}}, privacy.SimulationPolicy(), s, people(3))
@@ -279,14 +279,14 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 func BenchmarkRelease(b *testing.B) {
 	for name, options := range map[string][]sitestore.Option{"durable": nil, "quick": {sitestore.Quick()}} {
 		b.Run(name, func(b *testing.B) {
-			s := must.Get(sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...))(b)
+			s := testkit.Get(sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...))(b)
 			defer s.Close()
 			g := gate(s, 1000)
 			round := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				round++
-				must.Get(deliver(b.Context(), g, round))(b)
+				testkit.Get(deliver(b.Context(), g, round))(b)
 			}
 		})
 	}
@@ -296,7 +296,7 @@ func BenchmarkRelease(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			round++
-			must.Get(deliver(b.Context(), g, round))(b)
+			testkit.Get(deliver(b.Context(), g, round))(b)
 		}
 	})
 }

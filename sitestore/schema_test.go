@@ -13,17 +13,17 @@ import (
 	"sync"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // written makes a store from a dump that an earlier version of the program left.
 func written(t testing.TB, version int) string {
 	t.Helper()
-	dump := must.Get(os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema-%d.sql", version))))(t)
+	dump := testkit.Get(os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema-%d.sql", version))))(t)
 	path := filepath.Join(t.TempDir(), "site.db")
-	db := must.Get(sql.Open("sqlite", path))(t)
-	must.Get(db.Exec(string(dump)))(t)
-	must.Do(t, db.Close())
+	db := testkit.Get(sql.Open("sqlite", path))(t)
+	testkit.Get(db.Exec(string(dump)))(t)
+	testkit.Do(t, db.Close())
 	return path
 }
 
@@ -73,7 +73,7 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 		if err := s.Reserve(again, key(4)); !errors.Is(err, errReserved) {
 			t.Fatalf("schema %d: charged a third time: %v", version, err)
 		}
-		must.Do(t, s.Commit(again.Release, []byte("late"), []byte("later state")))
+		testkit.Do(t, s.Commit(again.Release, []byte("late"), []byte("later state")))
 		s.Close()
 		s = open(t, path)
 		if r, ok, err := s.Release(again.Release); err != nil || !ok || string(r.Sealed) != "late" || r.Key != nil {
@@ -90,7 +90,7 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 func TestStoreOfAKilledEarlierProgramOpensWithItsLog(t *testing.T) {
 	for version := 1; version < 3; version++ {
 		path := written(t, version)
-		db := must.Get(sql.Open("sqlite", path))(t)
+		db := testkit.Get(sql.Open("sqlite", path))(t)
 		db.SetMaxOpenConns(1)
 		if _, err := db.Exec(`PRAGMA journal_mode = WAL; INSERT INTO manifest VALUES ('3fa9', 2, x'03');
 			UPDATE state SET state = x'6c61746572'`); err != nil {
@@ -102,9 +102,9 @@ func TestStoreOfAKilledEarlierProgramOpensWithItsLog(t *testing.T) {
 			if err != nil || len(content) == 0 {
 				t.Fatalf("%s: %v", suffix, err)
 			}
-			must.Do(t, os.WriteFile(killed+suffix, content, 0o600))
+			testkit.Do(t, os.WriteFile(killed+suffix, content, 0o600))
 		}
-		must.Do(t, db.Close())
+		testkit.Do(t, db.Close())
 		s := open(t, killed)
 		if state, err := s.State("3fa9"); err != nil || string(state) != "later" {
 			t.Errorf("schema %d: state %q, %v", version, state, err)
@@ -129,8 +129,8 @@ func TestStoreThatLostItsContentIsNotANewOne(t *testing.T) {
 		"a folder in its place": {"folder.db/x", "opening the site store"},
 	} {
 		file := filepath.Join(dir, filepath.FromSlash(c.file))
-		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must.Do(t, os.WriteFile(file, nil, 0o600))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testkit.Do(t, os.WriteFile(file, nil, 0o600))
 		path := filepath.Join(dir, c.file[:strings.Index(c.file, ".db")+3])
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -141,9 +141,9 @@ func TestStoreThatLostItsContentIsNotANewOne(t *testing.T) {
 func TestCrashWhileCreatingLeavesNothingInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "north", "site.db")
-	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	for _, left := range []string{".site.db-123", ".site.db-123-journal"} {
-		must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), left), []byte("half"), 0o600))
+		testkit.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), left), []byte("half"), 0o600))
 	}
 	open(t, path).Close()
 	entries, err := os.ReadDir(filepath.Dir(path))

@@ -37,8 +37,7 @@ import (
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
 
-	"parley/internal/diskspace"
-	"parley/internal/filelock"
+	"parley/internal/files"
 )
 
 // Errors that a caller branches on.
@@ -88,7 +87,7 @@ type Release struct {
 type Store struct {
 	path string
 	db   *sql.DB
-	lock *filelock.Lock // nil if it is only read
+	lock *files.Lock // nil if it is only read
 }
 
 // Option changes how a store is kept.
@@ -128,8 +127,8 @@ func acquire(path string, o ...Option) (_ *Store, err error) {
 		return nil, err
 	}
 	// SQLite's own locks let readers in between two commits, and other writers, too.
-	lock, err := filelock.Acquire(path + lockSuffix)
-	if errors.Is(err, filelock.ErrHeld) {
+	lock, err := files.Acquire(path + lockSuffix)
+	if errors.Is(err, files.ErrHeld) {
 		return nil, errLocked
 	}
 	if err != nil {
@@ -214,7 +213,7 @@ const reserve = 4 << 20
 // Free returns ErrFull if the disk has no room for so many bytes. It is asked
 // before a charge, so that what is charged can be stored.
 func (s *Store) Free(bytes int64) error {
-	free, err := diskspace.Free(filepath.Dir(s.path))
+	free, err := files.Free(filepath.Dir(s.path))
 	if err != nil {
 		return fmt.Errorf("asking how much room the disk has: %w", err)
 	}

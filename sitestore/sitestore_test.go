@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // open opens a store that survives the end of this process, and durable one
@@ -21,7 +21,7 @@ func durable(t testing.TB, path string) *Store { return opened(t, path) }
 
 func opened(t testing.TB, path string, o ...Option) *Store {
 	t.Helper()
-	s := must.Get(Open(path, o...))(t)
+	s := testkit.Get(Open(path, o...))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -42,14 +42,14 @@ func TestReleaseIsStoredOnceAfterItsCharge(t *testing.T) {
 	if err := s.Commit("r1", []byte("bytes"), nil); !errors.Is(err, errNotReserved) {
 		t.Fatalf("stored without a charge: %v", err)
 	}
-	must.Do(t, s.Reserve(reservation("r1"), key(1)))
+	testkit.Do(t, s.Reserve(reservation("r1"), key(1)))
 	if err := s.Reserve(reservation("r1"), key(2)); !errors.Is(err, errReserved) {
 		t.Fatalf("charged twice: %v", err)
 	}
 	if r, ok, err := s.Release("r1"); err != nil || !ok || r.Sealed != nil || [32]byte(r.Key) != key(1) {
 		t.Fatalf("after the charge: %+v, %v, %v", r, ok, err)
 	}
-	must.Do(t, s.Commit("r1", []byte("bytes"), []byte("state")))
+	testkit.Do(t, s.Commit("r1", []byte("bytes"), []byte("state")))
 	if err := s.Commit("r1", []byte("other"), nil); !errors.Is(err, ErrCommitted) {
 		t.Fatalf("stored twice: %v", err)
 	}
@@ -71,17 +71,17 @@ func TestReleaseIsStoredOnceAfterItsCharge(t *testing.T) {
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other.db")
-	db := must.Get(sql.Open("sqlite", other))(t)
-	must.Get(db.Exec(`CREATE TABLE patients (id TEXT)`))(t)
+	db := testkit.Get(sql.Open("sqlite", other))(t)
+	testkit.Get(db.Exec(`CREATE TABLE patients (id TEXT)`))(t)
 	db.Close()
 	newer := filepath.Join(dir, "newer.db")
 	s := open(t, newer)
-	must.Get(s.db.Exec(fmt.Sprintf(`PRAGMA user_version = %d`, len(migrations)+1)))(t)
+	testkit.Get(s.db.Exec(fmt.Sprintf(`PRAGMA user_version = %d`, len(migrations)+1)))(t)
 	s.Close()
 	text := filepath.Join(dir, "text.db")
-	must.Do(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 500)), 0o600))
+	testkit.Do(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 500)), 0o600))
 	for path, want := range map[string]string{other: "not a Parley site store", newer: "newer parley", text: "not a database"} {
-		before := must.Get(os.ReadFile(path))(t)
+		before := testkit.Get(os.ReadFile(path))(t)
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", filepath.Base(path), err)
 		}
@@ -95,13 +95,13 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 // all: it never starts again from nothing.
 func FuzzDamagedStore(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "site.db")
-	s := must.Get(Open(path))(f)
+	s := testkit.Get(Open(path))(f)
 	want := []string{"r", "s", "t"}
 	for _, id := range want {
-		must.Do(f, s.Reserve(reservation(id), key(1)))
+		testkit.Do(f, s.Reserve(reservation(id), key(1)))
 	}
-	must.Do(f, errors.Join(s.Commit("r", []byte("x"), nil), s.Close()))
-	good := must.Get(os.ReadFile(path))(f)
+	testkit.Do(f, errors.Join(s.Commit("r", []byte("x"), nil), s.Close()))
+	good := testkit.Get(os.ReadFile(path))(f)
 	f.Add(uint32(0), []byte("x"))
 	f.Add(uint32(60), []byte{0, 0, 0, 0})
 	f.Add(uint32(4096), bytes.Repeat([]byte{0xff}, 64))
@@ -113,7 +113,7 @@ func FuzzDamagedStore(f *testing.F) {
 		bad := bytes.Clone(good)
 		copy(bad[int(at)%len(bad):], damage)
 		path := filepath.Join(t.TempDir(), "site.db")
-		must.Do(t, os.WriteFile(path, bad, 0o600))
+		testkit.Do(t, os.WriteFile(path, bad, 0o600))
 		s, err := Open(path)
 		if err != nil {
 			return

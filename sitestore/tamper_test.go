@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // furnished is a store with something of everything: three releases of two studies,
@@ -26,7 +26,7 @@ func furnished(t *testing.T, path string) *Store {
 		s.Verify()); err != nil {
 		t.Fatal(err)
 	}
-	must.Get(s.Agree("study", []byte("terms")))(t)
+	testkit.Get(s.Agree("study", []byte("terms")))(t)
 	return s
 }
 
@@ -47,7 +47,7 @@ func TestNothingIsChangedOrRemoved(t *testing.T) {
 // nothing but what was done can be noticed.
 func (s *Store) behindTheTriggers(t *testing.T, change string) {
 	t.Helper()
-	parts := must.Get(s.schema())(t)
+	parts := testkit.Get(s.schema())(t)
 	all := `BEGIN; `
 	for _, p := range parts {
 		if p.kind == "trigger" {
@@ -107,7 +107,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 		if err := s.Verify(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.change, err)
 		}
-		must.Do(t, s.Close())
+		testkit.Do(t, s.Close())
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("opened after %s: %v", c.change, err)
 		}
@@ -121,7 +121,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 func TestAnotherSchemaIsNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	parts := must.Get(s.schema())(t)
+	parts := testkit.Get(s.schema())(t)
 	s.Close()
 	changes := map[string]string{
 		`CREATE TRIGGER quiet BEFORE INSERT ON ledger BEGIN SELECT 1; END`: "it has a trigger quiet",
@@ -158,7 +158,7 @@ func TestAnotherSchemaIsNoticed(t *testing.T) {
 func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := open(t, path)
-	must.Do(t, errors.Join(s.Bind("north"), s.Bind("north")))
+	testkit.Do(t, errors.Join(s.Bind("north"), s.Bind("north")))
 	s.Close()
 	s = open(t, path)
 	if err := s.Bind("south"); !errors.Is(err, ErrOtherSite) || !strings.Contains(err.Error(), `"north", not of "south"`) {
@@ -171,7 +171,7 @@ func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
 
 func TestOtherBytesThanThoseStoredAreNotSent(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	must.Do(t, errors.Join(s.Reserve(reservation("r"), key(1)), s.Commit("r", []byte("bytes"), nil)))
+	testkit.Do(t, errors.Join(s.Reserve(reservation("r"), key(1)), s.Commit("r", []byte("bytes"), nil)))
 	s.behindTheTriggers(t, `UPDATE outbox SET sealed = x'00'`)
 	if r, _, err := s.Release("r"); err == nil || r.Sealed != nil {
 		t.Fatalf("got %q, %v", r.Sealed, err)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // kept says for how many of so many releases the key is still in the file, or
@@ -17,14 +17,14 @@ import (
 func kept(t *testing.T, s *Store, releases int) (found int) {
 	t.Helper()
 	for i := range releases {
-		must.Do(t, s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))))
+		testkit.Do(t, s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))))
 		if k := key(byte(i)); !bytes.Contains(raw(t, s.path), k[:]) {
 			t.Fatal("the key of a release that is charged is not in the file: the search finds nothing")
 		}
 	}
 	for _, odd := range []int{1, 0} {
 		for i := odd; i < releases; i += 2 {
-			must.Do(t, s.Commit(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 3000), []byte("state")))
+			testkit.Do(t, s.Commit(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 3000), []byte("state")))
 		}
 	}
 	content := raw(t, s.path)
@@ -39,7 +39,7 @@ func kept(t *testing.T, s *Store, releases int) (found int) {
 // raw are the bytes of the store's file, and of a journal if there is one.
 func raw(t *testing.T, path string) []byte {
 	t.Helper()
-	content := must.Get(os.ReadFile(path))(t)
+	content := testkit.Get(os.ReadFile(path))(t)
 	for _, suffix := range []string{"-journal", "-wal"} {
 		more, err := os.ReadFile(path + suffix)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -58,14 +58,14 @@ func raw(t *testing.T, path string) []byte {
 // would find them.
 func TestKeysAreWiped(t *testing.T) {
 	for name, options := range map[string][]Option{"": nil, "quick": {Quick()}} {
-		s := must.Get(Open(filepath.Join(t.TempDir(), "site.db"), options...))(t)
+		s := testkit.Get(Open(filepath.Join(t.TempDir(), "site.db"), options...))(t)
 		if n := kept(t, s, 150); n > 0 {
 			t.Errorf("%s: %d keys of 150 are still in the file", name, n)
 		}
-		must.Do(t, s.Close())
+		testkit.Do(t, s.Close())
 	}
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	must.Get(s.db.Exec(`PRAGMA secure_delete = OFF`))(t)
+	testkit.Get(s.db.Exec(`PRAGMA secure_delete = OFF`))(t)
 	if n := kept(t, s, 150); n == 0 {
 		t.Error("without overwriting no key is left either: the search is blind")
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy/account"
 	"parley/study"
 )
 
 func encode(t *testing.T, p *study.Plan) []byte {
 	t.Helper()
-	return must.Get(p.Encode())(t)
+	return testkit.Get(p.Encode())(t)
 }
 
 // The digest names plans for years: a change of this value is a change of the
@@ -216,7 +216,7 @@ func TestPlansSurviveYAMLAndEncoding(t *testing.T) {
 }
 
 func TestYAMLIsMadeForPeople(t *testing.T) {
-	got := must.Get(parse(t, small+"local: {data: d, split: {scenario: IID}}\n").YAML())(t)
+	got := testkit.Get(parse(t, small+"local: {data: d, split: {scenario: IID}}\n").YAML())(t)
 	want := `parley: 1
 name: alzheimer
 seed: 1
@@ -251,11 +251,11 @@ func TestDecodeRefusals(t *testing.T) {
 	good := encode(t, parse(t, small))
 	edit := func(do func(plan map[string]any)) []byte {
 		var m map[string]any
-		dec := must.Get(cbor.DecOptions{DefaultMapType: reflect.TypeOf(m)}.DecMode())(t)
-		must.Do(t, dec.Unmarshal(good, &m))
+		dec := testkit.Get(cbor.DecOptions{DefaultMapType: reflect.TypeOf(m)}.DecMode())(t)
+		testkit.Do(t, dec.Unmarshal(good, &m))
 		do(m)
-		enc := must.Get(cbor.CoreDetEncOptions().EncMode())(t)
-		return must.Get(enc.Marshal(m))(t)
+		enc := testkit.Get(cbor.CoreDetEncOptions().EncMode())(t)
+		return testkit.Get(enc.Marshal(m))(t)
 	}
 	if b := edit(func(map[string]any) {}); !bytes.Equal(b, good) {
 		t.Fatal("the edits below begin from something else")
@@ -293,8 +293,8 @@ func TestDecodeRefusals(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{small, private} {
-		p := must.Get(study.Parse("plan.yaml", []byte(text), methods{}))(f)
-		b := must.Get(p.Encode())(f)
+		p := testkit.Get(study.Parse("plan.yaml", []byte(text), methods{}))(f)
+		b := testkit.Get(p.Encode())(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy/account"
 	"parley/problem"
 	"parley/study"
@@ -53,8 +53,8 @@ func TestDigestOfAKnownPromise(t *testing.T) {
 
 func TestPromiseSurvivesEncodingAndYAML(t *testing.T) {
 	p := parse(t, private)
-	back := must.Get(study.Decode(encode(t, p), methods{}))(t)
-	text := must.Get(back.YAML())(t)
+	back := testkit.Get(study.Decode(encode(t, p), methods{}))(t)
+	text := testkit.Get(back.YAML())(t)
 	_, section, _ := strings.Cut(string(text), "privacy:")
 	if want := strings.Replace(promised, "1e-5", "1e-05", 1); "privacy:"+section != want {
 		t.Errorf("got\nprivacy:%s\nwant\n%s", section, want)
@@ -154,7 +154,7 @@ func (f *filled) Fill(p *study.Plan, missing func(key string) bool) {
 
 func TestDefaultsMayDependOnPrivacy(t *testing.T) {
 	for text, want := range map[string]string{small: "none", private: "statistics", strings.Replace(private, "latent: 6", "noise: clipping", 1): "clipping"} {
-		p := must.Get(study.Parse("plan.yaml", []byte(strings.Replace(text, "  latent: 6\n", "", 1)), oneMethod{&filled{Noise: "none"}}))(t)
+		p := testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(text, "  latent: 6\n", "", 1)), oneMethod{&filled{Noise: "none"}}))(t)
 		if got := p.Method.Options.(*filled).Noise; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -165,8 +165,8 @@ func TestLocalPolicyAndStores(t *testing.T) {
 	const local = "local: {data: d, split: {scenario: IID}, policy: sites.yaml, stores: /var/stores}\n"
 	dir := t.TempDir()
 	path := filepath.Join(dir, "plan.yaml")
-	must.Do(t, os.WriteFile(path, []byte(small+local), 0o600))
-	p := must.Get(study.Load(path, methods{}))(t)
+	testkit.Do(t, os.WriteFile(path, []byte(small+local), 0o600))
+	p := testkit.Get(study.Load(path, methods{}))(t)
 	if p.Local.Policy != filepath.Join(dir, "sites.yaml") || p.Local.Stores != filepath.FromSlash("/var/stores") {
 		t.Errorf("got %+v", p.Local)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/problem"
 	"parley/study"
 )
@@ -85,12 +85,12 @@ privacy:
 
 func parse(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	return must.Get(study.Parse("plan.yaml", []byte(text), methods{}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), methods{}))(t)
 }
 
 func digest(t *testing.T, p *study.Plan) study.Digest {
 	t.Helper()
-	return must.Get(p.Digest())(t)
+	return testkit.Get(p.Digest())(t)
 }
 
 func TestDefaultsAreFilledIn(t *testing.T) {
@@ -154,7 +154,7 @@ func TestLoadResolvesPathsAgainstTheFile(t *testing.T) {
 		"local: {sites: {north: n, centre: /srv/c, south: ../s}}\n": {
 			Sites: map[string]string{"north": filepath.Join(dir, "n"), "centre": "/srv/c", "south": filepath.Join(filepath.Dir(dir), "s")}},
 	} {
-		must.Do(t, os.WriteFile(path, []byte(small+text), 0o600))
+		testkit.Do(t, os.WriteFile(path, []byte(small+text), 0o600))
 		p, err := study.Load(path, methods{})
 		if err != nil || !reflect.DeepEqual(p.Local, want) {
 			t.Errorf("%s: %v, %v", text, p, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/problem"
 	"parley/study"
 )
@@ -114,11 +114,11 @@ func TestBadInputIsExplained(t *testing.T) {
 			maps.Copy(files, c.change)
 			for name, text := range files {
 				path := filepath.Join(dir, filepath.FromSlash(name))
-				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+				testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
 				if text == "" {
 					continue
 				}
-				must.Do(t, os.WriteFile(path, []byte(text), 0o666))
+				testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 			}
 			said := explained(t, filepath.Join(dir, "plan.yaml"))
 			for _, p := range said {
@@ -137,8 +137,8 @@ func TestSoundInputIsNotExplained(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range sound {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 	if said := explained(t, filepath.Join(dir, "plan.yaml")); len(said) > 0 {
 		t.Errorf("got %v", said)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/report/results"
 )
 
@@ -37,9 +37,9 @@ func compareCommand() *cobra.Command {
 }
 
 // compare holds two models against each other, on data unless there are none.
-func compare(ctx context.Context, a, b, on string) (*fitted.Account, error) {
+func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
 	if on == "" {
-		first, err := openModel[fitted.Comparer](a, "compared")
+		first, err := openModel[method.Comparer](a, "compared")
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func compare(ctx context.Context, a, b, on string) (*fitted.Account, error) {
 		}
 		return first.Compare(second)
 	}
-	first, data, notes, err := openUse[fitted.DataComparer](ctx, []string{a, on}, "compared on data", "")
+	first, data, notes, err := openUse[method.DataComparer](ctx, []string{a, on}, "compared on data", "")
 	if err != nil {
 		return nil, err
 	}

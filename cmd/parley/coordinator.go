@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/federation/coordinator"
-	"parley/internal/atomicfile"
-	"parley/live"
+	"parley/federation/live"
+	"parley/internal/files"
 )
 
 func coordinatorCommand() *cobra.Command {
@@ -185,7 +185,7 @@ func writeInvitation(f *coordinator.Folder, site, out string, expires time.Durat
 	if err := os.MkdirAll(filepath.Dir(out), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.WriteOwn(out, text)
+	return files.WriteOwn(out, text)
 }
 
 func coordinatorSitesCommand() *cobra.Command {

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
-	"parley/internal/atomicfile"
-	"parley/live"
+	"parley/federation/live"
+	"parley/internal/files"
 )
 
 // daemonFlags are those of everything that serves.
@@ -167,7 +167,7 @@ func (f *daemonFlags) show(ctx context.Context, out io.Writer, dir string, sourc
 	}
 	path := filepath.Join(dir, linkFile)
 	fmt.Fprintf(out, "the link to see this live on this machine is in %s; it is as good as a password\n", path)
-	return atomicfile.WriteOwn(path, []byte(link+"\n"))
+	return files.WriteOwn(path, []byte(link+"\n"))
 }
 
 // serve runs a daemon with the log, the monitor and the page that the flags ask for. That

@@ -14,7 +14,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/federation/coordinator"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/study"
 )
 
@@ -89,7 +89,7 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 				return nil, err
 			}
 		}
-		if err := atomicfile.Write(filepath.Join(dir, site, "policy.yaml"), text); err != nil {
+		if err := files.Write(filepath.Join(dir, site, "policy.yaml"), text); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"parley/internal/manual"
 	"parley/internal/version"
 	"parley/method"
 	"parley/methods/graffl"
@@ -125,7 +124,7 @@ func manualCommand() *cobra.Command {
 		Use:   "manual DIR",
 		Short: "Write the manual pages",
 		Long:  "Write a manual page for each command, parley-COMMAND.1, into a folder that exists.",
-		RunE:  func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
+		RunE:  func(cmd *cobra.Command, a []string) error { return writeManual(cmd.Root(), a[0]) },
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/judge/choose"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/problem"
 	"parley/report/results"
 )
@@ -40,7 +40,7 @@ func modelSummaryCommand() *cobra.Command {
 			if top < 1 {
 				return &usageError{fmt.Errorf("--top %d: at least 1", top)}
 			}
-			m, err := openModel[fitted.Summariser](a[0], "summarised")
+			m, err := openModel[method.Summariser](a[0], "summarised")
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ const siteUse = "site of the fit that the subjects come from (default all sites 
 const newSiteUse = "the subjects come from a site that took no part in the fit"
 
 func modelTransformCommand() *cobra.Command {
-	var opts fitted.TransformOptions
+	var opts method.TransformOptions
 	var out output
 	var as form
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ func modelTransformCommand() *cobra.Command {
 		Short: "Score subjects on the factors or components",
 		Long:  "Write the posterior mean and standard deviation of each factor for each subject, or of the probability of each component.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m method.Transformer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
 				return m.Transform(cmd.Context(), data, w, opts)
 			})
 		},
@@ -82,7 +82,7 @@ func modelTransformCommand() *cobra.Command {
 }
 
 func modelImputeCommand() *cobra.Command {
-	var opts fitted.ImputeOptions
+	var opts method.ImputeOptions
 	var out output
 	var as form
 	cmd := &cobra.Command{
@@ -90,7 +90,7 @@ func modelImputeCommand() *cobra.Command {
 		Short: "Predict missing values, with intervals",
 		Long:  "Write mean, standard deviation and interval of each value that is missing, in the feature's unit.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m fitted.Imputer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m method.Imputer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
 				return m.Impute(cmd.Context(), data, w, opts)
 			})
 		},
@@ -105,7 +105,7 @@ func modelImputeCommand() *cobra.Command {
 }
 
 func modelPredictCommand() *cobra.Command {
-	var opts fitted.PredictOptions
+	var opts method.PredictOptions
 	var site string
 	var out output
 	var as form
@@ -125,7 +125,7 @@ func modelPredictCommand() *cobra.Command {
 			if err := out.check(inputsOf(a)...); err != nil {
 				return err
 			}
-			m, err := openModel[fitted.Predictor](a[0], "used to predict")
+			m, err := openModel[method.Predictor](a[0], "used to predict")
 			if err != nil {
 				return err
 			}
@@ -133,12 +133,12 @@ func modelPredictCommand() *cobra.Command {
 			if opts.Score {
 				known = m.Outcome()
 			}
-			m, data, notes, err := openUse[fitted.Predictor](cmd.Context(), a, "used to predict", "", known...)
+			m, data, notes, err := openUse[method.Predictor](cmd.Context(), a, "used to predict", "", known...)
 			if err != nil {
 				return err
 			}
 			var subjects int
-			var scores *fitted.Account
+			var scores *method.Account
 			if err := out.write(func(w io.Writer) (err error) {
 				subjects, scores, err = m.Predict(cmd.Context(), data, w, opts)
 				return err
@@ -177,7 +177,7 @@ func modelSampleCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			m, err := openModel[fitted.Sampler](a[0], "sampled from")
+			m, err := openModel[method.Sampler](a[0], "sampled from")
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func modelExportCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			m, err := openModel[fitted.Exporter](a[0], "exported")
+			m, err := openModel[method.Exporter](a[0], "exported")
 			if err != nil {
 				return err
 			}
@@ -244,7 +244,7 @@ func modelContrastCommand() *cobra.Command {
 		Long: "Print how much larger the effect of one column is than that of another, with its standard error.\n" +
 			"The names of the columns are those of correlations.csv.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
+			m, err := openModel[method.Contraster](a[0], "asked for contrasts")
 			if err != nil {
 				return err
 			}
@@ -270,7 +270,7 @@ func modelRotateCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			m, err := openModel[fitted.Rotator](a[0], "rotated")
+			m, err := openModel[method.Rotator](a[0], "rotated")
 			if err != nil {
 				return err
 			}
@@ -305,7 +305,7 @@ func openModel[C any](path, doing string) (C, error) {
 	return capable[C](m, path, doing)
 }
 
-func capable[C any](m fitted.Model, path, doing string) (C, error) {
+func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
 		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing)}
@@ -316,7 +316,7 @@ func capable[C any](m fitted.Model, path, doing string) (C, error) {
 // openUse opens a model, and data as the model's fit had them, with some
 // subject columns, and with that which identifies a person, if there is one; it returns what to
 // know of the data too.
-func openUse[C any](ctx context.Context, a []string, doing, person string, columns ...string) (can C, data dataset.Source, notes fitted.Notes, err error) {
+func openUse[C any](ctx context.Context, a []string, doing, person string, columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
 	m, err := results.ReadModel(methods, a[0])
 	if err != nil {
 		return can, nil, nil, err
@@ -338,7 +338,7 @@ func openUse[C any](ctx context.Context, a []string, doing, person string, colum
 	case err != nil:
 		return can, nil, nil, err
 	}
-	if fit, ok := m.(fitted.Cautious); ok {
+	if fit, ok := m.(method.Cautious); ok {
 		notes = fit.Cautions()
 	}
 	notes = append(notes, slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
@@ -348,7 +348,7 @@ func openUse[C any](ctx context.Context, a []string, doing, person string, colum
 }
 
 // subjectColumns names the subject columns without which a model says nothing of a subject.
-func subjectColumns(m fitted.Model) (names []string) {
+func subjectColumns(m method.Model) (names []string) {
 	for _, c := range m.Schema().Subject {
 		names = append(names, c.Name)
 	}
@@ -356,7 +356,7 @@ func subjectColumns(m fitted.Model) (names []string) {
 }
 
 // tabulate writes the table that a model makes of data, and says of how many things.
-func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string, table func(m C, data dataset.Source, w io.Writer) (int, fitted.Notes, error)) error {
+func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string, table func(m C, data dataset.Source, w io.Writer) (int, method.Notes, error)) error {
 	if err := out.check(inputsOf(a)...); err != nil {
 		return err
 	}
@@ -376,7 +376,7 @@ func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing
 }
 
 // printWritten says what was written where.
-func printWritten(cmd *cobra.Command, as form, out, what string, n int, notes fitted.Notes) error {
+func printWritten(cmd *cobra.Command, as form, out, what string, n int, notes method.Notes) error {
 	return as.line(cmd, map[string]any{"out": out, what: n, "warnings": notes.Lines()}, func(w io.Writer) error {
 		printLines(cmd.ErrOrStderr(), "warning:", notes.Lines())
 		if what == "drawn" {
@@ -388,12 +388,12 @@ func printWritten(cmd *cobra.Command, as form, out, what string, n int, notes fi
 }
 
 // printAccount writes an account for people or for programs.
-func printAccount(cmd *cobra.Command, a *fitted.Account, as form) error {
+func printAccount(cmd *cobra.Command, a *method.Account, as form) error {
 	printLines(cmd.ErrOrStderr(), "warning:", a.Notes.Lines())
 	return as.line(cmd, a.Value, func(w io.Writer) error { return accountText(w, a) })
 }
 
-func accountText(out io.Writer, a *fitted.Account) error {
+func accountText(out io.Writer, a *method.Account) error {
 	width := 0
 	for _, f := range a.Facts {
 		width = max(width, len(f.Name))

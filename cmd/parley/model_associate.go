@@ -15,8 +15,8 @@ import (
 
 	"parley/engine/host"
 	"parley/figure"
+	"parley/method"
 	"parley/method/association"
-	"parley/method/fitted"
 	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
@@ -24,7 +24,7 @@ import (
 
 func modelAssociateCommand() *cobra.Command {
 	var with []string
-	var opts fitted.AssociateOptions
+	var opts method.AssociateOptions
 	share := output{flag: "--share"}
 	var combine bool
 	var private noisedShare
@@ -102,13 +102,13 @@ func modelAssociateCommand() *cobra.Command {
 }
 
 // associate tests at one site.
-func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOptions, share *output, as form) error {
+func associate(cmd *cobra.Command, a, columns []string, opts method.AssociateOptions, share *output, as form) error {
 	if opts.Share = cmd.Flags().Changed("share"); opts.Share {
 		if err := share.check(inputsOf(a)...); err != nil {
 			return err
 		}
 	}
-	m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", "", columns...)
+	m, data, notes, err := openUse[method.Associater](cmd.Context(), a, "associated with columns", "", columns...)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 	if err != nil {
 		return err
 	}
-	m, data, notes, err := openUse[fitted.NoisedAssociater](cmd.Context(), a, "associated with columns", p.Privacy.Person, p.Names()...)
+	m, data, notes, err := openUse[method.NoisedAssociater](cmd.Context(), a, "associated with columns", p.Privacy.Person, p.Names()...)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 		return err
 	}
 	g := table.Privacy
-	account := &fitted.Account{Value: table, Tables: []figure.Table{table.Figure()}, Notes: append(append(notes, more...), problem.Problem{
+	account := &method.Account{Value: table, Tables: []figure.Table{table.Figure()}, Notes: append(append(notes, more...), problem.Problem{
 		File: share.path, What: fmt.Sprintf("follows from noised sums alone, which the ledger of %s was charged for once: ε %v at δ %v (%s), for one subject", n.store, g.Epsilon, g.Delta, g.Adjacency)})}
 	account.Facts = []figure.Fact{{Name: "model", Value: fmt.Sprintf("%.12s of study %s", table.Model, table.Study)}, {Name: "adjusted for", Value: cmp.Or(strings.Join(table.Adjusted, ", "), "nothing")},
 		{Name: "subjects, noised", Value: fmt.Sprintf("%d ± %.2g", table.Subjects, g.NoiseSD)}}
@@ -246,7 +246,7 @@ func combineTables(cmd *cobra.Command, paths []string, page *accountPage, as for
 }
 
 // combinedAccount shows effects over all sites under both models.
-func combinedAccount(list []association.Combined) *fitted.Account {
+func combinedAccount(list []association.Combined) *method.Account {
 	columns := func(names ...string) []figure.Column {
 		out := []figure.Column{{Name: "column"}, {Name: "effect"}, {Name: "factor", Format: figure.Count}}
 		for _, name := range names {
@@ -275,7 +275,7 @@ func combinedAccount(list []association.Combined) *fitted.Account {
 		random.Add(c.Column, what, c.Factor, c.Sites, c.Subjects, c.Random.Estimate, c.Random.Low, c.Random.High, c.Random.P, c.RandomAdjusted)
 		common.Add(c.Column, what, c.Factor, c.Common.Estimate, c.Common.Low, c.Common.High, c.Common.P, c.CommonAdjusted, c.Q, c.PQ, c.I2, math.Sqrt(c.Tau2))
 	}
-	return &fitted.Account{Figures: []figure.Figure{combinedPicture(list)}, Tables: []figure.Table{random, common}}
+	return &method.Account{Figures: []figure.Figure{combinedPicture(list)}, Tables: []figure.Table{random, common}}
 }
 
 // combinedPicture shows how clear every effect on every factor is.

@@ -16,10 +16,9 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/tabular"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/problem"
 	"parley/report"
 )
@@ -92,9 +91,9 @@ func (o *output) write(write func(io.Writer) error) error {
 		write = func(w io.Writer) error { return tabular.WriteParquet(w, csv) }
 	}
 	if o.force {
-		return atomicfile.Stream(o.path, write) // in place of a link, not of what it leads to
+		return files.Stream(o.path, write) // in place of a link, not of what it leads to
 	}
-	err := atomicfile.Create(o.path, write)
+	err := files.Create(o.path, write)
 	if errors.Is(err, fs.ErrExist) {
 		if refused := o.check(o.inputs...); refused != nil {
 			return refused
@@ -195,7 +194,7 @@ func (p *accountPage) check() error {
 }
 
 // write writes the page.
-func (p *accountPage) write(title string, a *fitted.Account) error {
+func (p *accountPage) write(title string, a *method.Account) error {
 	if p.dir == "" {
 		return nil
 	}

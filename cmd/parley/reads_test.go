@@ -8,7 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -32,13 +32,13 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 		"alzheimer/plan.yaml": 3, // two of five tasks, as a half remembers its sums, and the outliers
 		"mixture/plan.yaml":   1, "icu/plan.yaml": 4,
 	} {
-		plan := must.Get(study.Load("../../examples/"+path, methods))(t)
-		b := must.Get(local.Bind(t.Context(), plan, nil))(t)
+		plan := testkit.Get(study.Load("../../examples/"+path, methods))(t)
+		b := testkit.Get(local.Bind(t.Context(), plan, nil))(t)
 		for s, d := range b.Data {
 			b.Data[s] = &counted{Source: d}
 		}
-		out := must.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy}))(t)
-		must.Get(out.SiteReports(t.Context()))(t)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy}))(t)
+		testkit.Get(out.SiteReports(t.Context()))(t)
 		for s, d := range b.Data {
 			n := d.(*counted).reads.Load()
 			t.Logf("%s: site %s read its rows %d times", path, s, n)

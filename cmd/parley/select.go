@@ -15,7 +15,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/choose"
 	"parley/method"
-	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -114,7 +113,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 	for _, line := range s.Origin.Lines() {
 		show.line("privacy: %s", line)
 	}
-	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, judged.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (f *selectFlags) claim(r *choose.Record) error {
 }
 
 // finish writes and prints what was chosen.
-func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *judged.Selection, plan *study.Plan, show *progress) error {
+func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
 	record.Set(chosen)
 	if err := record.Write(f.out, plan); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 		return err
 	}
 	m, _ := methods.Lookup(plan.Method.Name)
-	selector, ok := m.(judged.Selector)
+	selector, ok := m.(method.Selector)
 	if !ok {
 		return choosesFromResults(m, plan, path)
 	}
@@ -196,7 +195,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	config := judged.SelectConfig{Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now)}
+	config := method.SelectConfig{Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now)}
 	if err := record.Keep(f.out, &config); err != nil {
 		return err
 	}
@@ -211,7 +210,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 // is made, if anywhere.
 func choosesFromResults(m method.Method, plan *study.Plan, path string) error {
 	no := problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
-	if able, ok := m.(judged.Refitter); ok {
+	if able, ok := m.(method.Refitter); ok {
 		if _, err := able.ReleasedFile(plan); err != nil {
 			return choose.In(path, err)
 		}

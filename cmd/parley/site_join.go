@@ -20,7 +20,7 @@ import (
 	"parley/engine/host"
 	"parley/federation"
 	"parley/federation/site"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/privacy/policy"
 	"parley/problem"
 )
@@ -72,7 +72,7 @@ func siteJoinCommand() *cobra.Command {
 				return problem.Problem{File: f.PolicyPath(), What: "the site has a policy already, and it was left as it is", Hint: "change it there"}
 			}
 			if policyText != nil {
-				if err := atomicfile.WriteOwn(f.PolicyPath(), policyText); err != nil {
+				if err := files.WriteOwn(f.PolicyPath(), policyText); err != nil {
 					return err
 				}
 			}

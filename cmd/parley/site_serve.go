@@ -14,8 +14,8 @@ import (
 
 	"parley/engine/wire"
 	"parley/federation"
+	"parley/federation/live"
 	"parley/federation/site"
-	"parley/live"
 )
 
 func siteServeCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 var (
@@ -42,7 +42,7 @@ func verdictsOf(t *testing.T, dir string) []string {
 // them, and there is no other.
 func onPage(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	page := must.Get(os.ReadFile(filepath.Join(dir, "report.html")))(t)
+	page := testkit.Get(os.ReadFile(filepath.Join(dir, "report.html")))(t)
 	top := listedDoubts.FindSubmatch(page)
 	if top != nil {
 		for _, m := range listedDoubt.FindAllSubmatch(top[1], -1) {
@@ -65,7 +65,7 @@ func onPage(t *testing.T, dir string) (all []string) {
 // metrics.json, for every method, its variants, with and without privacy, and for every site.
 func TestOneListOfVerdicts(t *testing.T) {
 	dir := t.TempDir()
-	must.Do(t, writeData(filepath.Join(dir, "small")))
+	testkit.Do(t, writeData(filepath.Join(dir, "small")))
 	const (
 		open    = "{protection: none}"
 		private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
@@ -97,7 +97,7 @@ func TestOneListOfVerdicts(t *testing.T) {
 			c.name, strings.Replace(clinic, "%s}", c.views, 1), c.method, c.privacy)
 		t.Run(c.name, func(t *testing.T) {
 			file, out := filepath.Join(dir, c.name+".yaml"), filepath.Join(dir, c.name)
-			must.Do(t, os.WriteFile(file, []byte(plan), 0o644))
+			testkit.Do(t, os.WriteFile(file, []byte(plan), 0o644))
 			var said bytes.Buffer
 			root := commandTree()
 			root.SetArgs([]string{"run", file, "--out", out, "--quiet"})

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // understood says whether there is such a command, with these flags and arguments.
@@ -62,7 +62,7 @@ func TestExamples(t *testing.T) {
 // TestReferenceHasEveryCommandAndFlag holds the reference to the program: the section of
 // a command, with those that it links to, names it and each of its flags.
 func TestReferenceHasEveryCommandAndFlag(t *testing.T) {
-	page := must.Get(os.ReadFile("../../docs/reference/cli.md"))(t)
+	page := testkit.Get(os.ReadFile("../../docs/reference/cli.md"))(t)
 	sections := map[string]string{} // by what links to them; with those below them
 	for _, mark := range []string{"\n## ", "\n### "} {
 		for _, s := range strings.Split(string(page), mark)[1:] {
@@ -109,7 +109,7 @@ func TestUnitsStartCommandsThatExist(t *testing.T) {
 		t.Fatalf("%v, %v", units, err)
 	}
 	for _, unit := range units {
-		data := must.Get(os.ReadFile(unit))(t)
+		data := testkit.Get(os.ReadFile(unit))(t)
 		found := 0
 		for line := range strings.Lines(string(data)) {
 			start, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart=")
@@ -157,7 +157,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	}
 	found := 0
 	for _, file := range append(files, more...) {
-		f := must.Get(os.Open(file))(t)
+		f := testkit.Get(os.Open(file))(t)
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -170,7 +170,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 				t.Errorf("%s: %s: %v", file, lines.Text(), err)
 			}
 		}
-		must.Do(t, lines.Err())
+		testkit.Do(t, lines.Err())
 		f.Close()
 	}
 	if found < 50 {

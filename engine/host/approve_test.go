@@ -12,7 +12,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -25,7 +25,7 @@ var key = []byte("the coordinator's public key")
 
 func approve(t *testing.T, h *host.Host) *host.Approval {
 	t.Helper()
-	return must.Get(h.Approve(t.Context(), plan, key, host.ByPerson))(t)
+	return testkit.Get(h.Approve(t.Context(), plan, key, host.ByPerson))(t)
 }
 
 // An approval is good for what it was given for, and for nothing else: whatever
@@ -39,11 +39,11 @@ func TestApprovalIsForWhatStood(t *testing.T) {
 
 func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 	store := sitestore.NewMemory()
-	given := must.Get(hostOf(store, enginetest.ToyRows(7)).Approve(t.Context(), plan, key, host.ByPerson))(t)
+	given := testkit.Get(hostOf(store, enginetest.ToyRows(7)).Approve(t.Context(), plan, key, host.ByPerson))(t)
 	if lines, _ := store.Reservations(0); len(lines) != 0 {
 		t.Errorf("%d charges", len(lines))
 	}
-	data := must.Get(json.Marshal(given))(t)
+	data := testkit.Get(json.Marshal(given))(t)
 	kept := &host.Approval{}
 	if err := json.Unmarshal(data, kept); err != nil || *kept != *given {
 		t.Fatalf("kept %+v of %+v, %v", kept, given, err)
@@ -114,11 +114,11 @@ func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
 	h.Policy.Adjacency = account.AddRemove
 	approve(t, h)
-	site := must.Get(h.Open(t.Context(), plan))(t)
+	site := testkit.Get(h.Open(t.Context(), plan))(t)
 	for round := 1; round <= 2; round++ {
 		task, past, err := taskOf(site.Study, round)
-		must.Do(t, err)
-		must.Get(site.Handle(t.Context(), task, past))(t)
+		testkit.Do(t, err)
+		testkit.Get(site.Handle(t.Context(), task, past))(t)
 	}
 	h.Policy.Minimum.Subjects = 2
 	a := approve(t, h)

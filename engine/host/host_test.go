@@ -16,7 +16,7 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/engine/wire"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -38,7 +38,7 @@ var (
 // A preview says what a study may ask for and cost, and leaves no trace.
 func TestPreviewChangesNothing(t *testing.T) {
 	store := sitestore.NewMemory()
-	p := must.Get(hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan))(t)
+	p := testkit.Get(hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan))(t)
 	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method != "toy" || p.Revision != 1 {
 		t.Errorf("got %+v", p)
 	}
@@ -65,9 +65,9 @@ func TestPreviewOfVisits(t *testing.T) {
 		for i := range 20 {
 			rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%03d-%d", i/5, i%5+1), Person: fmt.Sprint("Q", i/5), Views: [][]float64{{float64(i)}}})
 		}
-		seen := must.Get(hostOf(sitestore.NewMemory(), must.Get(dataset.NewTable(p.Schema(), rows))(t)).Preview(t.Context(), &p))(t)
+		seen := testkit.Get(hostOf(sitestore.NewMemory(), testkit.Get(dataset.NewTable(p.Schema(), rows))(t)).Preview(t.Context(), &p))(t)
 		var b strings.Builder
-		must.Do(t, seen.Text(&b))
+		testkit.Do(t, seen.Text(&b))
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for says, want := range map[string]bool{
 			"for a person with 5 rows. Name the column that identifies a person": person == "",
@@ -178,9 +178,9 @@ func (revised) Revision() int { return 2 }
 // opened opens the study, and makes its first task.
 func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 	t.Helper()
-	site := must.Get(h.Open(t.Context(), plan))(t)
+	site := testkit.Get(h.Open(t.Context(), plan))(t)
 	task, _, err := taskOf(site.Study, 1)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	return site, task
 }
 
@@ -188,26 +188,26 @@ func opened(t *testing.T, h *host.Host) (*engine.Site, []byte) {
 func begin(t *testing.T, h *host.Host) {
 	t.Helper()
 	site, task := opened(t, h)
-	must.Get(site.Handle(t.Context(), task, engine.Past{}))(t)
+	testkit.Get(site.Handle(t.Context(), task, engine.Past{}))(t)
 }
 
 // A study goes on with the data and the revision of the method that it began with.
 // Before its first charge, both may change.
 func TestStudyKeepsItsTerms(t *testing.T) {
 	store := sitestore.NewMemory()
-	before := must.Get(hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan))(t)
+	before := testkit.Get(hostOf(store, enginetest.ToyRows(9)).Open(t.Context(), plan))(t)
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
 	task, past, err := taskOf(before.Study, 2)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	if _, err := before.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) {
 		t.Errorf("a task for the data before: %v", err)
 	}
-	other8 := must.Get(hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan))(t)
+	other8 := testkit.Get(hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan))(t)
 	if _, err := other8.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("other data: %v", err)
 	}
 	answered, _, err := taskOf(before.Study, 1)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	if _, err := other8.Handle(t.Context(), answered, engine.Past{}); err != nil {
 		t.Errorf("what was answered is sent again, without a look at the rows: %v", err)
 	}
@@ -257,13 +257,13 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 		}
 		return err
 	}
-	must.Do(t, answer(1))
+	testkit.Do(t, answer(1))
 	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, answer(2))
-	must.Do(t, os.WriteFile(path, old, 0o600))
+	testkit.Do(t, answer(2))
+	testkit.Do(t, os.WriteFile(path, old, 0o600))
 	var e *engine.RolledBackError
 	if err := answer(2); !errors.As(err, &e) || e.Shown.Lines != 2 {
 		t.Fatalf("an old store answered: %v", err)
@@ -277,7 +277,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	if mark, err := receipts.Load(); err != nil || mark.Lines != 2 {
 		t.Errorf("the mark is %+v, %v", mark, err)
 	}
-	must.Do(t, receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}))
+	testkit.Do(t, receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}))
 	var back wire.Receipt
 	if err := receipts.Confirmed("s", &back); err != nil || back.Records != 4 || back.Mark.Lines != 2 {
 		t.Errorf("read back: %+v, %v", back, err)
@@ -286,7 +286,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), `"confirmed"`) || !strings.Contains(string(data), `"ledger_lines": 2`) {
 		t.Errorf("the file says %s, %v", data, err)
 	}
-	must.Do(t, os.WriteFile(string(receipts), []byte("{"), 0o600))
+	testkit.Do(t, os.WriteFile(string(receipts), []byte("{"), 0o600))
 	if err := answer(3); err == nil || !strings.Contains(err.Error(), "receipts") {
 		t.Errorf("damaged receipts: %v", err)
 	}
@@ -357,13 +357,13 @@ func TestStudiesShareALifetime(t *testing.T) {
 		h := hostOf(store, enginetest.ToyRows(7))
 		h.Policy.Adjacency = account.AddRemove
 		h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * p.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
-		sites = append(sites, must.Get(h.Open(t.Context(), &p))(t))
+		sites = append(sites, testkit.Get(h.Open(t.Context(), &p))(t))
 	}
 	granted, last := 0, error(nil)
 	for round := range 3 {
 		for _, site := range sites {
 			task, past, err := taskOf(site.Study, round+1)
-			must.Do(t, err)
+			testkit.Do(t, err)
 			if _, err := site.Handle(t.Context(), task, past); err == nil {
 				granted++
 			} else if last = err; !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "lifetime") {
@@ -387,12 +387,12 @@ func TestRulesReadNoRow(t *testing.T) {
 		total.Delta = 1 / (100 * 2718.)
 		p.Privacy.Total = &total
 		total.Epsilon = 6
-		a := must.Get(h.Approve(t.Context(), &p, key, by))(t)
+		a := testkit.Get(h.Approve(t.Context(), &p, key, by))(t)
 		if a.Data != "" {
 			t.Errorf("by %s: data %q", by, a.Data)
 		}
-		must.Do(t, h.Approved(t.Context(), &p, key, a))
-		must.Get(h.Open(t.Context(), &p))(t)
+		testkit.Do(t, h.Approved(t.Context(), &p, key, a))
+		testkit.Get(h.Open(t.Context(), &p))(t)
 		total.Delta *= 1.001
 		if _, err := h.Approve(t.Context(), &p, key, by); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "max_delta") {
 			t.Errorf("by %s, δ above what the size allows: %v", by, err)
@@ -448,7 +448,7 @@ func TestReportOpensWithWhatTheRowsShow(t *testing.T) {
 	} {
 		h := hostOf(sitestore.NewMemory(), coded{40, c.values})
 		for range 2 {
-			r := must.Get(h.Report(t.Context(), plan, []byte("shared")))(t)
+			r := testkit.Get(h.Report(t.Context(), plan, []byte("shared")))(t)
 			if got := r.Verdicts(); !slices.Equal(got, c.want) {
 				t.Errorf("%v: the report warns of %q, not %q", c.values, got, c.want)
 			}
@@ -487,7 +487,7 @@ func (w wide) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 
 // A report opens with a few warnings of a site's rows, and says all.
 func TestManyDoubtsInAReport(t *testing.T) {
-	r := must.Get(hostOf(sitestore.NewMemory(), wide(25)).Report(t.Context(), plan, nil))(t)
+	r := testkit.Get(hostOf(sitestore.NewMemory(), wide(25)).Report(t.Context(), plan, nil))(t)
 	says := r.Verdicts()
 	if len(says) != 11 || says[10] != "There are 15 more such notes on this site's rows" {
 		t.Errorf("it opens with %q", says)

@@ -12,7 +12,7 @@ import (
 	"parley/dataset"
 	"parley/engine/host"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/graffl"
 	"parley/methods/mvppca"
@@ -31,7 +31,7 @@ var all = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}
 func text(t *testing.T, p *host.Preview) string {
 	t.Helper()
 	var b bytes.Buffer
-	must.Do(t, p.Text(&b))
+	testkit.Do(t, p.Text(&b))
 	if data, err := json.Marshal(p); err != nil || !json.Valid(data) {
 		t.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
+		testkit.Do(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want := must.Get(os.ReadFile(path))(t)
+	want := testkit.Get(os.ReadFile(path))(t)
 	if want := strings.ReplaceAll(string(want), "\r\n", "\n"); got != want {
 		t.Errorf("%s: the text is\n%s\nand not\n%s\n(go test ./engine/host -update writes it anew)", name, got, want)
 	}
@@ -54,8 +54,8 @@ func golden(t *testing.T, name, got string) {
 // bound is a host of a site of an example, with the data that its local section names.
 func bound(t *testing.T, path, site string) (*host.Host, *study.Plan) {
 	t.Helper()
-	p := must.Get(study.Load(filepath.Join("..", "..", "examples", filepath.FromSlash(path)), all))(t)
-	b := must.Get(local.Bind(t.Context(), p, nil))(t)
+	p := testkit.Get(study.Load(filepath.Join("..", "..", "examples", filepath.FromSlash(path)), all))(t)
+	b := testkit.Get(local.Bind(t.Context(), p, nil))(t)
 	return &host.Host{Site: site, Methods: all, Data: b.Data[site], Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}, p
 }
 
@@ -75,7 +75,7 @@ func TestPreviewInWords(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h, plan := bound(t, c.path, c.site)
 			h.Policy = c.policy
-			p := must.Get(h.Preview(t.Context(), plan))(t)
+			p := testkit.Get(h.Preview(t.Context(), plan))(t)
 			p.Coordinator = "the University of\x1b[31m Somewhere"
 			if p.TakesPart != c.takesPart {
 				t.Errorf("takes part: %v", p.TakesPart)
@@ -92,7 +92,7 @@ func TestPreviewOfBadData(t *testing.T) {
 	dir := t.TempDir()
 	write := func(view string) {
 		for name, data := range map[string]string{"subjects.csv": "id\na\nb\n", "view_point.csv": view} {
-			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
+			testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 		}
 	}
 	write("id,x,why\na,1,2\n")
@@ -106,7 +106,7 @@ func TestPreviewOfBadData(t *testing.T) {
 		want   string
 	}{"opened": {list, "column y of the plan is missing"}, "none": {nil, "the site has no data yet"}} {
 		h.Data, h.Faults = nil, c.faults
-		p := must.Get(h.Preview(t.Context(), plan))(t)
+		p := testkit.Get(h.Preview(t.Context(), plan))(t)
 		if got := strings.Join(strings.Fields(text(t, p)), " "); p.TakesPart || !strings.Contains(got, c.want) || !strings.Contains(got, "would not take part") || !strings.Contains(got, "at most once") {
 			t.Errorf("%s:\n%s", name, got)
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"parley/engine"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 )
 
 // Receipts keeps, in the file of this path, how far a site's ledger has come:
@@ -31,7 +31,7 @@ type receiptFile struct {
 func (f receiptFile) sum() string {
 	f.Checksum = ""
 	data, _ := json.Marshal(f) // what was read, or is about to be written, as JSON
-	return atomicfile.Sum(data)
+	return files.Checksum(data)
 }
 
 // Load implements [engine.Marks].
@@ -82,7 +82,7 @@ func (r Receipts) read() (f receiptFile, err error) {
 		return f, nil
 	}
 	if err == nil {
-		err = atomicfile.Decode(data, &f)
+		err = files.Decode(data, &f)
 	}
 	if err == nil && f.Checksum != "" && f.Checksum != f.sum() {
 		err = errors.New("they are damaged: their checksum does not hold")
@@ -109,5 +109,5 @@ func (r Receipts) change(do func(*receiptFile)) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteOwn(string(r), append(data, '\n'))
+	return files.WriteOwn(string(r), append(data, '\n'))
 }

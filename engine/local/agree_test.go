@@ -10,7 +10,7 @@ import (
 
 	"parley/engine"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
@@ -21,10 +21,10 @@ import (
 // entries returns how many charges of a study a site's ledger holds.
 func entries(t *testing.T, stores, site string, p *study.Plan) (n int) {
 	t.Helper()
-	store := must.Get(sitestore.Open(local.StorePath(stores, site)))(t)
+	store := testkit.Get(sitestore.Open(local.StorePath(stores, site)))(t)
 	defer store.Close()
-	charged := must.Get(ledger.Read(store))(t)
-	digest := must.Get(p.Digest())(t)
+	charged := testkit.Get(ledger.Read(store))(t)
+	digest := testkit.Get(p.Digest())(t)
 	for _, e := range charged.Entries {
 		if e.Study == digest.String() {
 			n++
@@ -45,7 +45,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	first.Stores = filepath.Join(dir, "stores")
 	first.Policy = &policy.Policy{Protection: policy.Required, MaxDelta: 1e-5,
 		Lifetime: &policy.Lifetime{Epsilon: 4.5, Delta: 1e-5, Filter: policy.RenyiFilter}}
-	must.Get(local.Run(t.Context(), first))(t)
+	testkit.Get(local.Run(t.Context(), first))(t)
 	if n := entries(t, first.Stores, "centre", first.Plan); n != 2 {
 		t.Fatalf("%d charges for 2 rounds", n)
 	}
@@ -61,7 +61,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	}
 
 	for _, site := range []string{"north", "south"} { // as if they had released nothing yet
-		must.Do(t, os.RemoveAll(filepath.Join(first.Stores, site)))
+		testkit.Do(t, os.RemoveAll(filepath.Join(first.Stores, site)))
 	}
 	var reason error
 	second.Observe = func(e engine.Event) {
@@ -69,7 +69,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 			reason = e.Left.Reason
 		}
 	}
-	out := must.Get(local.Run(t.Context(), second))(t)
+	out := testkit.Get(local.Run(t.Context(), second))(t)
 	if !slices.Equal(out.Left, []string{"centre"}) || !errors.Is(reason, privacy.ErrRefused) || !strings.Contains(out.Rounds[0].Sites[1].Left, "lifetime") {
 		t.Errorf("left %v because of %v", out.Left, reason)
 	}

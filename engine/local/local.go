@@ -15,7 +15,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/host"
-	"parley/internal/filelock"
+	"parley/internal/files"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -141,12 +141,12 @@ func (c *Config) host(site string, s host.Store) (*host.Host, error) {
 }
 
 // hold keeps other processes out of a run's folder.
-func hold(dir string) (*filelock.Lock, error) {
+func hold(dir string) (*files.Lock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := filelock.Acquire(filepath.Join(dir, lockName))
-	if errors.Is(err, filelock.ErrHeld) {
+	lock, err := files.Acquire(filepath.Join(dir, lockName))
+	if errors.Is(err, files.ErrHeld) {
 		return nil, problem.Problem{File: dir, What: "another process runs this study here", Hint: "wait for it; or choose another directory with --out"}
 	}
 	return lock, err

@@ -18,7 +18,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/privacy"
@@ -52,7 +52,7 @@ func folders(t *testing.T) (*study.Plan, string) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	write := func(name, content string) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
+		testkit.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
 	}
 	text := plan + "local:\n  sites:\n"
 	for _, site := range []string{"north", "centre", "south"} {
@@ -76,12 +76,12 @@ func folders(t *testing.T) (*study.Plan, string) {
 
 func load(t *testing.T, dir string) *study.Plan {
 	t.Helper()
-	return must.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
+	return testkit.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
 }
 
 func bind(t *testing.T, p *study.Plan) *local.Binding {
 	t.Helper()
-	return must.Get(local.Bind(t.Context(), p, nil))(t)
+	return testkit.Get(local.Bind(t.Context(), p, nil))(t)
 }
 
 func config(t *testing.T, p *study.Plan) local.Config {
@@ -253,7 +253,7 @@ func change(t *testing.T, dir, name, old, new string) {
 	if err != nil || !strings.Contains(string(data), old) {
 		t.Fatalf("%q is not in %s: %v", old, name, err)
 	}
-	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), old, new, 1)), 0o644))
+	testkit.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), old, new, 1)), 0o644))
 }
 
 func TestEverySiteIsToldWhatItsDataLack(t *testing.T) {
@@ -282,7 +282,7 @@ func TestUnreadableRowsOfAllSitesAreListed(t *testing.T) {
 }
 
 func TestPlanWithoutDataCannotBeBound(t *testing.T) {
-	p := must.Get(study.Parse("plan.yaml", []byte(plan), methods))(t)
+	p := testkit.Get(study.Parse("plan.yaml", []byte(plan), methods))(t)
 	if _, err := local.Bind(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "does not say where this process finds data") {
 		t.Fatalf("got %v", err)
 	}
@@ -301,7 +301,7 @@ func TestFingerprintFollowsDataAndSplit(t *testing.T) {
 	seen := map[string]string{}
 	for _, split := range []string{"{scenario: IID}", "{scenario: IID, seed: 2}", "{scenario: IID, by: group}", "{scenario: G, by: group}"} {
 		text := plan + "local: {data: north, split: " + split + "}\n"
-		must.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
 		b := bind(t, load(t, dir))
 		if other, ok := seen[b.Fingerprint()]; ok {
 			t.Errorf("splits %s and %s have one fingerprint", split, other)
@@ -326,13 +326,13 @@ func TestConstantsAndViewsThatNobodyShares(t *testing.T) {
 	p, dir := folders(t)
 	constant := func(site, value string) {
 		path := filepath.Join(dir, site, "view_genes.csv")
-		data := must.Get(os.ReadFile(path))(t)
+		data := testkit.Get(os.ReadFile(path))(t)
 		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 		for i, line := range lines[1:] {
 			id, _, _ := strings.Cut(line, ",")
 			lines[i+1] = fmt.Sprintf("%s,%s,%d", id, value, i)
 		}
-		must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+		testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	}
 	constant("north", "4")
 	b := bind(t, p)
@@ -354,18 +354,18 @@ func TestStudiesShareStoresAndPoliciesRefuse(t *testing.T) {
 	p, dir := folders(t)
 	c := config(t, p)
 	c.Dir, c.Stores = filepath.Join(dir, "one"), filepath.Join(dir, "stores")
-	must.Get(local.Run(t.Context(), c))(t)
+	testkit.Get(local.Run(t.Context(), c))(t)
 	if _, err := os.Stat(local.StorePath(local.StoresIn(c.Dir), "north")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a store stands in the results too: %v", err)
 	}
 	change(t, dir, "plan.yaml", "name: small", "name: second")
 	second := config(t, load(t, dir))
 	second.Dir, second.Stores = filepath.Join(dir, "two"), c.Stores
-	must.Get(local.Run(t.Context(), second))(t)
-	store := must.Get(sitestore.Open(local.StorePath(c.Stores, "north")))(t)
+	testkit.Get(local.Run(t.Context(), second))(t)
+	store := testkit.Get(sitestore.Open(local.StorePath(c.Stores, "north")))(t)
 	defer store.Close()
 	for _, plan := range []*study.Plan{p, second.Plan} {
-		digest := must.Get(plan.Digest())(t)
+		digest := testkit.Get(plan.Digest())(t)
 		if r, ok, err := store.Release(digest.String() + "/north/1"); err != nil || !ok || r.Sealed == nil {
 			t.Errorf("study %s is not in the shared store: %v, %v", plan.Name, ok, err)
 		}

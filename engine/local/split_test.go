@@ -9,7 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -22,8 +22,8 @@ func unequal(t *testing.T, split string) (*local.Binding, error) {
 		change(t, dir, "north/view_clinic.csv", "id,age,weight\n", fmt.Sprintf("id,age,weight\nnorth-%d,%d,70\n", 90+i, 60+i))
 	}
 	text := strings.Replace(plan, "north, centre, south", "a, b, c, d", 1) + "local: {data: north, split: {scenario: unequal, by: group, " + split + "}}\n"
-	must.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
-	p := must.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
+	p := testkit.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
 	return local.Bind(t.Context(), p, nil)
 }
 
@@ -35,7 +35,7 @@ func TestUnequalSites(t *testing.T) {
 		"rho: 0.5, kappa: 1, seed: 2": "2+0 2+0 7 7",
 		"scheme: A":                   "2+3 2+3 5 5",
 	} {
-		b := must.Get(unequal(t, split+", unused: [other]"))(t)
+		b := testkit.Get(unequal(t, split+", unused: [other]"))(t)
 		if other, ok := seen[b.Fingerprint()]; ok {
 			t.Errorf("splits %s and %s have one fingerprint", split, other)
 		}

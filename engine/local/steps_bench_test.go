@@ -9,7 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -35,17 +35,17 @@ func benchmarkSteps(b *testing.B, steps int, disk bool) {
 		Method: study.Method{Name: ticks{}.Name(), Options: &tickOptions{Steps: steps}}, Privacy: study.Privacy{Protection: study.ProtectionNone},
 	}
 	for _, site := range c.Plan.Sites {
-		rows := must.Get(dataset.NewTable(dataset.Schema{}, nil))(b)
+		rows := testkit.Get(dataset.NewTable(dataset.Schema{}, nil))(b)
 		c.Data[site] = rows
 	}
 	for b.Loop() {
 		if disk {
 			b.StopTimer()
-			dir := must.Get(os.MkdirTemp(b.TempDir(), "run"))(b)
+			dir := testkit.Get(os.MkdirTemp(b.TempDir(), "run"))(b)
 			c.Dir = dir
 			b.StartTimer()
 		}
-		out := must.Get(local.Run(b.Context(), c))(b)
+		out := testkit.Get(local.Run(b.Context(), c))(b)
 		if len(out.Rounds) != steps {
 			b.Fatalf("%d rounds", len(out.Rounds))
 		}

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"parley/engine/wire"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // world is a broker of its own, with certificate, authority and ends.
@@ -37,7 +37,7 @@ const study = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	authority := must.Get(NewAuthority())(t)
+	authority := testkit.Get(NewAuthority())(t)
 	w := &world{t: t, authority: authority, dir: t.TempDir()}
 	w.cert, w.roots = certificate(t)
 	w.server = w.start("127.0.0.1:0", "127.0.0.1:0")
@@ -57,13 +57,13 @@ func (w *world) start(listen, ws string) *Server {
 // certificate makes an authority and a certificate of it for 127.0.0.1.
 func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := testkit.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"broker.example"}}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
-	leaf := must.Get(x509.ParseCertificate(der))(t)
+	der := testkit.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	leaf := testkit.Get(x509.ParseCertificate(der))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
@@ -132,7 +132,7 @@ func within(t testing.TB) context.Context {
 
 func put(t testing.TB, w wire.Wire, key, value string, after uint64) uint64 {
 	t.Helper()
-	return must.Get(w.Put(within(t), key, []byte(value), after))(t)
+	return testkit.Get(w.Put(within(t), key, []byte(value), after))(t)
 }
 
 func holds(t testing.TB, w wire.Wire, key, value string) uint64 {
@@ -229,7 +229,7 @@ func TestLongValuesGoInParts(t *testing.T) {
 		t.Errorf("a value above the limit: %v", err)
 	}
 	own, _, err := s.Get(within(t), key)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	if holds(t, c, key, string(own)) != after {
 		t.Error("it was replaced")
 	}
@@ -249,7 +249,7 @@ func TestBrokerThatLosesItsFolder(t *testing.T) {
 	}
 	listen, ws := w.server.Addr(), w.server.webSocketAddr()
 	w.server.Stop()
-	must.Do(t, os.RemoveAll(w.dir))
+	testkit.Do(t, os.RemoveAll(w.dir))
 	w.server = w.start(listen, ws)
 	eventually(t, "a put after a revision that is lost is refused", func() bool { // as links do: again and again
 		_, err := c.Put(within(t), key, []byte("four"), r)
@@ -286,7 +286,7 @@ func TestWaitOutlastsARestart(t *testing.T) {
 	}()
 	for range 3 {
 		eventually(t, "the site is connected", s.Connected)
-		must.Do(t, w.server.Restart())
+		testkit.Do(t, w.server.Restart())
 	}
 	eventually(t, "the put is taken", func() bool { // as links do: again and again
 		_, err := c.Put(within(t), key, []byte("two"), r)
@@ -326,7 +326,7 @@ func TestAfterAReconnectReadersLook(t *testing.T) {
 	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
 		t.Fatal(err)
 	}
-	must.Do(t, w.server.Restart())
+	testkit.Do(t, w.server.Restart())
 	if err := <-came; err != nil {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"parley/engine/wire"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // raw is a client of NATS with somebody's token, that does what it likes.
@@ -45,7 +45,7 @@ func (w *world) raw(o Options, more ...nats.Option) raw {
 // refuses waits until the server has said that it refuses something.
 func (r raw) refuses(t *testing.T, what string) {
 	t.Helper()
-	must.Do(t, r.FlushTimeout(10*time.Second))
+	testkit.Do(t, r.FlushTimeout(10*time.Second))
 	select {
 	case err := <-r.errors:
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), what) {
@@ -97,7 +97,7 @@ func TestASiteMayNothingElse(t *testing.T) {
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
 	r := w.raw(w.siteOptions("north"))
 	for _, subject := range []string{">", "w.>", "w.*.task.south", "w.*.answer.north", "_I_south.>", "_I_coordinator.>", "_INBOX.>", "$KV.>", "$JS.>", "$SYS.>", "_I_*.>"} {
-		sub := must.Get(r.SubscribeSync(subject))(t)
+		sub := testkit.Get(r.SubscribeSync(subject))(t)
 		r.refuses(t, `"`+subject+`"`)
 		sub.Unsubscribe()
 	}
@@ -106,7 +106,7 @@ func TestASiteMayNothingElse(t *testing.T) {
 		"$JS.API.STREAM.CREATE.KV_x", "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.DELETE." + stream, "$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.MSG.GET." + stream,
 		"$JS.API.STREAM.MSG.DELETE." + stream, "$JS.API.STREAM.SNAPSHOT." + stream, "$JS.API.CONSUMER.CREATE." + stream, "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO." + stream,
 		"$JS.API.INFO", "$JS.API.DIRECT.GET." + stream, "$JS.API.DIRECT.GET." + stream + ".$KV.>", "$SYS.REQ.USER.INFO"} {
-		must.Do(t, r.PublishRequest(subject, "_I_north.x", nil))
+		testkit.Do(t, r.PublishRequest(subject, "_I_north.x", nil))
 		r.refuses(t, `"`+subject+`"`)
 	}
 	holds(t, c, wire.TaskKey(study, "north"), "task")
@@ -134,12 +134,12 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
 		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value), Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
-		reply := must.Get(r.RequestMsg(m, 10*time.Second))(t)
-		mine = must.Get(s.answer(reply))(t)
+		reply := testkit.Get(r.RequestMsg(m, 10*time.Second))(t)
+		mine = testkit.Get(s.answer(reply))(t)
 		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil { // the value, without a head: an order as it is
 			t.Fatal(err)
 		}
-		must.Do(t, r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}))
+		testkit.Do(t, r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}))
 		if _, err := r.Request(answer.get(), nil, 10*time.Second); err != nil { // after which both are through
 			t.Fatal(err)
 		}
@@ -237,21 +237,21 @@ func TestRevokedKeysAreDisconnectedAndRefused(t *testing.T) {
 	s, other := w.connect(o), w.connect(w.siteOptions("south"))
 	holds(t, s, wire.TaskKey(study, "north"), "task")
 	eventually(t, "connected", other.Connected)
-	public := must.Get(PublicOf(o.Seed))(t)
+	public := testkit.Get(PublicOf(o.Seed))(t)
 	waits := make(chan error, 1)
 	ctx, stop := context.WithCancelCause(within(t))
 	go func() {
 		_, _, err := s.Wait(ctx, wire.TaskKey("control", "north"), 0)
 		waits <- err
 	}()
-	must.Do(t, w.server.Revoke(public))
+	testkit.Do(t, w.server.Revoke(public))
 	eventually(t, "it is disconnected, and told why", func() bool { return strings.Contains(s.Trouble(), "revoked") })
-	again := must.Get(w.authority.Site("north", public, time.Time{}))(t)
+	again := testkit.Get(w.authority.Site("north", public, time.Time{}))(t)
 	s.SetCredentials(again) // a newer token of the same key is worth no more
 	o.JWT = again
 	late := w.connect(o)
 	eventually(t, "it is refused, and told what to do", func() bool { return strings.Contains(late.Trouble(), "may have revoked") })
-	must.Do(t, w.server.Restart())
+	testkit.Do(t, w.server.Restart())
 	eventually(t, "the other is connected", other.Connected)
 	if late.Connected() || s.Connected() || !strings.Contains(s.Trouble(), "hint:") {
 		t.Errorf("it is connected: %v, %v, %s", late.Connected(), s.Connected(), s.Trouble())
@@ -268,8 +268,8 @@ func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, others := certificate(t)
-	stranger := must.Get(NewAuthority())(t)
-	dead := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	stranger := testkit.Get(NewAuthority())(t)
+	dead := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	dead.Close()
 	expired := w.options("north", func(public string) (string, error) {
 		return w.authority.Site("north", public, time.Now().Add(-time.Minute))
@@ -320,7 +320,7 @@ func TestPlainTextIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := w.siteOptions("north")
-	key := must.Get(nkeys.FromSeed(o.Seed))(t)
+	key := testkit.Get(nkeys.FromSeed(o.Seed))(t)
 	for _, u := range []string{"nats://" + w.server.Addr(), "ws://" + w.server.webSocketAddr()} {
 		nc, err := nats.Connect(u, nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign), nats.Timeout(500*time.Millisecond))
 		if err == nil {
@@ -329,7 +329,7 @@ func TestPlainTextIsRefused(t *testing.T) {
 		}
 	}
 	// What the server sends before it has heard anything: nothing.
-	c := must.Get(net.Dial("tcp", w.server.Addr()))(t)
+	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "timeout") {

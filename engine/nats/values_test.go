@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/engine/wire"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // The same operations have the same results here as in memory, but for the numbers
@@ -137,7 +137,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 		"nothing": {}, "another form": {7, 1}, "half a head": encodeParts(2, []byte("abc"))[:20],
 		"parts that are not there": encodeParts(2, bytes.Repeat([]byte("x"), 99)),
 	} {
-		r := must.Get(s.publish(within(t), p, p, data, after))(t)
+		r := testkit.Get(s.publish(within(t), p, p, data, after))(t)
 		if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 			t.Errorf("%s: %q, revision %d, %v", name, value, revision, err)
 		}
@@ -155,11 +155,11 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	}()
 	// Parts of another put stand where those of this one should.
 	long := bytes.Repeat([]byte("long"), maxMessage/2)
-	r := must.Get(s.Put(within(t), key, long, after))(t)
+	r := testkit.Get(s.Put(within(t), key, long, after))(t)
 	if got := <-done; got != string(long) {
 		t.Errorf("%d bytes came", len(got))
 	}
-	must.Get(s.publish(within(t), p.part(1), p, []byte("torn"), r))(t)
+	testkit.Get(s.publish(within(t), p.part(1), p, []byte("torn"), r))(t)
 	if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 		t.Errorf("a torn value came as %d bytes, revision %d, %v", len(value), revision, err)
 	}
@@ -168,7 +168,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	if _, err := s.Put(within(t), key, long, after); !errors.Is(err, wire.ErrMoved) {
 		t.Error(err)
 	}
-	must.Get(s.Put(within(t), key, long, r))(t)
+	testkit.Get(s.Put(within(t), key, long, r))(t)
 	if _, err := s.Put(within(t), key, bytes.Repeat([]byte("late"), maxMessage/2), r); !errors.Is(err, wire.ErrMoved) {
 		t.Error(err)
 	}
@@ -194,7 +194,7 @@ func TestASiteSeesThatABucketIsMissing(t *testing.T) {
 	}
 	put(t, c, key, "task", 0)
 	holds(t, s, key, "task")
-	must.Do(t, c.Remove(within(t), study))
+	testkit.Do(t, c.Remove(within(t), study))
 	if err := c.Remove(within(t), study); err != nil {
 		t.Error(err)
 	}
@@ -329,7 +329,7 @@ func BenchmarkPutAndWait(b *testing.B) {
 			in2, out2 := s.Bytes()
 			b.ReportAllocs()
 			for b.Loop() {
-				r := must.Get(c.Put(ctx, key, value, after))(b)
+				r := testkit.Get(c.Put(ctx, key, value, after))(b)
 				if _, _, err := s.Wait(ctx, key, after); err != nil {
 					b.Fatal(err)
 				}

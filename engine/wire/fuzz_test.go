@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley/engine"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	encoding "parley/internal/wire"
 	"parley/sitestore"
 )
@@ -21,7 +21,7 @@ func FuzzMessage(f *testing.F) {
 		down{Version: messageVersion, Say: sayTask, Body: []byte("task"), Past: engine.Past{Records: [][]byte{{1}}, Own: []engine.Claim{{Round: 1, Digest: make([]byte, 32)}}}},
 		up{Version: messageVersion, Say: sayRelease, To: make([]byte, 32), Body: []byte("release"), Ledger: engine.Mark{Lines: 1, Hash: make([]byte, 32)}},
 	} {
-		data := must.Get(encoding.Marshal(v))(f)
+		data := testkit.Get(encoding.Marshal(v))(f)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -36,9 +36,9 @@ func FuzzMessage(f *testing.F) {
 
 // Sealed bytes come from anybody.
 func FuzzSealed(f *testing.F) {
-	own := must.Get(NewKey())(f)
-	other := must.Get(NewKey())(f)
-	good := must.Get(other.Seal(own.Peer(), "here", []byte("payload")))(f)
+	own := testkit.Get(NewKey())(f)
+	other := testkit.Get(NewKey())(f)
+	good := testkit.Get(other.Seal(own.Peer(), "here", []byte("payload")))(f)
 	f.Add(good)
 	f.Add(good[:40])
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -51,9 +51,9 @@ func FuzzSealed(f *testing.F) {
 
 // Keys and public keys come from files that people edit and send.
 func FuzzKeys(f *testing.F) {
-	k := must.Get(NewKey())(f)
-	secret := must.Get(k.MarshalBinary())(f)
-	public := must.Get(k.Peer().MarshalBinary())(f)
+	k := testkit.Get(NewKey())(f)
+	secret := testkit.Get(k.MarshalBinary())(f)
+	public := testkit.Get(k.Peer().MarshalBinary())(f)
 	f.Add(secret)
 	f.Add(public)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -85,9 +85,9 @@ func own(p Peer) ([]byte, error) {
 
 // A site cannot make up a history for a coordinator that has lost its own.
 func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
-	coordinator := must.Get(NewKey())(t)
-	site := must.Get(NewKey())(t)
-	record := must.Get(encoding.Marshal(engine.Record{Round: 1, Left: []int{0, 1}}))(t)
+	coordinator := testkit.Get(NewKey())(t)
+	site := testkit.Get(NewKey())(t)
+	record := testkit.Get(encoding.Marshal(engine.Record{Round: 1, Left: []int{0, 1}}))(t)
 	head := sitestore.Next([32]byte{}, record)
 	honest := Receipt{Study: "study", Site: "north", Records: 1, Head: head[:]}
 	for name, c := range map[string]struct {
@@ -105,8 +105,8 @@ func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
 			net := NewMemory()
 			r := honest
 			c.change(&r)
-			must.Do(t, c.by.confirm(&r))
-			body := must.Get(encoding.Marshal(r))(t)
+			testkit.Do(t, c.by.confirm(&r))
+			body := testkit.Get(encoding.Marshal(r))(t)
 			scripted(t, net, site, coordinator.Peer(), func(down) up {
 				return up{Say: sayKept, Body: body, History: [][]byte{record}}
 			})
@@ -158,8 +158,8 @@ func scripted(t *testing.T, net *Memory, site *Key, coordinator Peer, answers ..
 // An answer that is delivered twice is no reason to leave; text that is none, and long,
 // is shown as a short line; another history is no refusal.
 func TestWhatSitesSayIsTakenWithCare(t *testing.T) {
-	coordinator := must.Get(NewKey())(t)
-	site := must.Get(NewKey())(t)
+	coordinator := testkit.Get(NewKey())(t)
+	site := testkit.Get(NewKey())(t)
 	release := func(down) up { return up{Say: sayRelease, Body: []byte("bytes")} }
 	behind := func(down) up { return up{Say: sayBehind, Records: 3} }
 	exchange := func(t *testing.T, answers ...func(down) up) (engine.Reply, error) {
@@ -194,10 +194,10 @@ func TestWhatSitesSayIsTakenWithCare(t *testing.T) {
 func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := NewMemory()
-		coordinator := must.Get(NewKey())(t)
+		coordinator := testkit.Get(NewKey())(t)
 		var terms []uint64
 		for range 2 {
-			term := must.Get(Claim(t.Context(), net, coordinator, "study", 0))(t)
+			term := testkit.Get(Claim(t.Context(), net, coordinator, "study", 0))(t)
 			terms = append(terms, term)
 		}
 		l := &Link{Wire: net, Key: coordinator, Peer: coordinator.Peer(), Study: "study", Site: "north", Term: terms[0], Again: time.Minute}

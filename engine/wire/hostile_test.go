@@ -19,7 +19,7 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	"parley/engine/wire"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -43,10 +43,10 @@ type ends struct {
 
 func newEnds(t testing.TB, net wire.Wire, plan *study.Plan) *ends {
 	t.Helper()
-	digest := must.Get(plan.Digest())(t)
+	digest := testkit.Get(plan.Digest())(t)
 	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{}, stores: map[string]*sitestore.Memory{}, shares: map[string]string{}, data: enginetest.ToyRows(5)}
 	for _, site := range append([]string{""}, plan.Sites...) {
-		e.keys[site] = must.Get(wire.NewKey())(t)
+		e.keys[site] = testkit.Get(wire.NewKey())(t)
 		e.stores[site] = sitestore.NewMemory()
 	}
 	return e
@@ -245,7 +245,7 @@ func TestMessagesOfOthersArePassedOver(t *testing.T) {
 		net := wire.NewMemory()
 		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 3, sites...))
 		other := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4}, 3, sites...))
-		stranger := must.Get(wire.NewKey())(t)
+		stranger := testkit.Get(wire.NewKey())(t)
 		// What a stranger, a site with another site's place, and a coordinator of another study
 		// can put for north: tasks under keys of their own.
 		ctx, cancel := context.WithCancel(t.Context())
@@ -322,7 +322,7 @@ func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 			t.Errorf("the earlier one: %v", err)
 		}
 		for site, l := range links {
-			must.Do(t, l.(*wire.Link).End(t.Context(), out.Shares[site], out.Pasts[site]))
+			testkit.Do(t, l.(*wire.Link).End(t.Context(), out.Shares[site], out.Pasts[site]))
 		}
 		cancel()
 		wait()
@@ -353,7 +353,7 @@ func TestLostTermsAreNotUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must.Get(net.Put(ctx, claim, late, revision))(t)
+		testkit.Get(net.Put(ctx, claim, late, revision))(t)
 		soon, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
 		if _, err := e.coordinator(links).Run(soon); err != nil {
@@ -372,10 +372,10 @@ func TestSitesTellOfALaterTerm(t *testing.T) {
 		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 2, "north", "centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
-		ahead := must.Get(wire.Claim(ctx, net, e.keys[""], e.id, uint64(time.Now().Add(24*time.Hour).UnixMilli())))(t)
+		ahead := testkit.Get(wire.Claim(ctx, net, e.keys[""], e.id, uint64(time.Now().Add(24*time.Hour).UnixMilli())))(t)
 		for _, l := range e.links(ctx) {
 			ahead = l.(*wire.Link).Term // which is above the first
-			must.Get(l.(*wire.Link).History(ctx))(t)
+			testkit.Get(l.(*wire.Link).History(ctx))(t)
 		}
 		net.Lose()
 		links := e.links(ctx)
@@ -384,7 +384,7 @@ func TestSitesTellOfALaterTerm(t *testing.T) {
 		if !errors.As(err, &earlier) || earlier.Seen != ahead {
 			t.Fatalf("with an earlier term: %v", err)
 		}
-		term := must.Get(wire.Claim(ctx, net, e.keys[""], e.id, earlier.Seen))(t)
+		term := testkit.Get(wire.Claim(ctx, net, e.keys[""], e.id, earlier.Seen))(t)
 		for _, l := range links {
 			l.(*wire.Link).Term = term
 		}
@@ -410,7 +410,7 @@ func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 		links := e.links(ctx)
 		var histories [][][]byte
 		for _, l := range links {
-			h := must.Get(l.(*wire.Link).History(ctx))(t)
+			h := testkit.Get(l.(*wire.Link).History(ctx))(t)
 			histories = append(histories, h)
 		}
 		follow, err := wire.Longest(histories...)
@@ -442,9 +442,9 @@ func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 }
 
 func TestKeysAreReadBack(t *testing.T) {
-	k := must.Get(wire.NewKey())(t)
-	data := must.Get(k.MarshalBinary())(t)
-	again := must.Get(wire.ParseKey(data))(t)
+	k := testkit.Get(wire.NewKey())(t)
+	data := testkit.Get(k.MarshalBinary())(t)
+	again := testkit.Get(wire.ParseKey(data))(t)
 	one, _ := k.Peer().MarshalBinary()
 	two, _ := again.Peer().MarshalBinary()
 	if !bytes.Equal(one, two) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"parley/engine"
-	"parley/internal/diskspace"
+	"parley/internal/files"
 	encoding "parley/internal/wire"
 	"parley/privacy"
 	"parley/sitestore"
@@ -83,7 +83,7 @@ func full(err error) bool {
 	if unread := (*privacy.ReadError)(nil); err == nil || errors.As(err, &unread) {
 		return false
 	}
-	return errors.Is(err, sitestore.ErrFull) || diskspace.Failed(err) || strings.Contains(err.Error(), "disk I/O error")
+	return errors.Is(err, sitestore.ErrFull) || files.Failed(err) || strings.Contains(err.Error(), "disk I/O error")
 }
 
 // sayFull tells the coordinator what has to be mended at the site before it answers. Whether a

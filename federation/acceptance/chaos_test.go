@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"parley/federation/coordinator"
-	"parley/internal/auditlog"
-	"parley/internal/must"
+	"parley/federation/folder"
+	"parley/internal/testkit"
 	"parley/sitestore"
 )
 
@@ -308,9 +308,9 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 	func(x *trouble, site, _ string, long time.Duration) {
 		x.tell("the data of site %s are gone, for %s", site, long)
 		data := filepath.Join(x.folder(site), "data")
-		must.Do(x.t, os.Rename(data, data+".away"))
+		testkit.Do(x.t, os.Rename(data, data+".away"))
 		pause(long)
-		must.Do(x.t, os.Rename(data+".away", data))
+		testkit.Do(x.t, os.Rename(data+".away", data))
 	},
 	func(x *trouble, _, _ string, _ time.Duration) {
 		x.tell("the coordinator's folder is lost, and made again from its key")
@@ -325,13 +325,13 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 		x.tell("the coordinator's folder comes to be that of %s before", long)
 		x.kill("")
 		copied := filepath.Join(x.t.TempDir(), "copy")
-		must.Do(x.t, os.CopyFS(copied, os.DirFS(x.home())))
+		testkit.Do(x.t, os.CopyFS(copied, os.DirFS(x.home())))
 		x.coordinate()
 		pause(long)
 		x.kill("")
-		must.Do(x.t, os.RemoveAll(x.home()))
-		must.Do(x.t, os.Rename(copied, x.home()))
-		must.Do(x.t, os.Chmod(x.home(), 0o700))
+		testkit.Do(x.t, os.RemoveAll(x.home()))
+		testkit.Do(x.t, os.Rename(copied, x.home()))
+		testkit.Do(x.t, os.Chmod(x.home(), 0o700))
 		x.coordinate()
 	},
 	func(x *trouble, _, who string, _ time.Duration) {
@@ -367,7 +367,7 @@ func (x *trouble) cloned(site, _ string, _ time.Duration) {
 	x.tell("a copy of the folder of site %s serves beside it", site)
 	x.halt(site)
 	copied := filepath.Join(x.t.TempDir(), "copy")
-	must.Do(x.t, exec.Command("cp", "-a", x.folder(site), copied).Run()) // with the times of its files
+	testkit.Do(x.t, exec.Command("cp", "-a", x.folder(site), copied).Run()) // with the times of its files
 	x.begin(site)
 	second := x.start("a copy of "+site, "site", "serve", copied, "--again", again)
 	const told = "and this one answers nothing"
@@ -383,8 +383,8 @@ func (x *trouble) cloned(site, _ string, _ time.Duration) {
 	if strings.Contains(first.said.since(first.from), told) {
 		x.tell("the copy is what serves, and stays")
 		x.kill(site)
-		must.Do(x.t, os.RemoveAll(x.folder(site)))
-		must.Do(x.t, os.Rename(copied, x.folder(site)))
+		testkit.Do(x.t, os.RemoveAll(x.folder(site)))
+		testkit.Do(x.t, os.Rename(copied, x.folder(site)))
 		x.begin(site)
 	}
 }
@@ -509,7 +509,7 @@ func (x *trouble) verify() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = auditlog.Read(filepath.Join(x.home(), "audit.jsonl"), func(e auditlog.Entry) error {
+	err = folder.ReadLog(filepath.Join(x.home(), "audit.jsonl"), func(e folder.LogEntry) error {
 		if e.What == "left" {
 			t.Errorf("site %s has left: %s", e.Site, e.Text)
 		}

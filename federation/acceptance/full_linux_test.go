@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/federation"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // limit makes every write of a process fail that would make a file longer than so
@@ -55,7 +55,7 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 				return nil
 			})
 			p := w.life(name)
-			must.Do(t, fill(p.cmd.Process.Pid))
+			testkit.Do(t, fill(p.cmd.Process.Pid))
 			w.until("it is full", func() error {
 				if regexp.MustCompile(says).MatchString(p.said.since(p.from)) {
 					return nil
@@ -83,7 +83,7 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 					}
 				}
 			}
-			must.Do(t, free(p.cmd.Process.Pid))
+			testkit.Do(t, free(p.cmd.Process.Pid))
 			w.delivered("full")
 			w.same("full")
 			w.clean("full")

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
-	"parley/live"
+	"parley/federation/live"
+	"parley/internal/testkit"
 )
 
 var aLink = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#(\S+)`)
@@ -103,9 +103,9 @@ func TestLivePages(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]int{metrics: http.StatusOK, "evil.example:80": http.StatusForbidden} {
-		r := must.Get(http.NewRequest("GET", "http://"+metrics+"/metrics", nil))(t)
+		r := testkit.Get(http.NewRequest("GET", "http://"+metrics+"/metrics", nil))(t)
 		r.Host = host
-		res := must.Get(http.DefaultClient.Do(r))(t)
+		res := testkit.Get(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("/metrics, asked as %s: status %d", host, res.StatusCode)

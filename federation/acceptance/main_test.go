@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/version"
 )
 
@@ -102,7 +102,7 @@ func changed(t *testing.T, name string, changes ...change) string {
 		to := filepath.Join(shared, "parley-"+name)
 		return to, build(to, "-overlay", overlay)
 	}))
-	return must.Get(once.(func() (string, error))())(t)
+	return testkit.Get(once.(func() (string, error))())(t)
 }
 
 // newer is the version of a program that was upgraded.
@@ -119,7 +119,7 @@ var references sync.Map
 // reference runs a plan in one process, and returns the results' folder.
 func reference(t *testing.T, plan string) string {
 	t.Helper()
-	data := must.Get(os.ReadFile(plan))(t)
+	data := testkit.Get(os.ReadFile(plan))(t)
 	once, _ := references.LoadOrStore(string(data), sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp(shared, "reference-")
 		if err != nil {
@@ -131,5 +131,5 @@ func reference(t *testing.T, plan string) string {
 		}
 		return out, nil
 	}))
-	return must.Get(once.(func() (string, error))())(t)
+	return testkit.Get(once.(func() (string, error))())(t)
 }

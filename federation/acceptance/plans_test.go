@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 var three = []string{"north", "centre", "south"}
@@ -18,7 +18,7 @@ var three = []string{"north", "centre", "south"}
 // example is the path of one of the examples' plans.
 func example(t *testing.T, name string) string {
 	t.Helper()
-	return must.Get(filepath.Abs(filepath.Join(root, "examples", filepath.FromSlash(name))))(t)
+	return testkit.Get(filepath.Abs(filepath.Join(root, "examples", filepath.FromSlash(name))))(t)
 }
 
 const smallViews = `
@@ -58,7 +58,7 @@ func written(t *testing.T, plan string) string {
 	dir := t.TempDir()
 	writeData(t, filepath.Join(dir, "data"))
 	path := filepath.Join(dir, "plan.yaml")
-	must.Do(t, os.WriteFile(path, []byte(plan), 0o644))
+	testkit.Do(t, os.WriteFile(path, []byte(plan), 0o644))
 	return path
 }
 
@@ -77,8 +77,8 @@ func writeData(t *testing.T, dir string) {
 		fmt.Fprintf(&subjects, "s%03d,%s\n", i, outcome)
 		fmt.Fprintf(&clinic, "s%03d,%.3f,%.3f,%.3f\n", i, x+0.5*rng.NormFloat64(), 0.5*x+rng.NormFloat64(), rng.NormFloat64()-x)
 	}
-	must.Do(t, os.MkdirAll(dir, 0o755))
+	testkit.Do(t, os.MkdirAll(dir, 0o755))
 	for name, text := range map[string]string{"subjects.csv": subjects.String(), "view_clinic.csv": clinic.String()} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 }

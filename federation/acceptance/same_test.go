@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // Over one process for the coordinator and one for each of three sites, synchronous
@@ -64,11 +64,11 @@ func TestDoubtsOfASiteStayThere(t *testing.T) {
 	t.Parallel()
 	path := written(t, regression("coded", "rounds: 8", exact))
 	view := filepath.Join(filepath.Dir(path), "data", "view_clinic.csv")
-	text := must.Get(os.ReadFile(view))(t)
+	text := testkit.Get(os.ReadFile(view))(t)
 	line := slices.Collect(strings.Lines(string(text)))[1]
 	cells := strings.Split(line, ",")
 	cells[1] = "9999"
-	must.Do(t, os.WriteFile(view, bytes.Replace(text, []byte(line), []byte(strings.Join(cells, ",")), 1), 0o600))
+	testkit.Do(t, os.WriteFile(view, bytes.Replace(text, []byte(line), []byte(strings.Join(cells, ",")), 1), 0o600))
 	w := newWorld(t, path, three...)
 	w.all()
 	w.delivered("coded")
@@ -78,7 +78,7 @@ func TestDoubtsOfASiteStayThere(t *testing.T) {
 	}
 	telling := map[string][]string{}
 	for _, end := range append(slices.Clone(w.sites), "") {
-		all := must.Get(files(filepath.Join(w.dir, orCoordinator(end)), func(string) bool { return true }))(t)
+		all := testkit.Get(files(filepath.Join(w.dir, orCoordinator(end)), func(string) bool { return true }))(t)
 		for name, data := range all {
 			if bytes.Contains(data, []byte("9999, at 1 of 30 subjects")) {
 				telling[orCoordinator(end)] = append(telling[orCoordinator(end)], filepath.Base(name))

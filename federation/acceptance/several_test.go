@@ -13,7 +13,7 @@ import (
 
 	"parley/federation"
 	"parley/federation/coordinator"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // beside writes another plan beside a world's, over the same data.
@@ -187,7 +187,7 @@ func TestPolicyChangesInMidRun(t *testing.T) {
 	w.begin()
 	w.reaches("policy", 3)
 	policy := filepath.Join(w.folder("south"), "policy.yaml")
-	must.Do(t, os.WriteFile(policy, []byte(demoPolicy+"minimum: {subjects: 5}\n"), 0o600))
+	testkit.Do(t, os.WriteFile(policy, []byte(demoPolicy+"minimum: {subjects: 5}\n"), 0o600))
 	w.siteStands("south", "policy", federation.Pending, "policy")
 	w.coordinatorSees("policy", "south", federation.Pending, "")
 	charges, _ := w.ledger("south")
@@ -233,7 +233,7 @@ func TestDataChangeInMidRun(t *testing.T) {
 	}
 	put := func(path string, data []byte) {
 		t.Helper()
-		must.Do(t, os.WriteFile(path, data, 0o600))
+		testkit.Do(t, os.WriteFile(path, data, 0o600))
 	}
 	put(file, other)
 	put(subjects, others)
@@ -264,7 +264,7 @@ func TestPreApproval(t *testing.T) {
 	w.do("coordinator", "submit", w.home(), w.beside("other", factors("other", "", private)))
 	rule := demoPolicy + "pre_approval: {methods: [pvi], study: {epsilon: 3, delta: 1e-5}}\n"
 	for _, s := range three {
-		must.Do(t, os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600))
+		testkit.Do(t, os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600))
 	}
 	w.coordinate()
 	w.join()

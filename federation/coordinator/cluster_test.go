@@ -21,7 +21,7 @@ import (
 	"parley/engine/nats/natstest"
 	"parley/federation/coordinator"
 	"parley/federation/site"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/report/results"
@@ -77,23 +77,23 @@ func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	methods := method.Registry{mvppca.Method{}}
 	plan, err := study.Load(filepath.FromSlash("../../examples/alzheimer/plan.yaml"), methods)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	binding, err := local.Bind(t.Context(), plan, nil)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	alone := filepath.Join(t.TempDir(), "alone")
 	simulated, err := results.Open(alone, plan, true, time.Now())
-	must.Do(t, err)
+	testkit.Do(t, err)
 	out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: binding.Data})
-	must.Do(t, err)
+	testkit.Do(t, err)
 	_, err = simulated.Write(out.Outcome, time.Now())
-	must.Do(t, err)
+	testkit.Do(t, err)
 
 	cluster := natstest.NewCluster(t)
 	dir := t.TempDir()
 	f, err := coordinator.Init(filepath.Join(dir, "coordinator"), methods, coordinator.Config{NATS: cluster.URLs, Replicas: 3, Roots: string(cluster.PEM)}, coordinator.Account{Seed: cluster.AccountSeed()})
-	must.Do(t, err)
+	testkit.Do(t, err)
 	_, _, err = f.Submit(plan)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	k := &killer{t: t, cluster: cluster}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	served := make(chan error, 1)
@@ -104,19 +104,19 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	var sites sync.WaitGroup
 	for _, name := range plan.Sites {
 		invitation, err := f.Invite(name, time.Now().Add(time.Hour), false)
-		must.Do(t, err)
+		testkit.Do(t, err)
 		home := filepath.Join(dir, name)
-		must.Do(t, dataset.Write(ctx, filepath.Join(home, "data"), binding.Data[name]))
-		must.Do(t, os.WriteFile(filepath.Join(home, "policy.yaml"), []byte("policy: 1\nprotection: optional\nmax_delta: 1\n"), 0o600))
+		testkit.Do(t, dataset.Write(ctx, filepath.Join(home, "data"), binding.Data[name]))
+		testkit.Do(t, os.WriteFile(filepath.Join(home, "policy.yaml"), []byte("policy: 1\nprotection: optional\nmax_delta: 1\n"), 0o600))
 		s, err := site.Join(ctx, home, invitation, methods, func(string) {})
-		must.Do(t, err)
-		must.Do(t, s.WaitForStudies(ctx, func(string) {}))
+		testkit.Do(t, err)
+		testkit.Do(t, s.WaitForStudies(ctx, func(string) {}))
 		list, err := s.Studies()
-		must.Do(t, err)
+		testkit.Do(t, err)
 		if len(list) != 1 {
 			t.Fatalf("site %s sees the studies %v", name, list)
 		}
-		must.Do(t, s.Approve(ctx, list[0], host.ByPerson))
+		testkit.Do(t, s.Approve(ctx, list[0], host.ByPerson))
 		sites.Go(func() {
 			if err := (&site.Daemon{Folder: s, Again: time.Second, Log: logTo(t, name), UntilDone: true}).Serve(ctx); err != nil {
 				t.Errorf("site %s: %v", name, err)
@@ -128,10 +128,10 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 		t.Fatal("the study did not end")
 	}
 	stop()
-	must.Do(t, <-served)
+	testkit.Do(t, <-served)
 	cancel()
 	results, err := f.ResultsPath(plan)
-	must.Do(t, err)
+	testkit.Do(t, err)
 	for _, part := range []string{"model", "metrics.json", "report.html"} {
 		same(t, filepath.Join(alone, part), filepath.Join(results, part))
 	}
@@ -146,7 +146,7 @@ var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n
 func same(t *testing.T, a, b string) {
 	t.Helper()
 	var names []string
-	must.Do(t, filepath.WalkDir(a, func(path string, e fs.DirEntry, err error) error {
+	testkit.Do(t, filepath.WalkDir(a, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			rel, _ := filepath.Rel(a, path)
 			names = append(names, rel)
@@ -156,9 +156,9 @@ func same(t *testing.T, a, b string) {
 	slices.Sort(names)
 	for _, name := range names {
 		x, err := os.ReadFile(filepath.Join(a, name))
-		must.Do(t, err)
+		testkit.Do(t, err)
 		y, err := os.ReadFile(filepath.Join(b, name))
-		must.Do(t, err)
+		testkit.Do(t, err)
 		if !bytes.Equal(links.ReplaceAll(x, nil), links.ReplaceAll(y, nil)) {
 			t.Errorf("%s differs", filepath.Join(b, name))
 		}

@@ -20,8 +20,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/folder"
-	"parley/internal/atomicfile"
-	"parley/internal/auditlog"
+	"parley/internal/files"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
@@ -138,7 +137,7 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 	if err := f.Config.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = auditlog.Open(f.File("audit.jsonl"))
+	f.Audit, err = folder.OpenLog(f.File("audit.jsonl"))
 	return f, err
 }
 
@@ -343,7 +342,7 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 			return nil
 		}
 		fresh = true
-		return atomicfile.Write(path, data)
+		return files.Write(path, data)
 	})
 	if err == nil && fresh {
 		err = f.Audit.Add("submitted", digest, "", "plan "+p.Name)
@@ -477,4 +476,4 @@ func (f *Folder) brokerPath() string { return f.File("broker") }
 // brokerMark is gone if somebody deletes the broker's files while it runs.
 func (f *Folder) brokerMark() string { return filepath.Join(f.brokerPath(), "in-use") }
 
-func (f *Folder) markBroker() error { return atomicfile.WriteOwn(f.brokerMark(), nil) }
+func (f *Folder) markBroker() error { return files.WriteOwn(f.brokerMark(), nil) }

@@ -3,17 +3,17 @@ package coordinator
 import (
 	"os"
 	"parley/federation"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"path/filepath"
 	"testing"
 )
 
 // A key that is damaged is an error, or one that can be kept again.
 func FuzzParseSecrets(f *testing.F) {
-	s := must.Get(newSecrets(Account{}))(f)
+	s := testkit.Get(newSecrets(Account{}))(f)
 	path := filepath.Join(f.TempDir(), "key")
-	must.Do(f, s.save(path))
-	text := must.Get(os.ReadFile(path))(f)
+	testkit.Do(f, s.save(path))
+	text := testkit.Get(os.ReadFile(path))(f)
 	f.Add(text, []byte(nil))
 	f.Add([]byte{}, []byte{0xa0})
 	f.Fuzz(func(t *testing.T, text, inner []byte) {

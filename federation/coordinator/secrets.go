@@ -21,7 +21,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	encoding "parley/internal/wire"
 	"parley/problem"
 )
@@ -171,7 +171,7 @@ func (s *Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteOwn(path, federation.Armour("# The secrets of a coordinator of Parley. Keep a copy where nobody else can read it.\n", keyMark, data, 0))
+	return files.WriteOwn(path, federation.Armour("# The secrets of a coordinator of Parley. Keep a copy where nobody else can read it.\n", keyMark, data, 0))
 }
 
 // loadSecrets reads what save wrote.

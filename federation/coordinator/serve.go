@@ -14,7 +14,7 @@ import (
 
 	"parley/engine/nats"
 	"parley/federation"
-	"parley/internal/diskspace"
+	"parley/internal/files"
 )
 
 // Daemon serves the studies of a folder until it is told to stop.
@@ -191,7 +191,7 @@ func (d *Daemon) takeUp(ctx context.Context, digest string) error {
 	if s == nil {
 		s = &running{daemon: d, digest: digest}
 		err := s.load()
-		if diskspace.Failed(err) {
+		if files.Failed(err) {
 			return err // it may pass
 		}
 		d.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/diskspace"
+	"parley/internal/files"
 	"parley/internal/version"
 	"parley/privacy"
 	"parley/report/results"
@@ -245,7 +245,7 @@ func (s *running) serve(ctx context.Context) {
 			// Sites have seen more than this coordinator remembers.
 			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
 			s.setState(func(st *studyState) { st.Rebuild = true })
-		case diskspace.Failed(err): // it may be full, which passes
+		case files.Failed(err): // it may be full, which passes
 			d.once.Say(d.Log, fmt.Sprintf("study %.12s", s.digest), err)
 			s.setState(func(st *studyState) { st.Text = err.Error() + "; it is tried again" })
 			wire.Pause(ctx, d.Again)

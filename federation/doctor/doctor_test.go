@@ -33,7 +33,7 @@ import (
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/federation/site"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	encoding "parley/internal/wire"
 	"parley/method"
 )
@@ -67,7 +67,7 @@ func direct(*url.URL) (*url.URL, error) { return nil, nil }
 // free returns an address at which nobody listens.
 func free(t *testing.T) string {
 	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -89,12 +89,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := newCoordinator(t)
 	w.serve()
-	i := must.Get(w.coordinator.Invite("north", time.Now().Add(time.Hour), false))(t)
+	i := testkit.Get(w.coordinator.Invite("north", time.Now().Add(time.Hour), false))(t)
 	w.site = filepath.Join(t.TempDir(), "north")
-	must.Get(site.Join(t.Context(), w.site, i, methods, nil))(t)
-	must.Do(t, os.Mkdir(filepath.Join(w.site, "data"), 0o700))
+	testkit.Get(site.Join(t.Context(), w.site, i, methods, nil))(t)
+	testkit.Do(t, os.Mkdir(filepath.Join(w.site, "data"), 0o700))
 	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n", "view_v.csv": "id,x\ns1,1\ns2,2\n"} {
-		must.Do(t, os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600))
+		testkit.Do(t, os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600))
 	}
 	return w
 }
@@ -205,7 +205,7 @@ func TestAllIsWell(t *testing.T) {
 	if !strings.Contains(text(c), "of the pinned authority") {
 		t.Errorf("its own daemon is not recognised:\n%s", text(c))
 	}
-	before := must.Get(os.ReadDir(w.site))(t)
+	before := testkit.Get(os.ReadDir(w.site))(t)
 	w.look()
 	if after, err := os.ReadDir(w.site); err != nil || len(after) != len(before) {
 		t.Errorf("the doctor leaves something: %v, %v", after, err)
@@ -216,14 +216,14 @@ func TestAllIsWell(t *testing.T) {
 // and nobody serves the site.
 func begun(t *testing.T) (w *world, ended, waiting string) {
 	w = newWorld(t)
-	f := must.Get(site.Open(w.site, methods))(t)
-	must.Do(t, os.WriteFile(f.PolicyPath(), []byte("policy: 1\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
+	f := testkit.Get(site.Open(w.site, methods))(t)
+	testkit.Do(t, os.WriteFile(f.PolicyPath(), []byte("policy: 1\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
 	digests := map[string]string{}
 	for name, sites := range map[string][]string{"past": {"north"}, "held": {"north", "south"}} {
 		p := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, sites...)
 		p.Name = name
 		digest, _, err := w.coordinator.Submit(p)
-		must.Do(t, err)
+		testkit.Do(t, err)
 		digests[name] = digest
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -244,7 +244,7 @@ func begun(t *testing.T) (w *world, ended, waiting string) {
 		t.Fatal("the study does not end")
 	}
 	cancel()
-	must.Do(t, <-done)
+	testkit.Do(t, <-done)
 	return w, digests["past"], digests["held"]
 }
 
@@ -253,17 +253,17 @@ func TestFaults(t *testing.T) {
 	w, ended, waiting := begun(t)
 	study := func(file string) string { return filepath.Join("studies", waiting, file) }
 	write := func(text string) func(*testing.T, string) {
-		return func(t *testing.T, path string) { must.Do(t, os.WriteFile(path, []byte(text), 0o600)) }
+		return func(t *testing.T, path string) { testkit.Do(t, os.WriteFile(path, []byte(text), 0o600)) }
 	}
 	letter := func(after string) func(*testing.T, string) { // one that is wrong
 		return func(t *testing.T, path string) {
-			data := must.Get(os.ReadFile(path))(t)
+			data := testkit.Get(os.ReadFile(path))(t)
 			at := bytes.Index(data, []byte(after)) + len(after) + 20
 			data[at] = map[bool]byte{true: 'B', false: 'A'}[data[at] == 'A']
-			must.Do(t, os.WriteFile(path, data, 0o600))
+			testkit.Do(t, os.WriteFile(path, data, 0o600))
 		}
 	}
-	gone := func(t *testing.T, path string) { must.Do(t, os.RemoveAll(path)) }
+	gone := func(t *testing.T, path string) { testkit.Do(t, os.RemoveAll(path)) }
 	config := func(do func(*site.Config)) func(*testing.T, string) {
 		return func(*testing.T, string) { w.change(do) }
 	}
@@ -277,10 +277,10 @@ func TestFaults(t *testing.T) {
 	_, strange := authority(t, "Another authority")
 	inspection, _ := authority(t, "Hospital inspection")
 	old, oldRoots := authority(t, "Old")
-	user := must.Get(nats.PublicOf(must.Get(site.Open(w.site, methods))(t).Secrets.User))(t)
-	expired := must.Get(w.coordinator.Secrets.Authority.Site("north", user, time.Now().Add(-time.Hour)))(t)
-	key := must.Get(must.Get(wire.NewKey())(t).MarshalBinary())(t)
-	secrets := must.Get(encoding.Marshal([][]byte{key, []byte(user)}))(t)
+	user := testkit.Get(nats.PublicOf(testkit.Get(site.Open(w.site, methods))(t).Secrets.User))(t)
+	expired := testkit.Get(w.coordinator.Secrets.Authority.Site("north", user, time.Now().Add(-time.Hour)))(t)
+	key := testkit.Get(testkit.Get(wire.NewKey())(t).MarshalBinary())(t)
+	secrets := testkit.Get(encoding.Marshal([][]byte{key, []byte(user)}))(t)
 	status := func(text string) func(*testing.T, string) {
 		return write(`{"broker": "ok", "studies": [{"study": "` + waiting + `", "name": "held", ` + text + `}]}`)
 	}
@@ -297,7 +297,7 @@ func TestFaults(t *testing.T) {
 			defer func() {
 				w.o = o
 				if err == nil {
-					must.Do(t, os.WriteFile(path, before, 0o600))
+					testkit.Do(t, os.WriteFile(path, before, 0o600))
 				} else if c.file != "" {
 					os.RemoveAll(path)
 				}
@@ -315,7 +315,7 @@ func TestFaults(t *testing.T) {
 		{"a key of nothing", "site.key", write("nothing"), "folder", "the key is damaged"},
 		{"a letter of the key", "site.key", letter("key-2"), "folder", "letter 20 is wrong"},
 		{"a key of another day", "site.key", func(t *testing.T, path string) {
-			must.Do(t, os.WriteFile(path, federation.Armour("", "parley-site-key-", secrets, 0), 0o600))
+			testkit.Do(t, os.WriteFile(path, federation.Armour("", "parley-site-key-", secrets, 0), 0o600))
 		}, "credentials", "site.key has key"},
 		{"half a configuration", "site.json", write("{"), "folder", "site.json"},
 		{"a letter of the configuration", "site.json", letter(`"jwt": "`), "folder", "checksum"},
@@ -336,11 +336,11 @@ func TestFaults(t *testing.T) {
 		{"a plan", study("plan.cbor"), letter(""), "studies", "plan of study"},
 		{"a decision", study("decision.json"), write("{"), "studies", "decision.json"},
 		{"a decision of another revision", study("decision.json"), func(t *testing.T, path string) {
-			data := must.Get(os.ReadFile(path))(t)
-			must.Do(t, os.WriteFile(path, bytes.Replace(data, []byte(`"revision": 1`), []byte(`"revision": 7`), 1), 0o600))
+			data := testkit.Get(os.ReadFile(path))(t)
+			testkit.Do(t, os.WriteFile(path, bytes.Replace(data, []byte(`"revision": 1`), []byte(`"revision": 7`), 1), 0o600))
 		}, "studies", "it was 7, and is 1"},
 		{"a loss that a person must decide about", "status.json", func(t *testing.T, path string) {
-			lock := must.Get(must.Get(site.Open(w.site, methods))(t).Hold(""))(t)
+			lock := testkit.Get(testkit.Get(site.Open(w.site, methods))(t).Hold(""))(t)
 			t.Cleanup(func() { lock.Release() })
 			write(`{"studies": [{"study": "`+ended+`", "name": "past", "state": "unable", "text": "an older copy\n  to go on: parley site go-on"}]}`)(t, path)
 		}, "studies", "study past is held up: an older copy"},
@@ -405,13 +405,13 @@ func TestFaults(t *testing.T) {
 			write(`{"state": "waiting", "rebuild": true}`)(t, filepath.Join(w.coordinator.Path, study("state.json")))
 		}, "studies", "waits for the histories of south"},
 		{"a port that is taken", "", func(t *testing.T, _ string) {
-			l := must.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
+			l := testkit.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
 			t.Cleanup(func() { l.Close() })
 		}, "ports", "another program listens at " + w.coordinator.Config.Listen},
 	} {
 		look(t, w.coordinator.Path, c, co)
 	}
-	must.Get(w.coordinator.Revoke("north"))(t)
+	testkit.Get(w.coordinator.Revoke("north"))(t)
 	w.serve()
 	look(t, w.site, fault{"keys that were revoked", "", func(*testing.T, string) {}, "broker", "does not accept this end's key"}, w.look)
 }
@@ -422,8 +422,8 @@ func TestNamesOfACoordinator(t *testing.T) {
 	path := filepath.Join(w.coordinator.Path, "coordinator.json")
 	c := w.coordinator.Config
 	c.Hosts = []string{"broker.example"}
-	data := must.Get(json.Marshal(c))(t)
-	must.Do(t, os.WriteFile(path, data, 0o600))
+	data := testkit.Get(json.Marshal(c))(t)
+	testkit.Do(t, os.WriteFile(path, data, 0o600))
 	r := Coordinator(t.Context(), w.coordinator.Path, methods, w.o)
 	fine(t, r)
 	if !noted(r, "names", "broker.example is not known here") {
@@ -509,7 +509,7 @@ func TestRoomAndClock(t *testing.T) {
 // listen serves connections on loopback until the test ends.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -543,10 +543,10 @@ func refusing(t *testing.T, status int) func(*url.URL) (*url.URL, error) {
 // authority makes a certificate for 127.0.0.1 and who has issued it, as PEM.
 func authority(t *testing.T, name string) (tls.Certificate, []byte) {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := testkit.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	der := testkit.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	var b bytes.Buffer
 	pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, b.Bytes()

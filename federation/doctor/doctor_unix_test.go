@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 func TestPermissions(t *testing.T) {
@@ -18,11 +18,11 @@ func TestPermissions(t *testing.T) {
 		mode os.FileMode
 		good os.FileMode
 	}{{key, 0o644, 0o600}, {w.site, 0o777, 0o700}} {
-		must.Do(t, os.Chmod(d.path, d.mode))
+		testkit.Do(t, os.Chmod(d.path, d.mode))
 		failing(t, w.look(), "permissions", d.path)
-		must.Do(t, os.Chmod(d.path, d.good))
+		testkit.Do(t, os.Chmod(d.path, d.good))
 	}
-	must.Do(t, os.Chmod(w.site, 0o755))
+	testkit.Do(t, os.Chmod(w.site, 0o755))
 	r := w.look()
 	fine(t, r)
 	if !noted(r, "permissions", w.site) {

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"strings"
 
-	"parley/internal/auditlog"
-	"parley/internal/diskspace"
+	"parley/federation/folder"
+	"parley/internal/files"
 )
 
 // keys checks that nobody but its owner reads the key, or changes the folder.
@@ -47,7 +47,7 @@ func disk(dir string) (r Report) {
 	if err := write(dir); err != nil {
 		return Report{fail("disk", "let the user that runs parley write there, and look at the disk", fmt.Errorf("%s cannot be written to: %w", dir, err))}
 	}
-	free, err := diskspace.Free(dir)
+	free, err := files.Free(dir)
 	if err != nil {
 		return Report{fail("disk", "look at the disk", err)}
 	}
@@ -81,7 +81,7 @@ func write(dir string) error {
 
 // log checks that the audit log is whole.
 func log(path string) Finding {
-	n, _, err := auditlog.Verify(path)
+	n, _, err := folder.VerifyLog(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ok("log", "nothing has been noted yet")
 	}

@@ -1,5 +1,5 @@
 // Package folder is what the folders of both ends have in common: files of JSON, the
-// studies whose plans are kept, the audit log, and locks against other processes.
+// studies whose plans are kept, locks against other processes, and the audit log.
 package folder
 
 import (
@@ -14,9 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"parley/internal/atomicfile"
-	"parley/internal/auditlog"
-	"parley/internal/filelock"
+	"parley/internal/files"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
@@ -26,7 +24,7 @@ import (
 type Folder struct {
 	Path    string
 	Methods method.Registry
-	Audit   *auditlog.Log
+	Audit   *Log
 }
 
 // PlanFile is the name of an encoded plan in the folder of its study.
@@ -47,7 +45,7 @@ func (f *Folder) WriteJSON(name string, v any) error {
 	if old, err := os.ReadFile(f.File(name)); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	return atomicfile.WriteOwn(f.File(name), data)
+	return files.WriteOwn(f.File(name), data)
 }
 
 // ReadJSON reads what WriteJSON wrote. The error wraps [fs.ErrNotExist] if there is no
@@ -77,9 +75,9 @@ const serveLock = "serve.lock"
 
 // Hold keeps other daemons out of the folder. command is the one that says what the
 // daemon that has it does.
-func (f *Folder) Hold(command string) (*filelock.Lock, error) {
+func (f *Folder) Hold(command string) (*files.Lock, error) {
 	lock, err := acquire(f.File(serveLock), time.Second) // Served may hold it for a moment
-	if errors.Is(err, filelock.ErrHeld) {
+	if errors.Is(err, files.ErrHeld) {
 		return nil, problem.Problem{File: f.Path, What: "another process serves this folder", Hint: "see what it does with: " + command + " " + f.Path}
 	}
 	return lock, err
@@ -87,19 +85,19 @@ func (f *Folder) Hold(command string) (*filelock.Lock, error) {
 
 // Served says whether a daemon serves the folder.
 func (f *Folder) Served() bool {
-	lock, err := filelock.Acquire(f.File(serveLock))
+	lock, err := files.Acquire(f.File(serveLock))
 	if err != nil {
-		return errors.Is(err, filelock.ErrHeld)
+		return errors.Is(err, files.ErrHeld)
 	}
 	lock.Release()
 	return false
 }
 
 // acquire waits for a lock for a while.
-func acquire(path string, patience time.Duration) (*filelock.Lock, error) {
+func acquire(path string, patience time.Duration) (*files.Lock, error) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		lock, err := filelock.Acquire(path)
-		if !errors.Is(err, filelock.ErrHeld) || time.Now().After(deadline) {
+		lock, err := files.Acquire(path)
+		if !errors.Is(err, files.ErrHeld) || time.Now().After(deadline) {
 			return lock, err
 		}
 	}

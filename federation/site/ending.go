@@ -13,7 +13,7 @@ import (
 
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/privacy/ledger"
 	"parley/report/results"
 	"parley/study"
@@ -149,7 +149,7 @@ func (d *Daemon) written(ctx context.Context, digest string) (what string, faile
 			return "", false, err
 		}
 		for _, file := range e.Files {
-			if err := atomicfile.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), file.Data); err != nil {
+			if err := files.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), file.Data); err != nil {
 				return "", false, err
 			}
 		}

@@ -26,8 +26,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/folder"
-	"parley/internal/atomicfile"
-	"parley/internal/auditlog"
+	"parley/internal/files"
 	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy/policy"
@@ -60,7 +59,7 @@ type Config struct {
 func (c Config) sum() string {
 	c.URLs, c.Data, c.Receipts, c.Checksum = nil, "", "", ""
 	data, _ := json.Marshal(c) // strings and bytes
-	return atomicfile.Sum(data)
+	return files.Checksum(data)
 }
 
 const configVersion = 1
@@ -102,7 +101,7 @@ func (s Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteOwn(path, federation.Armour("# The secrets of a site of Parley. They never leave it.\n", keyMark, data, 0))
+	return files.WriteOwn(path, federation.Armour("# The secrets of a site of Parley. They never leave it.\n", keyMark, data, 0))
 }
 
 func loadSecrets(path string) (s Secrets, err error) {
@@ -143,7 +142,7 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 	if f.Coordinator, err = wire.ParsePeer(f.Config.Coordinator); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = auditlog.Open(f.File("audit.jsonl"))
+	f.Audit, err = folder.OpenLog(f.File("audit.jsonl"))
 	return f, err
 }
 
@@ -177,7 +176,7 @@ func (f *Folder) config() (c Config, err error) {
 	if err != nil {
 		return c, err
 	}
-	err = atomicfile.Decode(data, &c)
+	err = files.Decode(data, &c)
 	if err == nil && c.Checksum != "" && c.Checksum != c.sum() {
 		err = errors.New("its checksum does not hold: something other than urls, data and receipts was changed")
 	}
@@ -278,10 +277,10 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.File("studies", digest, "plan.yaml"), text); err != nil {
+	if err := files.Write(f.File("studies", digest, "plan.yaml"), text); err != nil {
 		return err
 	}
-	return atomicfile.Write(f.File("studies", digest, folder.PlanFile), data)
+	return files.Write(f.File("studies", digest, folder.PlanFile), data)
 }
 
 // maxDaily limits the plans that are kept in a day, and so what a coordinator can ask of a
@@ -351,7 +350,7 @@ func (f *Folder) notePosted(posted map[string]bool) error {
 		case posted[digest]:
 			err = os.Remove(path)
 		default:
-			err = atomicfile.WriteOwn(path, nil)
+			err = files.WriteOwn(path, nil)
 		}
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/folder"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/method"
 	"parley/problem"
 	"parley/sitestore"
@@ -246,7 +246,7 @@ func (f *Folder) Backup(to string) error {
 			continue
 		}
 		if err == nil {
-			err = atomicfile.WriteOwn(filepath.Join(to, name), data)
+			err = files.WriteOwn(filepath.Join(to, name), data)
 		}
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/diskspace"
+	"parley/internal/files"
 	"parley/privacy"
 	"parley/sitestore"
 )
@@ -164,7 +164,7 @@ func (d *Daemon) readBoards(ctx context.Context) {
 			err = d.take(b)
 		}
 		passing := err
-		if !diskspace.Failed(err) && !errors.Is(err, errDaily) {
+		if !files.Failed(err) && !errors.Is(err, errDaily) {
 			passing = nil
 		}
 		d.once.Say(d.Log, "keeping what the coordinator has posted", passing)

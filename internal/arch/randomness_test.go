@@ -11,7 +11,7 @@ import (
 func TestOldRandomnessIsUsedNowhere(t *testing.T) {
 	for _, f := range source(t) {
 		for _, p := range f.imports {
-			if p == "math/rand" || p == "unsafe" && f.pkg != "internal/kernel" {
+			if p == "math/rand" || p == "unsafe" && f.pkg != "internal/linalg" {
 				t.Errorf("%s imports %s", f.path, p)
 			}
 		}

@@ -14,7 +14,6 @@ import (
 const (
 	maxFile     = 600 // lines of a file, tests included
 	maxFunction = 100 // lines of a function outside tests
-	maxPackage  = 26  // files of a package outside tests
 )
 
 func TestFilesCanBeReadInOneSitting(t *testing.T) {
@@ -62,20 +61,6 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(longFunctions)) {
 		if !found[name] {
 			t.Logf("%s is no exception any more: take it out of the list", name)
-		}
-	}
-}
-
-func TestPackagesCanBeReadInOneSitting(t *testing.T) {
-	files := map[string]int{}
-	for _, f := range source(t) {
-		if !f.test {
-			files[f.pkg]++
-		}
-	}
-	for _, pkg := range slices.Sorted(maps.Keys(files)) {
-		if files[pkg] > maxPackage {
-			t.Errorf("%s has %d files outside tests, above %d: it holds more than one room", pkg, files[pkg], maxPackage)
 		}
 	}
 }

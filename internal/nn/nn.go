@@ -13,7 +13,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 )
 
 // Dense is one layer, x ↦ φ(Wx + b), and where its numbers are among the flat
@@ -26,7 +26,7 @@ type Dense struct {
 }
 
 // Stride is how far apart the rows of Wᵀ are.
-func (l *Dense) Stride() int { return kernel.Stride(l.Out) }
+func (l *Dense) Stride() int { return linalg.Stride(l.Out) }
 func (l *Dense) size() int   { return (l.In + 1) * l.Stride() }
 
 // Weights returns Wᵀ (in rows of the stride) and b.
@@ -95,14 +95,14 @@ type Tape struct {
 func (s Stack) NewTape(m int) *Tape {
 	t := &Tape{}
 	width := func(n int) {
-		t.Acts = append(t.Acts, make([]float64, m*kernel.Stride(n)))
-		t.Grads = append(t.Grads, make([]float64, m*kernel.Stride(n)))
+		t.Acts = append(t.Acts, make([]float64, m*linalg.Stride(n)))
+		t.Grads = append(t.Grads, make([]float64, m*linalg.Stride(n)))
 	}
 	width(s.In())
 	room := 0
 	for i := range s {
 		width(s[i].Out)
-		room = max(room, s[i].Out*kernel.Stride(s[i].In))
+		room = max(room, s[i].Out*linalg.Stride(s[i].In))
 	}
 	t.transposed = make([]float64, room)
 	return t
@@ -123,7 +123,7 @@ func (s Stack) Forward(theta []float64, t *Tape, m int) {
 		for r := 0; r < len(h); r += ld {
 			copy(h[r:r+ld], b)
 		}
-		kernel.MulAdd(h, t.Acts[i], kernel.Stride(l.In), 1, wt, m, l.In, l.Out)
+		linalg.MulAdd(h, t.Acts[i], linalg.Stride(l.In), 1, wt, m, l.In, l.Out)
 		if l.Tanh {
 			for r := 0; r < len(h); r += ld {
 				for c, v := range h[r : r+l.Out] {
@@ -140,7 +140,7 @@ func (s Stack) Forward(theta []float64, t *Tape, m int) {
 func (s Stack) Backward(theta, grad []float64, t *Tape, m int, input bool) {
 	for i := len(s) - 1; i >= 0; i-- {
 		l := &s[i]
-		ld, ldIn := l.Stride(), kernel.Stride(l.In)
+		ld, ldIn := l.Stride(), linalg.Stride(l.In)
 		h, g := t.Acts[i+1][:m*ld], t.Grads[i+1][:m*ld]
 		if l.Tanh { // φ′ = 1 − φ²
 			for k, v := range h {
@@ -148,7 +148,7 @@ func (s Stack) Backward(theta, grad []float64, t *Tape, m int, input bool) {
 			}
 		}
 		gw, gb := l.Weights(grad)
-		kernel.MulAdd(gw, t.Acts[i], 1, ldIn, g, l.In, m, l.Out)
+		linalg.MulAdd(gw, t.Acts[i], 1, ldIn, g, l.In, m, l.Out)
 		for r := 0; r < len(g); r += ld {
 			for c, v := range g[r : r+ld] {
 				gb[c] += v
@@ -167,7 +167,7 @@ func (s Stack) Backward(theta, grad []float64, t *Tape, m int, input bool) {
 		}
 		below := t.Grads[i][:m*ldIn]
 		clear(below)
-		kernel.MulAdd(below, g, ld, 1, w, m, l.Out, l.In)
+		linalg.MulAdd(below, g, ld, 1, w, m, l.Out, l.In)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/xuri/excelize/v2"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // workbook is an Excel file with the cells of a few sheets.
@@ -21,14 +21,14 @@ func workbook(t testing.TB, sheets ...[][]any) []byte {
 	defer book.Close()
 	for i, rows := range sheets {
 		name := []string{"Sheet1", "more", "notes"}[i]
-		must.Get(book.NewSheet(name))(t)
+		testkit.Get(book.NewSheet(name))(t)
 		for j, row := range rows {
 			cell, _ := excelize.CoordinatesToCellName(1, j+1)
-			must.Do(t, book.SetSheetRow(name, cell, &row))
+			testkit.Do(t, book.SetSheetRow(name, cell, &row))
 		}
 	}
 	var b bytes.Buffer
-	must.Do(t, book.Write(&b))
+	testkit.Do(t, book.Write(&b))
 	return b.Bytes()
 }
 
@@ -76,12 +76,12 @@ func TestParquet(t *testing.T) {
 	w := parquet.NewGenericWriter[row](&b)
 	at := time.Date(2020, 2, 29, 12, 0, 0, 500000, time.UTC)
 	for _, rows := range [][]row{{{0.1, 0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}}, {{math.NaN(), 2, nil, 0, false, 0, at, "", "s2"}}} {
-		must.Get(w.Write(rows))(t)
+		testkit.Get(w.Write(rows))(t)
 		if err := w.Flush(); err != nil { // a group of its own
 			t.Fatal(err)
 		}
 	}
-	must.Do(t, w.Close())
+	testkit.Do(t, w.Close())
 	got := readParquet(t, b.Bytes())
 	want := "id,age,dose,n,many,yes,day,at,word\n" +
 		"s1,0.1,0.1,-3,18446744073709551615,true,2020-02-29,2020-02-29T12:00:00.0005Z,\"a,b\"\n" +
@@ -93,9 +93,9 @@ func TestParquet(t *testing.T) {
 
 func readParquet(t *testing.T, data []byte) string {
 	t.Helper()
-	r := must.Get(Parquet(bytes.NewReader(data), int64(len(data))))(t)
+	r := testkit.Get(Parquet(bytes.NewReader(data), int64(len(data))))(t)
 	defer r.Close()
-	got := must.Get(io.ReadAll(r))(t)
+	got := testkit.Get(io.ReadAll(r))(t)
 	return string(got)
 }
 
@@ -118,11 +118,11 @@ func TestParquetRefused(t *testing.T) {
 func TestWriteParquet(t *testing.T) {
 	const table = "id,zeta,alpha,predicted\n007,0.1,x,1\n\"s,2\",,2,0\n"
 	var b bytes.Buffer
-	must.Do(t, WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }))
+	testkit.Do(t, WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }))
 	if got := readParquet(t, b.Bytes()); got != table {
 		t.Errorf("got\n%s\nwant\n%s", got, table)
 	}
-	f := must.Get(parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len())))(t)
+	f := testkit.Get(parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len())))(t)
 	for name, kind := range map[string]parquet.Kind{"id": parquet.ByteArray, "zeta": parquet.Double, "alpha": parquet.ByteArray, "predicted": parquet.ByteArray} {
 		if got := f.Root().Column(name).Type().Kind(); got != kind {
 			t.Errorf("%s is %v, want %v", name, got, kind)
@@ -144,7 +144,7 @@ func FuzzXLSX(f *testing.F) {
 
 func FuzzParquet(f *testing.F) {
 	var b bytes.Buffer
-	must.Do(f, parquet.Write(&b, []row{{Age: 1, ID: "a"}}))
+	testkit.Do(f, parquet.Write(&b, []row{{Age: 1, ID: "a"}}))
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := Parquet(bytes.NewReader(data), int64(len(data))); err == nil {

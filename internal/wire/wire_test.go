@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 type message struct {
@@ -33,10 +33,10 @@ func drawMessage(t *rapid.T) message {
 func TestRoundTripIsExactAndDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawMessage(t)
-		a := must.Get(Marshal(in))(t)
+		a := testkit.Get(Marshal(in))(t)
 		var out message
-		must.Do(t, Unmarshal(a, &out))
-		b := must.Get(Marshal(out))(t)
+		testkit.Do(t, Unmarshal(a, &out))
+		b := testkit.Get(Marshal(out))(t)
 		if !bytes.Equal(a, b) {
 			t.Fatalf("encoding changed:\n%x\n%x", a, b)
 		}
@@ -49,7 +49,7 @@ func TestWhatIsNotFiniteIsRefused(t *testing.T) {
 			t.Errorf("%v was encoded", x)
 		}
 	}
-	data := must.Get(Marshal(Vector{1}))(t)
+	data := testkit.Get(Marshal(Vector{1}))(t)
 	copy(data[len(data)-2:], []byte{0xf8, 0x7f}) // the high bytes of a NaN
 	var v Vector
 	if err := Unmarshal(data, &v); err == nil || !strings.Contains(err.Error(), "finite") {
@@ -98,7 +98,7 @@ func TestHostileBytesAreRefused(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	seed := must.Get(Marshal(message{Name: "x", V: Vector{1, 2}, M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}}))(f)
+	seed := testkit.Get(Marshal(message{Name: "x", V: Vector{1, 2}, M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}}))(f)
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m message
@@ -121,8 +121,8 @@ func BenchmarkMatrix(b *testing.B) {
 	b.SetBytes(8 * 90000)
 	b.ReportAllocs()
 	for b.Loop() {
-		data := must.Get(Marshal(m))(b)
+		data := testkit.Get(Marshal(m))(b)
 		var out Matrix
-		must.Do(b, Unmarshal(data, &out))
+		testkit.Do(b, Unmarshal(data, &out))
 	}
 }

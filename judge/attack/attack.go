@@ -1,7 +1,7 @@
 // Package attack turns what simulated studies release against their rows: it runs
 // whole studies through the engine, gates and noise of real ones, hands what a
 // curious coordinator would see to the attacks that a method knows of itself
-// ([adversary.Attackable]), and judges what came of it by what the method's
+// ([method.Attackable]), and judges what came of it by what the method's
 // documentation says.
 //
 // A failed attack proves nothing: others may be better. What is proved is the bound
@@ -20,7 +20,6 @@ import (
 	"parley/dataset"
 	"parley/internal/version"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/problem"
@@ -67,8 +66,8 @@ type Report struct {
 
 // Outcome is one attack, judged.
 type Outcome struct {
-	adversary.Attack
-	// Accuracy is the share of right answers of [adversary.ToldApart], Low and High the
+	method.Attack
+	// Accuracy is the share of right answers of [method.ToldApart], Low and High the
 	// limits of its Clopper–Pearson interval, each of which is missed with a
 	// probability of at most FalseFailure.
 	Accuracy float64 `json:"accuracy,omitempty"`
@@ -85,7 +84,7 @@ const falseFailure = 1e-6
 // Targets lists the methods that can be attacked.
 func Targets(r method.Registry) (names []string) {
 	for _, m := range r {
-		if _, ok := m.(adversary.Attackable); ok {
+		if _, ok := m.(method.Attackable); ok {
 			names = append(names, m.Name())
 		}
 	}
@@ -95,7 +94,7 @@ func Targets(r method.Registry) (names []string) {
 // Run mounts every attack that the method knows. An error means that they could not
 // be mounted; that one did better than it may is in the report.
 func Run(ctx context.Context, c Config) (*Report, error) {
-	able, ok := c.Method.(adversary.Attackable)
+	able, ok := c.Method.(method.Attackable)
 	if !ok {
 		return nil, problem.Problem{Where: "method " + c.Method.Name(), What: "knows no attacks on itself"}
 	}
@@ -120,8 +119,8 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 }
 
 // aim checks what was asked for, and says what is attacked.
-func (c *Config) aim() (adversary.Target, error) {
-	t := adversary.Target{Plan: c.Plan, Data: c.Data, Seed: c.Seed, Epsilons: slices.Clone(c.Epsilons), Delta: defaultDelta, Adjacency: account.AddRemove, Releases: c.Releases, Tell: c.Tell}
+func (c *Config) aim() (method.Target, error) {
+	t := method.Target{Plan: c.Plan, Data: c.Data, Seed: c.Seed, Epsilons: slices.Clone(c.Epsilons), Delta: defaultDelta, Adjacency: account.AddRemove, Releases: c.Releases, Tell: c.Tell}
 	var wrong problem.List
 	if p := c.Plan; p != nil {
 		if p.Method.Name != c.Method.Name() {
@@ -150,7 +149,7 @@ func (c *Config) aim() (adversary.Target, error) {
 
 // judge holds what came of an attack against what is documented: a demonstration has
 // to succeed, and a private release has to hide what it claims to hide.
-func judge(a adversary.Attack) Outcome {
+func judge(a method.Attack) Outcome {
 	o := Outcome{Attack: a}
 	var failed []string
 	if r := a.Recovered; r != nil && r.Found < r.Expected {

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl"
 	"parley/methods/mvppca"
 	"parley/privacy"
@@ -71,8 +70,8 @@ func TestAttacksOnGraffl(t *testing.T) {
 	}
 
 	var text, data bytes.Buffer
-	must.Do(t, r.Print(&text))
-	must.Do(t, json.NewEncoder(&data).Encode(r))
+	testkit.Do(t, r.Print(&text))
+	testkit.Do(t, json.NewEncoder(&data).Encode(r))
 	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") || strings.Contains(text.String(), "NOT AS DOCUMENTED") {
 		t.Errorf("the table:\n%s", text.String())
 	}
@@ -86,16 +85,16 @@ func TestAttacksOnGraffl(t *testing.T) {
 // An attack that does worse than its demonstration, or better than its bound, is
 // found out, and said.
 func TestJudge(t *testing.T) {
-	told := func(right int) adversary.Attack {
-		return adversary.Attack{ToldApart: &adversary.ToldApart{Epsilon: 1, Delta: 1e-5, Adjacency: account.AddRemove, Trials: 8000, Right: right, Allowed: 0.731, Mechanism: 0.553}}
+	told := func(right int) method.Attack {
+		return method.Attack{ToldApart: &method.ToldApart{Epsilon: 1, Delta: 1e-5, Adjacency: account.AddRemove, Trials: 8000, Right: right, Allowed: 0.731, Mechanism: 0.553}}
 	}
 	for name, c := range map[string]struct {
-		attack adversary.Attack
+		attack method.Attack
 		failed string
 	}{
-		"all rows":     {adversary.Attack{Recovered: &adversary.Recovered{Rows: 9, Found: 9, Expected: 9}}, ""},
-		"too few rows": {adversary.Attack{Recovered: &adversary.Recovered{Rows: 9, Found: 8, Expected: 9}}, "8 of 9 rows were found"},
-		"no claim":     {adversary.Attack{Recovered: &adversary.Recovered{Rows: 9}}, ""},
+		"all rows":     {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 9, Expected: 9}}, ""},
+		"too few rows": {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 8, Expected: 9}}, "8 of 9 rows were found"},
+		"no claim":     {method.Attack{Recovered: &method.Recovered{Rows: 9}}, ""},
 		"as allowed":   {told(4424), ""},
 		// With half the noise Φ(0.268) = 60.6 % would be right.
 		"half the noise": {told(4848), "the noise allows 0.5530"},
@@ -128,7 +127,7 @@ func TestClopperPearson(t *testing.T) {
 
 func plan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	return must.Get(study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}}))(t)
 }
 
 func TestRunRefuses(t *testing.T) {

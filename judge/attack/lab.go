@@ -10,13 +10,12 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
 )
 
-// laboratory implements [adversary.Laboratory] with the engine, in memory. Sites follow
+// laboratory implements [method.Laboratory] with the engine, in memory. Sites follow
 // the policy of simulations; their gates draw noise as in a real study unless
 // options say otherwise.
 type laboratory struct {
@@ -24,9 +23,9 @@ type laboratory struct {
 	options []privacy.Option
 }
 
-// Study implements [adversary.Laboratory]: it is the coordinator's half that is listened
+// Study implements [method.Laboratory]: it is the coordinator's half that is listened
 // to, so that tasks and answers are all there is.
-func (l laboratory) Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]adversary.Exchange, error) {
+func (l laboratory) Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]method.Exchange, error) {
 	t := &tapped{Method: l.method}
 	if _, err := local.Run(ctx, local.Config{Plan: p, Methods: method.Registry{t}, Data: data}); err != nil {
 		return nil, fmt.Errorf("the attacked study: %w", err)
@@ -37,7 +36,7 @@ func (l laboratory) Study(ctx context.Context, p *study.Plan, data map[string]da
 // tapped is a method whose coordinator keeps what passes.
 type tapped struct {
 	method.Method
-	seen []adversary.Exchange
+	seen []method.Exchange
 }
 
 // Coordinator implements [method.Method].
@@ -64,11 +63,11 @@ func (l *listening) Next(s method.State) (method.Step, error) {
 
 // Fold implements [method.Coordinator].
 func (l *listening) Fold(s method.State, c method.Contribution) (method.State, error) {
-	l.to.seen = append(l.to.seen, adversary.Exchange{Task: l.asked[c.Site], Answer: c})
+	l.to.seen = append(l.to.seen, method.Exchange{Task: l.asked[c.Site], Answer: c})
 	return l.Coordinator.Fold(s, c)
 }
 
-// Ask implements [adversary.Laboratory].
+// Ask implements [method.Laboratory].
 func (l laboratory) Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...method.Task) ([]method.Contribution, error) {
 	s, err := l.join(p, site, data)
 	if err != nil {
@@ -85,7 +84,7 @@ func (l laboratory) Ask(ctx context.Context, p *study.Plan, site string, data da
 	return answers, nil
 }
 
-// Again implements [adversary.Laboratory].
+// Again implements [method.Laboratory].
 func (l laboratory) Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t method.Task) iter.Seq2[method.Contribution, error] {
 	return func(yield func(method.Contribution, error) bool) {
 		s, err := l.join(p, site, data)

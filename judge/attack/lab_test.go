@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/graffl"
 	"parley/privacy"
@@ -26,7 +26,7 @@ func smallStudy(t *testing.T, options, protection string) (*study.Plan, map[stri
 		for i := range 5 {
 			rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{float64(i - j)}}})
 		}
-		table := must.Get(dataset.NewTable(p.Schema(), rows))(t)
+		table := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 		data[site] = table
 	}
 	return p, data
@@ -42,7 +42,7 @@ const (
 func TestLaboratoryShowsWhatPasses(t *testing.T) {
 	p, data := smallStudy(t, "variant: set, set: {particles: 100, proposals: 200, rows: 5}", unprotected)
 	lab := laboratory{graffl.Method{}, nil}
-	seen := must.Get(lab.Study(t.Context(), p, data))(t)
+	seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 	if len(seen) < 4 || len(seen)%2 != 0 {
 		t.Fatalf("%d exchanges of 2 sites in some batches", len(seen))
 	}
@@ -54,7 +54,7 @@ func TestLaboratoryShowsWhatPasses(t *testing.T) {
 	if bytes.Equal(seen[0].Task.Body, seen[2].Task.Body) {
 		t.Error("two batches have one task")
 	}
-	again := must.Get(lab.Ask(t.Context(), p, "b", data["b"], seen[1].Task, seen[3].Task))(t)
+	again := testkit.Get(lab.Ask(t.Context(), p, "b", data["b"], seen[1].Task, seen[3].Task))(t)
 	if len(again) != 2 || !bytes.Equal(again[0].Body, seen[1].Answer.Body) || !bytes.Equal(again[1].Body, seen[3].Answer.Body) {
 		t.Error("a site that is asked by itself answers otherwise")
 	}
@@ -70,7 +70,7 @@ func noised(t *testing.T, c method.Contribution) string {
 		t.Fatalf("%d sums and %d bytes beside them", len(c.Sums), len(c.Body))
 	}
 	for name := range c.Sums {
-		n := must.Get(c.Sum(name))(t)
+		n := testkit.Get(c.Sum(name))(t)
 		return fmt.Sprint(n.Floats(0))
 	}
 	return ""
@@ -82,7 +82,7 @@ func TestLaboratoryReleasesAgain(t *testing.T) {
 	p, data := smallStudy(t, "draws: 64", protected)
 	for name, options := range map[string][]privacy.Option{"real noise": nil, "seeded": {privacytest.Seeded(4)}} {
 		lab := laboratory{graffl.Method{}, options}
-		seen := must.Get(lab.Study(t.Context(), p, data))(t)
+		seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 		if _, err := lab.Ask(t.Context(), p, "a", data["a"], seen[0].Task, seen[0].Task); err == nil {
 			t.Errorf("%s: a site released twice what its total allows once", name)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"parley/method/adversary"
+	"parley/method"
 )
 
 // Print writes the report for a terminal.
@@ -77,7 +77,7 @@ func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // explain says how to read the lines on telling neighbours apart, if there are any.
 func (r *Report) explain(w io.Writer) {
-	var t *adversary.ToldApart
+	var t *method.ToldApart
 	for _, o := range r.Attacks {
 		if o.ToldApart != nil {
 			t = o.ToldApart

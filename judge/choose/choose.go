@@ -17,9 +17,9 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/version"
-	"parley/method/judged"
+	"parley/method"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -33,7 +33,7 @@ type Record struct {
 	Seed    uint64  `json:"seed"`
 	Data    string  `json:"data_sha256,omitempty"`        // of the rows that were read
 	Origin  *Origin `json:"post_processing_of,omitempty"` // instead of rows, the study whose releases were read
-	*judged.Selection
+	*method.Selection
 	Warnings []string `json:"warnings"`
 	Notes    []string `json:"notes"`
 }
@@ -53,7 +53,7 @@ func (s *Study) Record() *Record {
 }
 
 // Set takes in what was selected.
-func (r *Record) Set(s *judged.Selection) {
+func (r *Record) Set(s *method.Selection) {
 	r.Selection, r.Warnings, r.Notes = s, s.Warnings.Lines(), s.Notes.Lines()
 }
 
@@ -128,10 +128,10 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
+	if err := files.WriteJSON(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(dir, fileName), r); err != nil {
+	if err := files.WriteJSON(filepath.Join(dir, fileName), r); err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Join(dir, fits))
@@ -158,7 +158,7 @@ func (s *settings) digest() (string, error) {
 	return hex.EncodeToString(sum[:6]), err
 }
 
-// kept is a Kept of [judged.SelectConfig] in a folder, which the first outcome makes.
+// kept is a Kept of [method.SelectConfig] in a folder, which the first outcome makes.
 type kept string
 
 func (k kept) path(key string) string { return filepath.Join(string(k), key+".json") }
@@ -181,14 +181,14 @@ func (k kept) Put(key string, v any) error {
 	if err := os.MkdirAll(string(k), 0o777); err != nil {
 		return err
 	}
-	return atomicfile.WriteJSON(k.path(key), v)
+	return files.WriteJSON(k.path(key), v)
 }
 
 // Keep makes a selection resume in a directory that was claimed: the config's fits are
 // kept there until [Record.Write] has written what came of them, each with what it
 // depends on. They hold the log-likelihoods of single subjects, exact, and stay on the
 // machine that reads the rows.
-func (r *Record) Keep(dir string, c *judged.SelectConfig) error {
+func (r *Record) Keep(dir string, c *method.SelectConfig) error {
 	s := &settings{r.Program, r.Plan, r.Data, c.Values, c.Folds, c.Repeats, c.Criteria}
 	name, err := s.digest()
 	if err != nil {

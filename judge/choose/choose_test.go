@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
-	"parley/method/judged"
+	"parley/internal/testkit"
+	"parley/method"
 )
 
 func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
@@ -21,7 +21,7 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 		t.Errorf("an empty directory: %v", err)
 	}
 	put := func(name, text string) {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	put("thesis.txt", "")
 	for _, c := range []struct{ text, want string }{
@@ -45,21 +45,21 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 func TestKeepIsForTheSameSelection(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chosen")
 	r := &Record{Program: "parley 1", Plan: "p", Data: "d"}
-	c := judged.SelectConfig{Values: []int{1, 2}, Folds: 3, Repeats: 1}
-	open := func(r *Record, c judged.SelectConfig) (kept, error) {
+	c := method.SelectConfig{Values: []int{1, 2}, Folds: 3, Repeats: 1}
+	open := func(r *Record, c method.SelectConfig) (kept, error) {
 		if err := r.Claim(dir); err != nil {
 			return "", err
 		}
 		err := r.Keep(dir, &c)
 		return c.Kept.(kept), err
 	}
-	first := must.Get(open(r, c))(t)
+	first := testkit.Get(open(r, c))(t)
 	var got []float64
 	if found, err := first.Get("one", &got); found || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
-	must.Do(t, first.Put("one", []float64{0.1, -1e300}))
-	again := must.Get(open(r, c))(t)
+	testkit.Do(t, first.Put("one", []float64{0.1, -1e300}))
+	again := testkit.Get(open(r, c))(t)
 	if found, err := again.Get("one", &got); !found || err != nil || !slices.Equal(got, []float64{0.1, -1e300}) {
 		t.Errorf("%v, %v, %v", found, err, got)
 	}
@@ -69,7 +69,7 @@ func TestKeepIsForTheSameSelection(t *testing.T) {
 		"folds": func() (kept, error) { return open(r, other) },
 		"data":  func() (kept, error) { return open(&Record{Program: "parley 1", Plan: "p", Data: "e"}, c) },
 	} {
-		k := must.Get(try())(t)
+		k := testkit.Get(try())(t)
 		if found, err := k.Get("one", &got); found || err != nil {
 			t.Errorf("other %s: %v, %v", name, found, err)
 		}

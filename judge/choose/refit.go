@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/version"
 	"parley/method"
 	"parley/problem"
@@ -58,7 +58,7 @@ func (s *Study) ClaimRefit(dir string) error {
 	return nil
 }
 
-// Refit makes a model with another value of the option that [judged.Refitter] chooses, and says
+// Refit makes a model with another value of the option that [method.Refitter] chooses, and says
 // what of the study's protection covers it.
 func (s *Study) Refit(value int) (*method.Result, error) {
 	r, err := s.Method.Refit(s.Plan, s.Released, value)
@@ -85,14 +85,14 @@ func (s *Study) WriteRefit(dir string, value int, r *method.Result, now time.Tim
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "plan.yaml"), plan); err != nil {
+	if err := files.Write(filepath.Join(dir, "plan.yaml"), plan); err != nil {
 		return err
 	}
 	for _, f := range r.Files {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		if err := atomicfile.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Stream); err != nil {
+		if err := files.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Stream); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func (s *Study) WriteRefit(dir string, value int, r *method.Result, now time.Tim
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
+	if err := files.WriteJSON(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
 		return err
 	}
-	return atomicfile.WriteJSON(filepath.Join(dir, "provenance.json"), p)
+	return files.WriteJSON(filepath.Join(dir, "provenance.json"), p)
 }

@@ -15,7 +15,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -23,7 +22,7 @@ import (
 // Study is a study that has ended, as far as more can be made of what its sites released.
 type Study struct {
 	Plan     *study.Plan
-	Method   judged.Refitter
+	Method   method.Refitter
 	Released []byte // content of the file that keeps the releases
 	Origin   Origin
 }
@@ -99,7 +98,7 @@ func OpenStudy(dir string, methods method.Registry) (*Study, error) {
 // releases reads what the sites released.
 func (s *Study) releases(dir string, methods method.Registry) error {
 	m, _ := methods.Lookup(s.Plan.Method.Name)
-	able, ok := m.(judged.Refitter)
+	able, ok := m.(method.Refitter)
 	if !ok {
 		return problem.Problem{File: dir, What: fmt.Sprintf("nothing else can be made of what sites release to method %s", s.Plan.Method.Name)}
 	}

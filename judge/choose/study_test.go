@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
-	"parley/method/judged"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -29,7 +28,7 @@ func (toy) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil,
 func (toy) Refit(_ *study.Plan, released []byte, _ int) (*method.Result, error) {
 	return &method.Result{Files: []method.File{{Name: "model/word.txt", Data: released}}, Metrics: map[string]float64{"a": 1}}, nil
 }
-func (toy) SelectReleased(context.Context, *study.Plan, []byte, judged.SelectConfig) (*judged.Selection, error) {
+func (toy) SelectReleased(context.Context, *study.Plan, []byte, method.SelectConfig) (*method.Selection, error) {
 	return nil, nil
 }
 
@@ -61,7 +60,7 @@ func ended(t *testing.T) string {
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, filepath.FromSlash(name))
-	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
+	testkit.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
 
 func TestOpenStudy(t *testing.T) {
@@ -85,7 +84,7 @@ func TestOpenStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, s.WriteRefit(refit, 3, r, time.Unix(0, 0)))
+	testkit.Do(t, s.WriteRefit(refit, 3, r, time.Unix(0, 0)))
 	page, err := os.ReadFile(filepath.Join(refit, "report.html"))
 	if err != nil || !strings.Contains(string(page), "The study itself has no guarantee") || !strings.Contains(string(page), "the noise came from a seed") {
 		t.Errorf("the report does not say that the study is not protected (%v)", err)
@@ -111,7 +110,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 	} {
 		dir := ended(t)
 		if c.text == "" {
-			must.Do(t, os.Remove(filepath.Join(dir, filepath.FromSlash(c.file))))
+			testkit.Do(t, os.Remove(filepath.Join(dir, filepath.FromSlash(c.file))))
 		} else {
 			put(t, dir, c.file, c.text)
 		}
@@ -121,7 +120,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 		}
 	}
 	dir := ended(t)
-	data := must.Get(os.ReadFile(filepath.Join(dir, "provenance.json")))(t)
+	data := testkit.Get(os.ReadFile(filepath.Join(dir, "provenance.json")))(t)
 	put(t, dir, "provenance.json", strings.Replace(string(data), `"finished"`, `"started"`, 1))
 	if _, err := OpenStudy(dir, toys); err == nil || !strings.Contains(err.Error(), "this run has not ended") {
 		t.Errorf("a run under way: %v", err)
@@ -129,7 +128,7 @@ func TestOpenStudyRefuses(t *testing.T) {
 }
 
 func TestClaimRefit(t *testing.T) {
-	s := must.Get(OpenStudy(ended(t), toys))(t)
+	s := testkit.Get(OpenStudy(ended(t), toys))(t)
 	dir := t.TempDir()
 	if err := errors.Join(s.ClaimRefit(dir), s.ClaimRefit(filepath.Join(dir, "new"))); err != nil {
 		t.Error(err)

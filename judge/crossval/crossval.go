@@ -12,9 +12,9 @@
 // own training rows, and noise that nobody can repeat. Its scores are exact all
 // the same: an evaluation is a simulation on rows, and no release.
 //
-// Methods are known by their contract only: [judged.Evaluable], which either
-// describes features or, as a [judged.Supervised], predicts an outcome; and, for the
-// central fit, [judged.Centraliser].
+// Methods are known by their contract only: [method.Evaluable], which either
+// describes features or, as a [method.Supervised], predicts an outcome; and, for the
+// central fit, [method.Centraliser].
 package crossval
 
 import (
@@ -26,7 +26,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/judge/trials"
 	"parley/method"
-	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -59,7 +58,7 @@ const Level = 0.9
 // evaluation is one evaluation at work.
 type evaluation struct {
 	Config
-	method judged.Evaluable
+	method method.Evaluable
 	judge  judge
 	*population
 	scenarios []evaluate.Scenario
@@ -93,7 +92,7 @@ func Run(ctx context.Context, c Config) (*Evaluation, error) {
 
 func prepare(ctx context.Context, c Config) (*evaluation, error) {
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
-	able, ok := m.(judged.Evaluable)
+	able, ok := m.(method.Evaluable)
 	if !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
 	}

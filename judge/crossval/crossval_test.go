@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -26,8 +26,8 @@ var methods = method.Registry{mvppca.Method{}}
 func parse(t *testing.T, dir, text string) *study.Plan {
 	t.Helper()
 	path := filepath.Join(dir, "plan.yaml")
-	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
-	return must.Get(study.Load(path, methods))(t)
+	testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
+	return testkit.Get(study.Load(path, methods))(t)
 }
 
 // threeViews are the views of the drawn subjects.
@@ -59,9 +59,9 @@ func draw(t *testing.T, dir string, seed uint64, n int, constant bool) {
 		fmt.Fprintf(files["view_v"], "%s,%.6f,%.6f,%.6f\n", id, v(1, -1), v(2, 0), v(1, 0.5))
 		fmt.Fprintf(files["view_w"], "%s,%.6f,%.6f\n", id, v(1, 1), h)
 	}
-	must.Do(t, os.MkdirAll(dir, 0o777))
+	testkit.Do(t, os.MkdirAll(dir, 0o777))
 	for name, b := range files {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
 	}
 }
 
@@ -82,7 +82,7 @@ const simulated = `{data: data, split: {scenario: IID, by: group}}`
 
 func read(t *testing.T, dir, name string) []byte {
 	t.Helper()
-	return must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
+	return testkit.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 }
 
 var outputs = []string{"evaluation.json", "evaluation.csv", "folds.csv", "report.html", "settings.json"}
@@ -106,7 +106,7 @@ func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 // went on from.
 func goesOn(t *testing.T, one, many crossval.Config, after int) (first crossval.Progress) {
 	t.Helper()
-	must.Get(crossval.Run(t.Context(), one))(t)
+	testkit.Get(crossval.Run(t.Context(), one))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	many.Progress = func(s crossval.Progress) {
@@ -122,7 +122,7 @@ func goesOn(t *testing.T, one, many crossval.Config, after int) (first crossval.
 			first = s
 		}
 	}
-	must.Get(crossval.Run(t.Context(), many))(t)
+	testkit.Get(crossval.Run(t.Context(), many))(t)
 	for _, name := range outputs {
 		if !bytes.Equal(read(t, one.Dir, name), read(t, many.Dir, name)) {
 			t.Errorf("%s depends on the workers or on the interruption", name)
@@ -177,7 +177,7 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 // the parameters are, so they may be a little narrow.
 func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 	p := planOf(t, 300, simulated)
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 	mean := func(part, sc, fit, measure string) float64 {
 		s := ev.Find(part, sc, fit, measure, "")
 		if s == nil {

@@ -8,7 +8,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
-	"parley/method/judged"
+	"parley/method"
 	"parley/study"
 )
 
@@ -89,7 +89,7 @@ func (t *trial) study(ctx context.Context, p *study.Plan, sites []dataset.Source
 		return nil, nil, err
 	}
 	plan := of.plan(p, names)
-	if m, ok := t.method.(judged.Sizer); ok {
+	if m, ok := t.method.(method.Sizer); ok {
 		plan = m.Sized(plan, t.subjects)
 	}
 	data := map[string]dataset.Source{}
@@ -112,7 +112,7 @@ func (t *trial) study(ctx context.Context, p *study.Plan, sites []dataset.Source
 
 // central fits the plan's model to all rows in one place.
 func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error) {
-	c, ok := t.method.(judged.Centraliser)
+	c, ok := t.method.(method.Centraliser)
 	if !ok {
 		return nil, nil, fmt.Errorf("method %s has no central fit", t.method.Name())
 	}
@@ -121,7 +121,7 @@ func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error)
 		return nil, nil, err
 	}
 	plan := of.plan(t.Plan, t.names)
-	if s, ok := t.method.(judged.Sizer); ok {
+	if s, ok := t.method.(method.Sizer); ok {
 		plan = s.Sized(plan, t.subjects)
 	}
 	m, err := c.Central(ctx, plan, of.source(t.train))

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/crossval"
 	"parley/study"
 )
@@ -46,13 +46,13 @@ func shift(t *testing.T, file string, by float64) {
 	w := csv.NewWriter(&b)
 	for i, r := range records {
 		for j := 1; i > 0 && j < len(r); j++ {
-			x := must.Get(strconv.ParseFloat(r[j], 64))(t)
+			x := testkit.Get(strconv.ParseFloat(r[j], 64))(t)
 			r[j] = fmt.Sprint(x + 2*by*float64(1-2*(j%2)))
 		}
-		must.Do(t, w.Write(r))
+		testkit.Do(t, w.Write(r))
 	}
 	w.Flush()
-	must.Do(t, os.WriteFile(file, []byte(b.String()), 0o666))
+	testkit.Do(t, os.WriteFile(file, []byte(b.String()), 0o666))
 }
 
 // Subjects held out of a site that took part are predicted as subjects of that site.

@@ -6,7 +6,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/judged"
+	"parley/method"
 	"parley/study"
 )
 
@@ -41,11 +41,11 @@ type judge interface {
 }
 
 // judgeOf finds out how fits of a plan are judged.
-func judgeOf(m judged.Evaluable, p *study.Plan) (judge, error) {
-	s, ok := m.(judged.Supervised)
+func judgeOf(m method.Evaluable, p *study.Plan) (judge, error) {
+	s, ok := m.(method.Supervised)
 	if !ok {
 		f := &features{plan: p}
-		if s, ok := m.(judged.Simplifier); ok {
+		if s, ok := m.(method.Simplifier); ok {
 			f.simplest, f.called = s.Simplest(p)
 		}
 		return f, nil

@@ -15,7 +15,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -53,9 +53,9 @@ func ward(t *testing.T, dir string, n int) {
 		fmt.Fprintf(files["view_v"], "%s,%.4f\n", id, dose)
 		fmt.Fprintf(files["view_w"], "%s,%s,%.4f\n", id, stages[stage], mark)
 	}
-	must.Do(t, os.MkdirAll(dir, 0o777))
+	testkit.Do(t, os.MkdirAll(dir, 0o777))
 	for name, b := range files {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name+".csv"), []byte(b.String()), 0o666))
 	}
 }
 
@@ -76,8 +76,8 @@ func wardPlan(t *testing.T, n int, options, privacy, where string) *study.Plan {
 		views: [{name: u, features: [{name: age, range: [20, 100]}]}, {name: v, features: [{name: dose, range: [-4, 4]}]},
 			{name: w, features: [{name: stage, kind: category, levels: [I, II, III]}, {name: mark, range: [-4, 4]}]}],
 		method: {name: pvi, ` + options + `}, privacy: ` + privacy + `, local: ` + where + `}`
-	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
-	return must.Get(study.Load(path, predictors))(t)
+	testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
+	return testkit.Get(study.Load(path, predictors))(t)
 }
 
 func evaluation(t *testing.T, c crossval.Config) *crossval.Evaluation {
@@ -92,7 +92,7 @@ func evaluation(t *testing.T, c crossval.Config) *crossval.Evaluation {
 	if c.Repeats == 0 {
 		c.Repeats = 1
 	}
-	return must.Get(crossval.Run(t.Context(), c))(t)
+	return testkit.Get(crossval.Run(t.Context(), c))(t)
 }
 
 func found(t *testing.T, ev *crossval.Evaluation, part, scenario, fit, measure string) float64 {
@@ -224,9 +224,9 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 func TestSitesAreAskedAboutTheirOwnSubjects(t *testing.T) {
 	p := wardPlan(t, 300, relapses, open, asTheyAre)
 	path := filepath.Join(p.Local.Data, "subjects.csv")
-	text := must.Get(os.ReadFile(path))(t)
+	text := testkit.Get(os.ReadFile(path))(t)
 	turned := strings.NewReplacer("east,no,", "east,yes,", "east,yes,", "east,no,").Replace(string(text))
-	must.Do(t, os.WriteFile(path, []byte(turned), 0o666))
+	testkit.Do(t, os.WriteFile(path, []byte(turned), 0o666))
 	dir := filepath.Join(t.TempDir(), "out")
 	ev := evaluation(t, crossval.Config{Plan: p, Dir: dir})
 	own := func(site, fit, measure string) *crossval.Summary {
@@ -273,11 +273,11 @@ func TestPredictionsFromFolders(t *testing.T) {
 	for _, site := range p.Sites {
 		ward(t, filepath.Join(root, site), 300)
 	}
-	must.Do(t, os.Remove(filepath.Join(root, "south", "view_v.csv")))
+	testkit.Do(t, os.Remove(filepath.Join(root, "south", "view_v.csv")))
 	path := filepath.Join(root, "plan.yaml")
-	text := must.Get(os.ReadFile(path))(t)
-	must.Do(t, os.WriteFile(path, bytes.Replace(text, []byte(asTheyAre), []byte(where), 1), 0o666))
-	p = must.Get(study.Load(path, predictors))(t)
+	text := testkit.Get(os.ReadFile(path))(t)
+	testkit.Do(t, os.WriteFile(path, bytes.Replace(text, []byte(asTheyAre), []byte(where), 1), 0o666))
+	p = testkit.Get(study.Load(path, predictors))(t)
 	ev := evaluation(t, crossval.Config{Plan: p})
 	if ev.Subjects != 900 || len(ev.Notes) > 0 {
 		t.Errorf("%d subjects, notes %q", ev.Subjects, ev.Notes)
@@ -314,12 +314,12 @@ func TestPredictionsGoOnAfterInterruptions(t *testing.T) {
 func TestPrivatePredictions(t *testing.T) {
 	p := wardPlan(t, 300, relapses, guarded, asTheyAre)
 	path := filepath.Join(p.Local.Data, "subjects.csv")
-	text := must.Get(os.ReadFile(path))(t)
+	text := testkit.Get(os.ReadFile(path))(t)
 	lines := strings.Split(string(text), "\n")
 	for i := 1; i <= 6; i++ {
 		lines[i] = strings.NewReplacer(",yes,", ",unknown,", ",no,", ",unknown,").Replace(lines[i])
 	}
-	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
+	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
 	dir := filepath.Join(t.TempDir(), "out")
 	first, second := evaluation(t, crossval.Config{Plan: p, Dir: dir}), evaluation(t, crossval.Config{Plan: p})
 	if first.Subjects != 294 || !slices.ContainsFunc(first.Notes, func(n string) bool {

@@ -12,19 +12,19 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/judge/evaluate"
 )
 
 // write leaves evaluation.json, evaluation.csv, folds.csv and the report.
 func (ev *Evaluation) write(dir string, all []experiment, kept *store) error {
-	if err := atomicfile.WriteJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
+	if err := files.WriteJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
 		return err
 	}
-	if err := atomicfile.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {
+	if err := files.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {
 		return err
 	}
-	if err := atomicfile.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error { return ev.foldsCSV(w, all, kept) }); err != nil {
+	if err := files.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error { return ev.foldsCSV(w, all, kept) }); err != nil {
 		return err
 	}
 	return ev.page().WriteFiles(dir)

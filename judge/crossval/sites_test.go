@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/study"
@@ -23,13 +23,13 @@ func ownData(t *testing.T) *study.Plan {
 	for i := range 3 {
 		draw(t, filepath.Join(dir, fmt.Sprint("data", i)), uint64(i+1), 30, i == 2)
 	}
-	must.Do(t, os.Remove(filepath.Join(dir, "data1", "view_v.csv")))
+	testkit.Do(t, os.Remove(filepath.Join(dir, "data1", "view_v.csv")))
 	return parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
 		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
 }
 
 func TestSitesWithTheirOwnData(t *testing.T) {
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: ownData(t), Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: ownData(t), Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
 	if len(ev.Notes) > 0 {
 		t.Errorf("notes: %v", ev.Notes)
 	}
@@ -68,16 +68,16 @@ func TestSubjectsOfWhomTheirSiteKnowsNothing(t *testing.T) {
 	p := ownData(t)
 	for _, view := range []string{"u", "w"} { // at the second site, which has no v either, nobody but the first has w
 		path := filepath.Join(filepath.Dir(p.Local.Sites["two"]), "data1", "view_"+view+".csv")
-		b := must.Get(os.ReadFile(path))(t)
+		b := testkit.Get(os.ReadFile(path))(t)
 		lines := strings.SplitAfter(string(b), "\n")
 		if view == "w" {
 			lines = lines[:2]
 		} else {
 			lines = append(lines[:1], lines[2:]...)
 		}
-		must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o666))
+		testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o666))
 	}
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 30, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 30, Repeats: 1, Dir: t.TempDir()}))(t)
 	if s := ev.Find("folds", "column", crossval.Alone, crossval.ErrorTest, ""); s == nil || s.N != 30 {
 		t.Errorf("one site alone: %+v, %v", s, ev.Notes)
 	}
@@ -91,7 +91,7 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 		draw(t, filepath.Join(dir, fmt.Sprint("data", i)), uint64(i+1), n, false)
 	}
 	path := filepath.Join(dir, "data1", "view_u.csv") // of the second site, in other units
-	b := must.Get(os.ReadFile(path))(t)
+	b := testkit.Get(os.ReadFile(path))(t)
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	for i, line := range lines[1:] {
 		var id string
@@ -99,14 +99,14 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 		fields := strings.Split(line, ",")
 		id = fields[0]
 		for j := range x {
-			must.Get(fmt.Sscan(fields[j+1], &x[j]))(t)
+			testkit.Get(fmt.Sscan(fields[j+1], &x[j]))(t)
 		}
 		lines[i+1] = fmt.Sprintf("%s,%v,%v,%v", id, x[0]+500, x[1]-700, x[2]+900)
 	}
-	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666))
+	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666))
 	p := parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`,
 		method: {name: mvppca, latent: 2, rounds: 0, site_means: pooled}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
 	type key struct{ site, fit, measure string }
 	got := map[key]crossval.Summary{}
 	for _, s := range ev.Results {
@@ -132,7 +132,7 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 		t.Errorf("the second site, from the others: %+v", left)
 	}
 	var text strings.Builder
-	must.Do(t, ev.Print(&text))
+	testkit.Do(t, ev.Print(&text))
 	if !regexp.MustCompile(`(?m)^two  +far off .* 0\.0 %$`).MatchString(text.String()) || !strings.Contains(text.String(), "Taking part pays at 0 of 3 sites and costs at 2") || !strings.Contains(text.String(), "Far off: below −1000 nats") {
 		t.Error(text.String())
 	}
@@ -145,7 +145,7 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 	pair := filepath.Dir(twoViews.Local.Data)
 	twoViews = parse(t, pair, `{parley: 1, name: pair, sites: [one, two], views: [{name: u, features: [a, b, c]}, {name: v, features: [d, e, f]}],
 		method: {name: mvppca, latent: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: IID}}}`)
-	must.Do(t, os.Remove(filepath.Join(pair, "data", "view_w.csv")))
+	testkit.Do(t, os.Remove(filepath.Join(pair, "data", "view_w.csv")))
 	for _, c := range []struct {
 		want string
 		plan *study.Plan
@@ -179,7 +179,7 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 		}
 	}
 	// By default what the data do not allow is left out, and said.
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: twoViews, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: twoViews, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 	if len(ev.Notes) != 3 || ev.Find("folds", "iid", crossval.Federated, crossval.ErrorTest, "") == nil || ev.Label != "" {
 		t.Errorf("label %q, notes %q", ev.Label, ev.Notes)
 	}
@@ -191,7 +191,7 @@ func TestSitesByColumn(t *testing.T) {
 	draw(t, filepath.Join(dir, "data"), 1, 60, false)
 	p := parse(t, dir, `{parley: 1, name: columns, sites: [f, m], views: `+threeViews+`, subjects: [group],
 		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: column, by: group}}}`)
-	ev := must.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}))(t)
 	at := map[string]bool{}
 	for _, s := range ev.Results {
 		if s.Site != "" && s.Site != "all sites" {
@@ -210,12 +210,12 @@ func unequal(t *testing.T, how string) *study.Plan {
 	dir := t.TempDir()
 	draw(t, filepath.Join(dir, "data"), 1, 70, false)
 	path := filepath.Join(dir, "data", "subjects.csv")
-	b := must.Get(os.ReadFile(path))(t)
+	b := testkit.Get(os.ReadFile(path))(t)
 	lines := strings.Split(string(b), "\n")
 	for i := 1; i <= 10; i++ {
 		lines[i] = strings.TrimRight(lines[i], "fm") + "x"
 	}
-	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
+	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
 	return parse(t, dir, `{parley: 1, name: small, sites: [one, two], views: `+threeViews+`, subjects: [group],
 		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none},
 		local: {data: data, split: {scenario: unequal, by: group, unused: [x], `+how+`}}}`)

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/curve"
 	"parley/judge/trials"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
 	"parley/study"
@@ -34,7 +33,7 @@ func plan(t *testing.T, privacy string) *study.Plan {
 		}
 		text += "]}\n"
 	}
-	return must.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods))(t)
 }
 
 func config(t *testing.T) curve.Config {
@@ -48,7 +47,7 @@ func config(t *testing.T) curve.Config {
 func TestHopelessTotalsAreNoted(t *testing.T) {
 	c := config(t)
 	c.Plan = plan(t, strings.Replace(promise, "epsilon: 3", "epsilon: 0.01", 1))
-	got := must.Get(curve.Run(context.Background(), c))(t)
+	got := testkit.Get(curve.Run(context.Background(), c))(t)
 	notes := strings.Join(got.Notes, "\n")
 	if strings.Count(notes, "would learn next to nothing") != 2 || !strings.Contains(notes, "ε 0.01, 20 subjects at each site: ") || !strings.Contains(notes, "hint: ε 10, by this simulation") {
 		t.Errorf("the notes are:\n%s", notes)
@@ -62,7 +61,7 @@ func TestHopelessTotalsAreNoted(t *testing.T) {
 // than one of 10⁵ runs.
 func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 	c := config(t)
-	got := must.Get(curve.Run(context.Background(), c))(t)
+	got := testkit.Get(curve.Run(context.Background(), c))(t)
 	find := func(fit string, n int, e float64, measure string) float64 {
 		t.Helper()
 		p := got.Find(fit, n, e, measure)
@@ -94,12 +93,12 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	data := must.Get(os.ReadFile(filepath.Join(c.Dir, "metrics.json")))(t)
+	data := testkit.Get(os.ReadFile(filepath.Join(c.Dir, "metrics.json")))(t)
 	var stored curve.Curve
 	if err := json.Unmarshal(data, &stored); err != nil || len(stored.Points) != len(got.Points) {
 		t.Errorf("%d points stored, %v", len(stored.Points), err)
 	}
-	f := must.Get(os.Open(filepath.Join(c.Dir, "utility.csv")))(t)
+	f := testkit.Get(os.Open(filepath.Join(c.Dir, "utility.csv")))(t)
 	defer f.Close()
 	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+len(got.Points) {
 		t.Errorf("%d lines, %v", len(lines), err)
@@ -108,7 +107,7 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 	// The subjects are a function of the plan's seed, the noise is not.
 	again := c
 	again.Dir, again.Workers = filepath.Join(t.TempDir(), "again"), 1
-	second := must.Get(curve.Run(context.Background(), again))(t)
+	second := testkit.Get(curve.Run(context.Background(), again))(t)
 	if p := second.Find(curve.Open, 20, 0, curve.LogLik); *p != *got.Find(curve.Open, 20, 0, curve.LogLik) {
 		t.Error("the same plan gives other subjects")
 	}
@@ -126,7 +125,7 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 	c := config(t)
 	c.Plan = classification(t, "", promise)
 	c.Epsilons, c.Subjects = []float64{0.02, 10}, []int{20, 500}
-	got := must.Get(curve.Run(t.Context(), c))(t)
+	got := testkit.Get(curve.Run(t.Context(), c))(t)
 	find := func(fit string, n int, e float64, measure string) *curve.Point {
 		t.Helper()
 		p := got.Find(fit, n, e, measure)
@@ -221,15 +220,15 @@ type bare struct {
 }
 
 type (
-	imagining struct{ judged.Simulator }
-	scored    struct{ judged.Evaluable }
+	imagining struct{ method.Simulator }
+	scored    struct{ method.Evaluable }
 )
 
 func TestAnyMethodOfTheContract(t *testing.T) {
 	c := config(t)
 	c.Methods = method.Registry{bare{mvppca.Method{}, imagining{mvppca.Method{}}, scored{mvppca.Method{}}}}
 	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
-	got := must.Get(curve.Run(context.Background(), c))(t)
+	got := testkit.Get(curve.Run(context.Background(), c))(t)
 	if got.Find(curve.Private, 50, 3, curve.Error) == nil || got.Find(curve.Mean, 50, 0, curve.Error) == nil {
 		t.Error("no errors")
 	}

@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 )
 
 // write leaves metrics.json, utility.csv and the report with its pictures.
 func (c *Curve) write(dir string) error {
-	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
+	if err := files.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
 		return err
 	}
-	if err := atomicfile.Stream(filepath.Join(dir, "utility.csv"), c.csv); err != nil {
+	if err := files.Stream(filepath.Join(dir, "utility.csv"), c.csv); err != nil {
 		return err
 	}
 	return c.page().WriteFiles(dir)

@@ -8,7 +8,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/judged"
+	"parley/method"
 	"parley/study"
 )
 
@@ -21,8 +21,8 @@ type scorer interface {
 }
 
 // scorerOf finds out how results of a plan are scored.
-func scorerOf(m judged.Evaluable, p *study.Plan) (scorer, error) {
-	s, ok := m.(judged.Supervised)
+func scorerOf(m method.Evaluable, p *study.Plan) (scorer, error) {
+	s, ok := m.(method.Supervised)
 	if !ok {
 		return reconstructed{}, nil
 	}
@@ -33,7 +33,7 @@ func scorerOf(m judged.Evaluable, p *study.Plan) (scorer, error) {
 // scoring is how results are scored and drawn.
 type scoring struct {
 	evaluate.Scoring
-	noise    string // what [judged.Simulation.Noise] is a share of
+	noise    string // what [method.Simulation.Noise] is a share of
 	pictures []picture
 	further  []picture // of less weight
 }

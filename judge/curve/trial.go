@@ -9,7 +9,7 @@ import (
 	"parley/engine/local"
 	"parley/internal/version"
 	"parley/judge/evaluate"
-	"parley/method/judged"
+	"parley/method"
 	"parley/study"
 )
 
@@ -110,7 +110,7 @@ func (s *Settings) Differs(old *Settings) string {
 // conduct draws a population and fits it. That noise leaves nothing to find is
 // an outcome and no error.
 func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
-	drawn, err := s.able.Simulate(s.Plan, judged.Simulation{
+	drawn, err := s.able.Simulate(s.Plan, method.Simulation{
 		Subjects: x.subjects, Held: Held, Seed: s.Plan.Seed + uint64(x.repeat), Noise: s.Noise,
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held d
 	if r.Scores[name], err = s.score.score(ctx, baseline, held); err != nil {
 		return nil, err
 	}
-	c, ok := s.fits.(judged.Centraliser)
+	c, ok := s.fits.(method.Centraliser)
 	if !ok {
 		return r, nil
 	}
@@ -163,7 +163,7 @@ func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held d
 
 // sized is the plan of sites with so many subjects each.
 func (s *simulation) sized(subjects int) *study.Plan {
-	m, ok := s.fits.(judged.Sizer)
+	m, ok := s.fits.(method.Sizer)
 	if !ok {
 		return s.Plan
 	}
@@ -175,7 +175,7 @@ func (s *simulation) sized(subjects int) *study.Plan {
 }
 
 // pool is the rows of all sites, in the plan's order, which nobody but a simulation has.
-func (s *simulation) pool(drawn *judged.Simulated) (all dataset.Pooled) {
+func (s *simulation) pool(drawn *method.Simulated) (all dataset.Pooled) {
 	for _, site := range s.Plan.Sites {
 		all = append(all, drawn.Sites[site])
 	}

@@ -5,9 +5,9 @@
 // part in it: beside the same model without privacy, and beside what learns
 // nothing, such as the mean.
 //
-// Methods are known by their contract only: [judged.Simulator] and
-// [judged.Evaluable], [judged.Supervised] if they predict an outcome, and, for the
-// reference without privacy, [judged.Centraliser].
+// Methods are known by their contract only: [method.Simulator] and
+// [method.Evaluable], [method.Supervised] if they predict an outcome, and, for the
+// reference without privacy, [method.Centraliser].
 //
 // Populations and subjects are a function of the plan's seed. The noise is
 // that of a real study, from the operating system's secure source: it cannot be
@@ -22,7 +22,6 @@ import (
 
 	"parley/judge/trials"
 	"parley/method"
-	"parley/method/judged"
 	"parley/privacy/account"
 	"parley/problem"
 	"parley/study"
@@ -37,7 +36,7 @@ type Config struct {
 	Subjects []int     // numbers of subjects at each site to try
 	Repeats  int       // populations to draw for each
 	// Noise is the share of variance that nothing explains, between 0 and 1; see
-	// [judged.Simulation].
+	// [method.Simulation].
 	Noise float64
 
 	Dir      string                // keeps what was computed
@@ -54,8 +53,8 @@ const Level = 0.9
 // simulation is one curve in the making.
 type simulation struct {
 	Config
-	able  judged.Simulator
-	fits  judged.Evaluable
+	able  method.Simulator
+	fits  method.Evaluable
 	score scorer
 }
 
@@ -85,12 +84,12 @@ func Run(ctx context.Context, c Config) (*Curve, error) {
 func prepare(c Config) (*simulation, error) {
 	s := &simulation{Config: c}
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
-	able, ok := m.(judged.Simulator)
+	able, ok := m.(method.Simulator)
 	if !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q cannot imagine data", c.Plan.Method.Name)}
 	}
 	s.able = able
-	if s.fits, ok = m.(judged.Evaluable); !ok {
+	if s.fits, ok = m.(method.Evaluable); !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("results of method %q cannot be scored on subjects who took no part", m.Name())}
 	}
 	var err error

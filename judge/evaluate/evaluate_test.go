@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -61,7 +61,7 @@ func (c constant) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
-	s := must.Get(evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil)))(t)
+	s := testkit.Get(evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil)))(t)
 	// View v: (1 + 10 + 3 + 5 + 30)/5; view w: (5 + 5)/2.
 	want := evaluate.Score{Rows: 3, MAE: 59.0 / 7, ViewMAE: []float64{9.8, 5}, MeanViewMAE: 7.4, LogLik: -2}
 	if fmt.Sprint(s) != fmt.Sprint(want) {
@@ -105,7 +105,7 @@ func TestProjectLeavesOutTheUnlabelled(t *testing.T) {
 
 func TestMinMaxKeepsGapsAndConstants(t *testing.T) {
 	data := small(t, nil)
-	scaling := must.Get(evaluate.FitMinMax(ctx, data))(t)
+	scaling := testkit.Get(evaluate.FitMinMax(ctx, data))(t)
 	var got []string
 	for row, err := range scaling.Apply(data).Rows(ctx) {
 		if err != nil {
@@ -161,15 +161,15 @@ func TestFitPCARefusals(t *testing.T) {
 func second(_ *evaluate.PCA, err error) error { return err }
 
 func infer(t *testing.T, views [][]float64) error {
-	m := must.Get(evaluate.FitMean(ctx, small(t, nil)))(t)
+	m := testkit.Get(evaluate.FitMean(ctx, small(t, nil)))(t)
 	return m.Infer(&dataset.Row{Views: views}, &evaluate.Posterior{})
 }
 
 // adcsf returns adcsf with its views in the order clinic, immune, metabolic, vascular.
 func adcsf(t *testing.T) *dataset.Table {
 	t.Helper()
-	dir := must.Get(dataset.Open(ctx, "testdata/adcsf", dataset.Options{}))(t)
-	return must.Get(dataset.Collect(ctx, dir))(t)
+	dir := testkit.Get(dataset.Open(ctx, "testdata/adcsf", dataset.Options{}))(t)
+	return testkit.Get(dataset.Collect(ctx, dir))(t)
 }
 
 func TestAllComponentsReconstructEverything(t *testing.T) {
@@ -195,8 +195,8 @@ func TestPCADoesNotDependOnWhoHoldsTheRows(t *testing.T) {
 		}
 	}
 	sites, train, test := s.Sources(data)
-	pooled := must.Get(evaluate.FitPCA(ctx, 6, train))(t)
-	apart := must.Get(evaluate.FitPCA(ctx, 6, sites...))(t)
+	pooled := testkit.Get(evaluate.FitPCA(ctx, 6, train))(t)
+	apart := testkit.Get(evaluate.FitPCA(ctx, 6, sites...))(t)
 	a, errA := evaluate.Project(ctx, pooled, test, "group")
 	b, errB := evaluate.Project(ctx, apart, test, "group")
 	if errA != nil || errB != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -76,8 +76,8 @@ func TestEvaluateInUnitsIsEvaluateOfScaledRows(t *testing.T) {
 	unit := &evaluate.Scaling{Shift: [][]float64{{1, 10}, {2}}, Factor: [][]float64{{0.25, 0.05}, {3}}}
 	scaled := constant{[][]float64{{0.5, 0.1}, {1}}, -2}
 	raw := constant{[][]float64{{3, 12}, {2 + 1.0/3}}, -2}
-	want := must.Get(evaluate.Evaluate(ctx, scaled, unit.Apply(data)))(t)
-	got := must.Get(evaluate.EvaluateIn(ctx, unit, raw, data))(t)
+	want := testkit.Get(evaluate.Evaluate(ctx, scaled, unit.Apply(data)))(t)
+	got := testkit.Get(evaluate.EvaluateIn(ctx, unit, raw, data))(t)
 	// A density of the values as they are becomes one of the scaled values.
 	jacobian := -(5*math.Log(1) + 3*math.Log(0.25) + 2*math.Log(0.05) + 2*math.Log(3)) / 3
 	if math.Abs(got.MAE-want.MAE) > 1e-14 || math.Abs(got.LogLik-(want.LogLik+jacobian)) > 1e-14 {
@@ -90,8 +90,8 @@ func TestFoldsOfOneRepeatAreThoseOfAll(t *testing.T) {
 	for _, id := range "abcdefghijk" {
 		subjects = append(subjects, evaluate.Subject{ID: string(id), Group: string('x' + id%2)})
 	}
-	all := must.Get(evaluate.Folds(subjects, 3, 4, 7))(t)
-	one := must.Get(evaluate.FoldsOf(subjects, 3, 2, 7))(t)
+	all := testkit.Get(evaluate.Folds(subjects, 3, 4, 7))(t)
+	one := testkit.Get(evaluate.FoldsOf(subjects, 3, 2, 7))(t)
 	for i := range one {
 		if one[i].Repeat != 2 || !slices.Equal(one[i].Test, all[6+i].Test) {
 			t.Errorf("fold %d: %v, want %v", i, one[i], all[6+i])

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -27,7 +27,7 @@ func (m told) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 
 // asked is a row for each outcome.
 func asked(t *rapid.T, outcomes []string) dataset.Source {
-	return must.Get(outcomeRows(outcomes))(t)
+	return testkit.Get(outcomeRows(outcomes))(t)
 }
 
 func outcomeRows(outcomes []string) (*dataset.Table, error) {
@@ -43,8 +43,8 @@ func outcomeRows(outcomes []string) (*dataset.Table, error) {
 
 func judge(t *testing.T, o evaluate.Outcome, outcomes []string, m evaluate.Model) *evaluate.Judgement {
 	t.Helper()
-	src := must.Get(outcomeRows(outcomes))(t)
-	return must.Get(o.Judge(t.Context(), m, src, 0.9))(t)
+	src := testkit.Get(outcomeRows(outcomes))(t)
+	return testkit.Get(o.Judge(t.Context(), m, src, 0.9))(t)
 }
 
 func wants(t *testing.T, got, want evaluate.Marks) {
@@ -184,7 +184,7 @@ func TestScoresAreProper(t *testing.T) {
 			for i := range m {
 				m[i] = p
 			}
-			return must.Get(o.Judge(context.Background(), m, asked(t, outcomes), 0.9))(t)
+			return testkit.Get(o.Judge(context.Background(), m, asked(t, outcomes), 0.9))(t)
 		}
 		a, b := ask(norm(truth)).Marks, ask(norm(other)).Marks
 		if a["log_likelihood"] < b["log_likelihood"]-1e-12 || a["brier_score"] > b["brier_score"]+1e-12 || a["calibration_error"] > 1e-12 {
@@ -223,13 +223,13 @@ func TestCalibrationsMerge(t *testing.T) {
 // The base rate knows frequencies, with one subject more of every class, and numbers'
 // mean and variance.
 func TestBaseRate(t *testing.T) {
-	known := must.Get(outcomeRows([]string{"no", "no", "yes", "no"}))(t)
-	m := must.Get(sick.FitBaseRate(t.Context(), known, known))(t)
+	known := testkit.Get(outcomeRows([]string{"no", "no", "yes", "no"}))(t)
+	m := testkit.Get(sick.FitBaseRate(t.Context(), known, known))(t)
 	j := judge(t, sick, []string{"yes", "no"}, m)
 	wants(t, j.Marks, evaluate.Marks{"log_likelihood": (math.Log(0.3) + math.Log(0.7)) / 2, "accuracy": 0.5, "auc": 0.5, "brier_score": (0.49 + 0.09) / 2, "calibration_error": 0.2})
-	numbers := must.Get(outcomeRows([]string{"1", "2", "6"}))(t)
+	numbers := testkit.Get(outcomeRows([]string{"1", "2", "6"}))(t)
 	number := evaluate.Outcome{Column: "y"}
-	m = must.Get(number.FitBaseRate(t.Context(), numbers))(t)
+	m = testkit.Get(number.FitBaseRate(t.Context(), numbers))(t)
 	var p evaluate.Posterior
 	if err := m.Infer(&dataset.Row{Views: [][]float64{nil}}, &p); err != nil || p.Outcome.Mean != 3 || math.Abs(p.Outcome.SD-math.Sqrt(14.0/3)) > 1e-12 {
 		t.Errorf("%+v, %v", p.Outcome, err)
@@ -239,7 +239,7 @@ func TestBaseRate(t *testing.T) {
 func TestOutcomesThatCannotBeJudged(t *testing.T) {
 	number := evaluate.Outcome{Column: "y"}
 	rows := func(outcomes ...string) dataset.Source {
-		return must.Get(outcomeRows(outcomes))(t)
+		return testkit.Get(outcomeRows(outcomes))(t)
 	}
 	even := told{probabilities(0.5, 0.5)}
 	fit := func(o evaluate.Outcome, src ...dataset.Source) error {

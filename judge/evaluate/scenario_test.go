@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -76,7 +76,7 @@ func TestIIDIsStratified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		sites := rapid.IntRange(1, 9).Draw(t, "sites")
-		placed := must.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.K, rapid.Uint64().Draw(t, "seed")))(t)
+		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.K, rapid.Uint64().Draw(t, "seed")))(t)
 		n := count(subjects, placed, sites)
 		for _, g := range []string{"A", "B", "C", "D"} {
 			low, high := len(subjects), 0
@@ -94,7 +94,7 @@ func TestGSeparatesGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		sites := 3 * rapid.IntRange(1, 3).Draw(t, "a third of the sites")
-		placed := must.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G, rapid.Uint64().Draw(t, "seed")))(t)
+		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G, rapid.Uint64().Draw(t, "seed")))(t)
 		n := count(subjects, placed, sites)
 		total := map[string]int{}
 		for _, s := range subjects {
@@ -126,7 +126,7 @@ func TestGWithFewSitesKeepsEverySubject(t *testing.T) {
 		1: {{"x": 2, "y": 2}},
 		2: {{"x": 1, "y": 2}, {"x": 1}},
 	} {
-		placed := must.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G, 1))(t)
+		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G, 1))(t)
 		if got := count(subjects, placed, sites); !reflect.DeepEqual(got, want) {
 			t.Errorf("%d sites: got %v, want %v", sites, got, want)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // Concordance is that of counting all pairs.
@@ -62,8 +62,8 @@ func TestTimesAreJudged(t *testing.T) {
 	}{{5, "yes"}, {12, "yes"}, {18, "no"}, {30, "yes"}, {10, "no"}, {2, "no"}} {
 		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{1}}, Subject: []string{c.died, strconv.FormatFloat(c.days, 'g', -1, 64)}})
 	}
-	table := must.Get(dataset.NewTable(s, rows))(t)
-	j := must.Get(o.Judge(context.Background(), fixed{math.Log(0.8), math.Log(0.6)}, table, 0.9))(t)
+	table := testkit.Get(dataset.NewTable(s, rows))(t)
+	j := testkit.Get(o.Judge(context.Background(), fixed{math.Log(0.8), math.Log(0.6)}, table, 0.9))(t)
 	// Seen: the event in the first period and in the second, two through both, one through the
 	// first, and one who counts in none.
 	want := (math.Log(0.2) + math.Log(0.2) + 2*math.Log(0.6) + math.Log(0.8)) / 6
@@ -76,9 +76,9 @@ func TestTimesAreJudged(t *testing.T) {
 	if n := j.Calibration[2].Rows + j.Calibration[1].Rows; n != 8 { // hazards of .2 and ¼
 		t.Errorf("%+v of 8 person-periods", j.Calibration)
 	}
-	base := must.Get(o.FitBaseRate(context.Background(), table))(t)
+	base := testkit.Get(o.FitBaseRate(context.Background(), table))(t)
 	var p Posterior
-	must.Do(t, base.Infer(&rows[0], &p))
+	testkit.Do(t, base.Infer(&rows[0], &p))
 	for k, want := range []float64{5.0 / 7, 5.0 / 7 * 3 / 5} { // 1 of 5, and 1 of 3
 		if got := math.Exp(p.Outcome.LogSurvival[k]); math.Abs(got-want) > 1e-12 {
 			t.Errorf("survival %v until cut %d, want %v", got, k+1, want)

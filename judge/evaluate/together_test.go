@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // However subjects are divided, the rows of a person stay together, and nobody is lost.
@@ -44,16 +44,16 @@ func TestRowsOfAPersonStayTogether(t *testing.T) {
 	}
 	sites := SiteNames(4)
 	for _, sc := range []Scenario{IID, G, K} {
-		check(fmt.Sprint(sc), placed(must.Get(Assign(subjects, sites, sc, 3))(t)))
+		check(fmt.Sprint(sc), placed(testkit.Get(Assign(subjects, sites, sc, 3))(t)))
 	}
 	folds := map[string]int{}
-	for _, f := range must.Get(FoldsOf(subjects, 5, 0, 3))(t) {
+	for _, f := range testkit.Get(FoldsOf(subjects, 5, 0, 3))(t) {
 		for _, id := range f.Test {
 			folds[id] = f.Index
 		}
 	}
 	check("folds", folds)
-	at := placed(must.Get((Scheme{Rho: 0, Kappa: 0}).Assign(subjects, sites, 3))(t))
+	at := placed(testkit.Get((Scheme{Rho: 0, Kappa: 0}).Assign(subjects, sites, 3))(t))
 	for _, s := range subjects {
 		if _, there := at[s.ID]; !there {
 			delete(of, s.ID)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/problem"
 )
 
@@ -44,7 +44,7 @@ func open[R, S any, P Settings[S]](w Work, s P) (*Store[R], error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return nil, problem.Problem{File: dir, What: "this directory is not empty and holds no " + kind, Hint: "choose another with --out"}
 	}
-	return kept, atomicfile.WriteJSON(file, s)
+	return kept, files.WriteJSON(file, s)
 }
 
 func (s *Store[R]) path(key string) string { return filepath.Join(s.dir, s.folder, key+".json") }
@@ -72,4 +72,4 @@ func (s *Store[R]) Get(key string) (*R, error) {
 	return r, nil
 }
 
-func (s *Store[R]) put(key string, r *R) error { return atomicfile.WriteJSON(s.path(key), r) }
+func (s *Store[R]) put(key string, r *R) error { return files.WriteJSON(s.path(key), r) }

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/trials"
 )
 
@@ -99,11 +99,11 @@ func TestPeopleStopTheWork(t *testing.T) {
 func TestWhatIsNotOursIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, "work")
-	must.Get(trials.Complete(t.Context(), in(work, 1, nil), &settings{10}, nil, done))(t)
+	testkit.Get(trials.Complete(t.Context(), in(work, 1, nil), &settings{10}, nil, done))(t)
 	write := func(path, text string) {
 		t.Helper()
-		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	write(filepath.Join(dir, "other", "letter.txt"), "Dear")
 	write(filepath.Join(dir, "broken", "settings.json"), "{")

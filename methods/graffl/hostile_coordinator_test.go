@@ -11,7 +11,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/setup"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -101,7 +100,7 @@ func worsen(t testing.TB, r *rand.Rand, s *setup.Setup, task method.Task) (body 
 	outer := &encodedTask{Body: task.Body}
 	around := s.Receives() && task.Kind != taskEncoder
 	if around {
-		if err := rounds.Open(task, outer); err != nil {
+		if err := method.OpenTask(task, outer); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/setup"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -108,7 +107,7 @@ func spoil(t testing.TB, r *rand.Rand, in method.Contribution) (method.Contribut
 		in.Body = []byte{byte(r.Uint32())}
 		return in, true
 	}
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		t.Fatal(err)
 	}
 	mutate(r, a)
@@ -145,7 +144,7 @@ func TestTheStudyEndsWhateverASiteAnswers(t *testing.T) {
 			if err != nil {
 				what := said[min(x.refused, len(said)-1)]
 				a := answerTypes[what.Kind]()
-				t.Fatalf("%s, try %d: after answer %d to %q at step %d: %v\n%v %.2000v", name, try, x.refused, what.Kind, when, err, rounds.Decode(what, a), a)
+				t.Fatalf("%s, try %d: after answer %d to %q at step %d: %v\n%v %.2000v", name, try, x.refused, what.Kind, when, err, method.DecodeAnswer(what, a), a)
 			}
 			if refused += x.refused; x.taken {
 				taken++

@@ -7,8 +7,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
-	"parley/method/judged"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
@@ -19,19 +17,19 @@ import (
 )
 
 var (
-	_ judged.Centraliser  = Method{}
-	_ judged.Evaluable    = Method{}
-	_ judged.Simplifier   = Method{}
+	_ method.Centraliser  = Method{}
+	_ method.Evaluable    = Method{}
+	_ method.Simplifier   = Method{}
 	_ evaluate.Predictive = (*predictive)(nil)
 )
 
-// Evaluator implements [judged.Evaluable]. To a mixture a new site is as any other.
+// Evaluator implements [method.Evaluable]. To a mixture a new site is as any other.
 func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
 	s, err := describes(p)
 	if err != nil {
 		return nil, err
 	}
-	data, err := fitted.JSON(files)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +44,7 @@ func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Mo
 	return newPredictive(of, s), nil
 }
 
-// Simplest implements [judged.Simplifier]: one normal distribution.
+// Simplest implements [method.Simplifier]: one normal distribution.
 func (Method) Simplest(p *study.Plan) (*study.Plan, string) {
 	o := p.Method.Options.(*options.Options)
 	if !o.Releases() || o.Components == 1 {
@@ -61,7 +59,7 @@ func (Method) Simplest(p *study.Plan) (*study.Plan, string) {
 	return &simplest, "one component"
 }
 
-// Central implements [judged.Centraliser]: the posterior given the same sums over all rows,
+// Central implements [method.Centraliser]: the posterior given the same sums over all rows,
 // without noise.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
 	s, err := describes(p)

@@ -3,25 +3,24 @@ package graffl
 import (
 	"context"
 
-	"parley/method/adversary"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/graffl/attacks"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/stages"
 )
 
-// ModelFormats implements [fitted.Opener].
+// ModelFormats implements [method.Opener].
 func (Method) ModelFormats() []string { return []string{report.ModelFormat, stages.ClassifierFormat} }
 
-// OpenModel implements [fitted.Opener]: of a study, or of a site's own report.
-func (Method) OpenModel(data []byte) (fitted.Model, error) {
-	if fitted.CheckFormat(data, stages.ClassifierFormat) == nil {
+// OpenModel implements [method.Opener]: of a study, or of a site's own report.
+func (Method) OpenModel(data []byte) (method.Model, error) {
+	if method.CheckFormat(data, stages.ClassifierFormat) == nil {
 		return stages.LoadClassifier(data)
 	}
 	return report.LoadModel(data)
 }
 
-// Attack implements [adversary.Attackable].
-func (m Method) Attack(ctx context.Context, lab adversary.Laboratory, t adversary.Target) ([]adversary.Attack, error) {
+// Attack implements [method.Attackable].
+func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
 	return attacks.Mount(ctx, m, lab, t)
 }

@@ -4,18 +4,17 @@ import (
 	"context"
 
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/setup"
 	"parley/study"
 )
 
-var _ judged.Refitter = Method{}
+var _ method.Refitter = Method{}
 
-// Chooses implements [judged.Refitter].
+// Chooses implements [method.Refitter].
 func (Method) Chooses() string { return landmark.Chosen }
 
-// ReleasedFile implements [judged.Refitter]. The sums that sites release at landmarks and
+// ReleasedFile implements [method.Refitter]. The sums that sites release at landmarks and
 // frequencies do not depend on the number of components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	s, err := setup.New(p)
@@ -25,7 +24,7 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	return landmark.Released(s.Options)
 }
 
-// Refit implements [judged.Refitter].
+// Refit implements [method.Refitter].
 func (m Method) Refit(p *study.Plan, releases []byte, components int) (*method.Result, error) {
 	s, err := m.released(p)
 	if err != nil {
@@ -34,8 +33,8 @@ func (m Method) Refit(p *study.Plan, releases []byte, components int) (*method.R
 	return landmark.Refit(s, releases, components)
 }
 
-// SelectReleased implements [judged.Refitter] by [landmark.Select].
-func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c judged.SelectConfig) (*judged.Selection, error) {
+// SelectReleased implements [method.Refitter] by [landmark.Select].
+func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
 	s, err := m.released(p)
 	if err != nil {
 		return nil, err

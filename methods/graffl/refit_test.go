@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/report"
 	"parley/privacy/privacytest"
@@ -117,7 +116,7 @@ func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parley run for each number") {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
-		if _, other := (Method{}).SelectReleased(t.Context(), p, nil, judged.SelectConfig{}); fmt.Sprint(other) != fmt.Sprint(err) {
+		if _, other := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); fmt.Sprint(other) != fmt.Sprint(err) {
 			t.Errorf("%s: selection says %v", name, other)
 		}
 		if fileOf(r, releasedName) != nil {
@@ -177,7 +176,7 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	p, r := ended(t, studied()["private"])
 	released := fileOf(r, releasedName)
 	last := 0.0
-	out, err := Method{}.SelectReleased(t.Context(), p, released, judged.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})
+	out, err := Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +197,7 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 			t.Errorf("%d components: %v doubts, %q", c.Value, c.Scores["doubts"], c.Doubts)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, released, judged.SelectConfig{Values: []int{2, 1}}); err == nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err == nil {
 		t.Error("descending candidates were taken")
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -107,7 +106,7 @@ func TestRequestsBoundWhatLeaves(t *testing.T) {
 				return nil
 			}
 			a := answerTypes[in.Kind]()
-			if err := rounds.Decode(in, a); err != nil {
+			if err := method.DecodeAnswer(in, a); err != nil {
 				t.Fatal(err)
 			}
 			if n := numbers(reflect.ValueOf(a)); n > declared || n == 0 {

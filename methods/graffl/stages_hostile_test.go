@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/stages"
@@ -341,7 +340,7 @@ func FuzzClassifier(f *testing.F) {
 		if err != nil { // columns that no table has
 			return
 		}
-		if _, _, err := c.Predict(t.Context(), data, io.Discard, fitted.PredictOptions{}); err != nil {
+		if _, _, err := c.Predict(t.Context(), data, io.Discard, method.PredictOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -15,7 +15,6 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/graffl"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/stages"
@@ -157,11 +156,11 @@ func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+options, unprotected))
 			data := map[string]dataset.Source{"a": ward(t, p, 200, 100, 2, 1), "b": ward(t, p, 100, 30, 2, 2), "c": ward(t, p, 100, 30, 2, 3)}
 			out := run(t, local.Config{Plan: p, Methods: methods, Data: data})
-			opened, err := fitted.Open(methods, file(t, report(t, p, "a", out, data), "model/model.json"))
+			opened, err := method.OpenModel(methods, file(t, report(t, p, "a", out, data), "model/model.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, ok := opened.(fitted.Predictor)
+			m, ok := opened.(method.Predictor)
 			want := p.Schema().Views
 			for _, v := range want {
 				for j := range v.Columns {
@@ -171,7 +170,7 @@ func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
 			if !ok || m.Outcome()[0] != "sick" || !reflect.DeepEqual(opened.Schema().Views, want) {
 				t.Fatalf("%T of %+v", opened, opened.Schema())
 			}
-			if _, err := opened.(fitted.Summariser).Summary(1); err != nil {
+			if _, err := opened.(method.Summariser).Summary(1); err != nil {
 				t.Error(err)
 			}
 			schema := opened.Schema()
@@ -189,7 +188,7 @@ func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			var to bytes.Buffer
-			n, account, err := m.Predict(t.Context(), others, &to, fitted.PredictOptions{Score: true, Level: 0.9})
+			n, account, err := m.Predict(t.Context(), others, &to, method.PredictOptions{Score: true, Level: 0.9})
 			if err != nil || n != 400 {
 				t.Fatalf("%d subjects, %v", n, err)
 			}

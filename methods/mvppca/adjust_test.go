@@ -18,7 +18,6 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/use"
 )
@@ -146,7 +145,7 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 		var within [3][]float64 // by factor and of age, about the sites' means
 		for _, site := range s.plan.Sites {
 			var out bytes.Buffer
-			if _, _, err := m.Transform(t.Context(), s.data[site], &out, fitted.TransformOptions{Site: site}); err != nil {
+			if _, _, err := m.Transform(t.Context(), s.data[site], &out, method.TransformOptions{Site: site}); err != nil {
 				t.Fatal(err)
 			}
 			lines := synthetic.Must(csv.NewReader(&out).ReadAll())(t)[1:]
@@ -214,7 +213,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	}
 	impute := func(data dataset.Source) ([]float64, error) {
 		var out bytes.Buffer
-		_, _, err := m.Impute(t.Context(), data, &out, fitted.ImputeOptions{Level: 0.9})
+		_, _, err := m.Impute(t.Context(), data, &out, method.ImputeOptions{Level: 0.9})
 		var means []float64
 		if err == nil {
 			for _, line := range synthetic.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
@@ -251,7 +250,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	if _, err := m.Sample(3, 1, nil); err == nil || !strings.Contains(err.Error(), "is adjusted for age, sex") {
 		t.Errorf("drawing: %v", err)
 	}
-	account, _, err := m.Associate(t.Context(), s.data["site-0"], fitted.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
+	account, _, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
 	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
 		t.Errorf("associating: %v, %v", account, err)
 	}
@@ -262,7 +261,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	if err := report.Files[0].Write(&scores); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, fitted.TransformOptions{Site: "site-1"}); err != nil {
+	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, method.TransformOptions{Site: "site-1"}); err != nil {
 		t.Fatal(err)
 	}
 	a, b := synthetic.Must(csv.NewReader(&command).ReadAll())(t), synthetic.Must(csv.NewReader(&scores).ReadAll())(t)
@@ -437,7 +436,7 @@ func TestCodesAmongCovariatesOfNewSubjects(t *testing.T) {
 			rows[3].Subject = append([]string{age}, rows[3].Subject[1:]...)
 		}
 		data := synthetic.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
-		_, notes, err := m.Transform(t.Context(), data, &bytes.Buffer{}, fitted.TransformOptions{})
+		_, notes, err := m.Transform(t.Context(), data, &bytes.Buffer{}, method.TransformOptions{})
 		if said := strings.Join(notes.Lines(), "\n"); err != nil || !strings.Contains(said, want) || want == "" && strings.Contains(said, "covariate") {
 			t.Errorf("age %q: %q, %v", age, said, err)
 		}

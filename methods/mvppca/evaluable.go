@@ -8,7 +8,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -18,9 +17,9 @@ import (
 	"parley/study"
 )
 
-// Evaluator implements [judged.Evaluable].
+// Evaluator implements [method.Evaluable].
 func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := fitted.JSON(files)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func predictiveOf(m *use.Model, columns []dataset.Column, who use.Population) (e
 	return m.Adjust(columns, newPredictive(l, p, scale))
 }
 
-// Central implements [judged.Centraliser]: the maximum-likelihood fit to all
+// Central implements [method.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows. Where the plan has covariates, the
 // features are regressed on them over all rows alike.

@@ -14,14 +14,13 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/study"
 )
 
 var (
-	_ judged.Evaluable   = mvppca.Method{}
-	_ judged.Centraliser = mvppca.Method{}
+	_ method.Evaluable   = mvppca.Method{}
+	_ method.Centraliser = mvppca.Method{}
 )
 
 // evaluationPlan is of two sites with the subjects of [twoViews], whose values

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/use"
 )
@@ -68,7 +68,7 @@ func TestLinksThatNothingSupportsAreNamed(t *testing.T) {
 			}
 			m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
 			for view, concerned := range map[string]bool{"v0": c.want, "v1": false, "v2": c.want} {
-				_, notes, err := m.Impute(t.Context(), s.data[s.plan.Sites[3]], &bytes.Buffer{}, fitted.ImputeOptions{Level: 0.9, Views: []string{view}})
+				_, notes, err := m.Impute(t.Context(), s.data[s.plan.Sites[3]], &bytes.Buffer{}, method.ImputeOptions{Level: 0.9, Views: []string{view}})
 				if err != nil || (len(notes) > 0 && strings.Contains(notes.Error(), says)) != concerned {
 					t.Errorf("%s, seed %d: imputing %s says %v, %v", c.name, seed, view, notes, err)
 				}

@@ -3,7 +3,6 @@ package mvppca
 import (
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/federated"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/options"
@@ -15,7 +14,7 @@ import (
 	"parley/study"
 )
 
-var _ fitted.Opener = Method{}
+var _ method.Opener = Method{}
 
 // Method is Fed-mv-PPCA for the registry.
 type Method struct{}
@@ -92,8 +91,8 @@ func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
 	return verify.Vectors(file)
 }
 
-// ModelFormats implements [fitted.Opener].
+// ModelFormats implements [method.Opener].
 func (Method) ModelFormats() []string { return use.ModelFormats() }
 
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return use.LoadModel(data) }
+// OpenModel implements [method.Opener].
+func (Method) OpenModel(data []byte) (method.Model, error) { return use.LoadModel(data) }

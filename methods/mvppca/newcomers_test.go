@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -98,7 +98,7 @@ func TestTransformSaysIfAGroupIsFar(t *testing.T) {
 			rows := draw("n", 100)
 			changes[name](x, rows)
 			for _, n := range []int{100, 9} {
-				_, notes, err := m.Transform(t.Context(), table(rows[:n]), new(bytes.Buffer), fitted.TransformOptions{})
+				_, notes, err := m.Transform(t.Context(), table(rows[:n]), new(bytes.Buffer), method.TransformOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}

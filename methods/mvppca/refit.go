@@ -6,7 +6,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/selection/heldout"
 	"parley/methods/mvppca/selection/released"
@@ -16,18 +15,18 @@ import (
 )
 
 var (
-	_ judged.Selector = Method{}
-	_ judged.Refitter = Method{}
+	_ method.Selector = Method{}
+	_ method.Refitter = Method{}
 )
 
-// Chooses implements [judged.Selector].
+// Chooses implements [method.Selector].
 func (Method) Chooses() string { return "latent" }
 
-// Criteria implements [judged.Selector].
+// Criteria implements [method.Selector].
 func (Method) Criteria() []string { return heldout.Criteria() }
 
-// Select implements [judged.Selector] by [heldout.Select]. It chooses latent in the plan.
-func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
+// Select implements [method.Selector] by [heldout.Select]. It chooses latent in the plan.
+func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset
 	return heldout.Select(ctx, set, data, c)
 }
 
-// ReleasedFile implements [judged.Refitter]. Only [options.MechanismStatistics] releases
+// ReleasedFile implements [method.Refitter]. Only [options.MechanismStatistics] releases
 // what is enough for another model.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	set, err := options.SetUp(p)
@@ -53,7 +52,7 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	return statistics.ReleasedName, nil
 }
 
-// Refit implements [judged.Refitter].
+// Refit implements [method.Refitter].
 func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Result, error) {
 	r, err := m.read(p, releases)
 	if err != nil {
@@ -62,8 +61,8 @@ func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Resul
 	return r.Refit(latent)
 }
 
-// SelectReleased implements [judged.Refitter] by [released.Select].
-func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c judged.SelectConfig) (*judged.Selection, error) {
+// SelectReleased implements [method.Refitter] by [released.Select].
+func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
 	r, err := m.read(p, releases)
 	if err != nil {
 		return nil, err

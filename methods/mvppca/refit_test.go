@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/statistics"
@@ -127,7 +126,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		for _, f := range []func() error{
 			func() error { _, err := Method{}.Refit(p, []byte(c.text), 2); return err },
 			func() error {
-				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), judged.SelectConfig{Values: []int{1, 2}})
+				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), method.SelectConfig{Values: []int{1, 2}})
 				return err
 			},
 		} {
@@ -141,7 +140,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%d factors: %v", q, err)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), judged.SelectConfig{Values: []int{3, 2}}); err == nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), method.SelectConfig{Values: []int{3, 2}}); err == nil {
 		t.Error("candidates out of order are taken")
 	}
 }
@@ -170,7 +169,7 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 	for _, procs := range []int{1, 4} {
 		old := runtime.GOMAXPROCS(procs)
 		done := 0.0
-		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, statistics.ReleasedName), judged.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
+		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, statistics.ReleasedName), method.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
 			if d <= done || d > of {
 				t.Errorf("progress from %v to %v of %v", done, d, of)
 			}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/use"
@@ -13,7 +13,7 @@ import (
 	"parley/study"
 )
 
-// Simulate implements [judged.Simulator]. The population is one of the plan's
+// Simulate implements [method.Simulator]. The population is one of the plan's
 // model, N(μ, W Wᵀ + Ψ), with as many factors. Every feature has a standard
 // deviation of an eighth of its public range and a mean within a tenth of the
 // range from its middle, so that hardly any value lies outside; without a range
@@ -21,7 +21,7 @@ import (
 // in proportion to 1/a, as factors of real data differ in strength. All sites
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
-func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 	}
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return halves.Draws(c.Seed, "simulated "+site, 0).Uint64() }
-	s := &judged.Simulated{Sites: map[string]dataset.Source{}}
+	s := &method.Simulated{Sites: map[string]dataset.Source{}}
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
 		if set.Options.Mechanism != "" {
@@ -53,7 +53,7 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 }
 
 // imagine draws a population.
-func imagine(p *study.Plan, latent int, c judged.Simulation) (*use.Model, error) {
+func imagine(p *study.Plan, latent int, c method.Simulation) (*use.Model, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return nil, err

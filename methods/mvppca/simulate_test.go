@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/study"
 )
@@ -21,7 +21,7 @@ func simulatedPlan(t *testing.T, text string) *study.Plan {
 	return p
 }
 
-var _ judged.Simulator = Method{}
+var _ method.Simulator = Method{}
 
 // subjects are the rows of a source, in memory.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
@@ -37,7 +37,7 @@ func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 // deviation is known to 0.4 % (one standard error).
 func TestImaginedSubjectsFitThePlan(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	drawn, err := Method{}.Simulate(p, judged.Simulation{Subjects: 40_000, Held: 10, Seed: 5, Noise: 0.3})
+	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 40_000, Held: 10, Seed: 5, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // What a model with as many factors leaves unexplained is the share of noise.
 func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 1\n"))
-	drawn, err := Method{}.Simulate(p, judged.Simulation{Subjects: 20_000, Held: 1, Seed: 2, Noise: 0.2})
+	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 20_000, Held: 1, Seed: 2, Noise: 0.2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +89,11 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 
 func TestImaginedPopulationsAreOne(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	few, err := Method{}.Simulate(p, judged.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3})
+	few, err := Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := Method{}.Simulate(p, judged.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
+	many, err := Method{}.Simulate(p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 	if same(few.Sites["north"], few.Sites["south"], 1) || same(few.Sites["north"], few.Held, 1) {
 		t.Error("the same subjects are at two places")
 	}
-	other, err := Method{}.Simulate(p, judged.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
+	other, err := Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 
 func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n  patterns: [{site: south, views: [clinic]}]\n"))
-	drawn, err := Method{}.Simulate(p, judged.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3})
+	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
 
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	for _, c := range []judged.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
+	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
 		if _, err := (Method{}).Simulate(p, c); err == nil || !strings.Contains(err.Error(), "cannot be drawn") {
 			t.Errorf("%+v: got %v", c, err)
 		}

@@ -14,7 +14,6 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/method/association"
-	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/use"
 	"parley/problem"
@@ -76,7 +75,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	m, _, p := modelOf(t, s)
 	impute := func(site string, isNew bool, rows *dataset.Table) (mean, sd float64, err error) {
 		var out bytes.Buffer
-		_, _, err = m.Impute(t.Context(), rows, &out, fitted.ImputeOptions{Site: site, NewSite: isNew, Level: 0.9})
+		_, _, err = m.Impute(t.Context(), rows, &out, method.ImputeOptions{Site: site, NewSite: isNew, Level: 0.9})
 		if err != nil {
 			return 0, 0, err
 		}
@@ -121,7 +120,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 	// The site's own report has the same scores as the command.
 	var command bytes.Buffer
-	if _, _, err := m.Transform(t.Context(), data, &command, fitted.TransformOptions{Site: "site-0"}); err != nil {
+	if _, _, err := m.Transform(t.Context(), data, &command, method.TransformOptions{Site: "site-0"}); err != nil {
 		t.Fatal(err)
 	}
 	var scores bytes.Buffer
@@ -167,7 +166,7 @@ func TestALoneViewIsNamedWhereSitesDiffer(t *testing.T) {
 			continue
 		}
 		var out bytes.Buffer // imputing the view says it again
-		_, notes, err := m.Impute(t.Context(), s.data["site-1"], &out, fitted.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
+		_, notes, err := m.Impute(t.Context(), s.data["site-1"], &out, method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
 		if err != nil || !slices.ContainsFunc(notes, func(p problem.Problem) bool { return strings.HasPrefix(p.What, c.want) }) {
 			t.Errorf("imputing says %v: %v", notes, err)
 		}
@@ -191,7 +190,7 @@ func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
 	}
 	data := synthetic.Must(dataset.NewTable(schema, rows))(t)
 	for site, about := range map[string]bool{"": false, "site-0": true} {
-		account, _, err := m.Associate(t.Context(), data, fitted.AssociateOptions{Site: site})
+		account, _, err := m.Associate(t.Context(), data, method.AssociateOptions{Site: site})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
@@ -52,7 +52,7 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	sd := func(who string) float64 {
 		var out bytes.Buffer
 		nobody := synthetic.Must(dataset.NewTable(s.data["site-0"].Schema(), []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
-		if _, _, err := m.Impute(t.Context(), nobody, &out, fitted.ImputeOptions{Site: who, Level: 0.9}); err != nil {
+		if _, _, err := m.Impute(t.Context(), nobody, &out, method.ImputeOptions{Site: who, Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
 		return synthetic.Must(parse64(synthetic.Must(csv.NewReader(&out).ReadAll())(t)[1][4]))(t)
@@ -105,7 +105,7 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 		t.Error("the site's report says nothing of its noise")
 	}
 	var command, scores bytes.Buffer
-	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command, fitted.TransformOptions{Site: "site-0"}); err != nil {
+	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command, method.TransformOptions{Site: "site-0"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Files[0].Write(&scores); err != nil {

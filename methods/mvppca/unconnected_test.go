@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/use"
 )
@@ -37,11 +37,11 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 			t.Errorf("%q: the metrics are %v", c.want, r.Metrics)
 		}
 		m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
-		_, imputing, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]], &bytes.Buffer{}, fitted.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
+		_, imputing, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]], &bytes.Buffer{}, method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, scoring, err := m.Transform(t.Context(), s.data[s.plan.Sites[2]], &bytes.Buffer{}, fitted.TransformOptions{})
+		_, scoring, err := m.Transform(t.Context(), s.data[s.plan.Sites[2]], &bytes.Buffer{}, method.TransformOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for doing, notes := range map[string]fitted.Notes{"imputing": imputing, "scoring": scoring, "rotating": rotated.Notes} {
+		for doing, notes := range map[string]method.Notes{"imputing": imputing, "scoring": scoring, "rotating": rotated.Notes} {
 			if got := notes.Error(); c.want == "" && says(got) || c.want != "" && !strings.Contains(got, c.want) {
 				t.Errorf("%s says %q, want %q", doing, got, c.want)
 			}

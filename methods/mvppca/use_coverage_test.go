@@ -16,7 +16,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/use"
 	"parley/problem"
@@ -139,7 +138,7 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	m, err := fitted.Open(methods, out.Result.Files[at].Data)
+	m, err := method.OpenModel(methods, out.Result.Files[at].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func coverage(t testing.TB, m *use.Model, schema dataset.Schema, rows []dataset.
 	share := 0.0
 	for k := range schema.Views {
 		var b bytes.Buffer
-		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, fitted.ImputeOptions{Level: 0.9, NewSite: newSite})
+		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, method.ImputeOptions{Level: 0.9, NewSite: newSite})
 		notes = slices.DeleteFunc(notes, func(p problem.Problem) bool {
 			return slices.ContainsFunc(excused, func(said string) bool { return strings.Contains(p.What, said) })
 		})

@@ -14,7 +14,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/federated"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
@@ -132,7 +131,7 @@ func TestImputingSaysWhatConcernsIt(t *testing.T) {
 	m := synthetic.Must(use.LoadModel(synthetic.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
 	m.Verdicts = []use.Verdict{{Says: "its intervals are too wide", Advice: "beware", Views: []string{"v1"}}, {Says: "1 subject is far from all others"}}
 	for views, want := range map[string]bool{"": true, "v0": false, "v1": true} {
-		o := fitted.ImputeOptions{Level: 0.9}
+		o := method.ImputeOptions{Level: 0.9}
 		if views != "" {
 			o.Views = []string{views}
 		}
@@ -309,7 +308,7 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 		{s.plan.Sites[0], s.data[last], "40 of 40 subjects are far"},
 		{last, move(s.data[last], 200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
 	} {
-		_, notes, err := m.Transform(t.Context(), c.data, &bytes.Buffer{}, fitted.TransformOptions{Site: c.site})
+		_, notes, err := m.Transform(t.Context(), c.data, &bytes.Buffer{}, method.TransformOptions{Site: c.site})
 		if err != nil {
 			t.Fatal(err)
 		}

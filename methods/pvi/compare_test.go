@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/use"
 )
 
-var _ fitted.DataComparer = (*use.Model)(nil)
+var _ method.DataComparer = (*use.Model)(nil)
 
 // compared is what a comparison says to programs.
 type compared struct {
@@ -42,7 +42,7 @@ type compared struct {
 	} `json:"predictions"`
 }
 
-func valueOf(t *testing.T, a *fitted.Account, err error) (c compared) {
+func valueOf(t *testing.T, a *method.Account, err error) (c compared) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

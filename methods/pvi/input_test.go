@@ -14,7 +14,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/use"
 )
@@ -176,7 +176,7 @@ func TestPredict(t *testing.T) {
 			p := planOf(t, 2, []string{"a", "b"}, c.options, unprotected)
 			m, out := run(t, s.config(t, p))
 			var b bytes.Buffer
-			n, account, err := m.Predict(t.Context(), s.table(t, p, nil), &b, fitted.PredictOptions{Score: true, Level: 0.9})
+			n, account, err := m.Predict(t.Context(), s.table(t, p, nil), &b, method.PredictOptions{Score: true, Level: 0.9})
 			if err != nil || n != 60 {
 				t.Fatalf("%d, %v", n, err)
 			}
@@ -213,13 +213,13 @@ func TestPredict(t *testing.T) {
 			}
 			bare := p.Schema()
 			bare.Subject = nil
-			if _, account, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, fitted.PredictOptions{Level: 0.9}); err != nil || account != nil {
+			if _, account, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9}); err != nil || account != nil {
 				t.Errorf("without outcomes: %v, %v", account, err)
 			}
-			if _, _, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, fitted.PredictOptions{Level: 0.9, Score: true}); err == nil || !strings.Contains(err.Error(), `no subject column "y"`) {
+			if _, _, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9, Score: true}); err == nil || !strings.Contains(err.Error(), `no subject column "y"`) {
 				t.Errorf("scores without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), s.table(t, p, nil), &b, fitted.PredictOptions{Level: 1}); err == nil {
+			if _, _, err := m.Predict(t.Context(), s.table(t, p, nil), &b, method.PredictOptions{Level: 1}); err == nil {
 				t.Error("an interval of everything")
 			}
 		})

@@ -7,8 +7,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
-	"parley/method/judged"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
@@ -19,7 +17,7 @@ import (
 	"parley/study"
 )
 
-// Outcome implements [judged.Supervised].
+// Outcome implements [method.Supervised].
 func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
@@ -28,10 +26,10 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	return o.Outcome.Judged(), nil
 }
 
-// Evaluator implements [judged.Evaluable]. The model knows nothing of how sites
+// Evaluator implements [method.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
 func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := fitted.JSON(files)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +40,7 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 	return m.Forecaster(p.Schema()) // whose rows have columns of subjects that the model needs not
 }
 
-// Sized implements [judged.Sizer].
+// Sized implements [method.Sizer].
 func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 	o, ok := p.Method.Options.(*options.Options)
 	if !ok || len(o.Rows) == 0 {
@@ -57,7 +55,7 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 	return &sized
 }
 
-// Central implements [judged.Centraliser]: the same posterior fitted to all rows, or
+// Central implements [method.Centraliser]: the same posterior fitted to all rows, or
 // exact mean-field inference, which is what partitioned inference converges to and the
 // ceiling of everything private. Numbers are scaled as the plan says, by moments of all rows if it says
 // standard.
@@ -68,8 +66,8 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	return partitioned.Central(ctx, p, rows)
 }
 
-// Simulate implements [judged.Simulator].
-func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
+// Simulate implements [method.Simulator].
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 	return simulate.Subjects(p, c)
 }
 

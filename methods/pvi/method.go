@@ -3,7 +3,6 @@ package pvi
 import (
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/noised"
@@ -106,8 +105,8 @@ func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error)
 	return verify.Vectors(file, m, means)
 }
 
-// ModelFormats implements [fitted.Opener].
+// ModelFormats implements [method.Opener].
 func (Method) ModelFormats() []string { return []string{use.ModelFormat, use.OldFormat} }
 
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return use.LoadModel(data) }
+// OpenModel implements [method.Opener].
+func (Method) OpenModel(data []byte) (method.Model, error) { return use.LoadModel(data) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/use"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -58,7 +58,7 @@ var drawnOutcomes = map[string]struct {
 }
 
 // table reads predictions.
-func predictions(t *testing.T, m *use.Model, data dataset.Source, opts fitted.PredictOptions) (rows [][]string, a *fitted.Account) {
+func predictions(t *testing.T, m *use.Model, data dataset.Source, opts method.PredictOptions) (rows [][]string, a *method.Account) {
 	t.Helper()
 	var b strings.Builder
 	opts.Level = 0.9
@@ -85,7 +85,7 @@ func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 					rows[i].Views[0][j] = math.NaN()
 				}
 			}
-			got, account := predictions(t, m, tableOf(t, p, rows), fitted.PredictOptions{})
+			got, account := predictions(t, m, tableOf(t, p, rows), method.PredictOptions{})
 			predicted, seen, held := 0.0, 0.0, 0.0
 			for i, r := range got {
 				y := rows[i].Subject
@@ -135,7 +135,7 @@ func TestPrivateModelsAreLessSureOfSubjectsWhoLackFeatures(t *testing.T) {
 		row := full
 		row.Views = [][]float64{{3, 0, 1}}
 		change(row.Views[0])
-		got, _ := predictions(t, m, tableOf(t, p, []dataset.Row{row}), fitted.PredictOptions{})
+		got, _ := predictions(t, m, tableOf(t, p, []dataset.Row{row}), method.PredictOptions{})
 		return float(t, got[0][3])
 	}
 	all := sure(func([]float64) {})
@@ -180,7 +180,7 @@ func TestPredictingNotesOddSubjects(t *testing.T) {
 			c.change(i, rows[i].Views[0])
 		}
 		for _, score := range []bool{false, true} {
-			_, account := predictions(t, m, tableOf(t, p, rows), fitted.PredictOptions{Score: score})
+			_, account := predictions(t, m, tableOf(t, p, rows), method.PredictOptions{Score: score})
 			said := ""
 			if account != nil && len(account.Notes) > 0 {
 				said = account.Notes.Error()

@@ -15,7 +15,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi/use"
 )
 
@@ -129,7 +128,7 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 	}
 	for name, m := range map[string]*use.Model{"own": own, "new": m} {
 		var b bytes.Buffer
-		_, account, err := m.Predict(t.Context(), c.Data[far], &b, fitted.PredictOptions{Score: true, Level: 0.9})
+		_, account, err := m.Predict(t.Context(), c.Data[far], &b, method.PredictOptions{Score: true, Level: 0.9})
 		if err != nil {
 			t.Fatal(err)
 		}

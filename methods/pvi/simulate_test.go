@@ -14,8 +14,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
-	"parley/method/judged"
 	"parley/methods/pvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
@@ -23,10 +21,10 @@ import (
 )
 
 var (
-	_ judged.Simulator   = pvi.Method{}
-	_ judged.Supervised  = pvi.Method{}
-	_ judged.Centraliser = pvi.Method{}
-	_ judged.Sizer       = pvi.Method{}
+	_ method.Simulator   = pvi.Method{}
+	_ method.Supervised  = pvi.Method{}
+	_ method.Centraliser = pvi.Method{}
+	_ method.Sizer       = pvi.Method{}
 )
 
 // wardPlan has numbers with ranges, categories, and two subject columns.
@@ -45,7 +43,7 @@ privacy: `+protected+"\n")
 
 const relapse = "outcome: {column: y, levels: [no, yes]}"
 
-func simulate(t *testing.T, p *study.Plan, c judged.Simulation) *judged.Simulated {
+func simulate(t *testing.T, p *study.Plan, c method.Simulation) *method.Simulated {
 	t.Helper()
 	drawn, err := pvi.Method{}.Simulate(p, c)
 	if err != nil {
@@ -75,7 +73,7 @@ func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 // deviation is known to 0.5 % (one standard error).
 func TestImaginedSubjectsFitThePlan(t *testing.T) {
 	p := wardPlan(t, relapse)
-	drawn := simulate(t, p, judged.Simulation{Subjects: 20_000, Held: 5, Seed: 3, Noise: 0.3})
+	drawn := simulate(t, p, method.Simulation{Subjects: 20_000, Held: 5, Seed: 3, Noise: 0.3})
 	if len(drawn.Sites) != 2 {
 		t.Fatalf("%d sites", len(drawn.Sites))
 	}
@@ -148,7 +146,7 @@ func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 // share of noise of 0.4 leaves 1.5 times the noise's variance. With a fixed seed this
 // is what that seed gives; the standard error is about 5 %.
 func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
-	c := judged.Simulation{Subjects: 6_000, Held: 1, Seed: 1, Noise: 0.4}
+	c := method.Simulation{Subjects: 6_000, Held: 1, Seed: 1, Noise: 0.4}
 	for name, want := range map[string]float64{
 		relapse + ", prior_variance: 100":                                                 1.5 * math.Pi * math.Pi / 3,
 		"outcome: {column: y}, noise_variance: 9, prior_variance: 1000":                   1.5 * 9,
@@ -173,7 +171,7 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 // at their centres, and so is the population.
 func TestImaginedPopulationsAreOnesOfTheModel(t *testing.T) {
 	p := planOf(t, 3, []string{"a", "b"}, twoLevels, protected)
-	rows := subjects(t, simulate(t, p, judged.Simulation{Subjects: 10_000, Held: 1, Seed: 4, Noise: 0.3}).Sites["a"])
+	rows := subjects(t, simulate(t, p, method.Simulation{Subjects: 10_000, Held: 1, Seed: 4, Noise: 0.3}).Sites["a"])
 	yes, sum := 0, 0.0
 	for _, row := range rows {
 		if row.Subject[0] == "yes" {
@@ -191,8 +189,8 @@ func TestImaginedPopulationsAreOnesOfTheModel(t *testing.T) {
 
 func TestImaginedPopulationsAreOne(t *testing.T) {
 	p := wardPlan(t, relapse)
-	few, many := simulate(t, p, judged.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}), simulate(t, p, judged.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
-	other := simulate(t, p, judged.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
+	few, many := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}), simulate(t, p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
+	other := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
 	a := subjects(t, few.Sites["north"])
 	if !reflect.DeepEqual(a, subjects(t, many.Sites["north"])[:3]) || !reflect.DeepEqual(subjects(t, few.Held), subjects(t, many.Held)) {
 		t.Error("more subjects are other subjects")
@@ -235,7 +233,7 @@ func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
 
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
 	p := wardPlan(t, relapse)
-	for _, c := range []judged.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
+	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
 		if _, err := (pvi.Method{}).Simulate(p, c); err == nil || !strings.Contains(err.Error(), "cannot be drawn") {
 			t.Errorf("%+v: got %v", c, err)
 		}
@@ -292,7 +290,7 @@ func TestReferences(t *testing.T) {
 		}},
 	} {
 		p := wardPlan(t, c.options)
-		drawn := simulate(t, p, judged.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
+		drawn := simulate(t, p, method.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
 		rows, held := drawn.Sites["south"], drawn.Held
 		outcome := outcomeOf(t, p)
 		fit, err := outcome.FitBaseRate(t.Context(), rows)
@@ -371,7 +369,7 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 // A result is scored as its model predicts.
 func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse)
-	drawn := simulate(t, p, judged.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
+	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
 	fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
 	if err != nil {
 		t.Fatal(err)
@@ -398,13 +396,13 @@ func TestScoresOfAResult(t *testing.T) {
 func TestForecastsAreThePredictions(t *testing.T) {
 	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
-		drawn := simulate(t, p, judged.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
+		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
 		fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
 		if err != nil {
 			t.Fatal(err)
 		}
 		var text bytes.Buffer
-		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, fitted.PredictOptions{Level: 0.9}); err != nil {
+		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
 		lines, err := csv.NewReader(&text).ReadAll()

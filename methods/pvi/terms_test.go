@@ -14,8 +14,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/pvi"
 	"parley/methods/pvi/joint"
 	"parley/study"
@@ -214,7 +213,7 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	n, account, err := m.Predict(t.Context(), tableOf(t, p, rows), &b, fitted.PredictOptions{Score: true, Level: 0.9})
+	n, account, err := m.Predict(t.Context(), tableOf(t, p, rows), &b, method.PredictOptions{Score: true, Level: 0.9})
 	if err != nil || n != len(rows) {
 		t.Fatalf("%d, %v", n, err)
 	}
@@ -266,7 +265,7 @@ func TestCountsArePredicted(t *testing.T) {
 	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweight: worth")
 	m, out := run(t, among(t, p, rows[:600]))
 	var b bytes.Buffer
-	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b, fitted.PredictOptions{Score: true, Level: 0.9}); err != nil {
+	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b, method.PredictOptions{Score: true, Level: 0.9}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -286,7 +285,7 @@ func TestCountsArePredicted(t *testing.T) {
 	}
 	bare := p.Schema()
 	bare.Subject = nil
-	if _, _, err := m.Predict(t.Context(), noOutcomes{tableOf(t, p, rows), bare}, &b, fitted.PredictOptions{Level: 0.9}); err == nil || !strings.Contains(err.Error(), `no subject column "exposure", the offset`) {
+	if _, _, err := m.Predict(t.Context(), noOutcomes{tableOf(t, p, rows), bare}, &b, method.PredictOptions{Level: 0.9}); err == nil || !strings.Contains(err.Error(), `no subject column "exposure", the offset`) {
 		t.Errorf("predictions without offsets: %v", err)
 	}
 	if s := m.Schema(); len(s.Subject) != 1 || s.Subject[0].Name != "exposure" {
@@ -318,7 +317,7 @@ func TestImaginedCountsAndTimes(t *testing.T) {
 		"days":  "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}",
 	} {
 		p := stayPlan(t, options)
-		drawn := simulate(t, p, judged.Simulation{Subjects: 150, Held: 50, Noise: 0.5, Seed: 3})
+		drawn := simulate(t, p, method.Simulation{Subjects: 150, Held: 50, Noise: 0.5, Seed: 3})
 		m, _ := run(t, local.Config{Plan: p, Methods: methods, Data: drawn.Sites})
 		if mean, _ := m.Posterior.Moments(); math.Abs(mean[0])+math.Abs(mean[1]) < 0.05 {
 			t.Errorf("%s: nothing was learned: %v", name, mean)

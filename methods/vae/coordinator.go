@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 )
 
 // state is what the coordinator carries.
@@ -46,10 +45,10 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		return nil, errors.New("the state lacks what sites have answered")
 	}
 	if err := errors.Join(
-		rounds.Known(s.Phase, s.Left, sites, taskScale, taskTrain, taskAssess),
-		rounds.Kept(s.Extents, sites, "values", func(e *extent) error { return e.check(c.net) }),
-		rounds.Kept(s.Trained, sites, "weights", func(t *trained) error { return t.check(c.net) }),
-		rounds.Kept(s.Fit, sites, "errors", func(a *assessed) error { return a.check(c.setup) }),
+		method.KnownPhase(s.Phase, s.Left, sites, taskScale, taskTrain, taskAssess),
+		method.Kept(s.Extents, sites, "values", func(e *extent) error { return e.check(c.net) }),
+		method.Kept(s.Trained, sites, "weights", func(t *trained) error { return t.check(c.net) }),
+		method.Kept(s.Fit, sites, "errors", func(a *assessed) error { return a.check(c.setup) }),
 	); err != nil {
 		return nil, err
 	}
@@ -97,14 +96,14 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		if s.Round++; s.Round > c.Rounds {
 			s.Phase = taskAssess
 		}
-	case taskAssess, rounds.Done:
-		s.Phase = rounds.Done
+	case taskAssess, method.Done:
+		s.Phase = method.Done
 		step.Done, step.Progress = true, step.Of
 		return step, nil
 	}
 	step.Progress = s.Round
 	var err error
-	step.Tasks, err = rounds.Ask(s.Phase, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) {
+	step.Tasks, err = method.Ask(s.Phase, method.Staying(c.plan.Sites, s.Left), func(string) (any, error) {
 		switch s.Phase {
 		case taskTrain:
 			return given{s.Round, s.Scale, s.Weights}, nil
@@ -160,20 +159,20 @@ func (c coordinator) average(s *state) float64 {
 // Fold implements [method.Coordinator].
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Expect(in, c.plan.Sites, s.Phase); err != nil {
+	if err := method.Expect(in, c.plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
 	var err error
 	switch s.Phase {
 	case taskScale:
 		e := &extent{}
-		if err = rounds.Decode(in, e); err == nil {
+		if err = method.DecodeAnswer(in, e); err == nil {
 			err = e.check(c.net)
 		}
 		s.Extents[in.Site] = e
 	case taskTrain:
 		t := &trained{}
-		if err = rounds.Decode(in, t); err == nil {
+		if err = method.DecodeAnswer(in, t); err == nil {
 			err = t.check(c.net)
 		}
 		if s.Extents[in.Site] == nil {
@@ -182,7 +181,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		s.Trained[in.Site] = t
 	case taskAssess:
 		a := &assessed{}
-		if err = rounds.Decode(in, a); err == nil {
+		if err = method.DecodeAnswer(in, a); err == nil {
 			err = a.check(c.setup)
 		}
 		s.Fit[in.Site] = a
@@ -196,7 +195,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 // Leave implements [method.Coordinator]: what the site has said stays.
 func (c coordinator) Leave(ms method.State, name string) (method.State, error) {
 	s := ms.(*state)
-	left, err := rounds.Leave(c.plan.Sites, s.Left, name)
+	left, err := method.Leave(c.plan.Sites, s.Left, name)
 	s.Left = left
 	return s, err
 }

@@ -8,7 +8,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/fitted"
 )
 
 func pack(t testing.TB, body any) []byte {
@@ -109,10 +108,10 @@ func FuzzModel(f *testing.F) {
 		if err != nil {
 			return // columns of one name
 		}
-		if n, _, err := m.Transform(t.Context(), table, io.Discard, fitted.TransformOptions{}); err != nil || n != 1 {
+		if n, _, err := m.Transform(t.Context(), table, io.Discard, method.TransformOptions{}); err != nil || n != 1 {
 			t.Errorf("%d codes, %v", n, err)
 		}
-		if n, _, err := m.Impute(t.Context(), table, io.Discard, fitted.ImputeOptions{Level: 0.9}); err != nil || n != len(m.dims) {
+		if n, _, err := m.Impute(t.Context(), table, io.Discard, method.ImputeOptions{Level: 0.9}); err != nil || n != len(m.dims) {
 			t.Errorf("%d values, %v", n, err)
 		}
 	})

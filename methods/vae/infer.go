@@ -3,7 +3,7 @@ package vae
 import (
 	"math"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 )
 
 // answer is what a model says of one subject, in the network's units. Each channel of which
@@ -22,7 +22,7 @@ type inferrer struct {
 }
 
 func (n *network) inferrer(packed []float64) *inferrer {
-	return &inferrer{n.machine(n.unpack(packed), n.latent+1), make([]float64, (n.latent+1)*kernel.Stride(n.latent))}
+	return &inferrer{n.machine(n.unpack(packed), n.latent+1), make([]float64, (n.latent+1)*linalg.Stride(n.latent))}
 }
 
 // infer answers about a subject.
@@ -59,7 +59,7 @@ func (m *inferrer) infer(s *subject) *answer {
 // add adds first and second moments of a code N(mean, diag e^lv), and of what it decodes to but for noise:
 // of a decoder f the variance is Σ_a (f(mean + sd_a) − f(mean))².
 func (m *inferrer) add(a *answer, mean, lv []float64) {
-	q, ld := m.latent, kernel.Stride(m.latent)
+	q, ld := m.latent, linalg.Stride(m.latent)
 	clear(m.z)
 	for k := range q + 1 {
 		copy(m.z[k*ld:], mean)
@@ -71,7 +71,7 @@ func (m *inferrer) add(a *answer, mean, lv []float64) {
 		a.codeVar[i] += v + mean[i]*mean[i]
 	}
 	for d, c := range m.channels {
-		f, w := m.decode(d, m.z, q+1), kernel.Stride(c.hi-c.lo)
+		f, w := m.decode(d, m.z, q+1), linalg.Stride(c.hi-c.lo)
 		for j := range c.hi - c.lo {
 			x, v := f[j], 0.0
 			for k := 1; k <= q; k++ {

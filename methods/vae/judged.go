@@ -7,22 +7,21 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/study"
 )
 
-// ModelFormats implements [fitted.Opener].
+// ModelFormats implements [method.Opener].
 func (Method) ModelFormats() []string { return []string{modelFormat} }
 
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return loadModel(data) }
+// OpenModel implements [method.Opener].
+func (Method) OpenModel(data []byte) (method.Model, error) { return loadModel(data) }
 
-// Method implements [fitted.Model].
+// Method implements [method.Model].
 func (m *model) Method() string { return "vae" }
 
 // Evaluator implements judged.Evaluable. To the model a new site is as any other.
 func (Method) Evaluator(_ *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
-	data, err := fitted.JSON(files)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -91,7 +91,7 @@ func (m *model) encode() ([]byte, error) {
 
 // loadModel reads model.json; what does not fit together is an error.
 func loadModel(data []byte) (*model, error) {
-	if err := fitted.CheckFormat(data, modelFormat); err != nil {
+	if err := method.CheckFormat(data, modelFormat); err != nil {
 		return nil, err
 	}
 	m := &model{}
@@ -133,7 +133,7 @@ func loadModel(data []byte) (*model, error) {
 	return m, nil
 }
 
-// Schema implements [fitted.Model].
+// Schema implements [method.Model].
 func (m *model) Schema() (s dataset.Schema) {
 	for _, v := range m.Views {
 		view := dataset.View{Name: v.Name}
@@ -171,10 +171,10 @@ func (m *model) each(ctx context.Context, data dataset.Source, do func(row *data
 	return n, nil
 }
 
-// Transform implements [fitted.Transformer]: the mean of each subject's code, and the
+// Transform implements [method.Transformer]: the mean of each subject's code, and the
 // standard deviation of every number of it. The columns are id, values (how many were
 // observed), code_1 to code_q and sd_1 to sd_q.
-func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
+func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
 	if opts.Covariance {
 		return 0, nil, problem.Problem{Where: "covariance", What: "an autoencoder's encoder says nothing of how the numbers of a code vary together", Hint: "leave it out: standard deviations are written"}
 	}
@@ -209,10 +209,10 @@ func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	return n, nil, errors.Join(err, w.Error())
 }
 
-// Impute implements [fitted.Imputer]: what the decoders expect of every value that was not
+// Impute implements [method.Imputer]: what the decoders expect of every value that was not
 // observed, given the code of what was. The columns are id, view, feature, mean, sd, low and high, in
 // the feature's own unit. Weights are taken as known.
-func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.ImputeOptions) (int, fitted.Notes, error) {
+func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts method.ImputeOptions) (int, method.Notes, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}
 	}

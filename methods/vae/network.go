@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
 )
 
@@ -127,7 +127,7 @@ func (n *network) machine(theta []float64, batch int) *machine {
 		m.up = append(m.up, c.encoder.NewTape(batch))
 		m.down = append(m.down, c.decoder.NewTape(batch))
 	}
-	codes := batch * kernel.Stride(n.latent)
+	codes := batch * linalg.Stride(n.latent)
 	m.z, m.gz, m.eps = make([]float64, codes), make([]float64, codes), make([]float64, codes)
 	return m
 }
@@ -136,7 +136,7 @@ func (n *network) machine(theta []float64, batch int) *machine {
 // means and then log variances, in rows of a stride.
 func (m *machine) encode(e int, batch []subject) []float64 {
 	c, up := &m.channels[e], m.up[e]
-	ld := kernel.Stride(c.hi - c.lo)
+	ld := linalg.Stride(c.hi - c.lo)
 	for r, s := range batch {
 		copy(up.Acts[0][r*ld:], s.x[c.lo:c.hi])
 	}
@@ -147,7 +147,7 @@ func (m *machine) encode(e int, batch []subject) []float64 {
 // decode brings k codes, thin rows, through the decoder of channel d.
 func (m *machine) decode(d int, z []float64, k int) []float64 {
 	c, down := &m.channels[d], m.down[d]
-	copy(down.Acts[0], z[:k*kernel.Stride(m.latent)])
+	copy(down.Acts[0], z[:k*linalg.Stride(m.latent)])
 	c.decoder.Forward(m.theta, down, k)
 	return down.Output()
 }
@@ -164,7 +164,7 @@ type drawer interface{ NormFloat64() float64 }
 // where log p leaves out what was not observed. Of one channel it is the usual bound of
 // Kingma and Welling.
 func (m *machine) ascent(batch []subject, draws drawer) float64 {
-	q, ld, lo2 := m.latent, kernel.Stride(m.latent), kernel.Stride(2*m.latent)
+	q, ld, lo2 := m.latent, linalg.Stride(m.latent), linalg.Stride(2*m.latent)
 	for _, c := range m.channels {
 		for j := range c.hi - c.lo {
 			m.precision[c.lo+j] = math.Exp(-m.theta[c.noise+j])
@@ -223,7 +223,7 @@ func (m *machine) ascent(batch []subject, draws drawer) float64 {
 func (m *machine) likelihood(d int, batch []subject, weight []float64) (sum float64) {
 	c := &m.channels[d]
 	f, slope := m.decode(d, m.z, len(batch)), m.down[d].Slope()
-	ld := kernel.Stride(c.hi - c.lo)
+	ld := linalg.Stride(c.hi - c.lo)
 	for r, s := range batch {
 		w := weight[r]
 		for j := range c.hi - c.lo {

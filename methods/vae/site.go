@@ -9,7 +9,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/privacy"
 )
 
@@ -29,10 +28,10 @@ func (h site) Run(ctx context.Context, t method.Task, session *privacy.Session) 
 		if err != nil {
 			return method.Answer{}, err
 		}
-		return rounds.Answer(t, e, nil)
+		return method.AnswerTask(t, e, nil)
 	}
 	var g given
-	if err := rounds.Open(t, &g); err != nil {
+	if err := method.OpenTask(t, &g); err != nil {
 		return method.Answer{}, err
 	}
 	last := 0
@@ -52,10 +51,10 @@ func (h site) Run(ctx context.Context, t method.Task, session *privacy.Session) 
 		if err != nil {
 			return method.Answer{}, err
 		}
-		return rounds.Answer(t, trained{w, loss}, nil)
+		return method.AnswerTask(t, trained{w, loss}, nil)
 	case taskAssess:
 		a, _ := h.assess(&g, subjects)
-		return rounds.Answer(t, a, nil)
+		return method.AnswerTask(t, a, nil)
 	}
 	return method.Answer{}, fmt.Errorf("a task %q, which vae does not have", t.Kind)
 }

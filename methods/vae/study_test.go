@@ -16,18 +16,16 @@ import (
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
-	"parley/method/judged"
 	"parley/method/methodtest"
 	"parley/study"
 )
 
 var (
-	_ fitted.Opener       = Method{}
-	_ fitted.Transformer  = (*model)(nil)
-	_ fitted.Imputer      = (*model)(nil)
-	_ judged.Evaluable    = Method{}
-	_ judged.Centraliser  = Method{}
+	_ method.Opener       = Method{}
+	_ method.Transformer  = (*model)(nil)
+	_ method.Imputer      = (*model)(nil)
+	_ method.Evaluable    = Method{}
+	_ method.Centraliser  = Method{}
 	_ evaluate.Predictive = (*predictive)(nil)
 )
 
@@ -87,7 +85,7 @@ func run(t testing.TB, p *study.Plan, lacks bool) (*model, *method.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := fitted.JSON(r.Result.Files)
+	raw, err := method.ModelJSON(r.Result.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +148,10 @@ func TestModelsAnswer(t *testing.T) {
 		}
 		rows := data(t, p, true)["south"] // lacks view b
 		var b bytes.Buffer
-		if n, _, err := m.Transform(t.Context(), rows, &b, fitted.TransformOptions{}); n != 17 || err != nil || strings.Count(b.String(), "\n") != 18 {
+		if n, _, err := m.Transform(t.Context(), rows, &b, method.TransformOptions{}); n != 17 || err != nil || strings.Count(b.String(), "\n") != 18 {
 			t.Errorf("%s: %d codes: %v", kind, n, err)
 		}
-		if n, _, err := m.Impute(t.Context(), rows, &b, fitted.ImputeOptions{Level: 0.9}); n != 17*4 || err != nil {
+		if n, _, err := m.Impute(t.Context(), rows, &b, method.ImputeOptions{Level: 0.9}); n != 17*4 || err != nil {
 			t.Errorf("%s: %d values: %v", kind, n, err)
 		}
 		central, err := Method{}.Central(t.Context(), p, rows)
@@ -303,7 +301,7 @@ func resumed(t testing.TB, p *study.Plan) *model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := fitted.JSON(r.Result.Files)
+	raw, err := method.ModelJSON(r.Result.Files)
 	if err != nil {
 		t.Fatal(err)
 	}

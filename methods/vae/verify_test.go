@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/vectors"
-	"parley/internal/vectors/vectorstest"
 	"parley/method"
 )
 
@@ -15,7 +15,7 @@ func verifyVectors(file []byte) ([]vectors.Check, error) {
 }
 
 func vectorFiles(t testing.TB) map[string][]byte {
-	return vectorstest.Files(t, "testdata/vae/*.json", 1)
+	return testkit.Files(t, "testdata/vae/*.json", 1)
 }
 
 func TestVectorsAgree(t *testing.T) {
@@ -24,7 +24,7 @@ func TestVectorsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vectorstest.Agree(t, checks, 8)
+		testkit.Agree(t, checks, 8)
 	}
 }
 
@@ -34,7 +34,7 @@ var unused = regexp.MustCompile(`\.fill\[[24]\]$|\.cases\[[23]\]\.(fill\[[01]\]|
 
 func TestChangedVectorsDisagree(t *testing.T) {
 	for _, file := range vectorFiles(t) {
-		vectorstest.Changed(t, file, unused, 60, verifyVectors)
+		testkit.Changed(t, file, unused, 60, verifyVectors)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"parley/figure"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/papers/experiment"
 	"parley/papers/internal/cputime"
 )
@@ -49,7 +49,7 @@ func TestAStoppedRunGoesOnWhereItWas(t *testing.T) {
 		t.Fatalf("%v, want what failed and why", err)
 	}
 	delete(fails, "a")
-	r := must.Get(experiment.Run(t.Context(), c))(t)
+	r := testkit.Get(experiment.Run(t.Context(), c))(t)
 	if got := strings.Join(computed, ""); got != "cba" {
 		t.Errorf("computed %s, want each once", got)
 	}
@@ -90,13 +90,13 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	var computed []string
 	x := twice(&computed, nil)
 	run, docs := t.TempDir(), t.TempDir()
-	must.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run, Workers: 1}))(t)
-	r := must.Get(experiment.ReadRecord(run))(t)
-	must.Do(t, experiment.Keep(docs, r))
+	testkit.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run, Workers: 1}))(t)
+	r := testkit.Get(experiment.ReadRecord(run))(t)
+	testkit.Do(t, experiment.Keep(docs, r))
 	other := x
 	other.Name, other.Item = "paper-table-2", "Table 2"
-	must.Do(t, experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}))
-	page := must.Get(os.ReadFile(filepath.Join(docs, "paper.md")))(t)
+	testkit.Do(t, experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}))
+	page := testkit.Get(os.ReadFile(filepath.Join(docs, "paper.md")))(t)
 	for _, want := range []string{"# A paper\n\nIts tables.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
 		"![A line.](images/paper-table-1-x.svg)", "Not run yet: `go run -C papers . run paper-table-2`"} {
 		if !strings.Contains(string(page), want) {
@@ -165,7 +165,7 @@ func TestRecordsTellProcessorTime(t *testing.T) {
 				return experiment.Values{}, nil
 			}}}
 		}}
-	r := must.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
+	r := testkit.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
 	if r.CPUSeconds < 0.02 {
 		t.Errorf("%v s of processors", r.CPUSeconds)
 	}

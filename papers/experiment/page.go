@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 )
 
 // Paper is what a page of the documentation is about.
@@ -43,7 +43,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 				return err
 			}
 		}
-		if err := atomicfile.Write(filepath.Join(dir, p.Name+".md"), page.Bytes()); err != nil {
+		if err := files.Write(filepath.Join(dir, p.Name+".md"), page.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 
 // Keep puts a record where [WritePages] finds it.
 func Keep(dir string, r *Record) error {
-	return atomicfile.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
+	return files.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
 }
 
 // keptIn reads the record that [Keep] put into a folder; [os.ErrNotExist] if there is none.
@@ -112,7 +112,7 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 			return err
 		}
 		name := filepath.Join("images", x.Name+"-"+f.ID+".svg")
-		if err := atomicfile.Write(filepath.Join(dir, name), svg.Bytes()); err != nil {
+		if err := files.Write(filepath.Join(dir, name), svg.Bytes()); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "\n![%s](%s)\n\n%s\n", f.Alt, filepath.ToSlash(name), f.Caption)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/version"
 	"parley/judge/trials"
 	"parley/papers/internal/cputime"
@@ -144,7 +144,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 	if r.Quick {
 		r.Broken = nil
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
+	if err := files.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
 		return nil, err
 	}
 	if err := r.report(x).WriteFiles(c.Dir); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -17,9 +17,9 @@ var clone = experiment.Data{Clone: "../.."}
 // fold is the first fold of the first repeat.
 func fold(t *testing.T, c condition) *division {
 	t.Helper()
-	rows := must.Get(c.data.open(t.Context(), clone, 0))(t)
-	d := must.Get(c.divide(t.Context(), rows, 0, 0))(t)
-	must.Do(t, c.scale(t.Context(), d))
+	rows := testkit.Get(c.data.open(t.Context(), clone, 0))(t)
+	d := testkit.Get(c.divide(t.Context(), rows, 0, 0))(t)
+	testkit.Do(t, c.scale(t.Context(), d))
 	return d
 }
 
@@ -28,7 +28,7 @@ func fold(t *testing.T, c condition) *division {
 func TestSpreadGrowsAsNoiseAloneWouldHaveIt(t *testing.T) {
 	c := condition{data: adcsf, scenario: evaluate.IID, sites: 3, own: true}
 	for _, s := range []setting{{10, 1}, {1, 1}, {1, 0.2}} {
-		v := must.Get(c.growth(t.Context(), clone, 0, s))(t)
+		v := testkit.Get(c.growth(t.Context(), clone, 0, s))(t)
 		want := s.relative() * math.Sqrt(2.0/3)
 		for _, name := range largest {
 			if got := v[name][0]; math.Abs(got/want-1) > 0.25 {
@@ -43,7 +43,7 @@ func TestSpreadGrowsAsNoiseAloneWouldHaveIt(t *testing.T) {
 func TestDimensionIsFoundWithNoiseByFeature(t *testing.T) {
 	o := experiment.Outcomes{}
 	for _, noise := range noiseOf {
-		v := must.Get(waic(t.Context(), synthetic, clone, 0, latentSources[0].largest, noise.key))(t)
+		v := testkit.Get(waic(t.Context(), synthetic, clone, 0, latentSources[0].largest, noise.key))(t)
 		o[noise.prefix+"sd-01"] = v
 	}
 	if got := latentSources[0].smallest(o, "waic-"); got != "7" {
@@ -141,8 +141,8 @@ func TestBaselinesAreThoseMeasuredElsewhere(t *testing.T) {
 func onStoredSplits(t *testing.T, r rival, sc evaluate.Scenario) experiment.Values {
 	t.Helper()
 	const data = "../../judge/evaluate/testdata/adcsf"
-	rows := must.Get(deal.Open(t.Context(), data))(t)
-	splits := must.Get(protocoltest.StoredSplits(data+"-splits.csv.gz", sc, len(rows.Schema().Views), 1))(t)
+	rows := testkit.Get(deal.Open(t.Context(), data))(t)
+	splits := testkit.Get(protocoltest.StoredSplits(data+"-splits.csv.gz", sc, len(rows.Schema().Views), 1))(t)
 	c, v := condition{data: adcsf, scenario: sc, sites: 3}, experiment.Values{}
 	for i, s := range splits {
 		d := &division{lacking: s.Lacking}
@@ -150,7 +150,7 @@ func onStoredSplits(t *testing.T, r rival, sc evaluate.Scenario) experiment.Valu
 		s.Lacking = nil
 		d.full, d.whole, _ = s.Sources(rows)
 		d.tests = []dataset.Source{d.held}
-		must.Do(t, c.scale(t.Context(), d))
+		testkit.Do(t, c.scale(t.Context(), d))
 		m, err := r.fit(t.Context(), c, d, uint64(i))
 		if err == nil {
 			err = score(t.Context(), m, d, v)
@@ -169,7 +169,7 @@ func TestQuickRunsHaveAnExcerpt(t *testing.T) {
 		t.Error("a whole run takes the excerpt")
 	}
 	at.Quick = true
-	rows := must.Get(mfeat.open(t.Context(), at, 0))(t)
+	rows := testkit.Get(mfeat.open(t.Context(), at, 0))(t)
 	if rows.Len() != 60 || len(rows.Schema().Views) != 6 {
 		t.Errorf("%d rows of %d views", rows.Len(), len(rows.Schema().Views))
 	}

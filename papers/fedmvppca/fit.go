@@ -8,7 +8,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/methods/vae"
@@ -83,7 +82,7 @@ func run(ctx context.Context, c condition, d *division, seed uint64, say func(co
 		return nil, nil, err
 	}
 	able, _ := methods.Lookup(p.Method.Name)
-	model, err := able.(judged.Evaluable).Evaluator(p, out.Result.Files, false)
+	model, err := able.(method.Evaluable).Evaluator(p, out.Result.Files, false)
 	return model, out, err
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -114,7 +114,7 @@ func waic(ctx context.Context, data source, at experiment.Data, repeat, largest 
 	if err != nil {
 		return nil, err
 	}
-	config := judged.SelectConfig{Folds: folds, Repeats: 1, Criteria: []string{"waic"}}
+	config := method.SelectConfig{Folds: folds, Repeats: 1, Criteria: []string{"waic"}}
 	for q := 2; q <= largest; q++ {
 		config.Values = append(config.Values, q)
 	}

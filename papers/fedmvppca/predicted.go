@@ -13,7 +13,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/use"
 	"parley/papers/experiment"
 )
@@ -62,7 +62,7 @@ func predicted(ctx context.Context, m evaluate.Model, out *local.Outcome, d *div
 
 // modelOf opens the model of a study.
 func modelOf(out *local.Outcome) (*use.Model, error) {
-	file, err := fitted.JSON(out.Result.Files)
+	file, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		return nil, err
 	}

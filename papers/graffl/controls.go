@@ -12,7 +12,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/suffiae"
 	"parley/methods/pvi"
@@ -88,7 +87,7 @@ func FitPVI(ctx context.Context, plan map[string]any, outcome string, levels []s
 	if err != nil {
 		return nil, err
 	}
-	file, err := fitted.JSON(out.Result.Files)
+	file, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/methods/graffl/augment"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
@@ -18,7 +18,7 @@ import (
 func TestDataSetsAreRead(t *testing.T) {
 	at := experiment.Data{Clone: "../.."}
 	for s, want := range map[source][3]int{heart: {920, 13, 509}, intensive: {4000, 40, 554}} {
-		all := must.Get(s.open(t.Context(), at))(t)
+		all := testkit.Get(s.open(t.Context(), at))(t)
 		class, _ := all.Count()
 		if got := [3]int{len(all.Rows), len(all.Rows[0]), class}; got != want {
 			t.Errorf("%s has rows, features and rows of the class %v, want %v", s.name, got, want)
@@ -44,7 +44,7 @@ func simulated(n int, r *rand.Rand) (t augment.Labelled) {
 
 func TestRowsAreDealt(t *testing.T) {
 	all := simulated(1000, rand.New(rand.NewPCG(1, 0)))
-	d := must.Get(setting{among: 4, aside: 0.3, targets: 1, share: 0.05}.split(all, rand.New(rand.NewPCG(2, 0))))(t)
+	d := testkit.Get(setting{among: 4, aside: 0.3, targets: 1, share: 0.05}.split(all, rand.New(rand.NewPCG(2, 0))))(t)
 	seen := map[*float64]int{}
 	for _, part := range append([]augment.Labelled{d.held}, d.sites...) {
 		for _, row := range part.Rows {
@@ -74,7 +74,7 @@ func TestRowsAreDealt(t *testing.T) {
 	}
 
 	even := setting{among: 3, rows: 100, aside: 0.25}
-	d = must.Get(even.split(all, rand.New(rand.NewPCG(2, 0))))(t)
+	d = testkit.Get(even.split(all, rand.New(rand.NewPCG(2, 0))))(t)
 	for k, site := range d.sites {
 		if class, other := site.Count(); class != 50 || other != 50 {
 			t.Errorf("site %d has %d + %d rows", k, class, other)
@@ -98,7 +98,7 @@ func TestEveryArmIsMeasured(t *testing.T) {
 		if x.deal, err = s.split(all, rand.New(rand.NewPCG(x.seed, 0))); err != nil {
 			t.Fatal(err)
 		}
-		must.Do(t, x.run(t.Context()))
+		testkit.Do(t, x.run(t.Context()))
 		outcomes[s.id(split)] = x.values
 	}
 	of := func(arm string) float64 {
@@ -154,7 +154,7 @@ func TestFigure3ShowsModesAndWidths(t *testing.T) {
 	o := experiment.Outcomes{}
 	for _, s := range samplers() {
 		if s.is(exact, hundreds) || s.is(today, hundreds) && s.epsilon == 0 || s.is(asPublished, thousands) {
-			v := must.Get(s.run(t.Context(), 1))(t)
+			v := testkit.Get(s.run(t.Context(), 1))(t)
 			o[s.id(0)] = v
 		}
 	}
@@ -171,7 +171,7 @@ func TestFigure3ShowsModesAndWidths(t *testing.T) {
 	}
 	var widths []float64
 	for _, s := range c.Tables[0].Columns[5].Text {
-		w := must.Get(strconv.ParseFloat(s, 64))(t)
+		w := testkit.Get(strconv.ParseFloat(s, 64))(t)
 		widths = append(widths, w)
 	}
 	// In the order of the table: Algorithm 2, exact, default.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/papers/deal"
 	"parley/papers/protocoltest"
@@ -24,7 +24,7 @@ func pca(q int) protocoltest.Fit {
 // scikit-learn 1.2.1) on the same rows, to the four decimals it gave. It gave
 // none for the mean of repeat 0 alone, only 0.1452 ± 0.0040 over ten repeats.
 func TestKnownNumbersOfADCSF(t *testing.T) {
-	rows := must.Get(deal.Open(t.Context(), data+"adcsf"))(t)
+	rows := testkit.Get(deal.Open(t.Context(), data+"adcsf"))(t)
 	for _, c := range []struct {
 		scenario evaluate.Scenario
 		q        int
@@ -38,8 +38,8 @@ func TestKnownNumbersOfADCSF(t *testing.T) {
 		{evaluate.GK, 6, 0.1029, 0.00005, 0.83},
 		{evaluate.IID, 0, 0.1452, 0.0015, 0.727}, // the mean; always "Control"
 	} {
-		splits := must.Get(protocoltest.StoredSplits(data+"adcsf-splits.csv.gz", c.scenario, 4, 1))(t)
-		results := must.Get(protocoltest.CrossValidate(context.Background(), rows, splits, "group", pca(c.q)))(t)
+		splits := testkit.Get(protocoltest.StoredSplits(data+"adcsf-splits.csv.gz", c.scenario, 4, 1))(t)
+		results := testkit.Get(protocoltest.CrossValidate(context.Background(), rows, splits, "group", pca(c.q)))(t)
 		var mae, accuracy float64
 		for _, r := range results {
 			mae += r.Test.MAE / 3

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // exact returns log δ(ε) of the worse direction by the contour integral, with a
@@ -318,8 +318,8 @@ func TestRateNearOne(t *testing.T) {
 	for _, a := range []Adjacency{AddRemove, ReplaceOne} {
 		for _, count := range []int{1, 40, 1000} {
 			noise := 2 * math.Sqrt(float64(count))
-			plain := must.Get(Epsilon([]Mechanism{gaussian(noise, 1, count)}, a, 1e-5))(t)
-			near := must.Get(Epsilon([]Mechanism{gaussian(noise, 1-1e-7, count)}, a, 1e-5))(t)
+			plain := testkit.Get(Epsilon([]Mechanism{gaussian(noise, 1, count)}, a, 1e-5))(t)
+			near := testkit.Get(Epsilon([]Mechanism{gaussian(noise, 1-1e-7, count)}, a, 1e-5))(t)
 			if near < plain*(1-1e-5) || near > plain*(1+1e-4) {
 				t.Errorf("%s, %d steps: ε %v at a rate of nearly 1, %v at 1", a, count, near, plain)
 			}
@@ -338,7 +338,7 @@ func TestSingleSteps(t *testing.T) {
 				x := m.outcome(e)
 				// P(X > x) − exp(ε) Q(X > x), the worse direction for ε ≥ 0.
 				want := q*normal((1-x)/sigma) - (math.Exp(e)-1+q)*normal(-x/sigma)
-				got := must.Get(Delta([]Mechanism{gaussian(sigma, q, 1)}, AddRemove, e))(t)
+				got := testkit.Get(Delta([]Mechanism{gaussian(sigma, q, 1)}, AddRemove, e))(t)
 				if want > 1e-12 && (got < want*(1-1e-9) || got > want*(1+1e-6)+1e-16) {
 					t.Errorf("rate %v, noise %v: δ(%v) = %v, want %v", q, sigma, e, got, want)
 				}
@@ -349,7 +349,7 @@ func TestSingleSteps(t *testing.T) {
 		for _, share := range []float64{0, 0.3, 0.99, 0.999999, 1} {
 			e := share / b
 			want := -math.Expm1((e - 1/b) / 2)
-			got := must.Get(Delta([]Mechanism{noised(Laplace, b, 1)}, AddRemove, e))(t)
+			got := testkit.Get(Delta([]Mechanism{noised(Laplace, b, 1)}, AddRemove, e))(t)
 			if got < want*(1-1e-12) || got > want*1.002+1e-13 {
 				t.Errorf("Laplace of scale %v: δ(%v) = %v, want %v", b, e, got, want)
 			}
@@ -379,7 +379,7 @@ func TestLatticeLosses(t *testing.T) {
 		}
 		want += choose * math.Pow(2, -n) * integral
 	}
-	got := must.Get(Delta(ms, AddRemove, epsilon))(t)
+	got := testkit.Get(Delta(ms, AddRemove, epsilon))(t)
 	if got < want*(1-1e-7) || got > want*1.002 {
 		t.Errorf("δ(%v) = %v, want %v", epsilon, got, want)
 	}

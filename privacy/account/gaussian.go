@@ -3,7 +3,7 @@ package account
 import (
 	"math"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // legendre are the positive nodes and the weights of the Gauss–Legendre rule
@@ -33,15 +33,15 @@ func gaussianLogDelta(mu, epsilon float64) float64 {
 		var sum float64
 		for _, g := range legendre {
 			d := mu / 2 * g[0]
-			sum += g[1] * (special.MillsSlope(y+mu/2-d) + special.MillsSlope(y+mu/2+d))
+			sum += g[1] * (stats.MillsSlope(y+mu/2-d) + stats.MillsSlope(y+mu/2+d))
 		}
 		return -y*y/2 - math.Log(2*math.Pi)/2 + math.Log(sum*mu/2)
 	}
 	if y > 0 {
-		return -y*y/2 - math.Log(2*math.Pi)/2 + math.Log(special.MillsRatio(y)-special.MillsRatio(y+mu))
+		return -y*y/2 - math.Log(2*math.Pi)/2 + math.Log(stats.MillsRatio(y)-stats.MillsRatio(y+mu))
 	}
-	a := special.LogNormalCDF(-y)
-	return a + math.Log(-math.Expm1(epsilon+special.LogNormalCDF(-y-mu)-a))
+	a := stats.LogNormalCDF(-y)
+	return a + math.Log(-math.Expm1(epsilon+stats.LogNormalCDF(-y-mu)-a))
 }
 
 // roundUp is the relative amount by which answers of closed forms are raised,

@@ -3,7 +3,7 @@ package account
 import (
 	"math"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // A pair of distributions P and Q dominates a mechanism if no two neighbouring
@@ -48,7 +48,7 @@ type edge struct {
 func newEdge(loss float64, z ...float64) edge {
 	e := edge{loss: loss}
 	for i, v := range z {
-		e.z[i], e.tail[i] = v, special.LogNormalCDF(-math.Abs(v))
+		e.z[i], e.tail[i] = v, stats.LogNormalCDF(-math.Abs(v))
 	}
 	return e
 }

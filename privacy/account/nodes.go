@@ -3,7 +3,7 @@ package account
 import (
 	"math"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // cutOff returns the pair without the outputs of either tail that have a
@@ -33,14 +33,14 @@ func (m sampled) cut() (loss, logP float64) {
 		return m.supremum(), math.Inf(-1)
 	}
 	// The lower tail under P is no larger than the upper one.
-	logP = math.Ln2 + special.LogNormalCDF(-m.most/m.sigma)
+	logP = math.Ln2 + stats.LogNormalCDF(-m.most/m.sigma)
 	switch m.dir {
 	case add:
 		return -m.lift(-m.most), logP
 	case replace:
 		loss = -m.lift(-m.most)
 	}
-	logP = logAdd(math.Log1p(-m.q)+logP, math.Log(m.q)+math.Ln2+special.LogNormalCDF((1-m.most)/m.sigma))
+	logP = logAdd(math.Log1p(-m.q)+logP, math.Log(m.q)+math.Ln2+stats.LogNormalCDF((1-m.most)/m.sigma))
 	return loss + m.lift(m.most), logP
 }
 

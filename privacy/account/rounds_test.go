@@ -4,13 +4,13 @@ import (
 	"math"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // What privacy.md counts for the paper's own setting: 100 rounds of three views,
 // every release at ε 10 and δ 0.01.
 func TestRoundsOfThePaper(t *testing.T) {
-	ms := must.Get(Rounds(3, 100, Budget{10, 0.01}))(t)
+	ms := testkit.Get(Rounds(3, 100, Budget{10, 0.01}))(t)
 	for _, c := range []struct{ delta, want float64 }{{0.01, 4885.33}, {1e-5, 5020}} {
 		if got, err := Epsilon(ms, ReplaceOne, c.delta); err != nil || math.Abs(got-c.want) > 1e-3*c.want {
 			t.Errorf("ε at δ %v is %v (%v), want %v", c.delta, got, err, c.want)
@@ -24,10 +24,10 @@ func TestScaledRoundsKeepToTheTotal(t *testing.T) {
 		delta         float64
 		total         Budget
 	}{{3, 5, 1e-5, Budget{3, 1e-5}}, {1, 1, 1e-6, Budget{0.5, 1e-5}}, {4, 100, 0.01, Budget{6000, 0.01}}, {1, 1, 0.1, Budget{0.01, 0.3}}} {
-		each := must.Get(ScaleRounds(c.views, c.rounds, c.delta, c.total))(t)
+		each := testkit.Get(ScaleRounds(c.views, c.rounds, c.delta, c.total))(t)
 		spend := func(each float64) float64 {
-			ms := must.Get(Rounds(c.views, c.rounds, Budget{each, c.delta}))(t)
-			return must.Get(Epsilon(ms, ReplaceOne, c.total.Delta))(t)
+			ms := testkit.Get(Rounds(c.views, c.rounds, Budget{each, c.delta}))(t)
+			return testkit.Get(Epsilon(ms, ReplaceOne, c.total.Delta))(t)
 		}
 		if at, more := spend(each), spend(each*1.003); at > c.total.Epsilon || more <= c.total.Epsilon {
 			t.Errorf("%+v: each at ε %v spends %v, at 0.3 %% more %v", c, each, at, more)

@@ -10,20 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/vectors"
-	"parley/internal/vectors/vectorstest"
 	"parley/privacy/account"
 )
 
 func vectorFile(t testing.TB) []byte {
 	t.Helper()
-	return must.Get(os.ReadFile("testdata/dp/vectors.json"))(t)
+	return testkit.Get(os.ReadFile("testdata/dp/vectors.json"))(t)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
-	checks := must.Get(account.Verify(vectorFile(t)))(t)
-	vectorstest.Agree(t, checks, 300)
+	checks := testkit.Get(account.Verify(vectorFile(t)))(t)
+	testkit.Agree(t, checks, 300)
 }
 
 // unused are inputs on which nothing in the file depends: what surrounds the NaN
@@ -42,7 +41,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	}
 	d := json.NewDecoder(bytes.NewReader(vectorFile(t)))
 	d.UseNumber()
-	must.Do(t, d.Decode(&file))
+	testkit.Do(t, d.Decode(&file))
 	all := file.Cases
 	agree := func() bool {
 		data, err := json.Marshal(file)
@@ -56,7 +55,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	changed := 0
 	for _, c := range all {
 		id, kind := c["id"].(string), c["kind"].(string)
-		list := slices.DeleteFunc(vectorstest.Numbers(id, c), func(n vectorstest.Number) bool { return unused.MatchString(n.Path) })
+		list := slices.DeleteFunc(testkit.Numbers(id, c), func(n testkit.Number) bool { return unused.MatchString(n.Path) })
 		if slices.Contains([]string{"epsilon", "calibrate_composition", "calibrate_rounds"}, kind) {
 			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			list = list[:1]
@@ -114,7 +113,7 @@ func FuzzVerify(f *testing.F) {
 	var file struct {
 		Cases []json.RawMessage `json:"cases"`
 	}
-	must.Do(f, json.Unmarshal(vectorFile(f), &file))
+	testkit.Do(f, json.Unmarshal(vectorFile(f), &file))
 	for _, c := range file.Cases {
 		if bytes.Contains(c, []byte(`-01"`)) && !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // one of each kind, but for the slow one
 			f.Add([]byte(`{"schema": "dp-vectors/1", "rdp_orders": [1.5, 2, 8], "cases": [` + string(c) + `]}`))

@@ -9,7 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/privacy"
-	"parley/privacy/internal/words"
+	"parley/privacy/account"
 	"parley/privacy/policy"
 	"parley/problem"
 )
@@ -94,14 +94,14 @@ func (a *Admission) Refusal() error {
 func (a *Admission) Lines() (lines []string) {
 	for _, l := range a.Charge {
 		if a.Exact == 0 || l.Epsilon == nil || *l.Epsilon > 0 {
-			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), words.Number(l.Delta), l.Adjacency))
+			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), account.Number(l.Delta), l.Adjacency))
 		}
 	}
 	if a.Exact > 0 {
 		lines = append(lines, fmt.Sprintf("releases without noise: at most %d, and nothing bounds what they tell", a.Exact))
 	}
 	for i, b := range a.Before {
-		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", words.Budget(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
+		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", account.Words(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
 		if a.Admitted && !a.Begun && i < len(a.After) {
 			text += ", and after this study " + a.After[i].left()
 		}
@@ -141,7 +141,7 @@ func PrintAdmissions(w io.Writer, list []*Admission) error {
 			if !a.Admitted {
 				after = "–"
 			}
-			r.Add(site, part, subjects, string(l.Adjacency), a.epsilon(l), words.Number(l.Delta), before, after)
+			r.Add(site, part, subjects, string(l.Adjacency), a.epsilon(l), account.Number(l.Delta), before, after)
 			site, part, subjects = "", "", ""
 		}
 	}

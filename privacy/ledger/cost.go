@@ -9,8 +9,6 @@ import (
 
 	"parley/privacy"
 	"parley/privacy/account"
-	"parley/privacy/internal/tally"
-	"parley/privacy/internal/words"
 	"parley/problem"
 	"parley/study"
 )
@@ -40,7 +38,7 @@ type SiteCost struct {
 	// δ, under both adjacencies.
 	Losses []Loss `json:"losses"`
 
-	rows, whole tally.Tally // of Mechanisms: of sums over rows, and of those that hide the whole site
+	rows, whole account.Tally // of Mechanisms: of sums over rows, and of those that hide the whole site
 }
 
 // CostOf adds up what charges lists for each site of a plan. It is an error if
@@ -90,7 +88,7 @@ func (c *Cost) Delta() float64 {
 // add adds up the requests of one site, and holds them to the total.
 func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	s.Releases = len(requests)
-	all, bounded := tally.Tally(nil), true
+	all, bounded := account.Tally(nil), true
 	for _, r := range requests {
 		if err := r.Check(); err != nil {
 			return s, err
@@ -102,7 +100,7 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 		ms, err := r.Mechanisms(c.Unit)
 		all, bounded = all.With(1, ms...), bounded && err == nil // Losses says what is wrong
 		for i, sum := range r.Sums {
-			s.Sums = tally.Add(s.Sums, sum.Mechanism.Count)
+			s.Sums = account.AddCounts(s.Sums, sum.Mechanism.Count)
 			switch {
 			case err != nil:
 			case sum.Unit == privacy.WholeSite:
@@ -128,7 +126,7 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	case loss.Epsilon == nil:
 		what = loss.Unbounded
 	case *loss.Epsilon > c.Total.Epsilon:
-		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", words.Upward(*loss.Epsilon), words.Number(c.Total.Epsilon))
+		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", account.Upward(*loss.Epsilon), account.Number(c.Total.Epsilon))
 	default:
 		return s, nil
 	}
@@ -162,10 +160,10 @@ func (c *Cost) Worth() func(rows int64) string {
 	return func(rows int64) string {
 		worth := "nothing bounds what is learned of"
 		if e, ok := c.ForRows(rows); ok {
-			worth = fmt.Sprintf("it is ε %s, at the same δ, for", words.Upward(e))
+			worth = fmt.Sprintf("it is ε %s, at the same δ, for", account.Upward(e))
 		}
 		return fmt.Sprintf("the plan states that every row is another person, and promises %s for one row: %s a person with %d rows. Name the column that identifies a person in the plan (privacy: {person: COLUMN}), or keep one row of each person",
-			words.Budget(c.claim().Epsilon, c.claim().Delta), worth, rows)
+			account.Words(c.claim().Epsilon, c.claim().Delta), worth, rows)
 	}
 }
 
@@ -200,10 +198,10 @@ func (c *Cost) promise() []string {
 	case c.Protection != study.ProtectionDifferential:
 		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single subjects"}
 	case c.Total != nil:
-		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", words.Budget(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
+		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", account.Words(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
 	}
 	lines := []string{fmt.Sprintf("nothing is promised in total: %s is meant for each noised sum alone, for one %s, %s",
-		words.Budget(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
+		account.Words(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
 	epsilon := func(s SiteCost) float64 {
 		if e := s.loss(c.Adjacency).Epsilon; e != nil {
 			return *e
@@ -219,7 +217,7 @@ func (c *Cost) promise() []string {
 	if loss := worst.loss(c.Adjacency); loss.Epsilon == nil {
 		return append(lines, "nothing bounds the noised sums: "+loss.Unbounded)
 	}
-	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), words.Budget(epsilon(worst), c.PerRelease.Delta)))
+	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), account.Words(epsilon(worst), c.PerRelease.Delta)))
 }
 
 // sums says how many noised sums a site gives.

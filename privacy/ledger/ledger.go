@@ -17,7 +17,6 @@ import (
 
 	"parley/privacy"
 	"parley/privacy/account"
-	"parley/privacy/internal/tally"
 	"parley/privacy/policy"
 	"parley/sitestore"
 )
@@ -172,7 +171,7 @@ func (l *Ledger) Account(delta float64) (*Account, error) {
 func Losses(requests []privacy.Request, delta float64, units ...privacy.Unit) ([]Loss, error) {
 	losses := []Loss{}
 	for _, unit := range units {
-		var t tally.Tally
+		var t account.Tally
 		unbounded := ""
 		for _, r := range requests {
 			if r.Protection != privacy.Differential {
@@ -198,7 +197,7 @@ func Losses(requests []privacy.Request, delta float64, units ...privacy.Unit) ([
 }
 
 // of fills in what a composition costs; nothing costs nothing.
-func (l *Loss) of(t tally.Tally) error {
+func (l *Loss) of(t account.Tally) error {
 	epsilon, mu, gaussian := 0.0, 0.0, true
 	if len(t) > 0 {
 		var err error
@@ -240,7 +239,7 @@ func (l *Ledger) Against(p policy.Policy) ([]Spending, error) {
 	if p.Lifetime == nil {
 		return out, nil
 	}
-	var all tally.Tally
+	var all account.Tally
 	unprotected := 0
 	for _, e := range l.Entries {
 		// What was released without a bound is not what a filter limits.

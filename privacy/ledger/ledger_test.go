@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -56,16 +56,16 @@ func (a *aged) Release(id string) (sitestore.Release, bool, error) {
 func lived(t testing.TB) *aged {
 	t.Helper()
 	before := sitestore.NewMemory()
-	old := must.Get(wire.Marshal(map[string]any{"protection": "none", "contents": []map[string]any{{"what": "means", "values": 3}}}))(t)
-	must.Do(t, before.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old}, [32]byte{1}))
+	old := testkit.Get(wire.Marshal(map[string]any{"protection": "none", "contents": []map[string]any{{"what": "means", "values": 3}}}))(t)
+	testkit.Do(t, before.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old}, [32]byte{1}))
 	clock := privacy.Clock(func() time.Time { return time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("", 3600)) })
 	named := func(s privacy.Study, digest string) privacy.Study {
 		s.Digest = digest
 		return s
 	}
 	promised := named(guaranteed(privacy.Subject, account.AddRemove, 3, 1e-6), "one")
-	must.Get(admit(promised, open, before, at("one", 1), differential(vectors(10, 2)), clock))(t)
-	lines := must.Get(before.Reservations(0))(t)
+	testkit.Get(admit(promised, open, before, at("one", 1), differential(vectors(10, 2)), clock))(t)
+	lines := testkit.Get(before.Reservations(0))(t)
 	m := &aged{sitestore.NewMemory(), lines}
 	whole := vectors(4, 2)
 	whole.Unit, whole.Name = privacy.WholeSite, "w"
@@ -75,12 +75,12 @@ func lived(t testing.TB) *aged {
 	third := releaseAt(t, promised, m, at("one", 2), vectors(20, 2), clock)
 	_, sites := admit(named(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), "sites"), open, m, at("sites", 1), differential(whole), clock)
 	_, per := admit(named(study, "sampled"), open, m, at("sampled", 1), differential(sampled), clock)
-	must.Do(t, errors.Join(second, third, sites, per))
+	testkit.Do(t, errors.Join(second, third, sites, per))
 	return m
 }
 
 func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
-	l := must.Get(ledger.Read(lived(t)))(t)
+	l := testkit.Get(ledger.Read(lived(t)))(t)
 	if len(l.Entries) != 6 {
 		t.Fatalf("%d entries", len(l.Entries))
 	}
@@ -92,7 +92,7 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 	if e := l.Entries[0]; e.Line != 1 || e.Study != "old" || e.Request.Protection != privacy.Unprotected || e.Guarantee != nil || e.Request.Contents[0].Values != 3 {
 		t.Errorf("the line of the first version reads %+v", e)
 	}
-	a := must.Get(l.Account(1e-5))(t)
+	a := testkit.Get(l.Account(1e-5))(t)
 	if a.Charges != 6 || a.Unprotected != 1 || len(a.Studies) != 4 {
 		t.Fatalf("%+v", a)
 	}
@@ -122,7 +122,7 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 			t.Fatalf("%d: %+v", i, c.losses)
 		}
 		for _, l := range c.losses {
-			want := must.Get(account.Epsilon(c.ms, l.Adjacency, c.delta))(t)
+			want := testkit.Get(account.Epsilon(c.ms, l.Adjacency, c.delta))(t)
 			mu, _ := account.Mu(c.ms, l.Adjacency)
 			if l.Epsilon == nil || math.Abs(*l.Epsilon-want) > 1e-9*want || l.Delta != c.delta || (l.Mu != nil) != c.gaussian || c.gaussian && math.Abs(*l.Mu-mu) > 1e-12 {
 				t.Errorf("%d: %+v, want ε %v and μ %v", i, l, want, mu)
@@ -172,13 +172,13 @@ func TestNothingIsLimitedWithoutALifetime(t *testing.T) {
 // Whatever bytes stand in a line: it is read and adds up, or it is an error
 // that names the line; and nobody goes on as if it were nothing.
 func FuzzLedgerLine(f *testing.F) {
-	lines := must.Get(lived(f).Reservations(0))(f)
+	lines := testkit.Get(lived(f).Reservations(0))(f)
 	for _, line := range lines {
 		f.Add(line.Request)
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		m := sitestore.NewMemory()
-		must.Do(t, m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}))
+		testkit.Do(t, m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}))
 		l, err := ledger.Read(m)
 		policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 1e9, Delta: 1e-5}, PerRelease: true}
 		_, admission := admit(study, policy, m, ask, differential(vectors(100, 1)))

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"parley/privacy"
-	"parley/privacy/internal/tally"
+	"parley/privacy/account"
 	"parley/sitestore"
 )
 
@@ -139,11 +139,11 @@ func (r Record) row(s privacy.Sum) []string {
 func NumbersOf(r privacy.Request) int {
 	contents, sums := 0, 0
 	for _, c := range r.Contents {
-		contents = tally.Add(contents, max(c.Values, 0))
+		contents = account.AddCounts(contents, max(c.Values, 0))
 	}
 	for _, s := range r.Sums {
 		if !s.Kept {
-			sums = tally.Add(sums, tally.Multiply(s.Entries(), s.Mechanism.Count))
+			sums = account.AddCounts(sums, account.MultiplyCounts(s.Entries(), s.Mechanism.Count))
 		}
 	}
 	return max(contents, sums)
@@ -153,7 +153,7 @@ func NumbersOf(r privacy.Request) int {
 func Numbers(list []privacy.Listed) int {
 	n := 0
 	for _, l := range list {
-		n = tally.Add(n, tally.Multiply(NumbersOf(l.Request), l.Times))
+		n = account.AddCounts(n, account.MultiplyCounts(NumbersOf(l.Request), l.Times))
 	}
 	return n
 }

@@ -10,7 +10,6 @@ import (
 	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/account"
-	"parley/privacy/internal/words"
 	"parley/privacy/policy"
 )
 
@@ -137,7 +136,7 @@ func (v *View) studies() figure.Table {
 		for _, l := range losses {
 			left := "–"
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
-				left = Remaining(g.Epsilon, l.Epsilon) + " of " + words.Number(g.Epsilon)
+				left = Remaining(g.Epsilon, l.Epsilon) + " of " + account.Number(g.Epsilon)
 			}
 			r.Add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
 			study, method, charges, exact = "", "", "", ""
@@ -161,7 +160,7 @@ func (v *View) studies() figure.Table {
 func (v *View) studyLimits() figure.Table {
 	r := newRows("study", "exact", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.Add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), words.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.Add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), account.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
 	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.Columns}
 }
@@ -169,7 +168,7 @@ func (v *View) studyLimits() figure.Table {
 func lifetimeTable(limits []Spending) figure.Table {
 	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
 	for _, s := range limits {
-		r.Add(string(s.Adjacency), words.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
+		r.Add(string(s.Adjacency), account.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
 	}
 	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.Columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}
@@ -188,7 +187,7 @@ func Spent(epsilon *float64) string {
 	if *epsilon == 0 {
 		return "0"
 	}
-	return words.Upward(*epsilon)
+	return account.Upward(*epsilon)
 }
 
 // Remaining writes what is left of a budget's ε for people, never above what

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -22,7 +22,7 @@ import (
 func readLived(t *testing.T) (*ledger.Ledger, *aged) {
 	t.Helper()
 	m := lived(t)
-	l := must.Get(ledger.Read(m))(t)
+	l := testkit.Get(ledger.Read(m))(t)
 	return l, m
 }
 
@@ -43,7 +43,7 @@ func TestViewSaysWhatIsSpentAndLeft(t *testing.T) {
 		t.Errorf("%+v, want ε %v; %v", one, want, err)
 	}
 	var text bytes.Buffer
-	must.Do(t, v.Text(&text))
+	testkit.Do(t, v.Text(&text))
 	for _, want := range []string{
 		"none: without protection", "1 × v: Gaussian, sd 10 × the bound", "of a Poisson sample at rate 0.02", "3 (1 made again)",
 		"\nold              1                 1      subject  add-remove   0 ", "\nall              6                 1 ", "6.006 of 8", "Against the policy's lifetime, over all studies", " %\n",
@@ -100,7 +100,7 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	must.Do(t, ledger.WriteRecords(&out, records))
+	testkit.Do(t, ledger.WriteRecords(&out, records))
 	table, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(table) != len(records)+1 {
 		t.Fatalf("%d rows, %v", len(table), err)
@@ -240,7 +240,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, ledger.PrintAdmissions(&out, []*ledger.Admission{a, refused}))
+	testkit.Do(t, ledger.PrintAdmissions(&out, []*ledger.Admission{a, refused}))
 	for _, want := range []string{"yes, has begun  400", "south  no", "not counted", "no bound: 1 releases without noise"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy/policy"
 )
 
 // Whatever is in the policy is in its digest.
 func TestDigestIsOfEverything(t *testing.T) {
 	full := func() policy.Policy {
-		return must.Get(policy.Parse("p", []byte(strict)))(t)
+		return testkit.Get(policy.Parse("p", []byte(strict)))(t)
 	}
 	changes := 0
 	var vary func(v reflect.Value, what string, policy *policy.Policy)
@@ -68,13 +68,13 @@ func TestDigestIsOfWhatThePolicyMeans(t *testing.T) {
 			keys = append(keys, line)
 		}
 	}
-	want := must.Get(policy.Parse("p", []byte(strict)))(t)
+	want := testkit.Get(policy.Parse("p", []byte(strict)))(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text := keys[0] + strings.Join(rapid.Permutation(keys[1:]).Draw(t, "keys"), "")
 		if rapid.Bool().Draw(t, "methods") {
 			text = strings.Replace(text, "[mvppca, pvi]", "[pvi, mvppca]", 1)
 		}
-		got := must.Get(policy.Parse("p", []byte(text)))(t)
+		got := testkit.Get(policy.Parse("p", []byte(text)))(t)
 		if got.Digest() != want.Digest() {
 			t.Fatalf("another digest of\n%s", text)
 		}

@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 
 	"parley/method"
-	"parley/method/fitted"
 	"parley/problem"
 )
 
 // ReadModel reads a model from a results directory, its model folder, or the
 // model's file itself.
-func ReadModel(methods method.Registry, path string) (fitted.Model, error) {
+func ReadModel(methods method.Registry, path string) (method.Model, error) {
 	file, err := modelFile(path)
 	if err != nil {
 		return nil, err
@@ -23,7 +22,7 @@ func ReadModel(methods method.Registry, path string) (fitted.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.Open(methods, data)
+	m, err := method.OpenModel(methods, data)
 	if err == nil {
 		return m, nil
 	}

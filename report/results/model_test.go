@@ -9,7 +9,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/problem"
 )
 
@@ -22,7 +21,7 @@ type opener struct {
 
 func (o opener) Name() string           { return o.name }
 func (o opener) ModelFormats() []string { return o.formats }
-func (o opener) OpenModel(data []byte) (fitted.Model, error) {
+func (o opener) OpenModel(data []byte) (method.Model, error) {
 	if strings.Contains(string(data), "broken") {
 		return nil, errors.New("it is broken")
 	}

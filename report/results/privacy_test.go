@@ -10,7 +10,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -60,12 +60,12 @@ func quiet(change func([]engine.Round)) []engine.Round {
 
 func addUp(t *testing.T, p *study.Plan, rounds []engine.Round) *privacyRecord {
 	t.Helper()
-	return must.Get(privacyOf(p, rounds))(t)
+	return testkit.Get(privacyOf(p, rounds))(t)
 }
 
 func epsilon(t *testing.T, m account.Mechanism, a account.Adjacency, delta float64) float64 {
 	t.Helper()
-	return must.Get(account.Epsilon([]account.Mechanism{m}, a, delta))(t)
+	return testkit.Get(account.Epsilon([]account.Mechanism{m}, a, delta))(t)
 }
 
 func TestReleasesAddUpBySiteAndKind(t *testing.T) {
@@ -212,7 +212,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 		s.Digest = digest
 		gate := privacy.NewGate(s, privacy.SimulationPolicy(), store, nil)
 		for round := range 2 {
-			must.Get(gate.Admit(privacy.Ask{Study: digest, Site: "north", Round: round + 1, Kind: "sum"}))(t)
+			testkit.Get(gate.Admit(privacy.Ask{Study: digest, Site: "north", Round: round + 1, Kind: "sum"}))(t)
 		}
 	}
 	d, err := begin(path, p, data, began)
@@ -229,8 +229,8 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	d.policy = &limits
 	out := outcome()
 	out.Rounds = quiet(nil)
-	must.Do(t, d.Write(out, sites(), ended))
-	all := files(t, path)
+	testkit.Do(t, d.Write(out, sites(), ended))
+	all := tree(t, path)
 	var shared privacyRecord
 	var own siteSpending
 	for name, into := range map[string]any{"privacy.json": &shared, "sites/north/privacy.json": &own} {
@@ -261,11 +261,11 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 // Without stores there is no ledger to tell of, and the results say no less.
 func TestPrivateRunWithoutStores(t *testing.T) {
 	path := t.TempDir()
-	d := must.Get(begin(path, private(t, nil), data, began))(t)
+	d := testkit.Get(begin(path, private(t, nil), data, began))(t)
 	out := outcome()
 	out.Rounds = quiet(nil)
-	must.Do(t, d.Write(out, sites(), ended))
-	all := files(t, path)
+	testkit.Do(t, d.Write(out, sites(), ended))
+	all := tree(t, path)
 	if _, ok := all["sites/north/privacy.json"]; ok || all["privacy.json"] == "" {
 		t.Errorf("got %v", names(all))
 	}

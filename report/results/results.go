@@ -31,7 +31,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
-	"parley/internal/atomicfile"
+	"parley/internal/files"
 	"parley/internal/version"
 	"parley/method"
 	"parley/problem"
@@ -88,7 +88,7 @@ func Open(path string, plan *study.Plan, simulated bool, now time.Time) (*Dir, e
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	foreign := func(e os.DirEntry) bool { return !atomicfile.Leftover(file, e.Name()) }
+	foreign := func(e os.DirEntry) bool { return !files.Leftover(file, e.Name()) }
 	if slices.ContainsFunc(entries, foreign) {
 		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
 	}
@@ -109,7 +109,7 @@ func (d *Dir) begin() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(d.path, "plan.yaml"), text)
+	return files.Write(filepath.Join(d.path, "plan.yaml"), text)
 }
 
 // adopt continues a run that began earlier.
@@ -165,7 +165,7 @@ func (d *Dir) Write(out *engine.Outcome, now time.Time) (*method.Result, error) 
 			return nil, fmt.Errorf("writing rounds.jsonl: %w", err)
 		}
 	}
-	if err := atomicfile.Write(filepath.Join(d.path, "rounds.jsonl"), rounds.Bytes()); err != nil {
+	if err := files.Write(filepath.Join(d.path, "rounds.jsonl"), rounds.Bytes()); err != nil {
 		return nil, err
 	}
 	return &r, d.writeJSON("provenance.json", d.provenance)
@@ -177,7 +177,7 @@ func (d folder) writeResult(r *method.Result, page *report.Report) error {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		if err := atomicfile.Stream(filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Stream); err != nil {
+		if err := files.Stream(filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Stream); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (d folder) writeResult(r *method.Result, page *report.Report) error {
 }
 
 func (d folder) writeJSON(name string, v any) error {
-	return atomicfile.WriteJSON(filepath.Join(d.path, name), v)
+	return files.WriteJSON(filepath.Join(d.path, name), v)
 }
 
 // page is the report that everybody in the study may read.

@@ -18,7 +18,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -85,7 +85,7 @@ func (b both) Write(out *engine.Outcome, results map[string]*method.Result, now 
 
 func open(t *testing.T, path string) both {
 	t.Helper()
-	return must.Get(begin(path, plan(t, "1"), data, began))(t)
+	return testkit.Get(begin(path, plan(t, "1"), data, began))(t)
 }
 
 func outcome() *engine.Outcome {
@@ -127,7 +127,7 @@ func sites() map[string]*method.Result {
 	return map[string]*method.Result{"north": {Files: []method.File{{Name: "scores.csv", Data: []byte("id\ns1\n")}}, Sections: subjects()}}
 }
 
-func files(t *testing.T, dir string) map[string]string {
+func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
@@ -168,11 +168,11 @@ func same(a, b map[string]string) bool {
 func TestLayout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "results")
 	d := open(t, path)
-	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	if got := names(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("before the run: %v", got)
 	}
-	must.Do(t, d.Write(outcome(), sites(), ended))
-	all := files(t, path)
+	testkit.Do(t, d.Write(outcome(), sites(), ended))
+	all := tree(t, path)
 	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
 		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv", "sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
 	if got := names(all); !slices.Equal(got, want) {
@@ -196,8 +196,8 @@ func TestLayout(t *testing.T) {
 func TestRoundsReadBack(t *testing.T) {
 	path := t.TempDir()
 	out := outcome()
-	must.Do(t, open(t, path).Write(out, nil, ended))
-	lines := strings.Split(strings.TrimSuffix(files(t, path)["rounds.jsonl"], "\n"), "\n")
+	testkit.Do(t, open(t, path).Write(out, nil, ended))
+	lines := strings.Split(strings.TrimSuffix(tree(t, path)["rounds.jsonl"], "\n"), "\n")
 	if len(lines) != len(out.Rounds) {
 		t.Fatalf("%d lines for %d rounds", len(lines), len(out.Rounds))
 	}
@@ -205,7 +205,7 @@ func TestRoundsReadBack(t *testing.T) {
 		d := json.NewDecoder(strings.NewReader(line))
 		d.DisallowUnknownFields()
 		var r engine.Round
-		must.Do(t, d.Decode(&r))
+		testkit.Do(t, d.Decode(&r))
 		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 || r.Info["sum"] != out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release || x.Request.Protection != want.Request.Protection {
 			t.Errorf("line %d: %+v", i+1, r)
 		}
@@ -220,10 +220,10 @@ func TestProvenance(t *testing.T) {
 	d := open(t, path)
 	read := func() (p provenance) {
 		t.Helper()
-		must.Do(t, json.Unmarshal([]byte(files(t, path)["provenance.json"]), &p))
+		testkit.Do(t, json.Unmarshal([]byte(tree(t, path)["provenance.json"]), &p))
 		return p
 	}
-	digest := must.Get(plan(t, "1").Digest())(t)
+	digest := testkit.Get(plan(t, "1").Digest())(t)
 	p := read()
 	if p.Finished != nil || p.Plan != digest.String() || p.Seed != 1 || p.Study != "small" || !p.Simulated || !strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
 		t.Errorf("when it begins: %+v", p)
@@ -231,9 +231,9 @@ func TestProvenance(t *testing.T) {
 	if !p.Started.Equal(began) || p.Started.Location() != time.UTC {
 		t.Errorf("started %v", p.Started)
 	}
-	must.Do(t, d.Write(outcome(), nil, ended))
-	shared := files(t, path)["provenance.json"]
-	if strings.Contains(shared, data) || !strings.Contains(files(t, path)["sites/south/provenance.json"], `"data_sha256": "`+data+`"`) {
+	testkit.Do(t, d.Write(outcome(), nil, ended))
+	shared := tree(t, path)["provenance.json"]
+	if strings.Contains(shared, data) || !strings.Contains(tree(t, path)["sites/south/provenance.json"], `"data_sha256": "`+data+`"`) {
 		t.Errorf("the fingerprint of the data is where it should not be: %s", shared)
 	}
 	p = read()
@@ -247,8 +247,8 @@ func TestProvenance(t *testing.T) {
 func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 	page := func(out *engine.Outcome) string {
 		path := t.TempDir()
-		must.Do(t, open(t, path).Write(out, sites(), ended))
-		return files(t, path)["report.html"]
+		testkit.Do(t, open(t, path).Write(out, sites(), ended))
+		return tree(t, path)["report.html"]
 	}
 	text := page(outcome())
 	said, first := strings.Index(text, "south left in round 2: its release was not valid."), strings.Index(text, `id="section-sums"`)
@@ -264,11 +264,11 @@ func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 
 func TestFinishedRunIsWrittenAgainToTheSameBytes(t *testing.T) {
 	path := t.TempDir()
-	must.Do(t, open(t, path).Write(outcome(), sites(), ended))
-	before := files(t, path)
-	again := must.Get(begin(path, plan(t, "1"), data, began.Add(24*time.Hour)))(t)
-	must.Do(t, again.Write(outcome(), sites(), ended.Add(24*time.Hour)))
-	if !same(before, files(t, path)) {
+	testkit.Do(t, open(t, path).Write(outcome(), sites(), ended))
+	before := tree(t, path)
+	again := testkit.Get(begin(path, plan(t, "1"), data, began.Add(24*time.Hour)))(t)
+	testkit.Do(t, again.Write(outcome(), sites(), ended.Add(24*time.Hour)))
+	if !same(before, tree(t, path)) {
 		t.Error("writing the same results again changed them")
 	}
 }
@@ -296,17 +296,17 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 		} else if err := c.prepare(path); err != nil {
 			t.Fatal(err)
 		}
-		before := files(t, path)
+		before := tree(t, path)
 		_, err := begin(path, plan(t, c.plan), c.data, ended)
 		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.want) || !strings.Contains(p.Hint, "--out") || !strings.HasPrefix(p.File, path) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !same(before, files(t, path)) {
+		if !same(before, tree(t, path)) {
 			t.Errorf("%s: the directory was changed", name)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	must.Do(t, os.WriteFile(file, nil, 0o644))
+	testkit.Do(t, os.WriteFile(file, nil, 0o644))
 	if _, err := begin(file, plan(t, "1"), data, began); err == nil {
 		t.Error("a file was taken for a directory")
 	}
@@ -318,9 +318,9 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 	path := t.TempDir()
 	open(t, path)
 	lost := filepath.Join(path, "sites", "south", "provenance.json")
-	must.Do(t, os.Remove(lost))
+	testkit.Do(t, os.Remove(lost))
 	open(t, path)
-	must.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)))
+	testkit.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)))
 	if _, err := begin(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
 		t.Errorf("got %v", err)
 	}
@@ -329,11 +329,11 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 // A crash between the first two files, or within the first, can be continued.
 func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 	path := t.TempDir()
-	must.Do(t, os.WriteFile(filepath.Join(path, ".provenance.json-31"), []byte("{"), 0o600))
+	testkit.Do(t, os.WriteFile(filepath.Join(path, ".provenance.json-31"), []byte("{"), 0o600))
 	open(t, path)
-	must.Do(t, os.Remove(filepath.Join(path, "plan.yaml")))
+	testkit.Do(t, os.Remove(filepath.Join(path, "plan.yaml")))
 	open(t, path)
-	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	if got := names(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -352,8 +352,8 @@ func TestFilesOfAMethodStayInside(t *testing.T) {
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	path := t.TempDir()
 	d := open(t, path)
-	must.Do(t, d.Write(outcome(), sites(), ended))
-	before := files(t, path)
+	testkit.Do(t, d.Write(outcome(), sites(), ended))
+	before := tree(t, path)
 	broken := errors.New("broken")
 	out := outcome()
 	out.Result.Files[0].Data = nil
@@ -366,7 +366,7 @@ func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	if err := d.Write(out, sites(), ended); !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
-	if !same(before, files(t, path)) {
+	if !same(before, tree(t, path)) {
 		t.Error("a write that failed changed the results")
 	}
 }
@@ -380,12 +380,12 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 	if err := open(t, path).Write(out, sites(), ended); err == nil {
 		t.Error("the shared report shows single subjects")
 	}
-	if _, ok := files(t, path)["report.html"]; ok {
+	if _, ok := tree(t, path)["report.html"]; ok {
 		t.Error("a refused report was written")
 	}
 	path = t.TempDir()
-	must.Do(t, open(t, path).Write(outcome(), sites(), ended))
-	all := files(t, path)
+	testkit.Do(t, open(t, path).Write(outcome(), sites(), ended))
+	all := tree(t, path)
 	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "It may show single subjects") {
 		t.Error("the site's page does not say what it is")
 	}
@@ -413,12 +413,12 @@ func TestNumbersThatCannotBeWrittenAreErrors(t *testing.T) {
 
 func TestExchangesAreSummedOverRounds(t *testing.T) {
 	path := t.TempDir()
-	must.Do(t, open(t, path).Write(outcome(), nil, ended))
+	testkit.Do(t, open(t, path).Write(outcome(), nil, ended))
 	for name, want := range map[string][][]string{
 		"tables/exchange-table.csv": {{"north", "sum", "2", "111", "20"}, {"south", "sum", "2", "90", "20"}},
 		"tables/tasks-table.csv":    {{"sum", "a sum", "1"}},
 	} {
-		records := must.Get(csv.NewReader(bytes.NewReader([]byte(files(t, path)[name]))).ReadAll())(t)
+		records := testkit.Get(csv.NewReader(bytes.NewReader([]byte(tree(t, path)[name]))).ReadAll())(t)
 		for i, w := range want {
 			if !slices.Equal(records[i+1], w) {
 				t.Errorf("%s, line %d: %v, want %v", name, i+1, records[i+1], w)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // folders writes files below a new folder, each named by its path.
@@ -16,8 +16,8 @@ func folders(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 	return root
 }
@@ -61,7 +61,7 @@ func TestLook(t *testing.T) {
 		"south/notes.txt":           "nothing",
 		".hidden/subjects.csv":      "id\na\n",
 	})
-	d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
 	text := string(d.YAML(root))
 	for _, want := range []string{
 		"sites: [north-clinic, south]\n", "# north-clinic lacks the views: gene\n", "      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
@@ -94,7 +94,7 @@ func TestRareLevelsAreNotNamed(t *testing.T) {
 			return label("I", "II")(i)
 		}, label("unknown", "1", "2"), label("1", "3", "4")),
 	})
-	d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
 	text := string(d.YAML(root))
 	if strings.Contains(text, "secret") || !strings.Contains(text, "{name: stage, kind: category, levels: [I, II, other], other: other}") ||
 		!strings.Contains(text, "missing: [unknown]\n") || !strings.Contains(text, "      - absent  # few whole numbers: if they stand for kinds, ") || !strings.Contains(text, "      - pain  # few whole numbers: ") || !strings.Contains(text, "  data: \".\"\n  split: {scenario: IID}\n") {
@@ -131,7 +131,7 @@ func TestCodesOfOtherFeaturesAreSuspected(t *testing.T) {
 			"b/subjects.csv": rows("b", 30, "group", label("u", "v")),
 			"b/view_v.csv":   rows("b", 30, "shift,x,y", nines(5, 0), ages(0), ages(0)),
 		})
-		d := must.Get(Look(t.Context(), root, Options{Name: "tried"}))(t)
+		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried"}))(t)
 		if text := string(d.YAML(root)); strings.Contains(text, "{name: shift, missing: [-9]}") != c.want {
 			t.Errorf("%s: got\n%s", name, text)
 		}
@@ -145,7 +145,7 @@ func TestYesAndNoArePointedAtForFactors(t *testing.T) {
 		"view_lab.csv": rows("n", 30, "x,smokes,y", value, label("0", "1"), value),
 	})
 	for outcome, want := range map[string]bool{"": true, "group": false} {
-		d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t)
+		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t)
 		if text := string(d.YAML(root)); strings.Contains(text, "      - smokes  # few whole numbers: ") != want {
 			t.Errorf("outcome %q: got\n%s", outcome, text)
 		}
@@ -263,7 +263,7 @@ func TestWhatIsSaidFirst(t *testing.T) {
 		"codebook.csv": "name,meaning\n", "notes/readme.txt": "",
 		"b/old/view_gene.csv": "id,g\n",
 	})
-	d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
 	said := strings.Join(d.Said.Lines(), "\n")
 	if strings.Contains(said, "events") { // 20 for each of two weights are enough
 		t.Errorf("got %s", said)
@@ -287,7 +287,7 @@ func TestNoneIsALevel(t *testing.T) {
 		"subjects.csv": rows("n", 90, "therapy", label("None", "chemo", "surgery")),
 		"view_lab.csv": rows("n", 90, "x,y", value, func(i int) any { return i * i % 11 }),
 	})
-	d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "therapy"}))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "therapy"}))(t)
 	if plan := string(d.YAML(root)); strings.Contains(plan, "missing: [") || !strings.Contains(plan, "levels: [None, chemo, surgery]") {
 		t.Errorf("got\n%s", plan)
 	}
@@ -299,7 +299,7 @@ func TestOutcomesOfManyValues(t *testing.T) {
 		"subjects.csv": rows("n", 300, "dose", func(i int) any { return float64(i*i%1009) / 7 }),
 		"view_lab.csv": rows("n", 300, "x,y", value, func(i int) any { return i * i % 11 }),
 	})
-	d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "dose"}))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "dose"}))(t)
 	if want := "outcome: {column: dose}"; !strings.Contains(string(d.YAML(root)), want) {
 		t.Errorf("want %s in\n%s", want, d.YAML(root))
 	}
@@ -315,7 +315,7 @@ func TestFewEvents(t *testing.T) {
 		"dead": {"there are 10 events (dead: yes) for 4 weights, which is few", "# Few data: at most 10 events (dead: yes) for 4 weights."},
 		"age":  {"there are 30 values of age for 4 weights, which is few", "# Few data: at most 30 values of age for 4 weights."},
 	} {
-		d := must.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t)
+		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t)
 		if len(d.Said) == 0 || !strings.Contains(d.Said[0].What, want[0]) || !strings.Contains(string(d.YAML(root)), want[1]) {
 			t.Errorf("%s: got %v and\n%s", outcome, d.Said, d.YAML(root))
 		}
@@ -336,9 +336,9 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 		}
 		dir := t.TempDir()
 		for name, text := range map[string]string{"subjects.csv": subjects, "view_v.csv": view} {
-			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+			testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
-		d := must.Get(Look(t.Context(), dir, Options{Name: "tried", Outcome: "months"}))(t)
+		d := testkit.Get(Look(t.Context(), dir, Options{Name: "tried", Outcome: "months"}))(t)
 		said := len(d.Said) > 0 && strings.Contains(d.Said[0].Hint, want) && strings.Contains(string(d.YAML(dir)), "#   "+want+"\n")
 		if want == "" {
 			said = !strings.Contains(string(d.YAML(dir)), "event")
@@ -358,9 +358,9 @@ func TestLevelsWrittenInTwoWaysAreNamed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"subjects.csv": subjects, "view_v.csv": view} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	d := must.Get(Look(t.Context(), dir, Options{Name: "tried"}))(t)
+	d := testkit.Get(Look(t.Context(), dir, Options{Name: "tried"}))(t)
 	if got := fmt.Sprint(d.Said); strings.Count(got, "are taken for two levels") != 1 || !strings.Contains(got, `"Other" and "other"`) {
 		t.Error(got)
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 var made = time.Unix(1_700_000_000, 0).UTC()
@@ -35,8 +35,8 @@ func source(t *testing.T, target target) content {
 		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/Containerfile": "FROM scratch",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return content{root: root, program: []byte("program"), bill: []byte("{}"), target: target, version: "1.2.3-rc1", made: made, documents: []entry{
 		{name: "man/man1/parley.1", data: []byte(".TH PARLEY 1\n")},
@@ -51,9 +51,9 @@ func source(t *testing.T, target target) content {
 func written(t *testing.T, c content) map[string][]byte {
 	t.Helper()
 	out := t.TempDir()
-	must.Do(t, c.write(out))
-	must.Do(t, sums(out))
-	files := must.Get(folder(out, ""))(t)
+	testkit.Do(t, c.write(out))
+	testkit.Do(t, sums(out))
+	files := testkit.Get(folder(out, ""))(t)
 	all := map[string][]byte{}
 	for _, f := range files {
 		all[f.name] = f.data
@@ -66,7 +66,7 @@ func TestTwoReleasesHaveTheSameBytes(t *testing.T) {
 		first := source(t, target)
 		second := source(t, target) // other folders, other times of files
 		slices.Reverse(second.documents)
-		must.Do(t, os.Chtimes(filepath.Join(second.root, "LICENSE"), made, made))
+		testkit.Do(t, os.Chtimes(filepath.Join(second.root, "LICENSE"), made, made))
 		a, b := written(t, first), written(t, second)
 		if !maps.EqualFunc(a, b, bytes.Equal) {
 			t.Errorf("%s: files differ between two runs", target)
@@ -98,7 +98,7 @@ func TestFilesOfATarget(t *testing.T) {
 // unpack returns the headers and contents of a tar archive packed with gzip.
 func unpack(t *testing.T, data []byte) (headers []tar.Header, contents map[string]string) {
 	t.Helper()
-	packed := must.Get(gzip.NewReader(bytes.NewReader(data)))(t)
+	packed := testkit.Get(gzip.NewReader(bytes.NewReader(data)))(t)
 	contents = map[string]string{}
 	for r := tar.NewReader(packed); ; {
 		h, err := r.Next()
@@ -136,8 +136,8 @@ func TestArchiveOfLinux(t *testing.T) {
 
 func TestArchiveOfWindows(t *testing.T) {
 	data := written(t, source(t, target{"windows", "amd64"}))["parley-1.2.3-rc1-windows-amd64.zip"]
-	r := must.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
-	program := must.Get(r.Open("parley-1.2.3-rc1-windows-amd64/parley.exe"))(t)
+	r := testkit.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
+	program := testkit.Get(r.Open("parley-1.2.3-rc1-windows-amd64/parley.exe"))(t)
 	defer program.Close()
 	if _, err := io.Copy(io.Discard, program); err != nil { // ends with a check of its sum
 		t.Error(err)
@@ -203,10 +203,10 @@ func TestDebianPackage(t *testing.T) {
 }
 
 func TestBillListsWhatIsLinked(t *testing.T) {
-	binary := must.Get(os.Executable())(t)
-	data := must.Get(bill(binary, "1.2.3", made))(t)
+	binary := testkit.Get(os.Executable())(t)
+	data := testkit.Get(bill(binary, "1.2.3", made))(t)
 	var d document
-	must.Do(t, json.Unmarshal(data, &d))
+	testkit.Do(t, json.Unmarshal(data, &d))
 	if d.Format != "CycloneDX" || d.Metadata.Component.URL != "pkg:golang/parley@1.2.3" || d.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
 		t.Errorf("%+v", d.Metadata)
 	}
@@ -242,7 +242,7 @@ func TestTargetsAndTimesThatAreWrong(t *testing.T) {
 		t.Errorf("%q, %v, %v", name, got, err)
 	}
 	full := t.TempDir()
-	must.Do(t, os.WriteFile(filepath.Join(full, "old"), nil, 0o600))
+	testkit.Do(t, os.WriteFile(filepath.Join(full, "old"), nil, 0o600))
 	if err := release(full, "", nil); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("%v", err)
 	}

@@ -19,7 +19,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -143,22 +142,22 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*state)
 	if s.Phase == "" {
 		s.Phase = taskSums
-		tasks, err := rounds.Ask(taskSums, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return struct{}{}, nil })
+		tasks, err := method.Ask(taskSums, method.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return struct{}{}, nil })
 		return method.Step{State: s, Tasks: tasks, Of: 1}, err
 	}
-	s.Phase = rounds.Done
+	s.Phase = method.Done
 	return method.Step{State: s, Done: true, Progress: 1, Of: 1}, nil
 }
 
 // Fold implements [method.Coordinator].
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Expect(in, c.plan.Sites, s.Phase); err != nil {
+	if err := method.Expect(in, c.plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
 	var sums wire.Vector
 	if c.sum == nil {
-		if err := rounds.Decode(in, &sums); err != nil {
+		if err := method.DecodeAnswer(in, &sums); err != nil {
 			return nil, err
 		}
 		if len(sums) != 2*len(c.features) {
@@ -170,7 +169,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 			}
 		}
 	} else {
-		noised, err := rounds.OnlySum(in, c.sum.Name)
+		noised, err := method.OnlySum(in, c.sum.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +186,7 @@ const largest = 1e150
 // Leave implements [method.Coordinator]: what the site has said stays.
 func (c coordinator) Leave(ms method.State, name string) (method.State, error) {
 	s := ms.(*state)
-	left, err := rounds.Leave(c.plan.Sites, s.Left, name)
+	left, err := method.Leave(c.plan.Sites, s.Left, name)
 	s.Left = left
 	return s, err
 }
@@ -273,7 +272,7 @@ func (h site) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 			sums[d+j]++
 		}
 	}
-	return rounds.Answer(t, sums, nil)
+	return method.AnswerTask(t, sums, nil)
 }
 
 // values yields the values that a row has, by the place of their features.

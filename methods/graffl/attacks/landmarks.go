@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/options"
@@ -33,7 +32,7 @@ func (v *victims) landmarks(privacy study.Privacy) (*landmark.Setup, error) {
 }
 
 // byLandmarks locates persons by what two releases of their sites differ by.
-func (a *attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*adversary.Recovered, error) {
+func (a *attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*method.Recovered, error) {
 	return a.difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
 		return inversion.Locate(s.Marks, own, 1)
 	})
@@ -50,7 +49,7 @@ func (a *attacker) exactLandmarks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.found(adversary.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+	a.found(method.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
 		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	return nil
 }
@@ -101,7 +100,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 		if n > 5 {
 			expected = 0.5
 		}
-		a.found(adversary.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
+		a.found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
 			Needs: "nothing but to read the one release of an honest study"}, a.score(truth, guesses, 0.01), expected, false)
 	}
 	return nil
@@ -126,7 +125,7 @@ func (a *attacker) privateLandmarks(ctx context.Context) error {
 		if a.target.Adjacency == account.ReplaceOne {
 			needs = "two private studies, charged twice; the row of one person, whom another known one has replaced between them or not"
 		}
-		a.came = append(a.came, adversary.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
+		a.came = append(a.came, method.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
 		a.tell(variant + ": telling neighbours apart")
 		told, err := a.tellApart(ctx, s)
 		if err != nil {
@@ -136,7 +135,7 @@ func (a *attacker) privateLandmarks(ctx context.Context) error {
 		if a.target.Adjacency == account.ReplaceOne {
 			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
 		}
-		a.came = append(a.came, adversary.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
+		a.came = append(a.came, method.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
 	}
 	return nil
 }
@@ -147,7 +146,7 @@ const others = 10
 
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
-func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary.ToldApart, error) {
+func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
 	one, two := landmark.Worst(s, a.target.Adjacency)
 	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
 	base := make([]float64, s.Marks.Len())
@@ -170,7 +169,7 @@ func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	told := &adversary.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
+	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
 	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), landmark.Best(landmark.Visible(s))
 	for world, rowsOf := range sites {
 		all, err := a.releases(ctx, s, rowsOf, a.target.Releases)
@@ -224,7 +223,7 @@ func (a *attacker) releases(ctx context.Context, s *landmark.Setup, rows []float
 // has (replace-one: whom another has replaced), and decides by the likelihood ratio of
 // their difference which it was. All other rows cancel, so that the attacker need not know
 // them: no test on the two releases is right more often.
-func (a *attacker) differenced(ctx context.Context, s *landmark.Setup) (*adversary.ToldApart, error) {
+func (a *attacker) differenced(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
 	rows := a.sites[0][:min(len(a.sites[0]), (others+1)*a.dim)]
 	n := s.Marks.Len()
 	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
@@ -244,7 +243,7 @@ func (a *attacker) differenced(ctx context.Context, s *landmark.Setup) (*adversa
 	if err != nil {
 		return nil, err
 	}
-	told := &adversary.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
+	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
 	told.Allowed = inversion.MostAdvantage(told.Epsilon, told.Delta)
 	for world, now := range [][]float64{rows, gone} {
 		after, err := a.releases(ctx, s, now, a.target.Releases)

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/method/adversary"
+	"parley/method"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -64,9 +64,9 @@ func (a *attacker) published(ctx context.Context) error {
 			coarse = append(coarse, x...)
 		}
 	}
-	a.found(adversary.Attack{Variant: options.VariantPublished, Name: "A: trilateration", Answers: d + 1, Of: "distances of each row",
+	a.found(method.Attack{Variant: options.VariantPublished, Name: "A: trilateration", Answers: d + 1, Of: "distances of each row",
 		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"}, a.score(a.all(), exact, 0.001), 1, true)
-	a.found(adversary.Attack{Variant: options.VariantPublished, Name: "A: trilateration of rounded answers", Answers: rounds, Of: "distances of each row",
+	a.found(method.Attack{Variant: options.VariantPublished, Name: "A: trilateration of rounded answers", Answers: rounds, Of: "distances of each row",
 		Needs: "the same, where sites round their answers to two digits, as they do not"}, a.score(a.all(), coarse, 0.25), 0.9, false)
 	return nil
 }
@@ -147,7 +147,7 @@ func (a *attacker) permuted(context.Context) error {
 		}
 		guesses = append(guesses, found...)
 	}
-	a.found(adversary.Attack{Variant: options.VariantPublished, Name: "B: one point for all rows, moved a little", Answers: d + 1, Of: "distances of each row", Active: true,
+	a.found(method.Attack{Variant: options.VariantPublished, Name: "B: one point for all rows, moved a little", Answers: d + 1, Of: "distances of each row", Active: true,
 		Needs: "to choose the points, where sites permute their answers each round; mounted on the distances themselves: a task of this program cannot name points"},
 		a.score(truth, guesses, 0.05), 0.95, false)
 	return nil

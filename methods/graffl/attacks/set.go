@@ -9,7 +9,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -40,7 +39,7 @@ func (a *attacker) set(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.found(adversary.Attack{Variant: options.VariantSet, Name: fmt.Sprintf("C: differencing two studies, %s", d.Kind), Answers: 2 * options.SetBatch, Of: "means of the person's site", Active: true,
+		a.found(method.Attack{Variant: options.VariantSet, Name: fmt.Sprintf("C: differencing two studies, %s", d.Kind), Answers: 2 * options.SetBatch, Of: "means of the person's site", Active: true,
 			Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	}
 	return nil
@@ -142,7 +141,7 @@ func (a *attacker) scanned(ctx context.Context) error {
 		}
 	}
 	r := a.closest(rows, s.peaks(), 0.05)
-	a.found(adversary.Attack{Variant: options.VariantSet, Name: "D: narrow kernels, scanned", Answers: asked, Of: "means of the site", Active: true,
+	a.found(method.Attack{Variant: options.VariantSet, Name: "D: narrow kernels, scanned", Answers: asked, Of: "means of the site", Active: true,
 		Needs: fmt.Sprintf("to choose each kernel's width, a study for each of %d, and sets of a single point; a site answers no more of a study's tasks than its plan lists, here %d", scanLevels, s.granted)}, r, 0.9, false)
 	return nil
 }

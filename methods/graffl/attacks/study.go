@@ -8,13 +8,12 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/setup"
 )
 
 // Mount mounts all attacks on studies of a method, which is graffl.
-func Mount(ctx context.Context, m method.Method, lab adversary.Laboratory, t adversary.Target) ([]adversary.Attack, error) {
+func Mount(ctx context.Context, m method.Method, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
 	v, err := example(m, t.Seed)
 	if t.Plan != nil {
 		v, err = readVictims(ctx, t)
@@ -34,9 +33,9 @@ func Mount(ctx context.Context, m method.Method, lab adversary.Laboratory, t adv
 // attacker mounts the attacks one after the other.
 type attacker struct {
 	*victims
-	lab    adversary.Laboratory
-	target adversary.Target
-	came   []adversary.Attack
+	lab    method.Laboratory
+	target method.Target
+	came   []method.Attack
 }
 
 func (a *attacker) tell(what string) {
@@ -47,7 +46,7 @@ func (a *attacker) tell(what string) {
 
 // found adds what an attack has recovered. expected is the share that the
 // documentation says is found; of anybody's data if always, else of the example.
-func (a *attacker) found(attack adversary.Attack, r *adversary.Recovered, expected float64, always bool) {
+func (a *attacker) found(attack method.Attack, r *method.Recovered, expected float64, always bool) {
 	if always || a.target.Plan == nil {
 		r.Expected = int(expected * float64(r.Rows))
 	}
@@ -61,7 +60,7 @@ const persons = 20
 // difference runs a study, then asks for the same again at the site of one who has
 // left, for some persons. own reads sums over a site's rows from an answer, and
 // locate finds the row whose part of them the two answers differ by.
-func (a *attacker) difference(ctx context.Context, s *setup.Setup, within float64, own func(method.Contribution) ([]float64, error), locate func([]float64) ([]float64, error)) (*adversary.Recovered, error) {
+func (a *attacker) difference(ctx context.Context, s *setup.Setup, within float64, own func(method.Contribution) ([]float64, error), locate func([]float64) ([]float64, error)) (*method.Recovered, error) {
 	data, err := a.data()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
@@ -77,7 +76,7 @@ func example(m method.Method, seed uint64) (*victims, error) {
 }
 
 // readVictims takes the first rows of every site of a plan.
-func readVictims(ctx context.Context, t adversary.Target) (*victims, error) {
+func readVictims(ctx context.Context, t method.Target) (*victims, error) {
 	v, err := newVictims(t.Plan, t.Seed)
 	if err != nil {
 		return nil, err
@@ -190,8 +189,8 @@ func (v *victims) apart(x, y []float64) float64 {
 }
 
 // score compares guesses with the rows of the same index.
-func (v *victims) score(rows, guesses []float64, within float64) *adversary.Recovered {
-	r := &adversary.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(mixture.Squares(v.scale) / float64(v.dim))}
+func (v *victims) score(rows, guesses []float64, within float64) *method.Recovered {
+	r := &method.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(mixture.Squares(v.scale) / float64(v.dim))}
 	for k := 0; k < len(rows); k += v.dim {
 		e := v.apart(rows[k:k+v.dim], guesses[k:k+v.dim])
 		r.RMSE += e * e / float64(r.Rows)
@@ -206,7 +205,7 @@ func (v *victims) score(rows, guesses []float64, within float64) *adversary.Reco
 
 // closest compares each row with the guess that is closest to it: for attacks that
 // find rows in no order.
-func (v *victims) closest(rows, guesses []float64, within float64) *adversary.Recovered {
+func (v *victims) closest(rows, guesses []float64, within float64) *method.Recovered {
 	var nearest []float64
 	for row := range slices.Chunk(rows, v.dim) {
 		nearest = append(nearest, v.nearest(row, guesses)...)

@@ -8,7 +8,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/adversary"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
@@ -101,7 +100,7 @@ func TestVictimsOfAnyPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := readVictims(t.Context(), adversary.Target{Plan: p, Data: map[string]dataset.Source{"a": data}})
+		v, err := readVictims(t.Context(), method.Target{Plan: p, Data: map[string]dataset.Source{"a": data}})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // Labelled is rows with a binary label each. True is the class of which there may be
@@ -157,7 +157,7 @@ func (c *LinearClassifier) recalibrate(rows Labelled) *LinearClassifier {
 		b := (low + high) / 2
 		sum := 0.0
 		for _, s := range scores {
-			sum += special.Logistic(s + b)
+			sum += stats.Logistic(s + b)
 		}
 		if sum < float64(scarce) {
 			low = b

@@ -14,7 +14,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 	"parley/judge/evaluate"
 )
 
@@ -136,7 +136,7 @@ func (f *logisticFit) value(w []float64) float64 {
 		if !y {
 			s = -s
 		}
-		v += special.LogLogistic(s)
+		v += stats.LogLogistic(s)
 	}
 	for _, c := range w[:len(w)-1] {
 		v -= f.penalty / 2 * c * c
@@ -155,7 +155,7 @@ func (f *logisticFit) maximise() ([]float64, error) {
 		gradient.Zero()
 		for i, y := range f.labels {
 			row, to := f.x.RawRowView(i), weighted.RawRowView(i)
-			s := special.Logistic(inner(row, w))
+			s := stats.Logistic(inner(row, w))
 			e, root := -s, math.Sqrt(s*(1-s))
 			if y {
 				e++
@@ -219,7 +219,7 @@ func (c *LinearClassifier) Probability(rows [][]float64) ([]float64, error) {
 		if len(row) != len(c.Weights) {
 			return nil, fmt.Errorf("classifying row %d: %d columns, want %d", i+1, len(row), len(c.Weights))
 		}
-		out[i] = special.Logistic(c.Intercept + inner(row, c.Weights))
+		out[i] = stats.Logistic(c.Intercept + inner(row, c.Weights))
 	}
 	return out, nil
 }

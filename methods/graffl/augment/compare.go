@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // HeldScore is how well an arm predicts rows that nothing was learned from.
@@ -239,7 +239,7 @@ func (c *Comparison) take(r *Result, fitted *LinearClassifier, extra [][]float64
 			if !held.Labels[i] {
 				at = -at
 			}
-			sum += special.LogLogistic(at)
+			sum += stats.LogLogistic(at)
 		}
 		sum /= float64(len(held.Rows))
 		r.Held.LogScore = &sum

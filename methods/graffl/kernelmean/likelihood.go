@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/methods/graffl/mixture"
 )
 
@@ -127,7 +127,7 @@ func (f *form) logs(columns, room []float64) (s [laneCount]float64) {
 	clear(room)
 	for b, end := range f.ends {
 		first := b * band
-		kernel.MulAdd(room[first*laneCount:], f.rows[first*n+first:], n, 1, columns[first*laneCount:], min(band, n-first), end-first, laneCount)
+		linalg.MulAdd(room[first*laneCount:], f.rows[first*n+first:], n, 1, columns[first*laneCount:], min(band, n-first), end-first, laneCount)
 	}
 	for r := range n {
 		for i, v := range room[r*laneCount:][:laneCount] {

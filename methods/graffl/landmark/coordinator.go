@@ -17,7 +17,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
@@ -63,7 +62,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 	}
 	switch s.Phase {
 	case "", c.task():
-	case rounds.Done:
+	case method.Done:
 		if _, err := c.sample(s); err != nil {
 			return nil, fmt.Errorf("the state: %w", err)
 		}
@@ -75,7 +74,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 
 // sample returns the posterior of a study that is done.
 func (c *coordinator) sample(s *state) (*mixture.Posterior, error) {
-	if s.Phase != rounds.Done || s.Sample == nil {
+	if s.Phase != method.Done || s.Sample == nil {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	return s.Sample.Posterior(c.Prior.Components(), c.Prior.Dim())
@@ -89,7 +88,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	case "":
 		s.Phase = c.task()
 		var err error
-		step.Tasks, err = Ask(c.Setup, rounds.Staying(c.Plan.Sites, s.Left))
+		step.Tasks, err = Ask(c.Setup, method.Staying(c.Plan.Sites, s.Left))
 		return step, err
 	case c.task():
 		o, err := c.observation(c.released(s))
@@ -100,7 +99,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, err
 		}
-		s.Sample, s.Phase = setup.PackSample(p), rounds.Done
+		s.Sample, s.Phase = setup.PackSample(p), method.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
 	}
 	step.Done, step.Progress = true, 2
@@ -161,7 +160,7 @@ func (c *Setup) observation(all *released) (kernelmean.Observation, error) {
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
 	switch {
@@ -182,7 +181,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	var err error
-	s.Left, err = rounds.Leave(c.Plan.Sites, s.Left, site)
+	s.Left, err = method.Leave(c.Plan.Sites, s.Left, site)
 	return s, err
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/setup"
 )
 
@@ -75,7 +74,7 @@ func (a *Sums) check(landmarks int) error {
 
 // Ask asks sites for their release.
 func Ask(s *Setup, sites []string) ([]method.Task, error) {
-	return rounds.Ask(s.task(), sites, func(string) (any, error) { return landmarkTask{}, nil })
+	return method.Ask(s.task(), sites, func(string) (any, error) { return landmarkTask{}, nil })
 }
 
 // Open reads a release and brings it to units of φ.
@@ -83,12 +82,12 @@ func Open(s *Setup, in method.Contribution) (*Sums, error) {
 	n := s.Of.Len()
 	if s.Sum == nil {
 		a := new(landmarkAnswer)
-		if err := rounds.Decode(in, a); err != nil {
+		if err := method.DecodeAnswer(in, a); err != nil {
 			return nil, err
 		}
 		return &Sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}, a.check(&s.release)
 	}
-	sum, err := rounds.OnlySum(in, s.Sum.Name)
+	sum, err := method.OnlySum(in, s.Sum.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
@@ -61,7 +60,7 @@ func (s *Setup) result(p *mixture.Posterior, all *released) (*method.Result, err
 	}
 	var counted []figure.SiteSubjects
 	for _, a := range all.Sites {
-		counted = append(counted, rounds.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
+		counted = append(counted, method.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
 	}
 	return &method.Result{
 		Files:    files,

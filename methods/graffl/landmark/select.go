@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
@@ -79,7 +78,7 @@ func Refit(s *setup.Setup, data []byte, components int) (*method.Result, error) 
 // released, and recommends the smallest of which nothing is doubted: it is the only one with which
 // the mixture would be relied on, had the plan said it. It is not recommended unless one less and
 // one more were tried. Numbers are fitted one after the other, each on all processors.
-func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectConfig) (*judged.Selection, error) {
+func Select(ctx context.Context, s *setup.Setup, data []byte, c method.SelectConfig) (*method.Selection, error) {
 	own, all, o, err := opened(s, data)
 	if err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectCon
 		}
 		tried, of = append(tried, one), of+cost(k)
 	}
-	out := &selection{Setup: own, Selection: judged.Selection{Option: Chosen, Noun: "components"}}
+	out := &selection{Setup: own, Selection: method.Selection{Option: Chosen, Noun: "components"}}
 	done := 0.0
 	for i, one := range tried {
 		if err := ctx.Err(); err != nil {
@@ -104,7 +103,7 @@ func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectCon
 		}
 		k := c.Values[i]
 		if p, err := one.posterior(o); err != nil { // others may be fitted all the same
-			out.Candidates = append(out.Candidates, judged.Candidate{Value: k, Scores: map[string]float64{scoreDoubts: 1}, Doubts: []string{"it was not fitted: " + err.Error()}})
+			out.Candidates = append(out.Candidates, method.Candidate{Value: k, Scores: map[string]float64{scoreDoubts: 1}, Doubts: []string{"it was not fitted: " + err.Error()}})
 		} else if v, err := one.view(p, all); err != nil {
 			return nil, fmt.Errorf("%d components: %w", k, err)
 		} else {
@@ -121,7 +120,7 @@ func Select(ctx context.Context, s *setup.Setup, data []byte, c judged.SelectCon
 // selection is one under way.
 type selection struct {
 	*Setup
-	judged.Selection
+	method.Selection
 	imprecise []int // candidates of which nothing but their precision is doubted
 }
 
@@ -135,7 +134,7 @@ const (
 
 func (s *selection) add(k int, v *view) {
 	m := v.metrics()
-	c := judged.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.Doubted}
+	c := method.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.Doubted}
 	for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize, "imprecision"} {
 		c.Scores[name] = m[name]
 	}
@@ -165,7 +164,7 @@ func (s *selection) choose(o kernelmean.Observation) {
 		s.warnDoubted(misfits == len(values), least, most, warn)
 	} else {
 		best := undoubted[0]
-		s.Choices = []judged.Choice{{Rule: ruleUndoubted, Value: best, Why: whyUndoubted}}
+		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best, Why: whyUndoubted}}
 		switch {
 		case best > 1 && !slices.Contains(values, best-1):
 			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", plural(best), best-1), fmt.Sprintf("--components 1..%d", best+1))

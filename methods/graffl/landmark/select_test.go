@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/setup/setuptest"
 )
@@ -45,9 +45,9 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		"few of each":   {[]int{5, 6}, []string{off, lost}, 0, "every number is doubted", "with 6 components or more there are fewer than 2 frequencies"},
 	} {
 		own.Options.Sketch.Frequencies = 98 // of at most 9 components with 10 parameters each, less 1
-		s := &selection{Setup: own, Selection: judged.Selection{Option: Chosen, Noun: "components"}}
+		s := &selection{Setup: own, Selection: method.Selection{Option: Chosen, Noun: "components"}}
 		for i, k := range c.values {
-			x := judged.Candidate{Value: k, Scores: map[string]float64{scoreMisfit: 0.5}}
+			x := method.Candidate{Value: k, Scores: map[string]float64{scoreMisfit: 0.5}}
 			switch c.doubts[i] {
 			case "":
 			case near:

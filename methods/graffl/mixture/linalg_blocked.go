@@ -3,7 +3,7 @@ package mixture
 import (
 	"math"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 )
 
 // panel is how many columns of a factor are worked out together.
@@ -39,7 +39,7 @@ func (w *Blocked) Cholesky(a []float64) (logDet float64, ok bool) {
 					top[k*panel+c] = -v
 				}
 			}
-			kernel.MulAdd(cols, a[first*n:], n, 1, top, rows, first, width)
+			linalg.MulAdd(cols, a[first*n:], n, 1, top, rows, first, width)
 		}
 		var inverse [panel]float64 // of the diagonal
 		for i := range rows {

@@ -11,7 +11,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
@@ -103,14 +102,14 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	s.Asked = true
 	var err error
-	step.Tasks, err = rounds.Ask(taskDistances, rounds.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return distancesTask{s.Iteration}, nil })
+	step.Tasks, err = method.Ask(taskDistances, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return distancesTask{s.Iteration}, nil })
 	return step, err
 }
 
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Member(c.Plan.Sites, in.Site); err != nil {
+	if err := method.Member(c.Plan.Sites, in.Site); err != nil {
 		return nil, err
 	}
 	switch {
@@ -120,7 +119,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 		return nil, fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(distancesAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return nil, err
 	}
 	together, at := c.Options.Published.Together(s.Iteration), slices.Index(c.Plan.Sites, in.Site)
@@ -146,7 +145,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	var err error
-	s.Left, err = rounds.Leave(c.Plan.Sites, s.Left, site)
+	s.Left, err = method.Leave(c.Plan.Sites, s.Left, site)
 	return s, err
 }
 

@@ -5,8 +5,7 @@ import (
 	"slices"
 
 	"parley/internal/wire"
-	"parley/method/adversary"
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/setup"
 )
@@ -38,14 +37,14 @@ func NewProposer(s *setup.Setup, site string) *abc.Proposer {
 }
 
 // Distances sorts what passed in a study by site and round, for whoever attacks it.
-func Distances(s *setup.Setup, seen []adversary.Exchange) (map[string][]wire.Vector, error) {
+func Distances(s *setup.Setup, seen []method.Exchange) (map[string][]wire.Vector, error) {
 	out := map[string][]wire.Vector{}
 	for _, e := range seen {
 		task, answer := new(distancesTask), new(distancesAnswer)
-		if err := rounds.Open(e.Task, task); err != nil {
+		if err := method.OpenTask(e.Task, task); err != nil {
 			return nil, err
 		}
-		if err := rounds.Decode(e.Answer, answer); err != nil {
+		if err := method.DecodeAnswer(e.Answer, answer); err != nil {
 			return nil, err
 		}
 		rounds := s.Options.Published.Together(task.Iteration)

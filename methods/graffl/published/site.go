@@ -10,7 +10,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
@@ -26,7 +25,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, h.Keep)
+	return method.AnswerTask(t, answer, h.Keep)
 }
 
 // distances answers the rounds of one task.

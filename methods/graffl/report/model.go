@@ -10,7 +10,6 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
@@ -120,7 +119,7 @@ func ViewsOf(p *study.Plan) (all []ModelView) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name, and whatever else is wrong with it is an error.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
+	if err := method.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -180,10 +179,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [fitted.Model].
+// Method implements [method.Model].
 func (m *Model) Method() string { return options.Name }
 
-// Schema implements [fitted.Model].
+// Schema implements [method.Model].
 func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
 
 // Schema is that of data with some views.
@@ -198,8 +197,8 @@ func Schema(views []ModelView) (s dataset.Schema) {
 	return s
 }
 
-// Summary implements [fitted.Summariser]. Of the parameters it gives the first.
-func (m *Model) Summary(top int) (*fitted.Account, error) {
+// Summary implements [method.Summariser]. Of the parameters it gives the first.
+func (m *Model) Summary(top int) (*method.Account, error) {
 	shown := m.Summed[:min(max(top, 0), len(m.Summed))]
 	protection := "none: fitted from exact releases"
 	if m.Private {
@@ -217,7 +216,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if !m.Options.Contracts() {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}
-	return &fitted.Account{
+	return &method.Account{
 		Facts:  facts,
 		Tables: []figure.Table{*table},
 		Value: struct {

@@ -14,15 +14,15 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
 	"parley/problem"
 )
 
-// Cautions implements [fitted.Cautious].
-func (m *Model) Cautions() (notes fitted.Notes) {
+// Cautions implements [method.Cautious].
+func (m *Model) Cautions() (notes method.Notes) {
 	for _, doubt := range m.Doubts {
 		notes.Add(problem.Problem{Where: "mixture", What: doubt, Hint: "its report says more"})
 	}
@@ -42,11 +42,11 @@ func (m *Model) Predictive() (*mixture.Predictive, error) {
 	return mixture.NewPredictive(m.Sample)
 }
 
-// Transform implements [fitted.Transformer]: by which component each subject may have been made.
+// Transform implements [method.Transformer]: by which component each subject may have been made.
 // The columns are id, values (how many features were measured), component_1 to component_K
 // (probabilities), sd_1 to sd_K (their standard deviations over the posterior), log_density and
 // tail; see [mixture.Row].
-func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
 	switch {
 	case opts.Covariance:
 		return 0, nil, problem.Problem{Where: "--covariance", What: "a mixture has no factors, and probabilities of components add up to 1", Hint: "leave it out: standard deviations are written"}
@@ -93,7 +93,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		}
 		n++
 	}
-	var notes fitted.Notes
+	var notes method.Notes
 	for _, note := range own.notes() {
 		notes.Add(problem.Problem{Where: "subjects", What: note.Title, Hint: note.Text})
 	}
@@ -140,11 +140,11 @@ type beside struct {
 	names    []string
 	n, far   float64
 	expected []float64       // of each component, the sum of the rows' probabilities
-	moved    []fitted.Values // of each feature, Σ_k r_k (x − μ_k)/σ_k
+	moved    []method.Values // of each feature, Σ_k r_k (x − μ_k)/σ_k
 }
 
 func newBeside(m mixture.Mixture, names []string) *beside {
-	return &beside{m: m, names: names, expected: make([]float64, m.Components()), moved: make([]fitted.Values, m.Dim)}
+	return &beside{m: m, names: names, expected: make([]float64, m.Components()), moved: make([]method.Values, m.Dim)}
 }
 
 // add takes in a row, and what the mixture says of it.

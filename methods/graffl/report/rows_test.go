@@ -12,7 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/wire"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 )
@@ -60,7 +60,7 @@ func TestRowsBesideAMixture(t *testing.T) {
 	alarms := 0
 	for seed := range uint64(60) {
 		s, truth := known(1+int(seed%3), 1+int(seed%5))
-		n, notes, err := modelOf(truth).Transform(context.Background(), simulated(t, truth, seed, 300, 0, 0), &bytes.Buffer{}, fitted.TransformOptions{})
+		n, notes, err := modelOf(truth).Transform(context.Background(), simulated(t, truth, seed, 300, 0, 0), &bytes.Buffer{}, method.TransformOptions{})
 		if err != nil || n != 300 {
 			t.Fatal(n, err)
 		}
@@ -76,7 +76,7 @@ func TestRowsBesideAMixture(t *testing.T) {
 			want  string
 		}{{0.6 * math.Sqrt(truth.Cov(0)[0]), 0, "beside the mixture's components: f1 by +"}, {0, 5, "of 300 subjects lie farther from every component"}} {
 			data := simulated(t, truth, seed, 300, c.moved, c.far)
-			_, notes, err := modelOf(truth).Transform(context.Background(), data, &bytes.Buffer{}, fitted.TransformOptions{})
+			_, notes, err := modelOf(truth).Transform(context.Background(), data, &bytes.Buffer{}, method.TransformOptions{})
 			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
 				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
 			}
@@ -120,7 +120,7 @@ func TestTransform(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, _, err := m.Transform(context.Background(), table, &out, fitted.TransformOptions{}); err != nil {
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll()
@@ -139,11 +139,11 @@ func TestTransform(t *testing.T) {
 	if lines[2][1] != "0" || math.Abs(number(lines[2][2])-(1./3+0.5)/2) > 1e-12 || lines[2][7] != "1" {
 		t.Errorf("of nothing: %v", lines[2])
 	}
-	if _, _, err := m.Transform(context.Background(), table, &out, fitted.TransformOptions{Site: "a"}); err == nil {
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{Site: "a"}); err == nil {
 		t.Error("a site of the fit was taken")
 	}
 	m.Sample = nil
-	if _, _, err := m.Transform(context.Background(), table, &out, fitted.TransformOptions{}); err == nil || !strings.Contains(err.Error(), "no part of the posterior") {
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err == nil || !strings.Contains(err.Error(), "no part of the posterior") {
 		t.Errorf("a model without a sample: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/setup"
@@ -75,7 +75,7 @@ func (v *View) Components(out map[string]float64) {
 
 // Overview shows how many rows of each site the mixture was learned from.
 func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
-	section := rounds.Overview(v.Plan, sites)
+	section := method.Overview(v.Plan, sites)
 	f := section.Items[0].Figure
 	f.Title = "Rows by site"
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
@@ -102,7 +102,7 @@ func (v *View) OverviewOf(rows map[string]int) figure.Section {
 	var all []figure.SiteSubjects
 	for _, name := range v.Plan.Sites {
 		if n, ok := rows[name]; ok {
-			all = append(all, rounds.Complete(v.Plan, name, float64(n), 0))
+			all = append(all, method.Complete(v.Plan, name, float64(n), 0))
 		}
 	}
 	return v.Overview(all)

@@ -11,7 +11,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
@@ -153,7 +152,7 @@ func (c *coordinator) fold(s *state) error {
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Member(c.Plan.Sites, in.Site); err != nil {
+	if err := method.Member(c.Plan.Sites, in.Site); err != nil {
 		return nil, err
 	}
 	switch {
@@ -163,7 +162,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 		return nil, fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(discrepanciesAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return nil, err
 	}
 	if err := a.check(len(s.SMC.Propose(options.SetBatch))); err != nil {

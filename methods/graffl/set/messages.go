@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
@@ -66,7 +65,7 @@ func (t *discrepanciesTask) open(s *setup.Setup) (proposals [][]float64, err err
 // SumsOf reads the sums over a site's rows from its answer, for whoever attacks a study.
 func SumsOf(answer method.Contribution) ([]float64, error) {
 	c := new(discrepanciesAnswer)
-	if err := rounds.Decode(answer, c); err != nil {
+	if err := method.DecodeAnswer(answer, c); err != nil {
 		return nil, err
 	}
 	sums := make([]float64, len(c.Across))
@@ -83,7 +82,7 @@ func Ask(sites []string, first int, proposals [][]float64) ([]method.Task, error
 	for _, u := range proposals {
 		task.Proposals = append(task.Proposals, u...)
 	}
-	return rounds.Ask(taskDiscrepancies, sites, func(string) (any, error) { return task, nil })
+	return method.Ask(taskDiscrepancies, sites, func(string) (any, error) { return task, nil })
 }
 
 // steepest bounds logarithms: of shares of weights, and of standard deviations. Those of

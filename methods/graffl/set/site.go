@@ -7,7 +7,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
 	"parley/privacy"
@@ -22,7 +21,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, h.Keep)
+	return method.AnswerTask(t, answer, h.Keep)
 }
 
 // discrepancies answers a batch.

@@ -6,7 +6,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
@@ -27,7 +26,7 @@ func (h *Site) Open(t method.Task, kind string, task any) error {
 	if t.Kind != kind {
 		return fmt.Errorf("the plan has no task %q", t.Kind)
 	}
-	return rounds.Open(t, task)
+	return method.OpenTask(t, task)
 }
 
 // Complete writes a row's features in their order; false if one is missing or not finite.

@@ -12,9 +12,8 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/special"
+	"parley/internal/stats"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/report"
@@ -71,7 +70,7 @@ func (h half) classifierFile(w *worth) (method.File, error) {
 // LoadClassifier reads the model.json of a site's own report. One of another format or version is
 // refused by name, and whatever else is wrong with it is an error.
 func LoadClassifier(data []byte) (*Classifier, error) {
-	if err := fitted.CheckFormat(data, ClassifierFormat); err != nil {
+	if err := method.CheckFormat(data, ClassifierFormat); err != nil {
 		return nil, err
 	}
 	c := new(Classifier)
@@ -127,13 +126,13 @@ func (c *Classifier) widths() (widths []int) {
 	return widths
 }
 
-// Method implements [fitted.Model].
+// Method implements [method.Model].
 func (c *Classifier) Method() string { return options.Name }
 
-// Schema implements [fitted.Model].
+// Schema implements [method.Model].
 func (c *Classifier) Schema() dataset.Schema { return report.Schema(c.Views) }
 
-// Outcome implements [fitted.Predictor].
+// Outcome implements [method.Predictor].
 func (c *Classifier) Outcome() []string { return []string{c.Target.Column} }
 
 // other is what a subject is that is not of the class.
@@ -144,10 +143,10 @@ func (c *Classifier) other() string {
 	return "not " + c.Class
 }
 
-// Predict implements [fitted.Predictor]: of each subject, which class is more probable and the
+// Predict implements [method.Predictor]: of each subject, which class is more probable and the
 // probability of the scarce one; both are empty where a feature is missing and there is no encoder. It has no
 // intervals: the level in opts has no effect.
-func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.PredictOptions) (int, *fitted.Account, error) {
+func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
 	w := csv.NewWriter(to)
 	if err := w.Write([]string{"id", "predicted", "p=" + c.Class}); err != nil {
 		return 0, nil, err
@@ -209,11 +208,11 @@ func (c *Classifier) probability(x []float64) float64 {
 	for i, u := range toUnits(&suffiae.Inputs{Centre: c.Units.Centre, Scale: c.Units.Scale}, x) {
 		s += c.Weights[i] * u
 	}
-	return special.Logistic(s)
+	return stats.Logistic(s)
 }
 
 // scored says how well outcomes were predicted.
-func scored(p []float64, labels []bool, skipped int) (*fitted.Account, error) {
+func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
 	if len(p) == 0 {
 		return nil, problem.Problem{Where: "data", What: "no subject has all features, so that there is nothing to score"}
 	}
@@ -228,7 +227,7 @@ func scored(p []float64, labels []bool, skipped int) (*fitted.Account, error) {
 		Accuracy float64  `json:"accuracy"`
 		F1       float64  `json:"f1"`
 	}{Subjects: len(p), Skipped: skipped, Accuracy: s.Accuracy, F1: s.F1}
-	out := &fitted.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(len(p))}}}
+	out := &method.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(len(p))}}}
 	if skipped > 0 {
 		out.Facts = append(out.Facts, figure.Fact{Name: "without prediction: a feature is missing", Value: strconv.Itoa(skipped)})
 	}
@@ -241,13 +240,13 @@ func scored(p []float64, labels []bool, skipped int) (*fitted.Account, error) {
 	return out, nil
 }
 
-// Summary implements [fitted.Summariser].
-func (c *Classifier) Summary(int) (*fitted.Account, error) {
+// Summary implements [method.Summariser].
+func (c *Classifier) Summary(int) (*method.Account, error) {
 	of := "features"
 	if c.Encoder != nil {
 		of = "codes"
 	}
-	return &fitted.Account{
+	return &method.Account{
 		Facts: []figure.Fact{{Name: "study", Value: c.Study}, {Name: "method", Value: c.Method() + ", a site's own classifier"}, {Name: "site", Value: c.Site},
 			{Name: "outcome", Value: c.Target.Column + " " + c.Class}, {Name: "fitted to", Value: fmt.Sprintf("%s of the site's own rows and %d synthetic ones", of, c.Synthetic)},
 			{Name: "privacy", Value: "none: it is for the site's own people"}, {Name: "plan", Value: c.Plan}},

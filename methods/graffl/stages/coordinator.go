@@ -15,7 +15,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/suffiae"
 )
@@ -64,7 +63,7 @@ func phasesOf(s *setup.Setup) (phases []string) {
 	if s.Tested() {
 		phases = append(phases, taskWorth)
 	}
-	return append(phases, rounds.Done)
+	return append(phases, method.Done)
 }
 
 // with is the setup once the encoder is known that the sites share.
@@ -100,7 +99,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		}
 		c.count(s, &step)
 		step.State, step.Info = s, info
-		if s.Phase == rounds.Done {
+		if s.Phase == method.Done {
 			step.Done = true
 			return step, nil
 		}
@@ -118,7 +117,7 @@ func (c *coordinator) within(s *state) (method.Step, error) {
 		return c.mix(s)
 	case phaseCalibration:
 		return c.calibrate(s)
-	case rounds.Done:
+	case method.Done:
 		return method.Step{}, nil
 	}
 	if s.Asked {
@@ -128,13 +127,13 @@ func (c *coordinator) within(s *state) (method.Step, error) {
 		return method.Step{Done: true, Progress: 1}, nil
 	}
 	s.Asked = true
-	sites := rounds.Staying(c.Plan.Sites, s.Left)
+	sites := method.Staying(c.Plan.Sites, s.Left)
 	if s.Phase == taskEncoder {
 		sites = slices.DeleteFunc(sites, func(site string) bool { return site != c.Options.Encoder.Site })
 	}
-	tasks, err := rounds.Ask(s.Phase, sites, func(site string) (any, error) { return c.body(s, site) })
+	tasks, err := method.Ask(s.Phase, sites, func(site string) (any, error) { return c.body(s, site) })
 	if s.Phase == taskWorth { // the mixture stands without the sites' scores
-		tasks = rounds.Optional(tasks)
+		tasks = method.Optional(tasks)
 	}
 	return method.Step{Tasks: tasks}, err
 }
@@ -184,7 +183,7 @@ func (c *coordinator) length(phase string) int {
 		return c.variant.Steps(c.Setup)
 	case phaseCalibration:
 		return c.Options.Calibration
-	case rounds.Done:
+	case method.Done:
 		return 0
 	}
 	return 1
@@ -206,7 +205,7 @@ func (c *coordinator) count(s *state, step *method.Step) {
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	err := rounds.Member(c.Plan.Sites, in.Site)
+	err := method.Member(c.Plan.Sites, in.Site)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +238,7 @@ func (c *coordinator) foldEncoder(s *state, in method.Contribution) error {
 		return fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(encoderAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
 	if err := checkEncoder(c.Setup, a.Encoder); err != nil {
@@ -255,7 +254,7 @@ func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) e
 		return fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(A)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
 	if err := check(a); err != nil {
@@ -269,7 +268,7 @@ func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) e
 // other site has agreed to release one.
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
 	if err != nil {
 		return nil, err
 	}

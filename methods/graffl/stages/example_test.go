@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/graffl/stages"
 )
 
@@ -31,7 +31,7 @@ func ExampleLoadClassifier() {
 		return
 	}
 	var predicted bytes.Buffer
-	if _, _, err := c.Predict(context.Background(), patients, &predicted, fitted.PredictOptions{}); err != nil {
+	if _, _, err := c.Predict(context.Background(), patients, &predicted, method.PredictOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

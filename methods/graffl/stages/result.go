@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/report"
@@ -17,7 +16,7 @@ import (
 // Result implements [method.Coordinator]: the variant's, and what the phases around it found.
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != rounds.Done {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it is in phase %q", s.Phase)
 	}
 	r, err := c.variant.Coordinator(with(c.Setup, s.Encoder)).Result(s.inner)

@@ -10,7 +10,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/suffiae"
@@ -83,7 +82,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 	var err error
 	switch t.Kind {
 	case taskEncoder:
-		answer, err = encoderAnswer{h.Encoder}, rounds.Open(t, new(encoderTask))
+		answer, err = encoderAnswer{h.Encoder}, method.OpenTask(t, new(encoderTask))
 	case taskClassifier:
 		answer, err = h.answerLinear(ctx, t, s)
 	case taskWorth:
@@ -94,7 +93,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, h.Keep)
+	return method.AnswerTask(t, answer, h.Keep)
 }
 
 // prepare makes the encoder ready that a task is about, and returns the task without it. A
@@ -108,7 +107,7 @@ func (h half) prepare(ctx context.Context, t method.Task, kept []byte, data data
 		return t.Body, h.own(ctx, data)
 	}
 	task := new(encodedTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
 	return task.Body, h.accept(task.Encoder, kept)
@@ -147,7 +146,7 @@ func (h half) accept(e *suffiae.Encoder, kept []byte) error {
 
 // answerLinear answers with the site's own classifier.
 func (h half) answerLinear(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
-	if err := rounds.Open(t, new(linearTask)); err != nil {
+	if err := method.OpenTask(t, new(linearTask)); err != nil {
 		return nil, err
 	}
 	data, err := s.Data()
@@ -160,7 +159,7 @@ func (h half) answerLinear(ctx context.Context, t method.Task, s *privacy.Sessio
 // answerWorth answers with the scores of all arms.
 func (h half) answerWorth(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	share := new(worthShare)
-	if err := rounds.Open(t, share); err != nil {
+	if err := method.OpenTask(t, share); err != nil {
 		return nil, err
 	}
 	data, err := s.Data()

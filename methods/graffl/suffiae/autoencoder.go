@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed
@@ -44,14 +44,14 @@ func newAutoencoder(width int, o Options, m int) *autoencoder {
 
 // set puts a row, in the network's units, and its label into the batch.
 func (a *autoencoder) set(r int, x []float64, label bool) {
-	copy(a.up.Acts[0][r*kernel.Stride(len(x)):], x)
+	copy(a.up.Acts[0][r*linalg.Stride(len(x)):], x)
 	a.label[r] = label
 }
 
 // drawNoise draws the batch's noise from N(0, αI).
 func (a *autoencoder) drawNoise(m int, rng *rand.Rand) {
 	d, sd := a.encoder.Out(), math.Sqrt(a.alpha)
-	for at := 0; at < m*kernel.Stride(d); at += kernel.Stride(d) {
+	for at := 0; at < m*linalg.Stride(d); at += linalg.Stride(d) {
 		for j := range d {
 			a.noise[at+j] = sd * rng.NormFloat64()
 		}
@@ -61,7 +61,7 @@ func (a *autoencoder) drawNoise(m int, rng *rand.Rand) {
 // ascent returns the objective of the first m rows of the batch, with the noise
 // as it is, and adds its gradient by all parameters to grad.
 func (a *autoencoder) ascent(m int) Objective {
-	d, ld := a.encoder.Out(), kernel.Stride(a.encoder.Out())
+	d, ld := a.encoder.Out(), linalg.Stride(a.encoder.Out())
 	a.encoder.Forward(a.theta, a.up, m)
 	mean, z := a.up.Output()[:m*ld], a.back.Acts[0][:m*ld]
 	var o Objective
@@ -73,7 +73,7 @@ func (a *autoencoder) ascent(m int) Objective {
 
 	a.decoder.Forward(a.theta, a.back, m)
 	x, g := a.up.Acts[0], a.back.Slope()
-	for i, f := range a.back.Output()[:m*kernel.Stride(a.decoder.Out())] {
+	for i, f := range a.back.Output()[:m*linalg.Stride(a.decoder.Out())] {
 		e := x[i] - f // padding is zero in both
 		o.Reconstruction -= e * e / 2
 		g[i] = a.reconstruction * e
@@ -83,13 +83,13 @@ func (a *autoencoder) ascent(m int) Objective {
 	a.classifier.Forward(a.theta, a.aside, m)
 	s, h := a.aside.Output(), a.aside.Slope()
 	for r := range m {
-		at := r * kernel.Stride(1)
-		h[at] = -special.Logistic(s[at])
+		at := r * linalg.Stride(1)
+		h[at] = -stats.Logistic(s[at])
 		if a.label[r] {
 			h[at]++
-			o.Classification += special.LogLogistic(s[at])
+			o.Classification += stats.LogLogistic(s[at])
 		} else {
-			o.Classification += special.LogLogistic(-s[at])
+			o.Classification += stats.LogLogistic(-s[at])
 		}
 	}
 	a.classifier.Backward(a.theta, a.grad, a.aside, m, true)

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
 )
 
@@ -40,7 +40,7 @@ func TestNoiseHasVarianceAlpha(t *testing.T) {
 	a.drawNoise(m, rand.New(rand.NewPCG(1, 0)))
 	sum, squares := 0.0, 0.0
 	for i, v := range a.noise {
-		if i%kernel.Stride(d) >= d && v != 0 {
+		if i%linalg.Stride(d) >= d && v != 0 {
 			t.Fatal("the padding has noise")
 		}
 		sum += v

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
 	"parley/internal/wire"
 )
@@ -216,7 +216,7 @@ func (e *Encoder) Encode(rows [][]float64) ([][]float64, error) {
 	s, theta := e.stack()
 	const batch = 64
 	t := s.NewTape(min(batch, len(rows)))
-	d, ld, ldIn := s.Out(), kernel.Stride(s.Out()), kernel.Stride(s.In())
+	d, ld, ldIn := s.Out(), linalg.Stride(s.Out()), linalg.Stride(s.In())
 	flat := make([]float64, len(rows)*d)
 	codes := make([][]float64, len(rows))
 	for at := 0; at < len(rows); at += batch {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/internal/wire"
@@ -78,12 +78,12 @@ func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
 	for r := range m {
 		x := make([]complex128, width)
 		for j := range x {
-			x[j] = complex(a.up.Acts[0][r*kernel.Stride(width)+j], 0)
+			x[j] = complex(a.up.Acts[0][r*linalg.Stride(width)+j], 0)
 		}
 		q := pass(a.encoder, x)
 		z := make([]complex128, d)
 		for j := range z {
-			z[j] = q[j] + complex(a.noise[r*kernel.Stride(d)+j], 0)
+			z[j] = q[j] + complex(a.noise[r*linalg.Stride(d)+j], 0)
 			total -= (q[j]*q[j] + complex(a.alpha-1-math.Log(a.alpha), 0)) / 2
 		}
 		for j, f := range pass(a.decoder, z) {

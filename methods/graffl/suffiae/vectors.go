@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/internal/nn"
-	"parley/internal/special"
+	"parley/internal/stats"
 	"parley/internal/vectors"
 )
 
@@ -65,7 +65,7 @@ func Verify(file []byte, list *vectors.List) error {
 	compare("reconstruction", v.Reconstruction, a.back.Output(), a.decoder.Out())
 	p := unpad(a.aside.Output(), m, 1)
 	for i := range p {
-		p[i] = special.Logistic(p[i])
+		p[i] = stats.Logistic(p[i])
 	}
 	list.Floats("probability", v.Probability, p, tol)
 	list.Float("objective", v.Objective, got.Value(1), tol)
@@ -102,7 +102,7 @@ func (v *vector) network() (*autoencoder, error) {
 			return nil, fmt.Errorf("row %d has %d numbers, noise of %d and the label %v", r+1, len(x), len(v.Noise[r]), v.Y[r])
 		}
 		a.set(r, x, v.Y[r] == 1)
-		copy(a.noise[r*kernel.Stride(a.encoder.Out()):], v.Noise[r])
+		copy(a.noise[r*linalg.Stride(a.encoder.Out()):], v.Noise[r])
 	}
 	for _, l := range a.named() {
 		from := v.Weights[l.name]
@@ -141,7 +141,7 @@ func (a *autoencoder) named() []namedLayer {
 func unpad(padded []float64, rows, width int) []float64 {
 	out := make([]float64, 0, rows*width)
 	for r := range rows {
-		at := r * kernel.Stride(width)
+		at := r * linalg.Stride(width)
 		out = append(out, padded[at:at+width]...)
 	}
 	return out

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/vectors/vectorstest"
+	"parley/internal/testkit"
 )
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return vectorstest.Files(t, "../testdata/graffl/*.json", 6)
+	return testkit.Files(t, "../testdata/graffl/*.json", 6)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
@@ -21,7 +21,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			vectorstest.Agree(t, checks, 3)
+			testkit.Agree(t, checks, 3)
 		})
 	}
 }
@@ -31,7 +31,7 @@ var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
 
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 60, Vectors) })
+		t.Run(name, func(t *testing.T) { testkit.Changed(t, file, unused, 60, Vectors) })
 	}
 }
 

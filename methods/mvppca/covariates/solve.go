@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
+	"parley/internal/linalg"
 	"parley/internal/wire"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"

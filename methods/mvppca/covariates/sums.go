@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/linalg"
 	"parley/internal/wire"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

@@ -14,7 +14,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -70,7 +69,7 @@ func (c way) Check(s *halves.State) error {
 	if s.Phase == options.TaskRefill && s.Model == nil {
 		return fmt.Errorf("it has no model by which cells are filled")
 	}
-	if !slices.Contains([]string{options.TaskRefine, options.TaskAssess, rounds.Done}, s.Phase) {
+	if !slices.Contains([]string{options.TaskRefine, options.TaskAssess, method.Done}, s.Phase) {
 		return nil
 	}
 	if o.OneShot == nil || s.Model == nil || len(s.Trace) == 0 {

@@ -10,8 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"parley/internal/linalg"
 	"parley/methods/mvppca/halves"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
 )

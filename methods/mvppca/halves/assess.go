@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/linalg"
+	"parley/internal/stats"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
-	"parley/method/serial"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -35,7 +34,7 @@ func (c Common) Assess(s *State) ([]method.Task, error) {
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
 		return message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
 	})
-	return rounds.Optional(tasks), err
+	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
@@ -62,7 +61,7 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	for i, site := range sites {
 		s.Reports[site] = all[i]
 	}
-	s.Phase = rounds.Done
+	s.Phase = method.Done
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -158,7 +157,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 			a.FeatureCells = cells
 		}
 	}
-	a.Missing, a.Serial = missing.Sums(), serial.Of(scores, q)
+	a.Missing, a.Serial = missing.Sums(), stats.SerialSumsOf(scores, q)
 	h.countOutliers(a)
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {

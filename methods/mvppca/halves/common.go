@@ -6,7 +6,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -66,7 +65,7 @@ func (s *State) MarshalBinary() ([]byte, error) {
 type Common struct{ options.Setup }
 
 // Staying lists the sites that have not left, in the plan's order.
-func (c Common) Staying(s *State) []string { return rounds.Staying(c.Plan.Sites, s.Left) }
+func (c Common) Staying(s *State) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
 // Ask gives every site that is left a task, and counts the round.
 func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) ([]method.Task, error) {
@@ -74,7 +73,7 @@ func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) 
 		s.Phase, s.Round = kind, 0
 	}
 	s.Round++
-	return rounds.Ask(kind, c.Staying(s), body)
+	return method.Ask(kind, c.Staying(s), body)
 }
 
 // Answer is what is kept of a site's answer.
@@ -86,7 +85,7 @@ type Answer struct {
 // Received decodes and checks an answer that is kept as it came.
 func Received[A any](a method.Contribution, check func(*A) error) (Answer, error) {
 	x := new(A)
-	if err := rounds.Decode(a, x); err != nil {
+	if err := method.DecodeAnswer(a, x); err != nil {
 		return Answer{}, err
 	}
 	return Answer{a.Body, x}, check(x)

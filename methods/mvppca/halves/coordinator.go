@@ -5,7 +5,7 @@
 //
 // A way to fit is a room of its own, which imports this one: nothing here knows which
 // there are. It embeds [Common], asks by [Common.Ask], reads what was answered by
-// [Answers], and ends with [Common.Assess] or at [rounds.Done].
+// [Answers], and ends with [Common.Assess] or at [method.Done].
 package halves
 
 import (
@@ -15,7 +15,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -96,11 +95,11 @@ func (c *Coordinator) check(s *State) error {
 		return fmt.Errorf("round %d, step %d", s.Round, s.Steps)
 	}
 	for _, site := range s.Left {
-		if err := rounds.Member(c.Plan.Sites, site); err != nil {
+		if err := method.Member(c.Plan.Sites, site); err != nil {
 			return err
 		}
 	}
-	if err := rounds.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
+	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
 		return err
 	}
 	scaled := !slices.Contains([]string{"", options.TaskAdjust, options.TaskScale}, s.Phase)
@@ -120,7 +119,7 @@ func (c *Coordinator) check(s *State) error {
 			return err
 		}
 	}
-	if fitted := slices.Contains([]string{options.TaskAssess, options.TaskCheck, rounds.Done}, s.Phase); fitted && (s.Model == nil || len(s.Strengths) != c.Options.Latent) {
+	if fitted := slices.Contains([]string{options.TaskAssess, options.TaskCheck, method.Done}, s.Phase); fitted && (s.Model == nil || len(s.Strengths) != c.Options.Latent) {
 		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths), c.Options.Latent)
 	}
 	if s.Model != nil {
@@ -184,10 +183,10 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 		s.Steps++
 	}
 	of := c.way.Steps()
-	if s.Phase == rounds.Done {
+	if s.Phase == method.Done {
 		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
 	}
-	return method.Step{State: s, Tasks: tasks, Done: s.Phase == rounds.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
 }
 
 // advance works through the answers of the phase and says what comes next.
@@ -215,7 +214,7 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 		return c.way.Begin(s)
 	case options.TaskAssess:
 		return c.assessed(s)
-	case rounds.Done:
+	case method.Done:
 		return nil, nil, nil
 	}
 	return c.way.Advance(s)
@@ -243,7 +242,7 @@ func (s *State) effects() *covariates.Effects {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	if err := rounds.Expect(a, c.Plan.Sites, s.Phase); err != nil {
+	if err := method.Expect(a, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
 	if slices.Contains(s.Left, a.Site) {
@@ -280,7 +279,7 @@ func (c *Coordinator) receive(a method.Contribution) (Answer, error) {
 func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*State)
 	var err error
-	if s.Left, err = rounds.Leave(c.Plan.Sites, s.Left, site); err != nil {
+	if s.Left, err = method.Leave(c.Plan.Sites, s.Left, site); err != nil {
 		return nil, err
 	}
 	if len(c.Staying(s)) == 0 && len(s.Strengths) == 0 { // a final model stands without being assessed

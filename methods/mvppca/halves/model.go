@@ -11,7 +11,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
@@ -24,7 +23,7 @@ import (
 // Result implements [method.Coordinator]: it names what was fitted, and the way draws it.
 func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*State)
-	if s.Phase != rounds.Done {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	m, err := c.model(s)
@@ -170,7 +169,7 @@ func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
 		return **kept, nil
 	}
 	found, err := find()
-	if err == nil && s.Phase == rounds.Done {
+	if err == nil && s.Phase == method.Done {
 		*kept = &found
 	}
 	return found, err

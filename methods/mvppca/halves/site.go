@@ -9,7 +9,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -198,7 +197,7 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, nil)
+	return method.AnswerTask(t, answer, nil)
 }
 
 // regress sums up the site's rows for the regression on covariates.
@@ -239,7 +238,7 @@ func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *covariate
 // Open decodes a task for what answers it.
 func Open[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
 	task := new(T)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
 	return answer(task)

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
-	"parley/method/serial"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/ppca/missingness"
@@ -85,7 +85,7 @@ type Assessment struct {
 	// Noise is what the residuals show of the site's own noise.
 	Noise *sitenoise.Sums `cbor:"noise"`
 	// Serial is how scores go with those of the subject whose id is next.
-	Serial serial.Sums `cbor:"serial"`
+	Serial stats.SerialSums `cbor:"serial"`
 	// Subjects who were left out as outliers in each view, and in any.
 	Outliers wire.Vector `cbor:"outliers"`
 	Outlying float64     `cbor:"outlying"`

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/wire"
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 )
@@ -74,7 +74,7 @@ func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 	if err := errors.Join(variances(m.Variance), variances(m.NewSite)); err != nil {
 		return err
 	}
-	return rounds.Kept(m.Sites, sites, "means", func(o *Offset) error {
+	return method.Kept(m.Sites, sites, "means", func(o *Offset) error {
 		if o.Factor.Cols != d {
 			return fmt.Errorf("directions of %d features, where there are %d", o.Factor.Cols, d)
 		}

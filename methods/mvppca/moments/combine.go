@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 
 	"gonum.org/v1/gonum/mat"
 )

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

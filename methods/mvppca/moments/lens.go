@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

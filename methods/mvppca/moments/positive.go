@@ -3,7 +3,7 @@ package moments
 import (
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

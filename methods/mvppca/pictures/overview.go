@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/use"
@@ -47,7 +47,7 @@ func dataSection(set options.Setup, sites []Site) figure.Section {
 		}
 		all = append(all, x)
 	}
-	return rounds.Overview(set.Plan, all)
+	return method.Overview(set.Plan, all)
 }
 
 // PatternOf says how many subjects have a set of views.

@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
@@ -157,7 +156,7 @@ func (g *gallery) pairsFigure(by, suffix string, names []string, of []int) *figu
 func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
-	var notes fitted.Notes
+	var notes method.Notes
 	t, f, untested := g.tests.Shown(&notes)
 	for _, p := range untested {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
-	"parley/method/serial"
+	"parley/internal/stats"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
@@ -133,7 +133,7 @@ func (v *verdicts) views(ks ...int) (names []string) {
 
 // serial says that subjects whose ids follow each other are alike.
 func (v *verdicts) serial() {
-	var all serial.Sums
+	var all stats.SerialSums
 	for _, s := range v.sites {
 		all.Add(s.Serial)
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 )
 
 // Accumulator turns subjects, read one by one, into blocks. It holds one
@@ -26,7 +26,7 @@ type Accumulator struct {
 type pattern struct {
 	features []int
 	rows     []float64 // n × p, until scatter takes over
-	scatter  *kernel.Scatter
+	scatter  *linalg.Scatter
 }
 
 // NewAccumulator returns an empty accumulator. A nil scale leaves the values alone.
@@ -122,7 +122,7 @@ func (p *pattern) add(row []float64) {
 	if 2*len(p.rows) < d*d {
 		return
 	}
-	p.scatter = kernel.NewScatter(d)
+	p.scatter = linalg.NewScatter(d)
 	for r := range slices.Chunk(p.rows, d) {
 		p.scatter.Add(r)
 	}

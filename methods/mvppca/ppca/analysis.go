@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // analysis is a factor analysis of one block with a noise variance for each feature. Its
@@ -46,7 +45,7 @@ func analyse(l Layout, b *Block, rank int, begin *Params, o FitOptions) (*analys
 	if err != nil {
 		return nil, err
 	}
-	p, ld := len(b.Features), kernel.Stride(rank)
+	p, ld := len(b.Features), linalg.Stride(rank)
 	f := &analysis{Rank: rank, LD: ld, b: b}
 	ofRows, ofFeatures := linalg.Each(b.Rows()*ld, &f.fv, &f.fu), linalg.Each(p*ld, &f.W, &f.v)
 	if b.Scatter != nil {
@@ -101,7 +100,7 @@ func (f *analysis) expect() bool {
 		logPsi.Add(psi)
 	}
 	clear(f.small)
-	kernel.MulAdd(f.small, f.W, 1, ld, f.v, q, p, q)
+	linalg.MulAdd(f.small, f.W, 1, ld, f.v, q, p, q)
 	for a := range q {
 		f.small[a*ld+a]++
 	}
@@ -116,16 +115,16 @@ func (f *analysis) expect() bool {
 	if b.Scatter != nil {
 		clear(f.y)
 		clear(f.u)
-		kernel.MulAdd(f.u, f.v, ld, 1, f.turn, p, q, q)
-		kernel.MulAdd(f.y, b.Scatter, p, 1, f.u, p, p, q)
-		kernel.MulAdd(f.inner, f.u, 1, ld, f.y, q, p, q)
+		linalg.MulAdd(f.u, f.v, ld, 1, f.turn, p, q, q)
+		linalg.MulAdd(f.y, b.Scatter, p, 1, f.u, p, p, q)
+		linalg.MulAdd(f.inner, f.u, 1, ld, f.y, q, p, q)
 	} else {
 		r := b.Rows()
 		clear(f.fv)
 		clear(f.fu)
-		kernel.MulAdd(f.fv, b.Factor, p, 1, f.v, r, p, q)
-		kernel.MulAdd(f.fu, f.fv, ld, 1, f.turn, r, q, q)
-		kernel.MulAdd(f.inner, f.fu, 1, ld, f.fu, q, r, q)
+		linalg.MulAdd(f.fv, b.Factor, p, 1, f.v, r, p, q)
+		linalg.MulAdd(f.fu, f.fv, ld, 1, f.turn, r, q, q)
+		linalg.MulAdd(f.inner, f.fu, 1, ld, f.fu, q, r, q)
 	}
 	for a := range q {
 		quad -= f.inner[a*ld+a]
@@ -155,12 +154,12 @@ func (f *analysis) maximise() bool {
 	}
 	clear(f.W)
 	if b.Scatter != nil {
-		kernel.MulAdd(f.W, f.y, ld, 1, f.turn, p, q, q)
+		linalg.MulAdd(f.W, f.y, ld, 1, f.turn, p, q, q)
 	} else {
 		r := b.Rows()
 		clear(f.fv)
-		kernel.MulAdd(f.fv, f.fu, ld, 1, f.turn, r, q, q)
-		kernel.MulAdd(f.W, b.Factor, 1, p, f.fv, p, r, q)
+		linalg.MulAdd(f.fv, f.fu, ld, 1, f.turn, r, q, q)
+		linalg.MulAdd(f.W, b.Factor, 1, p, f.fv, p, r, q)
 	}
 	i := 0
 	for ; i+4 <= p; i += 4 { // side by side, since each is a chain of operations that wait for each other

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Block is the sufficient statistics of subjects who share the same observed
@@ -123,18 +122,18 @@ func (b *Block) Dense() Block {
 func addSquare(s, f []float64, p int) {
 	const width = 64
 	rows := len(f) / p
-	ld := kernel.Stride(min(width, p))
+	ld := linalg.Stride(min(width, p))
 	b, c := make([]float64, rows*ld), make([]float64, p*ld)
 	for from := 0; from < p; from += width {
 		w := min(width, p-from)
-		wide := kernel.Stride(w)
+		wide := linalg.Stride(w)
 		clear(b)
 		for r := range rows {
 			copy(b[r*wide:][:w], f[r*p+from:])
 		}
 		m := from + w
 		clear(c[:m*wide])
-		kernel.MulAdd(c, f, 1, p, b, m, rows, w)
+		linalg.MulAdd(c, f, 1, p, b, m, rows, w)
 		for i := range m {
 			for j := max(i, from); j < m; j++ {
 				x := s[i*p+j] + c[i*wide+j-from]

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 
 	"gonum.org/v1/gonum/mat"
 )

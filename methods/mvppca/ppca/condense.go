@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Condense returns what a site says of its subjects to whoever fits one model to all

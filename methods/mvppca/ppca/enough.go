@@ -4,8 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // LargestExact is how many numbers the exact scatter of a set may take where factors do not
@@ -27,7 +26,7 @@ const clearly = 0.5
 // over the features that go with some feature of theirs, if that were the factor. Only those R
 // count that are hardly by chance, above 2 √(ln p / N).
 func (f *analysis) enough(factors int) bool {
-	p, n, wide := len(f.psi), f.b.N, kernel.Stride(solvedTogether)
+	p, n, wide := len(f.psi), f.b.N, linalg.Stride(solvedTogether)
 	var least, left, thin []float64
 	room := linalg.Allot(linalg.Each(p*wide, &left), linalg.Each(max(f.b.Rows(), f.Rank)*wide, &thin), linalg.Each(p, &least))
 	defer room.Release()
@@ -69,7 +68,7 @@ func (f *analysis) enough(factors int) bool {
 // at least so much noise.
 func (f *analysis) weakest(factors int, least []float64) float64 {
 	p, q := len(f.psi), f.Rank
-	ld := kernel.Stride(factors)
+	ld := linalg.Stride(factors)
 	var inner, strongest, w, v []float64
 	room := linalg.Allot(linalg.Each(q*f.LD, &inner), linalg.Each(q*ld, &strongest), linalg.Each(p*ld, &w, &v))
 	defer room.Release()
@@ -78,7 +77,7 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 			f.v[i*f.LD+a] = w / psi
 		}
 	}
-	kernel.MulAdd(inner, f.W, 1, f.LD, f.v, q, p, q)
+	linalg.MulAdd(inner, f.W, 1, f.LD, f.v, q, p, q)
 	linalg.Symmetrise(inner, q, f.LD)
 	e := linalg.NewEigen(q)
 	if !e.Factorise(inner, f.LD) {
@@ -89,7 +88,7 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 			strongest[a*ld+k] = e.Vectors[a*q+q-1-k]
 		}
 	}
-	kernel.MulAdd(w, f.W, f.LD, 1, strongest, p, q, factors)
+	linalg.MulAdd(w, f.W, f.LD, 1, strongest, p, q, factors)
 	gain, before := math.Inf(1), 0.0
 	for k := range factors + 1 {
 		noise := linalg.LogSum{Product: 1}
@@ -105,7 +104,7 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 			}
 		}
 		clear(inner)
-		kernel.MulAdd(inner, w, 1, ld, v, factors, p, factors)
+		linalg.MulAdd(inner, w, 1, ld, v, factors, p, factors)
 		linalg.Symmetrise(inner, k, ld)
 		for a := range k {
 			inner[a*ld+a]++
@@ -128,7 +127,7 @@ func (f *analysis) weakest(factors int, least []float64) float64 {
 func (f *analysis) residual(left, thin []float64, at, every int) (ld int) {
 	b, p, r := f.b, len(f.psi), f.b.Rows()
 	some := min(solvedTogether, (p-at+every-1)/every)
-	ld = kernel.Stride(some)
+	ld = linalg.Stride(some)
 	clear(left)
 	clear(thin)
 	for k := range some {
@@ -136,7 +135,7 @@ func (f *analysis) residual(left, thin []float64, at, every int) (ld int) {
 			thin[a*ld+k] = -w
 		}
 	}
-	kernel.MulAdd(left, f.W, f.LD, 1, thin, p, f.Rank, some)
+	linalg.MulAdd(left, f.W, f.LD, 1, thin, p, f.Rank, some)
 	if b.Scatter != nil {
 		for j := range p {
 			for k := range some {
@@ -151,7 +150,7 @@ func (f *analysis) residual(left, thin []float64, at, every int) (ld int) {
 			thin[a*ld+k] = b.Factor[a*p+at+k*every] / b.N
 		}
 	}
-	kernel.MulAdd(left, b.Factor, 1, p, thin, p, r, some)
+	linalg.MulAdd(left, b.Factor, 1, p, thin, p, r, some)
 	return ld
 }
 
@@ -160,7 +159,7 @@ func (f *analysis) residual(left, thin []float64, at, every int) (ld int) {
 func (f *analysis) largest(least []float64) (λ float64) {
 	const steps = 8
 	b, p, r := f.b, len(f.psi), f.b.Rows()
-	ld := kernel.Stride(1)
+	ld := linalg.Stride(1)
 	var x, y, fx []float64
 	room := linalg.Allot(linalg.Each(p*ld, &x, &y), linalg.Each(max(r, f.Rank)*ld, &fx))
 	defer room.Release()
@@ -179,18 +178,18 @@ func (f *analysis) largest(least []float64) (λ float64) {
 		}
 		clear(y)
 		if b.Scatter != nil {
-			kernel.MulAdd(y, b.Scatter, p, 1, x, p, p, 1)
+			linalg.MulAdd(y, b.Scatter, p, 1, x, p, p, 1)
 		} else {
 			clear(fx)
-			kernel.MulAdd(fx, b.Factor, p, 1, x, r, p, 1)
-			kernel.MulAdd(y, b.Factor, 1, p, fx, p, r, 1)
+			linalg.MulAdd(fx, b.Factor, p, 1, x, r, p, 1)
+			linalg.MulAdd(y, b.Factor, 1, p, fx, p, r, 1)
 		}
 		clear(fx)
-		kernel.MulAdd(fx, f.W, 1, f.LD, x, f.Rank, p, 1)
+		linalg.MulAdd(fx, f.W, 1, f.LD, x, f.Rank, p, 1)
 		for a := range f.Rank {
 			fx[a*ld] *= -b.N
 		}
-		kernel.MulAdd(y, f.W, f.LD, 1, fx, p, f.Rank, 1)
+		linalg.MulAdd(y, f.W, f.LD, 1, fx, p, f.Rank, 1)
 		λ = 0
 		for i := range p {
 			λ += x[i*ld] * y[i*ld] / b.N

@@ -1,8 +1,7 @@
 package ppca
 
 import (
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Latent is the law of x before any feature is seen, N(Prec⁻¹H, Prec⁻¹).
@@ -48,7 +47,7 @@ func NewEStep(q int, blocks []Block) *EStep {
 	for i := range blocks {
 		p, r = max(p, len(blocks[i].Features)), max(r, blocks[i].Rows())
 	}
-	ld := kernel.Stride(q)
+	ld := linalg.Stride(q)
 	e := &EStep{q: q, ld: ld, solver: linalg.NewSolver(q, max(p, r))}
 	e.memory = linalg.Allot(
 		linalg.Each(q*ld, &e.standard.Prec, &e.M, &e.SXX, &e.chol, &e.t, &e.ksk),
@@ -85,7 +84,7 @@ func (e *EStep) Run(md *Model, b *Block, z *Latent) error {
 		e.Delta[i] = b.Mean[i] - md.Mu[j]
 	}
 	copy(e.chol, z.Prec)
-	kernel.MulAdd(e.chol, e.w, 1, ld, e.v, q, p, q)
+	linalg.MulAdd(e.chol, e.w, 1, ld, e.v, q, p, q)
 	linalg.Symmetrise(e.chol, q, ld)
 	var ok bool
 	if e.logDet, ok = linalg.Cholesky(e.chol, q, ld); !ok {
@@ -140,28 +139,28 @@ func (e *EStep) scatter(b *Block) {
 	}
 	if b.Scatter == nil {
 		clear(e.fv[:r*ld])
-		kernel.MulAdd(e.fv, b.Factor, p, 1, e.v, r, p, q)
+		linalg.MulAdd(e.fv, b.Factor, p, 1, e.v, r, p, q)
 	}
 	if b.Scatter == nil && b.Diag == nil {
 		copy(e.fk[:r*ld], e.fv)
 		e.solver.Solve(e.chol, e.fk, r)
-		kernel.MulAdd(e.STX, b.Factor, 1, p, e.fk, p, r, q)
-		kernel.MulAdd(e.t, e.fv, 1, ld, e.fk, q, r, q)
-		kernel.MulAdd(e.ksk, e.fk, 1, ld, e.fk, q, r, q)
+		linalg.MulAdd(e.STX, b.Factor, 1, p, e.fk, p, r, q)
+		linalg.MulAdd(e.t, e.fv, 1, ld, e.fk, q, r, q)
+		linalg.MulAdd(e.ksk, e.fk, 1, ld, e.fk, q, r, q)
 		return
 	}
 	if b.Scatter != nil {
-		kernel.MulAdd(e.STX, b.Scatter, p, 1, e.v, p, p, q)
+		linalg.MulAdd(e.STX, b.Scatter, p, 1, e.v, p, p, q)
 	} else {
 		for i, y := range b.Diag {
 			for a, v := range e.v[i*ld:][:q] {
 				e.STX[i*ld+a] = y * v
 			}
 		}
-		kernel.MulAdd(e.STX, b.Factor, 1, p, e.fv, p, r, q)
+		linalg.MulAdd(e.STX, b.Factor, 1, p, e.fv, p, r, q)
 	}
 	e.solver.Solve(e.chol, e.STX, p)
-	kernel.MulAdd(e.t, e.v, 1, ld, e.STX, q, p, q)
+	linalg.MulAdd(e.t, e.v, 1, ld, e.STX, q, p, q)
 	for a := range q {
 		for c := range q {
 			e.ksk[a*ld+c] = e.t[c*ld+a]

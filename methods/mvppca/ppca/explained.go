@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Explained holds the sums from which the variance explained by each factor in

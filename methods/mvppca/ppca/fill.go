@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // fill returns the expected sufficient statistics of all blocks' subjects on all

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // What anybody sends is held to limits that no measured data and no honest

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // LogLik returns the log-likelihood of all subjects in the blocks, natural

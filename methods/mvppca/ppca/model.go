@@ -3,8 +3,7 @@ package ppca
 import (
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Model is the working form of [Params], in which iterations change a model in place:
@@ -20,7 +19,7 @@ type Model struct {
 
 // NewModel returns a model whose numbers are all zero.
 func NewModel(l Layout, rank int) *Model {
-	d, ld := l.Features(), kernel.Stride(rank)
+	d, ld := l.Features(), linalg.Stride(rank)
 	m := &Model{D: d, Q: rank, LD: ld, Group: l.GroupOf()}
 	m.Workspace = linalg.Allot(linalg.Each(d*ld, &m.W), linalg.Each(d, &m.Mu, &m.Psi))
 	return m
@@ -70,6 +69,6 @@ func (m *Model) Move(nu, root, scratch []float64) {
 		}
 	}
 	clear(scratch)
-	kernel.MulAdd(scratch, m.W, m.LD, 1, root, m.D, m.Q, m.Q)
+	linalg.MulAdd(scratch, m.W, m.LD, 1, root, m.D, m.Q, m.Q)
 	copy(m.W, scratch)
 }

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // maxKnown bounds the posteriors that a predictor keeps, by their numbers:
@@ -223,7 +222,7 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	}
 	post.constant = float64(p)*Ln2Pi + logs.Sum()
 	gram := make([]float64, q*ld)
-	kernel.MulAdd(gram, w, 1, ld, v, q, p, q)
+	linalg.MulAdd(gram, w, 1, ld, v, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	prec, m := slices.Clone(gram), make([]float64, q*ld)
 	for a := range q {
@@ -247,7 +246,7 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	md.solver.Solve(prec, post.gain, p)
 	clear(gram)
 	q = md.rank
-	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
+	linalg.MulAdd(gram, w, 1, ld, w, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
 		if q == md.Q {

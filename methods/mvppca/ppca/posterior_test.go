@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/linalg"
 	"parley/methods/mvppca/internal/synthetic"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"

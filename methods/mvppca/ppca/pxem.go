@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // FitOptions tune a fit. The zero value is the default.

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 const (
@@ -275,9 +274,9 @@ func (c *covariance) leading(rank int, total float64) (values, vectors []float64
 // its mean less that of all, C is the sum of D^-½ (S + N δ δᵀ) D^-½ over the blocks, D
 // the counts: O(pq) for each row of a factor, O(p²q) for a dense block.
 func (c *covariance) times(dst, x []float64, q int) {
-	d, ld := len(c.features), kernel.Stride(q)
+	d, ld := len(c.features), linalg.Stride(q)
 	if c.full != nil {
-		kernel.MulAdd(dst, c.full, d, 1, x, d, d, q)
+		linalg.MulAdd(dst, c.full, d, 1, x, d, d, q)
 		return
 	}
 	if c.x == nil {
@@ -299,14 +298,14 @@ func (c *covariance) times(dst, x []float64, q int) {
 		}
 		clear(c.sx[:p*ld])
 		if b.Scatter != nil {
-			kernel.MulAdd(c.sx, b.Scatter, p, 1, c.x, p, p, q)
+			linalg.MulAdd(c.sx, b.Scatter, p, 1, c.x, p, p, q)
 		} else if r > 0 {
 			clear(c.fx[:r*ld])
-			kernel.MulAdd(c.fx, b.Factor, p, 1, c.x, r, p, q)
-			kernel.MulAdd(c.sx, b.Factor, 1, p, c.fx, p, r, q)
+			linalg.MulAdd(c.fx, b.Factor, p, 1, c.x, r, p, q)
+			linalg.MulAdd(c.sx, b.Factor, 1, p, c.fx, p, r, q)
 		}
 		clear(c.dx)
-		kernel.MulAdd(c.dx, c.delta, 0, 1, c.x, 1, p, q)
+		linalg.MulAdd(c.dx, c.delta, 0, 1, c.x, 1, p, q)
 		for a, j := range b.Features {
 			row, own := dst[c.at[j]*ld:][:q], b.N*c.delta[a]
 			for k := range row {

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/internal/synthetic"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -38,7 +37,7 @@ func TestCovarianceTimes(t *testing.T) {
 		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures(), false))(t)
 		c.Factored()
 		d, q := l.Features(), 3
-		ld := kernel.Stride(q)
+		ld := linalg.Stride(q)
 		x, got := make([]float64, d*ld), make([]float64, d*ld)
 		r := rand.New(rand.NewPCG(1, 1))
 		for i := range d {

@@ -3,8 +3,7 @@ package ppca
 import (
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // Sums adds up the E step over the blocks of one site, or of all. With
@@ -49,7 +48,7 @@ const BlockBatch = 32
 // NewSums prepares the sums over some blocks.
 func NewSums(l Layout, blocks []Block, rank int) *Sums {
 	d := l.Features()
-	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: kernel.Stride(rank), Stride: kernel.Stride(rank + 1)}
+	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank), Stride: linalg.Stride(rank + 1)}
 	s.Class, s.Of = Classes(d, blocks)
 	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(BlockBatch, len(blocks))
 	s.width = size + rank*s.LD
@@ -93,7 +92,7 @@ func (s *Sums) Collect(i int, e *EStep) {
 	s.enter(i, e)
 	if s.waiting == BlockBatch || i == len(s.Blocks)-1 {
 		n := len(s.R)
-		kernel.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
+		linalg.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
 		s.waiting = 0
 	}
 	for a, x := range e.X {

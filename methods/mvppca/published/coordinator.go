@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -57,7 +56,7 @@ func (c way) Check(s *halves.State) error {
 			return fmt.Errorf("round %d has no spread between sites", p.Round)
 		}
 	}
-	if !c.Options.Clips() && (s.Phase == options.TaskAssess || s.Phase == rounds.Done) && len(s.Trace) == 0 {
+	if !c.Options.Clips() && (s.Phase == options.TaskAssess || s.Phase == method.Done) && len(s.Trace) == 0 {
 		return fmt.Errorf("it has no trace of its rounds")
 	}
 	return nil
@@ -257,6 +256,6 @@ func (c way) nextRound(s *halves.State) ([]method.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Phase = rounds.Done
+	s.Phase = method.Done
 	return nil, c.Finish(s, model)
 }

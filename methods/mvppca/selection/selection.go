@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -45,7 +45,7 @@ func Parameters(l ppca.Layout, q int) float64 {
 // Recommend recommends the candidate that is the best, unless something is warned of: what
 // is not to be trusted is not recommended either. At an end of the candidates the best may
 // lie beyond them, and it is said which way; below one factor there is nothing.
-func Recommend(out *judged.Selection, values []int, best int) {
+func Recommend(out *method.Selection, values []int, best int) {
 	const unturned = "where it never turns, take the elbow and look at what the factors are made of"
 	switch last := values[len(values)-1]; {
 	case len(out.Warnings) > 0: // of what may have moved the best there

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -32,13 +32,13 @@ func TestRecommend(t *testing.T) {
 		{[]int{3, 4, 6}, 3, 0, "--latent 1..4"},
 		{[]int{2}, 2, 0, "--latent 2..4;"},
 	} {
-		var out judged.Selection
+		var out method.Selection
 		Recommend(&out, c.values, c.best)
 		if out.Recommended != c.want || len(out.Warnings) > 0 != (c.warning != "") || !strings.Contains(strings.Join(out.Warnings.Lines(), "\n"), c.warning) {
 			t.Errorf("%d of %v: %d recommended, warnings %v", c.best, c.values, out.Recommended, out.Warnings)
 		}
 	}
-	out := judged.Selection{Warnings: problem.List{{Where: "method.scaling", What: "misleads"}}}
+	out := method.Selection{Warnings: problem.List{{Where: "method.scaling", What: "misleads"}}}
 	if Recommend(&out, []int{1, 2, 3}, 3); out.Recommended != 0 || len(out.Warnings) != 1 {
 		t.Errorf("beside a warning %d is recommended, and the warnings are %v", out.Recommended, out.Warnings)
 	}

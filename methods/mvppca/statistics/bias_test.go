@@ -11,7 +11,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
@@ -63,7 +62,7 @@ func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, 
 	_, result := p.run()
 	at := slices.IndexFunc(result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
 	m := synthetic.Must(use.LoadModel(result.Files[at].Data))(t)
-	_, notes, err := m.Impute(t.Context(), data["s00"], io.Discard, fitted.ImputeOptions{Level: 0.9, Site: "s00"})
+	_, notes, err := m.Impute(t.Context(), data["s00"], io.Discard, method.ImputeOptions{Level: 0.9, Site: "s00"})
 	if said := fmt.Sprint(notes); err != nil || !strings.Contains(said, "views v0: a site that lacks a view does not show its mean there") {
 		t.Errorf("imputing says %q, with %v", said, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/moments"
@@ -72,7 +71,7 @@ func (c way) Check(s *halves.State) error {
 	if o.Released == nil || o.Checked == nil {
 		return fmt.Errorf("it lacks what sites have released")
 	}
-	if s.Phase != options.TaskCheck && s.Phase != rounds.Done {
+	if s.Phase != options.TaskCheck && s.Phase != method.Done {
 		return nil
 	}
 	if o.Pooled == nil || len(o.Released) == 0 || len(s.Doubt) != c.Layout.Features() {
@@ -84,13 +83,13 @@ func (c way) Check(s *halves.State) error {
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
 		return err
 	}
-	if err := rounds.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
+	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
 		return err
 	}
 	if _, _, err := c.releases(s); err != nil {
 		return err
 	}
-	if err := rounds.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*checkAnswer) error { return nil }); err != nil {
+	if err := method.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*checkAnswer) error { return nil }); err != nil {
 		return err
 	}
 	for site, a := range o.Checked {
@@ -101,7 +100,7 @@ func (c way) Check(s *halves.State) error {
 		}
 	}
 	for _, x := range o.Worse {
-		if err := rounds.Member(c.Plan.Sites, x.Site); err != nil || x.View < 0 || x.View >= c.Layout.Views() {
+		if err := method.Member(c.Plan.Sites, x.Site); err != nil || x.View < 0 || x.View >= c.Layout.Views() {
 			return fmt.Errorf("view %d of site %q is none of the plan's", x.View, x.Site)
 		}
 	}
@@ -144,7 +143,7 @@ func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	switch a.Kind {
 	case options.TaskStatistics:
 		sent := new(Answer)
-		if err := rounds.Decode(a, sent); err != nil {
+		if err := method.DecodeAnswer(a, sent); err != nil {
 			return halves.Answer{}, err
 		}
 		x := &siteSums{Lenses: sent.Lenses}
@@ -162,7 +161,7 @@ func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 		}
 		return halves.Keep(x, err)
 	case options.TaskCheck:
-		sum, err := rounds.OnlySum(a, moments.SumDiagnostics)
+		sum, err := method.OnlySum(a, moments.SumDiagnostics)
 		if err != nil {
 			return halves.Answer{}, err
 		}
@@ -239,7 +238,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		tasks, err := c.askCheck(s)
 		return tasks, info, err
 	}
-	s.Phase = rounds.Done
+	s.Phase = method.Done
 	return nil, info, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/options"
@@ -45,7 +44,7 @@ func (p *declared) checkRequest() privacy.Request {
 // askCheck asks for the diagnostics of a model that is final.
 func (c way) askCheck(s *halves.State) ([]method.Task, error) {
 	tasks, err := c.Ask(s, options.TaskCheck, func(string) (any, error) { return CheckTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
-	return rounds.Optional(tasks), err
+	return method.Optional(tasks), err
 }
 
 // checked keeps what the sites that are left said. The model stands without
@@ -58,6 +57,6 @@ func (c way) checked(s *halves.State) ([]method.Task, method.Info, error) {
 	for i, name := range sites {
 		own(s).Checked[name] = all[i]
 	}
-	s.Phase = rounds.Done
+	s.Phase = method.Done
 	return nil, nil, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/moments"
@@ -183,7 +182,7 @@ func (c way) overview(sites []releasedOfASite, releases []moments.Released) figu
 		}
 		all = append(all, x)
 	}
-	return rounds.Overview(c.Plan, all)
+	return method.Overview(c.Plan, all)
 }
 
 // releasedSection says what each site released, and how much of it is noise.

@@ -8,13 +8,13 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/method"
 	"parley/method/association"
-	"parley/method/fitted"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
-// Associate implements [fitted.Associater]: a regression of each factor's posterior mean
+// Associate implements [method.Associater]: a regression of each factor's posterior mean
 // on each subject column, by ordinary least squares, given the columns of opts.Adjust.
 // A column whose cells are all numbers has a slope; any other is a category, whose levels
 // have a mean each. The test is the partial F test of the column, which without
@@ -30,7 +30,7 @@ import (
 // With opts.Share it returns what may be combined with other sites' tables. Under
 // differential privacy there is no such table, and groups under [association.Minimum]
 // subjects are in none: it is exact, and so tells of subjects.
-func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.AssociateOptions) (*fitted.Account, *association.Table, error) {
+func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.AssociateOptions) (*method.Account, *association.Table, error) {
 	if opts.Share && m.Options != nil && m.Options.Mechanism != "" {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: "was fitted in a study under differential privacy, and a table of exact tests would tell of its subjects beyond what the sites agreed to release",
 			Hint: "leave out --share: the answer is then for this site alone; or release noised sums by a --protocol that all sites agree to"}
@@ -76,7 +76,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.
 	if err := untested.Err(); err != nil {
 		return nil, nil, err
 	}
-	account := &fitted.Account{
+	account := &method.Account{
 		Tables: []figure.Table{associationTable(list), effectTable(list, reliability)},
 		Notes:  append(notes, r.notes()...),
 		Value:  sitesOwn{"this site only: exact, not for release", tests.adjusted(), reliability, list},

@@ -10,8 +10,8 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/method"
 	"parley/method/association"
-	"parley/method/fitted"
 	"parley/problem"
 )
 
@@ -158,7 +158,7 @@ const fewCodes = 8
 
 // Shown shows the associations, as a table and as a picture, and says of the columns that
 // cannot be tested why. Both are empty where none can.
-func (a *Associations) Shown(notes *fitted.Notes) (t figure.Table, f figure.Figure, untested problem.List) {
+func (a *Associations) Shown(notes *method.Notes) (t figure.Table, f figure.Figure, untested problem.List) {
 	list, untested := a.results(notes)
 	return associationTable(list), a.picture(list), untested
 }
@@ -193,7 +193,7 @@ func numbered(n int) (names []string) {
 	return names
 }
 
-func (a *Associations) results(notes *fitted.Notes) (list []tested, untested problem.List) {
+func (a *Associations) results(notes *method.Notes) (list []tested, untested problem.List) {
 	if a.incomplete > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete, a.adjusted())})
 	}

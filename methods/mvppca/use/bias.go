@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -49,7 +49,7 @@ func (b *Biases) of(view, site string, newSite bool) float64 {
 
 // unseen says of which views nothing shows the means, among some, or all if none is wanted: of those
 // that a site lacks, or any site if none is named, or of all at a new one.
-func (b *Biases) unseen(site string, newSite bool, wanted []string) (notes fitted.Notes) {
+func (b *Biases) unseen(site string, newSite bool, wanted []string) (notes method.Notes) {
 	if b == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
@@ -62,10 +62,10 @@ type common struct {
 	a, b *ModelFeature
 }
 
-// Compare implements [fitted.Comparer]. Everything is compared in the features'
+// Compare implements [method.Comparer]. Everything is compared in the features'
 // own units, so that two fits with different scalings are comparable, and
 // loadings weighted by the noise of the other model: w/√ψ_B.
-func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
+func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	o, ok := with.(*Model)
 	if !ok {
 		return nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(), with.Method())}
@@ -308,8 +308,8 @@ func squares(a [][]float64) (s float64) {
 	return s
 }
 
-func (c *comparison) account() *fitted.Account {
-	a := &fitted.Account{Value: c}
+func (c *comparison) account() *method.Account {
+	a := &method.Account{Value: c}
 	angles := make([]string, len(c.Angles))
 	for i, x := range c.Angles {
 		angles[i] = figure.General.Text(x)

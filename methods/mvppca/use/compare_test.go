@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -181,4 +181,4 @@ type otherModel struct{}
 func (otherModel) Method() string         { return "other" }
 func (otherModel) Schema() dataset.Schema { return dataset.Schema{} }
 
-var _ fitted.Model = otherModel{}
+var _ method.Model = otherModel{}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/internal/tensor"
 	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/problem"
@@ -24,10 +23,10 @@ const (
 	exportSafetensors = "safetensors"
 )
 
-// ExportFormats implements [fitted.Exporter].
+// ExportFormats implements [method.Exporter].
 func (m *Model) ExportFormats() []string { return []string{exportCSV, exportNPY, exportSafetensors} }
 
-// Export implements [fitted.Exporter]. Loadings come in three units: scaled, as
+// Export implements [method.Exporter]. Loadings come in three units: scaled, as
 // fitted; own, the feature's unit for one standard deviation of the factor; and
 // standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
 // population of the model, which has no unit and is between −1 and 1. What a
@@ -62,7 +61,7 @@ func (m *Model) Export(format string) ([]method.File, error) {
 		}
 		files := []method.File{{Name: "names.json", Data: append(names, '\n')}}
 		for _, t := range m.arrays() {
-			data, err := tensor.NPY(t)
+			data, err := NPY(t)
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +77,7 @@ func (m *Model) Export(format string) ([]method.File, error) {
 		if m.Rotation != nil {
 			about["rotation"] = m.Rotation.Method
 		}
-		data, err := tensor.Safetensors(m.arrays(), about)
+		data, err := Safetensors(m.arrays(), about)
 		return []method.File{{Name: "model.safetensors", Data: data}}, err
 	}
 	return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
@@ -127,7 +126,7 @@ func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
 func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
 
 // arrays lists what the model consists of, d features by q factors.
-func (m *Model) arrays() []tensor.Tensor {
+func (m *Model) arrays() []Tensor {
 	q, d := len(m.Factors), 0
 	var scaled, own, unitFree, mean, meanOwn, noise, noiseOwn, noiseSD, shift, factor, sdW, sdMu, nu, xi []float64
 	for _, v := range m.Views {
@@ -150,7 +149,7 @@ func (m *Model) arrays() []tensor.Tensor {
 		}
 	}
 	views, sites := len(m.Views), len(m.Sites)
-	list := []tensor.Tensor{
+	list := []Tensor{
 		{Name: "loadings_scaled", Shape: []int{d, q}, Data: scaled},
 		{Name: "loadings_own", Shape: []int{d, q}, Data: own},
 		{Name: "loadings_standardised", Shape: []int{d, q}, Data: unitFree},
@@ -169,12 +168,12 @@ func (m *Model) arrays() []tensor.Tensor {
 	}
 	if m.Adjusts() {
 		e := m.effects()
-		list = append(list, tensor.Tensor{Name: "covariate_effects", Shape: []int{d, e.Slopes.Cols}, Data: e.Slopes.Data},
-			tensor.Tensor{Name: "covariate_means", Shape: []int{e.Slopes.Cols}, Data: e.Centre})
+		list = append(list, Tensor{Name: "covariate_effects", Shape: []int{d, e.Slopes.Cols}, Data: e.Slopes.Data},
+			Tensor{Name: "covariate_means", Shape: []int{e.Slopes.Cols}, Data: e.Centre})
 	}
 	if m.Rotation != nil {
-		list = append(list, tensor.Tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},
-			tensor.Tensor{Name: "factor_correlations", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Correlations...)})
+		list = append(list, Tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},
+			Tensor{Name: "factor_correlations", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Correlations...)})
 	}
 	return list
 }

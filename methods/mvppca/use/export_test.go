@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -164,13 +164,13 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 }
 
 var (
-	_ fitted.Summariser  = (*Model)(nil)
-	_ fitted.Transformer = (*Model)(nil)
-	_ fitted.Imputer     = (*Model)(nil)
-	_ fitted.Sampler     = (*Model)(nil)
-	_ fitted.Exporter    = (*Model)(nil)
-	_ fitted.Comparer    = (*Model)(nil)
-	_ fitted.Associater  = (*Model)(nil)
+	_ method.Summariser  = (*Model)(nil)
+	_ method.Transformer = (*Model)(nil)
+	_ method.Imputer     = (*Model)(nil)
+	_ method.Sampler     = (*Model)(nil)
+	_ method.Exporter    = (*Model)(nil)
+	_ method.Comparer    = (*Model)(nil)
+	_ method.Associater  = (*Model)(nil)
 )
 
 // A standard error that nobody knows is an empty cell, as in every table.

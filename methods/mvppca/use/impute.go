@@ -11,19 +11,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
-// Impute implements [fitted.Imputer]: for every feature that was not observed
+// Impute implements [method.Imputer]: for every feature that was not observed
 // of a subject, its conditional mean and standard deviation and the central
 // interval that holds the value with probability Level. The columns are id,
 // view, feature, mean, sd, low and high, in the feature's own unit.
 //
 // An interval is for one value of one subject, its measurement noise included, and what the
 // fit to so many subjects leaves unknown: see [ppca.SamplingTimes].
-func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.ImputeOptions) (int, fitted.Notes, error) {
+func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts method.ImputeOptions) (int, method.Notes, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}
 	}
@@ -66,7 +66,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 }
 
 // verdictNotes are such verdicts.
-func (m *Model) verdictNotes(such func(*Verdict) bool) (notes fitted.Notes) {
+func (m *Model) verdictNotes(such func(*Verdict) bool) (notes method.Notes) {
 	for i := range m.Verdicts {
 		if v := &m.Verdicts[i]; such(v) {
 			notes.Add(problem.Problem{Where: "model " + m.Study, What: v.Says, Hint: v.Advice})

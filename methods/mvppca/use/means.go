@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -145,7 +145,7 @@ func (m *Model) checkSite(name string) error {
 }
 
 // spreadNotes says of which views nothing is known of how sites differ.
-func (m *Model) spreadNotes() (notes fitted.Notes, err error) {
+func (m *Model) spreadNotes() (notes method.Notes, err error) {
 	if m.Biases != nil {
 		return nil, nil
 	}

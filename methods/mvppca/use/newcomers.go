@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -122,7 +122,7 @@ func (g *newcomers) add(post *ppca.Posterior, far float64) {
 // the subjects of the fit, from which the model has its variances: with heavy tails as much. What
 // subjects of a site have in common is one draw for all of them: at worst, where sites differ along
 // one direction, its share of the distances times χ² with one degree of freedom.
-func (g *newcomers) notes() (notes fitted.Notes) {
+func (g *newcomers) notes() (notes method.Notes) {
 	if g == nil || g.n < leastGroup {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // covariate is a subject column while it is read.

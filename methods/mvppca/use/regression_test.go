@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/method"
 	"parley/method/association"
-	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 )
@@ -83,7 +83,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 	rows := tr.Subjects(r, n)
 	cells, age, sex, site, group := manyColumns(r, n)
 	data := choose(t, m, rows, cells, "age", "sex", "site", "group")
-	opts := fitted.AssociateOptions{Adjust: []string{"sex", "site", "age"}, Share: true}
+	opts := method.AssociateOptions{Adjust: []string{"sex", "site", "age"}, Share: true}
 	account, table, err := m.Associate(context.Background(), data, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		}
 	}
 	// A slope, per year, given the others; and the same table when it is read back.
-	account, table, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"), fitted.AssociateOptions{Adjust: []string{"sex"}, Share: true})
+	account, table, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"), method.AssociateOptions{Adjust: []string{"sex"}, Share: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestSlopesAreInTheColumnsUnit(t *testing.T) {
 	for i, year := range years {
 		tests.Add([]string{fmt.Sprint(year)}, z[i:i+1])
 	}
-	var notes fitted.Notes
+	var notes method.Notes
 	list, untested := tests.results(&notes)
 	if len(list) != 1 || len(untested) != 0 || math.Abs(list[0].Effects[0].Estimate+0.02) > 1e-4 || *list[0].R > -0.999 {
 		t.Errorf("%+v, %v", list, untested)
@@ -175,17 +175,17 @@ func TestWhatTheCovariatesSayAlreadyIsNotTested(t *testing.T) {
 	cells, _, _, _, _ := manyColumns(r, 60)
 	rows := tr.Subjects(r, 60)
 	data := choose(t, m, rows, cells, "sex", "copy")
-	if _, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{Adjust: []string{"sex"}}); err == nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {
+	if _, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"sex"}}); err == nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {
 		t.Errorf("got %v", err)
 	}
 	// Twice the same covariate takes one degree of freedom.
-	account, _, err := m.Associate(context.Background(), choose(t, m, rows, cells, "sex", "copy", "age"), fitted.AssociateOptions{Adjust: []string{"sex", "copy"}})
+	account, _, err := m.Associate(context.Background(), choose(t, m, rows, cells, "sex", "copy", "age"), method.AssociateOptions{Adjust: []string{"sex", "copy"}})
 	if err != nil || account.Value.(sitesOwn).Associations[0].DF != [2]int{1, 59 - 3} {
 		t.Errorf("%+v, %v", account, err)
 	}
 	everybody := func(i int) []string { return []string{fmt.Sprint(i), fmt.Sprint("id", i)} }
 	data = labelled(t, ownUnits(m, rows), []string{"x", "id"}, everybody)
-	if _, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{Adjust: []string{"id"}}); err == nil {
+	if _, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"id"}}); err == nil {
 		t.Error("a covariate with a level for every subject leaves nothing to test with")
 	}
 }
@@ -207,7 +207,7 @@ func TestSitesThatDifferMakeNoAssociations(t *testing.T) {
 			for i := range cells {
 				tests.Add(cells[i], z[i:i+1])
 			}
-			var notes fitted.Notes
+			var notes method.Notes
 			list, _ := tests.results(&notes)
 			for _, x := range list {
 				if x.Column == "age" && x.P < 0.1 {
@@ -236,7 +236,7 @@ func TestReliabilitySaysHowMuchEstimatesShrink(t *testing.T) {
 		}
 	}
 	data := labelled(t, ownUnits(m, rows), []string{"group"}, func(i int) []string { return []string{[]string{"yes", "no"}[i%2]} })
-	account, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{})
+	account, _, err := m.Associate(context.Background(), data, method.AssociateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestTablesThatWouldTellTooMuchAreRefused(t *testing.T) {
 	m := modelOf(t, tr, r)
 	share := func(n int, cell func(i int) string) error {
 		data := labelled(t, ownUnits(m, tr.Subjects(r, n)), []string{"column"}, func(i int) []string { return []string{cell(i)} })
-		_, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{Share: true})
+		_, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Share: true})
 		return err
 	}
 	for name, x := range map[string]struct {

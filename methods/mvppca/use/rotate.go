@@ -9,15 +9,14 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca/ppca/rotation"
 	"parley/problem"
 )
 
-// Rotate implements [fitted.Rotator]: varimax (Kaiser 1958), promax (Hendrickson and
+// Rotate implements [method.Rotator]: varimax (Kaiser 1958), promax (Hendrickson and
 // White 1964, power 4), or none, which is the canonical form again. It starts from the
 // canonical factors, whatever rotation the model has.
-func (m *Model) Rotate(to string) ([]method.File, *fitted.Account, error) {
+func (m *Model) Rotate(to string) ([]method.File, *method.Account, error) {
 	names := []string{rotateVarimax, rotatePromax, rotateNone}
 	if !slices.Contains(names, to) {
 		return nil, nil, problem.Problem{Where: "rotation " + to, What: "is not known", Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", "))}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 )
@@ -53,7 +53,7 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 	data := ownUnits(m, rows)
 	numbers := func(m *Model) (out [][]float64) {
 		var b bytes.Buffer
-		if _, _, err := m.Transform(context.Background(), data, &b, fitted.TransformOptions{Covariance: true}); err != nil {
+		if _, _, err := m.Transform(context.Background(), data, &b, method.TransformOptions{Covariance: true}); err != nil {
 			t.Fatal(err)
 		}
 		_, lines := readCSV(t, &b)
@@ -68,7 +68,7 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 	}
 	imputed := func(m *Model) string {
 		var b bytes.Buffer
-		if _, _, err := m.Impute(context.Background(), data, &b, fitted.ImputeOptions{Level: 0.9}); err != nil {
+		if _, _, err := m.Impute(context.Background(), data, &b, method.ImputeOptions{Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

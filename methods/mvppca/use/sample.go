@@ -16,7 +16,7 @@ import (
 // wherever their data go.
 const drawnBy = "drawn_from"
 
-// Sample implements [fitted.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
+// Sample implements [method.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
 // the features' own units; with the variance between sites, where these have means of their
 // own, each subject being of another site. A model of adjusted features draws nobody. Which views are asked for does not change what is
 // drawn of the others. The subject column drawn_from names the model.

@@ -24,7 +24,7 @@ func (m *Model) emptyTable() (*association.Table, error) {
 	return &association.Table{Format: association.Format, Program: "parley " + version.Number, Study: m.Study, Model: hex.EncodeToString(digest[:]), Tests: []association.Test{}}, nil
 }
 
-// ReleaseAssociations implements [fitted.NoisedAssociater]: of each subject the posterior
+// ReleaseAssociations implements [method.NoisedAssociater]: of each subject the posterior
 // means of the factors, whatever was not measured of it; one without any value does not
 // count. Reliability is that of a subject with every view, by the model alone.
 func (m *Model) ReleaseAssociations(p *association.Protocol, site string) (*association.Release, error) {

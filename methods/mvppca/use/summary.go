@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/options"
 )
 
@@ -67,8 +67,8 @@ type rankedLoading struct {
 	Correlation  *float64 `json:"correlation,omitempty"` // with a correlated factor
 }
 
-// Summary implements [fitted.Summariser].
-func (m *Model) Summary(top int) (*fitted.Account, error) {
+// Summary implements [method.Summariser].
+func (m *Model) Summary(top int) (*method.Account, error) {
 	m = m.shown()
 	s := modelSummary{
 		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
@@ -117,7 +117,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if len(m.Sites) > 0 {
 		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
-	account := &fitted.Account{
+	account := &method.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
 			{Name: "method", Value: m.Method() + ", " + variant},

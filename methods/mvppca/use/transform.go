@@ -12,11 +12,11 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/ppca"
 )
 
-// Transform implements [fitted.Transformer]: the posterior of each subject's
+// Transform implements [method.Transformer]: the posterior of each subject's
 // factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
 // M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features, its covariance widened by what the sampling of the
 // fit's subjects leaves unknown where that is known ([precision.Scores]). A subject without any value
@@ -27,7 +27,7 @@ import (
 //
 // Verdicts that void what the study says of the model are repeated: by each of them the
 // factors themselves are not to be relied on.
-func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
 	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley/method/fitted"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -16,7 +16,7 @@ type unitCheck struct {
 	view     []string
 	centre   []float64                   // of the population, scaled
 	sd       func(*ModelFeature) float64 // in it
-	values   []fitted.Values             // scaled
+	values   []method.Values             // scaled
 }
 
 // newUnitCheck compares with a population that has these means of the features, scaled: that
@@ -32,7 +32,7 @@ func newUnitCheck(m *Model, centre []float64, oneSite bool) *unitCheck {
 			u.features, u.view = append(u.features, &v.Features[i]), append(u.view, v.Name)
 		}
 	}
-	u.values = make([]fitted.Values, len(u.features))
+	u.values = make([]method.Values, len(u.features))
 	return u
 }
 
@@ -51,7 +51,7 @@ const (
 )
 
 // notes names the features that look wrong, view by view.
-func (u *unitCheck) notes() (notes fitted.Notes) {
+func (u *unitCheck) notes() (notes method.Notes) {
 	for lo := 0; lo < len(u.features); {
 		hi := lo
 		for hi < len(u.features) && u.view[hi] == u.view[lo] {
@@ -78,7 +78,7 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 		here, there := v.Mean/f.Factor+f.Shift, u.centre[j]/f.Factor+f.Shift
 		off, offIfScaled := (v.Mean-u.centre[j])/sd, (here-u.centre[j])/sd
 		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
-		text := fitted.Beside(f.Name, here, there, sd/f.Factor)
+		text := method.CompareMeans(f.Name, here, there, sd/f.Factor)
 		all = append(all, text)
 		if v.Odd(u.centre[j], sd) {
 			far = append(far, text)

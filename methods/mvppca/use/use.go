@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/sitenoise"
@@ -18,7 +18,7 @@ import (
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil && fitted.CheckFormat(data, adjustedFormat) != nil {
+	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, adjustedFormat) != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -123,10 +123,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [fitted.Model].
+// Method implements [method.Model].
 func (m *Model) Method() string { return "mvppca" }
 
-// Schema implements [fitted.Model]: the views and features in the model's
+// Schema implements [method.Model]: the views and features in the model's
 // order, and the subject columns that the features are adjusted for.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
@@ -175,12 +175,12 @@ type reader struct {
 }
 
 // use prepares the model for new subjects of a population.
-func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
+func (m *Model) use(who Population) (*reader, method.Notes, error) {
 	if m.Scaling == options.ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
 			Hint: "fit it with another scaling; each site's scores are in its own report"}
 	}
-	var notes fitted.Notes
+	var notes method.Notes
 	var err error
 	switch {
 	case who.New && who.Site != "":
@@ -320,7 +320,7 @@ func strange(distance float64, values int) bool {
 }
 
 // notes are what readers are told once all subjects have been read.
-func (r *reader) notes() fitted.Notes {
+func (r *reader) notes() method.Notes {
 	notes := r.units.notes()
 	explained := len(notes) > 0 || 2*r.strange >= r.subjects
 	if r.far > 0 {

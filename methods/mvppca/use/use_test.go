@@ -19,7 +19,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
@@ -168,7 +168,7 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 			extra = 0.2*0.2 + 3*0.1*0.1 // times 2/C, and there are two sites
 		}
 		var scores, values bytes.Buffer
-		n, _, err := m.Transform(context.Background(), data, &scores, fitted.TransformOptions{NewSite: newSite, Covariance: true})
+		n, _, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{NewSite: newSite, Covariance: true})
 		if err != nil || n != len(rows) {
 			rt.Fatalf("%d subjects, %v", n, err)
 		}
@@ -176,7 +176,7 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 		if got := strings.Join(header, ","); got != "id,values,factor_1,factor_2,factor_3,sd_1,sd_2,sd_3,cov_1_2,cov_1_3,cov_2_3" {
 			rt.Fatalf("header %s", got)
 		}
-		if _, _, err := m.Impute(context.Background(), data, &values, fitted.ImputeOptions{NewSite: newSite, Level: 0.9}); err != nil {
+		if _, _, err := m.Impute(context.Background(), data, &values, method.ImputeOptions{NewSite: newSite, Level: 0.9}); err != nil {
 			rt.Fatal(err)
 		}
 		_, imputed := readCSV(t, &values)
@@ -234,8 +234,8 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
 	m := modelOf(t, tr, r)
 	data := ownUnits(m, tr.Subjects(r, 2))
-	use := func() (fitted.Notes, error) {
-		_, notes, err := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{NewSite: true})
+	use := func() (method.Notes, error) {
+		_, notes, err := m.Transform(context.Background(), data, new(bytes.Buffer), method.TransformOptions{NewSite: true})
 		return notes, err
 	}
 	m.Sites[1].Views = []string{"view0"}
@@ -290,8 +290,8 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(83, 1))
 	m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5), r)
 	data := ownUnits(m, nil)
-	_, _, noOne := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{})
-	impute := func(o fitted.ImputeOptions) error {
+	_, _, noOne := m.Transform(context.Background(), data, new(bytes.Buffer), method.TransformOptions{})
+	impute := func(o method.ImputeOptions) error {
 		_, _, err := m.Impute(context.Background(), data, new(bytes.Buffer), o)
 		return err
 	}
@@ -300,9 +300,9 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	_, format := m.Export("hdf5")
 	for want, err := range map[string]error{
 		"there are no subjects in them":   noOne,
-		"0 is not between 0 and 1":        impute(fitted.ImputeOptions{}),
-		"1 is not between 0 and 1":        impute(fitted.ImputeOptions{Level: 1}),
-		"hint: did you mean view1?":       impute(fitted.ImputeOptions{Level: 0.5, Views: []string{"vew1"}}),
+		"0 is not between 0 and 1":        impute(method.ImputeOptions{}),
+		"1 is not between 0 and 1":        impute(method.ImputeOptions{Level: 1}),
+		"hint: did you mean view1?":       impute(method.ImputeOptions{Level: 0.5, Views: []string{"vew1"}}),
 		"0 subjects cannot be drawn":      none,
 		"hint: one of view0, view1":       strange,
 		"hint: one of csv, npy, safetens": format,
@@ -332,7 +332,7 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 			changed = append(changed, dataset.Row{ID: row.ID, Views: [][]float64{x, row.Views[1]}})
 		}
 		data := synthetic.Must(dataset.NewTable(m.Schema(), changed))(t)
-		_, found, err := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{})
+		_, found, err := m.Transform(context.Background(), data, new(bytes.Buffer), method.TransformOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,13 +416,13 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 	}
 	m = synthetic.Must(LoadModel(synthetic.Must(m.Encode())(t)))(t)
 	var scores, values bytes.Buffer
-	if _, notes, err := m.Transform(context.Background(), data, &scores, fitted.TransformOptions{}); err != nil || len(notes) > 0 {
+	if _, notes, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{}); err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
 	if _, lines := readCSV(t, &scores); lines[0][1] != "3" {
 		t.Errorf("%s values were used of 3", lines[0][1])
 	}
-	if n, _, err := m.Impute(context.Background(), data.Without(0), &values, fitted.ImputeOptions{Level: 0.9}); err != nil || n != 6 {
+	if n, _, err := m.Impute(context.Background(), data.Without(0), &values, method.ImputeOptions{Level: 0.9}); err != nil || n != 6 {
 		t.Errorf("%d values were imputed, %v", n, err)
 	}
 	for _, format := range m.ExportFormats() {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 	"parley/internal/vectors"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/published/iteration"
@@ -285,7 +285,7 @@ func inverseGammaSweeps(x []float64, sweeps int) (alpha, beta float64) {
 	}
 	alpha = mean*mean/(square/(n-1)) + 2
 	for range sweeps {
-		alpha = special.InverseDigamma(math.Log(n*alpha) - math.Log(inverse) - meanLog)
+		alpha = stats.InverseDigamma(math.Log(n*alpha) - math.Log(inverse) - meanLog)
 	}
 	return alpha, n * alpha / inverse
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/vectors/vectorstest"
+	"parley/internal/testkit"
 	"parley/methods/mvppca/verify"
 )
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return vectorstest.Files(t, "../testdata/fedmvppca/*.json", 7)
+	return testkit.Files(t, "../testdata/fedmvppca/*.json", 7)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
@@ -25,7 +25,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 			if name == "factor_analysis.json" { // two optima of four entries each
 				least = 8
 			}
-			vectorstest.Agree(t, checks, least)
+			testkit.Agree(t, checks, least)
 		})
 	}
 }
@@ -36,7 +36,7 @@ var unused = regexp.MustCompile(`^\.prior\.sigma2_mean\[[12]\]$|^\.sites\[[12]\]
 
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 30, verify.Vectors) })
+		t.Run(name, func(t *testing.T) { testkit.Changed(t, file, unused, 30, verify.Vectors) })
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 )
 
 // Gradients of all rows, as one minibatch, add up to that of the free energy, and
@@ -189,15 +189,15 @@ func BenchmarkClippedGradient(b *testing.B) {
 func BenchmarkDenseProduct(b *testing.B) {
 	d, _ := benchmarkGradient(b)
 	const n = 3907
-	ld := kernel.Stride(2)
+	ld := linalg.Stride(2)
 	x := make([]float64, n*108)
 	for i := range n {
 		copy(x[i*108:], dense(d, i))
 	}
 	w, f, sum := make([]float64, 108*ld), make([]float64, n*ld), make([]float64, 108*ld)
 	for b.Loop() {
-		kernel.MulAdd(f, x, 108, 1, w, n, 108, 2)
-		kernel.MulAdd(sum, x, 1, 108, f, 108, n, 2)
+		linalg.MulAdd(f, x, 108, 1, w, n, 108, 2)
+		linalg.MulAdd(sum, x, 1, 108, f, 108, n, 2)
 	}
 	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "examples/s")
 }

@@ -8,7 +8,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
@@ -42,7 +41,7 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(s.Kept, s.Own); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(rounds.Known(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, message.TaskUpdate, message.TaskAssess), c.Variant.Check(s)); err != nil {
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, message.TaskUpdate, message.TaskAssess), c.Variant.Check(s)); err != nil {
 		return nil, err
 	}
 	if s.Phase != "" && s.Phase != message.TaskScale {
@@ -53,7 +52,7 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 	if s.Turn < 0 || s.Turn >= len(c.Plan.Sites) || s.Round < 0 || s.Asked < 0 || s.Folded < 0 || s.Projected < 0 || s.Stride < 0 || len(s.Trace) > maxTrace {
 		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
 	}
-	if err := rounds.Kept(s.Sites, c.Plan.Sites, "record", func(r *siteRecord) error { return c.check(r) }); err != nil {
+	if err := method.Kept(s.Sites, c.Plan.Sites, "record", func(r *siteRecord) error { return c.check(r) }); err != nil {
 		return nil, err
 	}
 	for _, name := range c.Plan.Sites {
@@ -94,7 +93,7 @@ func (c *Coordinator) check(r *siteRecord) error {
 
 // staying lists the sites that have not left, in the plan's order.
 func (c *Coordinator) staying(s *State) []string {
-	return rounds.Staying(c.Plan.Sites, s.Left)
+	return method.Staying(c.Plan.Sites, s.Left)
 }
 
 // Next implements [method.Coordinator].
@@ -108,7 +107,7 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 		s.Phase = message.TaskUpdate
 		if c.Options.Scaling == options.ScaleStandard {
 			s.Phase = message.TaskScale
-			step.Tasks, err = rounds.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
+			step.Tasks, err = method.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
 		}
 	case message.TaskScale:
 		s.Phase = message.TaskUpdate
@@ -116,12 +115,12 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 	case message.TaskUpdate:
 		step, err = c.update(s)
 	case message.TaskAssess:
-		s.Phase = rounds.Done
+		s.Phase = method.Done
 	}
 	if err != nil {
 		return method.Step{}, err
 	}
-	step.Done = s.Phase == rounds.Done
+	step.Done = s.Phase == method.Done
 	step.Progress, step.Of = c.progress(s)
 	if was == message.TaskUpdate && s.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.LastKL}
@@ -146,7 +145,7 @@ func (c *Coordinator) update(s *State) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	step.Tasks, err = rounds.Ask(message.TaskUpdate, sites, func(site string) (any, error) {
+	step.Tasks, err = method.Ask(message.TaskUpdate, sites, func(site string) (any, error) {
 		r := s.Sites[site]
 		r.Asked++
 		s.Asked++
@@ -164,7 +163,7 @@ func (c *Coordinator) update(s *State) (method.Step, error) {
 // assess asks every site how well the model predicts, where that costs nothing.
 func (c *Coordinator) assess(s *State) (method.Step, error) {
 	if p := c.Protected[c.Plan.Sites[0]]; p != nil && p.Quality == nil {
-		s.Phase = rounds.Done
+		s.Phase = method.Done
 		return method.Step{State: s}, nil
 	}
 	s.Phase = message.TaskAssess
@@ -172,16 +171,16 @@ func (c *Coordinator) assess(s *State) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) {
+	tasks, err := method.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) {
 		return message.AssessTask{Scale: s.Scale, Q: message.Pack(q)}, nil
 	})
-	return method.Step{State: s, Tasks: rounds.Optional(tasks)}, err
+	return method.Step{State: s, Tasks: method.Optional(tasks)}, err
 }
 
 // Fold implements [method.Coordinator].
 func (c *Coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	err := rounds.Expect(in, c.Plan.Sites, s.Phase)
+	err := method.Expect(in, c.Plan.Sites, s.Phase)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +188,7 @@ func (c *Coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	switch in.Kind {
 	case message.TaskScale:
 		a := new(message.ScaleAnswer)
-		if err = rounds.Decode(in, a); err == nil {
+		if err = method.DecodeAnswer(in, a); err == nil {
 			err = a.Check(c.Counted())
 		}
 		r.Moments = a
@@ -212,14 +211,14 @@ func (c *Coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 // quality reads how well a site's outcomes are predicted.
 func (c *Coordinator) quality(in method.Contribution) (*predict.Assessment, error) {
 	if c.Protected[in.Site] != nil {
-		sum, err := rounds.OnlySum(in, predict.SumName)
+		sum, err := method.OnlySum(in, predict.SumName)
 		if err != nil {
 			return nil, err
 		}
 		return predict.Noised(sum)
 	}
 	a := new(predict.Assessment)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return nil, err
 	}
 	return a, checkExact(a)
@@ -264,7 +263,7 @@ func (c *Coordinator) fold(s *State, in method.Contribution) error {
 // Leave implements [method.Coordinator]: the site's factor stays.
 func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*State)
-	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 )
@@ -50,7 +49,7 @@ func (c Product) Factors(s *State) []gvi.Gaussian {
 // Fold moves the site's factor by the change that it asks for.
 func (c Product) Fold(s *State, in method.Contribution, q gvi.Gaussian) error {
 	a := new(message.UpdateAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
 	change, err := a.Change.Factor(c.Weights())

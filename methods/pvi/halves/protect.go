@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
@@ -45,7 +44,7 @@ func (h *Site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	task := new(message.UpdateTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, nil, err
 	}
 	u, err := h.OpenUpdate(task, h.name)
@@ -59,7 +58,7 @@ func (h *Site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 // protectedQuality sums up, with noise, how well outcomes are predicted.
 func (h *Site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *gvi.Binding) error {
 	task := new(message.AssessTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return err
 	}
 	_, q, err := h.OpenModel(task.Scale, task.Q)

@@ -11,7 +11,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/pictures"
@@ -23,7 +22,7 @@ import (
 // Result implements [method.Coordinator].
 func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*State)
-	if s.Phase != rounds.Done {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	q, err := c.Variant.Posterior(s)

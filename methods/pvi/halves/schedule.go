@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/setup"
@@ -144,7 +144,7 @@ func (c *Coordinator) progress(s *State) (done, of int) {
 		of = n
 	}
 	of++ // the assessment
-	if s.Phase == message.TaskAssess || s.Phase == rounds.Done {
+	if s.Phase == message.TaskAssess || s.Phase == method.Done {
 		done = of
 	}
 	return min(done, of), of

@@ -6,7 +6,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
@@ -66,7 +65,7 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, state)
+	return method.AnswerTask(t, answer, state)
 }
 
 // exactRun answers without protection. The state is what the site carries on.
@@ -92,7 +91,7 @@ func (h *Site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) 
 // update answers one update.
 func (h *Site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	task := new(message.UpdateTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, nil, err
 	}
 	u, err := h.OpenUpdate(task, h.name)
@@ -110,7 +109,7 @@ func (h *Site) update(ctx context.Context, t method.Task, data dataset.Source, c
 // assess predicts the site's own rows.
 func (h *Site) assess(ctx context.Context, t method.Task, data dataset.Source) (*predict.Assessment, error) {
 	task := new(message.AssessTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
 	_, q, err := h.OpenModel(task.Scale, task.Q)

@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
@@ -66,15 +65,15 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		s.Points = map[string]*pointsAnswer{}
 	}
 	if err := errors.Join(
-		rounds.Known(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, taskSums, taskMarginal, taskGrid, message.TaskAssess),
-		rounds.Kept(s.Moments, c.Plan.Sites, "moments", func(a *message.ScaleAnswer) error { return a.Check(c.Counted()) }),
-		rounds.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
-		rounds.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
+		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, message.TaskScale, taskSums, taskMarginal, taskGrid, message.TaskAssess),
+		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *message.ScaleAnswer) error { return a.Check(c.Counted()) }),
+		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
+		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
 	); err != nil {
 		return nil, err
 	}
 	for site, n := range s.Rows {
-		if err := rounds.Member(c.Plan.Sites, site); err != nil || n < 1 || n > message.MostRows {
+		if err := method.Member(c.Plan.Sites, site); err != nil || n < 1 || n > message.MostRows {
 			return nil, fmt.Errorf("the state has %d rows of site %s", n, site)
 		}
 	}
@@ -124,7 +123,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	switch s.Phase {
 	case "":
 		s.Phase = message.TaskScale
-		step.Tasks, err = rounds.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
+		step.Tasks, err = method.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
 	case message.TaskScale:
 		if err = c.pool(s); err == nil {
 			step.Tasks, err = c.ask(s)
@@ -134,12 +133,12 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	case taskSums:
 		step.Tasks, step.Info, err = c.advance(s)
 	case message.TaskAssess:
-		s.Phase = rounds.Done
+		s.Phase = method.Done
 	}
 	if err != nil {
 		return method.Step{}, err
 	}
-	step.Done = s.Phase == rounds.Done
+	step.Done = s.Phase == method.Done
 	step.Progress = 1 + s.Round
 	step.Of = max(step.Of, step.Progress+1)
 	if s.Phase == message.TaskAssess || step.Done {
@@ -148,7 +147,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	return step, nil
 }
 
-func (c coordinator) staying(s *state) []string { return rounds.Staying(c.Plan.Sites, s.Left) }
+func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
 // pool makes common units of what the sites counted.
 func (c coordinator) pool(s *state) (err error) {
@@ -185,13 +184,13 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 	s.Phase = taskSums
 	s.Round++
 	clear(s.Sums)
-	return rounds.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At}, nil })
+	return method.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At}, nil })
 }
 
 // askQuality asks all sites how well the model predicts.
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
-	tasks, err := rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At, s.Tau}, nil })
-	return rounds.Optional(tasks), err
+	tasks, err := method.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At, s.Tau}, nil })
+	return method.Optional(tasks), err
 }
 
 // advance makes a step of the sites' sums, and asks again or goes on to the assessment.
@@ -224,20 +223,20 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 // Fold implements [method.Coordinator].
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	err := rounds.Expect(in, c.Plan.Sites, s.Phase)
+	err := method.Expect(in, c.Plan.Sites, s.Phase)
 	if err != nil {
 		return nil, err
 	}
 	switch in.Kind {
 	case message.TaskScale:
 		a := new(message.ScaleAnswer)
-		if err = rounds.Decode(in, a); err == nil {
+		if err = method.DecodeAnswer(in, a); err == nil {
 			err = a.Check(c.Counted())
 		}
 		s.Moments[in.Site] = a
 	case taskSums:
 		a := new(Sums)
-		if err = rounds.Decode(in, a); err == nil {
+		if err = method.DecodeAnswer(in, a); err == nil {
 			err = a.check(c.Weights(), c.classes())
 		}
 		s.Sums[in.Site] = a
@@ -245,7 +244,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		err = c.foldPoints(s, in)
 	case message.TaskAssess:
 		a := new(predict.Assessment)
-		if err = rounds.Decode(in, a); err == nil {
+		if err = method.DecodeAnswer(in, a); err == nil {
 			err = c.checkReport(a)
 		}
 		s.Reports[in.Site] = a
@@ -299,7 +298,7 @@ func (c coordinator) checkResiduals(a *predict.Assessment) error {
 // them, and the next steps are made without it.
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
 	if err != nil {
 		return nil, err
 	}

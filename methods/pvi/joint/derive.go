@@ -6,7 +6,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/predict"
@@ -15,7 +14,7 @@ import (
 // derive answers with derivatives of the site's marginal likelihood.
 func (h *site) derive(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
 	task := new(pointsTask)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
 	if err := h.checkPoints(task, t.Kind); err != nil {

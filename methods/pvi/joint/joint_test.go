@@ -14,7 +14,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/use"
@@ -78,7 +77,7 @@ func ended(t testing.TB, p *study.Plan, data map[string]dataset.Source) (*use.Mo
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := fitted.JSON(out.Result.Files)
+	file, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 )
@@ -14,7 +13,7 @@ import (
 // rows.
 func (c common) open(t method.Task) (*Task, gvi.Normal, error) {
 	task := new(Task)
-	if err := rounds.Open(t, task); err != nil {
+	if err := method.OpenTask(t, task); err != nil {
 		return nil, gvi.Normal{}, err
 	}
 	if t.Kind == taskSums && c.Options.Random() {

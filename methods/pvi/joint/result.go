@@ -7,7 +7,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
@@ -17,7 +16,7 @@ import (
 // Result implements [method.Coordinator].
 func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != rounds.Done {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	m, err := c.model(s.Scale, &s.Fit)

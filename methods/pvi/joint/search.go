@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
 )
@@ -20,7 +19,7 @@ func (c coordinator) askPoints(s *state) ([]method.Task, error) {
 	if len(s.Search.Grid) > 0 {
 		s.Phase = taskGrid
 	}
-	return rounds.Ask(s.Phase, c.staying(s), func(string) (any, error) { return pointsTask{s.Scale, s.Search.Ask()}, nil })
+	return method.Ask(s.Phase, c.staying(s), func(string) (any, error) { return pointsTask{s.Scale, s.Search.Ask()}, nil })
 }
 
 // search makes a step of the sites' derivatives, and asks again or goes on to the
@@ -62,7 +61,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 // foldPoints takes in a site's derivatives.
 func (c coordinator) foldPoints(s *state, in method.Contribution) error {
 	a := new(pointsAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
 	if err := a.check(len(s.Search.Ask()), c.Weights()); err != nil {
@@ -92,5 +91,5 @@ func (c coordinator) restoreRandom(s *state) error {
 			return fmt.Errorf("the state's grid: %w", err)
 		}
 	}
-	return rounds.Kept(s.Points, c.Plan.Sites, "derivatives", func(a *pointsAnswer) error { return a.check(len(points), c.Weights()) })
+	return method.Kept(s.Points, c.Plan.Sites, "derivatives", func(a *pointsAnswer) error { return a.check(len(points), c.Weights()) })
 }

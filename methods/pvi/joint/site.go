@@ -7,7 +7,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/identified"
 	"parley/methods/pvi/message"
@@ -82,7 +81,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, answer, s.State())
+	return method.AnswerTask(t, answer, s.State())
 }
 
 // answer answers what is asked under a posterior.

@@ -10,7 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/use"
 	"parley/study"
@@ -88,7 +88,7 @@ func TestCountsConvergeWithinTenExchanges(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		file, err := fitted.JSON(out.Result.Files)
+		file, err := method.ModelJSON(out.Result.Files)
 		if err != nil {
 			t.Fatal(err)
 		}

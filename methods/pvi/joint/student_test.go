@@ -13,7 +13,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/use"
 	"parley/study"
@@ -89,7 +89,7 @@ func TestIntervalsOfSmallStudiesHold(t *testing.T) {
 				t.Fatalf("%v, %v degrees of freedom", err, judged.Outcome.Free)
 			}
 			var out bytes.Buffer
-			if _, _, err := fit.Model.Predict(t.Context(), table(t, p, rows[n:]), &out, fitted.PredictOptions{Level: 0.9}); err != nil {
+			if _, _, err := fit.Model.Predict(t.Context(), table(t, p, rows[n:]), &out, method.PredictOptions{Level: 0.9}); err != nil {
 				t.Fatal(err)
 			}
 			for i, record := range records(t, out.Bytes()) {
@@ -149,7 +149,7 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 	same("low_95 of a against b", contrast.Low, -0.93994)
 	same("high_95 of a against b", contrast.High, -0.12855)
 	var predicted bytes.Buffer
-	if _, _, err := m.Predict(t.Context(), table(t, p, []dataset.Row{{ID: "new", Views: [][]float64{{2, -1}}, Subject: []string{"0", "1"}}}), &predicted, fitted.PredictOptions{Level: 0.9}); err != nil {
+	if _, _, err := m.Predict(t.Context(), table(t, p, []dataset.Row{{ID: "new", Views: [][]float64{{2, -1}}, Subject: []string{"0", "1"}}}), &predicted, method.PredictOptions{Level: 0.9}); err != nil {
 		t.Fatal(err)
 	}
 	record := records(t, predicted.Bytes())[0]
@@ -182,7 +182,7 @@ func TestDegreesOfFreedom(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		data, err := fitted.JSON(out.Result.Files)
+		data, err := method.ModelJSON(out.Result.Files)
 		if err != nil {
 			t.Fatal(err)
 		}

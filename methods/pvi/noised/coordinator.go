@@ -9,7 +9,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
@@ -59,7 +58,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
-	if err := rounds.Known(s.Phase, s.Left, c.Plan.Sites, taskTotals, taskProducts, taskEarly, taskLate, message.TaskAssess); err != nil {
+	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskTotals, taskProducts, taskEarly, taskLate, message.TaskAssess); err != nil {
 		return nil, err
 	}
 	d := c.columns.width()
@@ -71,11 +70,11 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		many  int
 		times float64
 	}{{"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, gvi.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
-		if err := rounds.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
+		if err := method.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
 			return nil, err
 		}
 	}
-	if err := rounds.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
+	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
 		return nil, err
 	}
 	for site := range s.Late.Sums {
@@ -138,12 +137,12 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		}
 		step.Tasks, err = c.gradient(s)
 	case message.TaskAssess:
-		s.Phase = rounds.Done
+		s.Phase = method.Done
 	}
 	if err != nil {
 		return method.Step{}, err
 	}
-	step.Done = s.Phase == rounds.Done
+	step.Done = s.Phase == method.Done
 	step.Progress = min(s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
 	if step.Done {
 		step.Progress = step.Of
@@ -154,7 +153,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 // ask asks all sites that stay for the same.
 func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error) {
 	s.Phase = kind
-	return rounds.Ask(kind, rounds.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
+	return method.Ask(kind, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
 }
 
 // gradient asks for the next one, or goes on to the end.
@@ -165,12 +164,12 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	case s.Fit.Round < c.Options.Rounds:
 		return c.ask(s, taskLate, gradientTask{s.Fit.Mean, s.Fit.Clip})
 	case c.sums.quality == nil:
-		s.Phase = rounds.Done
+		s.Phase = method.Done
 		return nil, nil
 	}
 	m, _ := c.posterior(s)
 	tasks, err := c.ask(s, message.TaskAssess, m)
-	return rounds.Optional(tasks), err
+	return method.Optional(tasks), err
 }
 
 // scale is what rows are divided by before their products are summed.
@@ -252,14 +251,14 @@ func (r *released) check(many int, times float64) error {
 // sum is refused for its size, but cut where nobody could go on from it.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := rounds.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
 	declared := c.sum(in.Kind)
 	if declared == nil {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
-	sum, err := rounds.OnlySum(in, declared.Name)
+	sum, err := method.OnlySum(in, declared.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -290,12 +289,12 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 // the gradients from here on: what was filtered of others is dropped, but not at the end.
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
 	if err != nil {
 		return nil, err
 	}
 	s.Left = left
-	if s.Phase == message.TaskAssess || s.Phase == rounds.Done {
+	if s.Phase == message.TaskAssess || s.Phase == method.Done {
 		return s, nil
 	}
 	delete(s.Totals, site)

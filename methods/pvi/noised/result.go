@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
@@ -19,7 +18,7 @@ import (
 // Result implements [method.Coordinator].
 func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != rounds.Done {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	posterior, width := c.posterior(s)
@@ -51,10 +50,10 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Totals[name]; t != nil {
-			counted = append(counted, rounds.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
+			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
 		}
 	}
-	r.Sections = append(pictures.Verdicts(m.Verdicts), rounds.Overview(c.Plan, counted), effects)
+	r.Sections = append(pictures.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

@@ -7,7 +7,6 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
@@ -163,7 +162,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, contribution)); err != nil {
 		return method.Answer{}, err
 	}
-	return rounds.Answer(t, nil, s.State())
+	return method.AnswerTask(t, nil, s.State())
 }
 
 // contribution is what a row gives to the sum that a task asks for.
@@ -175,24 +174,24 @@ func (h *site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 		return func(x gvi.Row, _ float64, v []float64) {
 			h.columns.totals(x, v)
 			h.columns.shorten(v)
-		}, rounds.Open(t, new(totalsTask))
+		}, method.OpenTask(t, new(totalsTask))
 	case t.Kind == taskProducts:
 		task := new(productsTask)
-		err := rounds.Open(t, task)
+		err := method.OpenTask(t, task)
 		if err == nil {
 			err = h.checkProducts(task)
 		}
 		return func(x gvi.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
 	case t.Kind == message.TaskAssess:
 		m := new(modelTask)
-		if err := rounds.Open(t, m); err != nil {
+		if err := method.OpenTask(t, m); err != nil {
 			return nil, err
 		}
 		q, err := h.normal(m)
 		return predict.Contribution(h.Likelihood, q, h.columns.width()), err
 	}
 	task := new(gradientTask)
-	err := rounds.Open(t, task)
+	err := method.OpenTask(t, task)
 	if err == nil {
 		err = h.check(task)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/message"
@@ -97,7 +96,7 @@ func (s natural) Release(ctx context.Context, u *halves.Update, session *privacy
 // sent. The noise of an honest site may be anything: no integers are refused, and
 // what they lead to is cut where nobody could go on from it.
 func (c natural) Fold(s *halves.State, in method.Contribution, _ gvi.Gaussian) error {
-	noised, err := rounds.OnlySum(in, sumNatural)
+	noised, err := method.OnlySum(in, sumNatural)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
-	"parley/method/rounds"
+	"parley/method"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
@@ -32,7 +32,7 @@ func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
 	with, of := 0.0, 0.0
 	for _, s := range sites {
-		all = append(all, rounds.Complete(p, s.Site, float64(s.Rows), s.Noise))
+		all = append(all, method.Complete(p, s.Site, float64(s.Rows), s.Noise))
 		if s.Ranking != nil && s.Noise == 0 {
 			k, m := s.Ranking.Classes()
 			share, low, high := wilson(k, k+m)
@@ -41,7 +41,7 @@ func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 			with, of = with+k, of+k+m
 		}
 	}
-	section := rounds.Overview(p, all)
+	section := method.Overview(p, all)
 	f := section.Items[0].Figure
 	f.Title = strings.ToUpper(o.Unit()[:1]) + o.Unit()[1:] + "s by site"
 	f.Alt = "For every site, how many " + o.Unit() + "s were used."

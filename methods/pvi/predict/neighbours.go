@@ -3,7 +3,7 @@ package predict
 import (
 	"math"
 
-	"parley/method/serial"
+	"parley/internal/stats"
 	"parley/methods/pvi/gvi"
 )
 
@@ -16,12 +16,12 @@ func (s *Residuals) neighbours() {
 	for i, x := range s.series {
 		z[i] = gvi.Clamp(x.net/math.Sqrt(x.variance), serialLargest)
 	}
-	sums := serial.Of(z, 1)
+	sums := stats.SerialSumsOf(z, 1)
 	s.series, s.Next, s.NextOwn, s.NextVary = nil, sums.Next, sums.Own, sums.Vary
 }
 
 // Together is the correlation of residuals with those of the row whose id is next, beyond rows
 // farther on; 0 if it is no higher than chance makes it, in one of so many tests, or too low to matter.
 func (s *Residuals) Together(tests int) float64 {
-	return serial.Sums{Next: s.Next, Own: s.NextOwn, Vary: s.NextVary}.Correlation(falseAlarm / float64(tests))
+	return stats.SerialSums{Next: s.Next, Own: s.NextOwn, Vary: s.NextVary}.Correlation(falseAlarm / float64(tests))
 }

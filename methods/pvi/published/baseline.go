@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/options"
@@ -72,7 +71,7 @@ func (v global) Refine(u *halves.Update, d *gvi.Design) (any, []byte, error) {
 func (c global) Fold(s *halves.State, in method.Contribution, _ gvi.Gaussian) error {
 	point := s.Own.(*record).Point
 	a := new(StepAnswer)
-	if err := rounds.Decode(in, a); err != nil {
+	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
 	if len(a.Step) != len(point) {

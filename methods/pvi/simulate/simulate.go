@@ -13,7 +13,7 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/setup"
@@ -21,7 +21,7 @@ import (
 	"parley/study"
 )
 
-// Subjects draws what [judged.Simulator] asks for. The population is one of the plan's
+// Subjects draws what [method.Simulator] asks for. The population is one of the plan's
 // model: outcomes follow from a weighted sum of features and from nothing else.
 //
 // A number is normal. With a public range its standard deviation is an eighth of
@@ -40,7 +40,7 @@ import (
 // last cut. Splines and interactions have no effect, offsets are 0 and weights 1.
 //
 // All sites draw from one population.
-func Subjects(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
+func Subjects(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Subjects(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
 	of := func(who string, n int) dataset.Source {
 		return subjects{population, n, func() *rand.Rand { return rng(c.Seed, who) }}
 	}
-	out := &judged.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
+	out := &method.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
 	for _, site := range p.Sites {
 		out.Sites[site] = of("site "+site, c.Subjects)
 	}
@@ -85,7 +85,7 @@ type feature struct {
 }
 
 // populationOf draws the population.
-func populationOf(s *setup.Setup, c judged.Simulation) *population {
+func populationOf(s *setup.Setup, c method.Simulation) *population {
 	r := rng(c.Seed, "population")
 	k := s.Likelihood.Activations()
 	column := func(name string) int { return slices.Index(s.Plan.Subjects, name) }

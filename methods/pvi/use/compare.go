@@ -12,7 +12,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/problem"
@@ -49,9 +49,9 @@ type effectContrast struct {
 // different subjects of one population.
 const farApart = 2
 
-// Compare implements [fitted.Comparer]: effects side by side, in the features' own
+// Compare implements [method.Comparer]: effects side by side, in the features' own
 // units, so that two fits with different scalings are comparable.
-func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
+func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	c, notes, _, err := m.compare(with)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 	return c.account(notes), nil
 }
 
-// CompareOn implements [fitted.DataComparer].
-func (m *Model) CompareOn(ctx context.Context, with fitted.Model, data dataset.Source) (*fitted.Account, error) {
+// CompareOn implements [method.DataComparer].
+func (m *Model) CompareOn(ctx context.Context, with method.Model, data dataset.Source) (*method.Account, error) {
 	c, notes, o, err := m.compare(with)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (m *Model) CompareOn(ctx context.Context, with fitted.Model, data dataset.S
 	return c.account(notes), nil
 }
 
-func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, error) {
+func (m *Model) compare(with method.Model) (*comparison, method.Notes, *Model, error) {
 	o, ok := with.(*Model)
 	if !ok {
 		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(), with.Method())}
@@ -138,14 +138,14 @@ func outcomeOf(o *options.Options) string {
 // incomparable finds effects that do not mean the same in both models: of numbers in
 // different units, of categories against different references, and with these the
 // intercept's.
-func (m *Model) incomparable(o *Model) (map[string]bool, fitted.Notes) {
+func (m *Model) incomparable(o *Model) (map[string]bool, method.Notes) {
 	type column struct{ unit, reference string }
 	own := map[string]column{}
 	for _, c := range m.Encoding.Columns {
 		own[c.Name] = column{m.unit(c.Name), c.Reference}
 	}
 	other := map[string]bool{}
-	var notes fitted.Notes
+	var notes method.Notes
 	for _, c := range o.Encoding.Columns {
 		a, ok := own[c.Name]
 		b := column{o.unit(c.Name), c.Reference}
@@ -265,8 +265,8 @@ func mostProbable(p *evaluate.Prediction) int { return slices.Index(p.LogP, slic
 // shown is how many effects people see; programs get all.
 const shown = 20
 
-func (c *comparison) account(notes fitted.Notes) *fitted.Account {
-	a := &fitted.Account{Value: c, Notes: notes}
+func (c *comparison) account(notes method.Notes) *method.Account {
+	a := &method.Account{Value: c, Notes: notes}
 	say := func(name, value string) { a.Facts = append(a.Facts, figure.Fact{Name: name, Value: value}) }
 	say("A", c.Studies[0])
 	say("B", c.Studies[1])

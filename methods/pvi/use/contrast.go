@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/problem"
 )
@@ -22,11 +22,11 @@ type contrast struct {
 	Ratio    *float64 `json:"ratio,omitempty"` // the exponential, where people use it
 }
 
-// Contrast implements [fitted.Contraster]: the effect of a column less that of another, with
+// Contrast implements [method.Contraster]: the effect of a column less that of another, with
 // the standard error that their covariance gives. Columns of several classes are named with the
 // class, as b: age, and one of two classes gives the log-odds of one against the other. A level that
 // is the reference of its feature has the effect 0.
-func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
+func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	a, ofFeature, err := m.column(of)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 		SE: math.Sqrt(max(q.Between(a, a)+q.Between(b, b)-2*q.Between(a, b), 0))}
 	z := m.Deviate(Z95)
 	c.Low, c.High = c.Estimate-z*c.SE, c.Estimate+z*c.SE
-	out := &fitted.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
+	out := &method.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
 	word := m.Ratio()
 	if ofFeature == againstFeature { // of two classes

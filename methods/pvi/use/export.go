@@ -12,10 +12,10 @@ import (
 	"parley/problem"
 )
 
-// ExportFormats implements [fitted.Exporter].
+// ExportFormats implements [method.Exporter].
 func (m *Model) ExportFormats() []string { return []string{"csv"} }
 
-// Export implements [fitted.Exporter].
+// Export implements [method.Exporter].
 func (m *Model) Export(format string) ([]method.File, error) {
 	if format != "csv" {
 		return nil, problem.Problem{Where: "format", What: fmt.Sprintf("a model of pvi is not written as %q", format), Hint: "csv"}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
@@ -203,7 +203,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil && fitted.CheckFormat(data, OldFormat) != nil {
+	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, OldFormat) != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -287,11 +287,11 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [fitted.Model].
+// Method implements [method.Model].
 func (m *Model) Method() string { return options.Name }
 
-// Cautions implements [fitted.Cautious].
-func (m *Model) Cautions() (notes fitted.Notes) {
+// Cautions implements [method.Cautious].
+func (m *Model) Cautions() (notes method.Notes) {
 	for _, v := range m.Verdicts {
 		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
 	}
@@ -301,7 +301,7 @@ func (m *Model) Cautions() (notes fitted.Notes) {
 	return notes
 }
 
-// Schema implements [fitted.Model]: the views and features in the model's order, and of
+// Schema implements [method.Model]: the views and features in the model's order, and of
 // subject columns that of offsets, if there are any.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema

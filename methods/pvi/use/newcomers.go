@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
@@ -29,7 +29,7 @@ type newColumn struct {
 	shares  []float64
 	nobody  []bool // of each level, whether nobody had it in the fit
 
-	values    fitted.Values
+	values    method.Values
 	lack, far int   // subjects
 	have      []int // each level
 }
@@ -155,7 +155,7 @@ func (c *newColumn) spread(b *gvi.Binding, column int, x gvi.Row, p *predict.Pre
 }
 
 // notes say what is odd about the subjects. They hold means of many, and nobody's value.
-func (f *newcomers) notes() (notes fitted.Notes) {
+func (f *newcomers) notes() (notes method.Notes) {
 	var lack, odd, far, never []string
 	for i := range f.columns {
 		c := &f.columns[i]
@@ -169,8 +169,8 @@ func (f *newcomers) notes() (notes fitted.Notes) {
 		}
 		v := &c.values
 		few := c.far > 0 && 2*c.far < int(v.N) // who are told by their number
-		if !few && c.counted && v.N >= fitted.EnoughValues && v.Squares > 0 && v.Odd(c.Centre, c.sd) {
-			odd = append(odd, fitted.Beside(c.Name, v.Mean, c.Centre, c.sd))
+		if !few && c.counted && v.N >= method.EnoughValues && v.Squares > 0 && v.Odd(c.Centre, c.sd) {
+			odd = append(odd, method.CompareMeans(c.Name, v.Mean, c.Centre, c.sd))
 		} else if c.far > 0 {
 			far = append(far, fmt.Sprintf("%s (%d, in the fit %.4g ± %.3g)", c.Name, c.far, c.Centre, c.sd))
 		}

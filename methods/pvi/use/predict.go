@@ -11,7 +11,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/predict"
 	"parley/problem"
@@ -77,7 +77,7 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	return nil
 }
 
-// Outcome implements [fitted.Predictor].
+// Outcome implements [method.Predictor].
 func (m *Model) Outcome() []string {
 	if o := m.Options.Outcome; o.Event != "" {
 		return []string{o.Column, o.Event}
@@ -85,12 +85,12 @@ func (m *Model) Outcome() []string {
 	return []string{m.Options.Outcome.Column}
 }
 
-// Predict implements [fitted.Predictor]. Of classes it writes the probability of
+// Predict implements [method.Predictor]. Of classes it writes the probability of
 // each, of numbers the expectation with the standard deviation and the interval of
 // a new observation, of the time until an event the probability of none until each cut,
 // with an interval. Probabilities are averaged over the posterior, so that what is
 // not known of the weights makes them less sure.
-func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.PredictOptions) (int, *fitted.Account, error) {
+func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level), Hint: "a share between 0 and 1, such as 0.9"}
 	}
@@ -161,7 +161,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if !opts.Score && notes == nil {
 		return subjects, nil, nil
 	}
-	account := new(fitted.Account)
+	account := new(method.Account)
 	if opts.Score {
 		account = m.scored(scores)
 	}
@@ -225,10 +225,10 @@ type predictionScores struct {
 }
 
 // scored says how well outcomes were predicted.
-func (m *Model) scored(a *predict.Assessment) *fitted.Account {
+func (m *Model) scored(a *predict.Assessment) *method.Account {
 	n := float64(a.Rows)
 	v := predictionScores{Subjects: a.Rows, LogLik: a.LogLik / n}
-	out := &fitted.Account{Facts: []figure.Fact{{Name: m.Options.Unit() + "s", Value: strconv.Itoa(a.Rows)}}}
+	out := &method.Account{Facts: []figure.Fact{{Name: m.Options.Unit() + "s", Value: strconv.Itoa(a.Rows)}}}
 	say := func(name, format string, x float64) {
 		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
 	}

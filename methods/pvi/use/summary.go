@@ -8,12 +8,12 @@ import (
 	"strconv"
 
 	"parley/figure"
-	"parley/method/fitted"
+	"parley/method"
 	"parley/methods/pvi/options"
 )
 
-// Summary implements [fitted.Summariser]: the effects that are surest to be there.
-func (m *Model) Summary(top int) (*fitted.Account, error) {
+// Summary implements [method.Summariser]: the effects that are surest to be there.
+func (m *Model) Summary(top int) (*method.Account, error) {
 	ranked := slices.Clone(m.Effects)
 	slices.SortStableFunc(ranked, func(a, b outcomeEffect) int {
 		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
@@ -38,7 +38,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if m.Site != nil {
 		facts = append(facts, figure.Fact{Name: "of the subjects of", Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean, m.Site.SD(m.Weights()))})
 	}
-	return &fitted.Account{
+	return &method.Account{
 		Notes: m.Cautions(),
 		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),

@@ -10,7 +10,6 @@ import (
 	"parley/dataset"
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
@@ -196,7 +195,7 @@ func (s *partition) posterior(of studies, schedule string, damping float64, roun
 	if err != nil {
 		return q, err
 	}
-	data, err := fitted.JSON(r.Files)
+	data, err := method.ModelJSON(r.Files)
 	if err != nil {
 		return q, err
 	}

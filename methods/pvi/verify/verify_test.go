@@ -11,8 +11,8 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/internal/vectors"
-	"parley/internal/vectors/vectorstest"
 	"parley/method"
 	"parley/methods/pvi"
 	"parley/methods/pvi/verify"
@@ -21,7 +21,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return vectorstest.Files(t, "../testdata/pvi/*.json", 8)
+	return testkit.Files(t, "../testdata/pvi/*.json", 8)
 }
 
 // inMemory is the engine.
@@ -53,7 +53,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			vectorstest.Agree(t, checks, 12)
+			testkit.Agree(t, checks, 12)
 		})
 	}
 }
@@ -70,7 +70,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 			if name == "accounting.json" || name == "pvi_exact.json" {
 				sample = 10 // a tenth of a second each
 			}
-			vectorstest.Changed(t, file, unused, sample, func(file []byte) ([]vectors.Check, error) { return verifyOnce(name, file) })
+			testkit.Changed(t, file, unused, sample, func(file []byte) ([]vectors.Check, error) { return verifyOnce(name, file) })
 		})
 	}
 }

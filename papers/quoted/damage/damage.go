@@ -20,7 +20,6 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -163,7 +162,7 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 
 // angle is the largest principal angle between the spans of fitted and true loadings.
 func (t *truth) angle(files []method.File) (float64, error) {
-	data, err := fitted.JSON(files)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,6 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/graffl"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
@@ -110,7 +109,7 @@ func (c componentKind) run(ctx context.Context, seed uint64) (experiment.Values,
 		return nil, err
 	}
 	releases := out.Result.Files[slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == name })].Data
-	chosen, err := m.SelectReleased(ctx, config.Plan, releases, judged.SelectConfig{Values: c.tried()})
+	chosen, err := m.SelectReleased(ctx, config.Plan, releases, method.SelectConfig{Values: c.tried()})
 	if err != nil {
 		return nil, err
 	}

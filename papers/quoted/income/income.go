@@ -19,7 +19,6 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/methods/pvi/use"
 	"parley/papers/experiment"
@@ -208,7 +207,7 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	model, err := fitted.JSON(out.Result.Files)
+	model, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		return nil, err
 	}

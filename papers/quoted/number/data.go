@@ -9,7 +9,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/papers/deal"
@@ -93,7 +92,7 @@ func plan(s setting, schema dataset.Schema, seed uint64) (*study.Plan, error) {
 }
 
 // choose runs one selection.
-func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
+func choose(ctx context.Context, s setting, seed uint64, q int, c method.SelectConfig) (*method.Selection, error) {
 	draw := unequal
 	if s.variance > 0 {
 		draw = func(seed uint64, q, n int) (*dataset.Table, error) { return generate(seed, q, n, s.variance) }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"parley/figure"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca"
 	"parley/papers/experiment"
 )
@@ -29,9 +29,9 @@ const (
 )
 
 // cell is one selection among data sets of so many factors.
-func cell(of string, q int, seed uint64, choose func(context.Context, judged.SelectConfig) (*judged.Selection, error)) experiment.Cell {
+func cell(of string, q int, seed uint64, choose func(context.Context, method.SelectConfig) (*method.Selection, error)) experiment.Cell {
 	return experiment.Cell{ID: id(of, q, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
-		c := judged.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}
+		c := method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}
 		for value := range candidates {
 			c.Values = append(c.Values, value+1)
 		}
@@ -113,7 +113,7 @@ func fromRows() experiment.Experiment {
 						if quick && (q > fewest || seed > 0 || s.name != settings[0].name) {
 							continue
 						}
-						cells = append(cells, cell(s.name, q, seed+1, func(ctx context.Context, c judged.SelectConfig) (*judged.Selection, error) {
+						cells = append(cells, cell(s.name, q, seed+1, func(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
 							return choose(ctx, s, seed+1, q, c)
 						}))
 					}
@@ -172,7 +172,7 @@ func fromReleases() experiment.Experiment {
 						if quick && (q > fewest || seed > 0 || i < len(releases)-1) {
 							continue
 						}
-						cells = append(cells, cell(r.String(), q, seed+1, func(ctx context.Context, c judged.SelectConfig) (*judged.Selection, error) {
+						cells = append(cells, cell(r.String(), q, seed+1, func(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
 							return r.choose(ctx, seed+1, q, c)
 						}))
 					}

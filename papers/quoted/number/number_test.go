@@ -3,7 +3,7 @@ package number
 import (
 	"testing"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/selection/heldout"
 )
 
@@ -11,7 +11,7 @@ import (
 // it, and not where every feature is scaled by itself with one noise variance
 // per view, which is warned of. The experiment has two seeds.
 func TestRecommendation(t *testing.T) {
-	c := judged.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}, Folds: 3, Repeats: 1, Criteria: []string{heldout.CriterionHeldOut}}
+	c := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}, Folds: 3, Repeats: 1, Criteria: []string{heldout.CriterionHeldOut}}
 	for _, s := range settings {
 		for q := 3; q <= 6; q++ {
 			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" || !s.kept && q != 4 {

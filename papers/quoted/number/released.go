@@ -10,7 +10,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/statistics"
@@ -35,7 +34,7 @@ func (r release) String() string {
 }
 
 // choose runs a private study and chooses from its releases.
-func (r release) choose(ctx context.Context, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
+func (r release) choose(ctx context.Context, seed uint64, q int, c method.SelectConfig) (*method.Selection, error) {
 	all, err := generate(seed, q, r.subjects, 1)
 	if err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 	if at < 0 {
 		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
 	}
-	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, judged.SelectConfig{Values: c.Values})
+	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
 }
 
 // plan is that of the study. The ranges of the data stand in for public ones.

@@ -3,7 +3,7 @@ package number
 import (
 	"testing"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/papers/experiment"
 )
 
@@ -25,7 +25,7 @@ func TestTitlesOfSettings(t *testing.T) {
 
 // A private study of the smallest kind is selected from.
 func TestChoosingFromReleases(t *testing.T) {
-	s, err := release{subjects: 400, epsilon: 10, sites: 1}.choose(t.Context(), 1, 3, judged.SelectConfig{Values: []int{2, 3, 4}})
+	s, err := release{subjects: 400, epsilon: 10, sites: 1}.choose(t.Context(), 1, 3, method.SelectConfig{Values: []int{2, 3, 4}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/mvppca"
 	says "parley/methods/mvppca/options"
 	"parley/methods/mvppca/use"
@@ -53,7 +52,7 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := fitted.JSON(out.Result.Files)
+	file, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		return nil, nil, err
 	}

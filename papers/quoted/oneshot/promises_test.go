@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
 	"parley/papers/deal"
@@ -77,11 +77,11 @@ func mean(results []protocoltest.Result, of func(protocoltest.Result) float64) f
 // On the synthetic data the one shot and the default have test errors at most 2 % above the
 // central fit's, and no fold's log-likelihood of the one shot is .15 away from its.
 func TestSyntheticData(t *testing.T) {
-	d := must.Get(openDraw(t.Context(), "testdata/sd", 1))(t)
+	d := testkit.Get(openDraw(t.Context(), "testdata/sd", 1))(t)
 	for _, sc := range scenarios {
-		splits := must.Get(d.splits(sc, 3))(t)
+		splits := testkit.Get(d.splits(sc, 3))(t)
 		run := func(fit protocoltest.Fit) []protocoltest.Result {
-			return must.Get(protocoltest.CrossValidate(t.Context(), d.data, splits, "", fit))(t)
+			return testkit.Get(protocoltest.CrossValidate(t.Context(), d.data, splits, "", fit))(t)
 		}
 		whole, shot, rounds := run(central(sdFactors)), run(federated(asIs(sdFactors, 0), 1)), run(federated(asIs(sdFactors, 3), 1))
 		most := 1.02 * mean(whole, testError)
@@ -106,10 +106,10 @@ var adcsfBars = map[evaluate.Scenario]float64{evaluate.IID: 0.0999, evaluate.G: 
 
 func TestClinicalData(t *testing.T) {
 	const data = "../../../judge/evaluate/testdata/adcsf"
-	src := must.Get(deal.Open(t.Context(), data))(t)
+	src := testkit.Get(deal.Open(t.Context(), data))(t)
 	run := func(sc evaluate.Scenario, fit protocoltest.Fit) float64 {
-		splits := must.Get(protocoltest.StoredSplits(data+"-splits.csv.gz", sc, len(src.Schema().Views), 1))(t)
-		r := must.Get(protocoltest.CrossValidate(t.Context(), src, splits, "group", fit))(t)
+		splits := testkit.Get(protocoltest.StoredSplits(data+"-splits.csv.gz", sc, len(src.Schema().Views), 1))(t)
+		r := testkit.Get(protocoltest.CrossValidate(t.Context(), src, splits, "group", fit))(t)
 		return mean(r, testError)
 	}
 	// An independent implementation (scikit-learn 1.2.1) on the same rows.
@@ -130,7 +130,7 @@ func TestSpreadBetweenSites(t *testing.T) {
 	for _, c := range spreadCases {
 		found := map[string][]float64{}
 		for seed := range uint64(seeds) {
-			v := must.Get(estimate(t.Context(), sites, c, seed+1))(t)
+			v := testkit.Get(estimate(t.Context(), sites, c, seed+1))(t)
 			for name, x := range v {
 				found[name] = append(found[name], x...)
 			}

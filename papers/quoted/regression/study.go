@@ -9,7 +9,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
-	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/methods/pvi/use"
 	"parley/privacy/account"
@@ -46,7 +45,7 @@ func (p *problem) study(ctx context.Context, options map[string]any, data map[st
 
 // modelOf reads the model of a study.
 func modelOf(r *method.Result) (*use.Model, error) {
-	data, err := fitted.JSON(r.Files)
+	data, err := method.ModelJSON(r.Files)
 	if err != nil {
 		return nil, err
 	}

@@ -8,28 +8,28 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 	"parley/privacy/internal/noise"
 )
 
 func grid(t testing.TB, form Form, norm Norm, bound, ratio float64) Grid {
 	t.Helper()
-	return must.Get(NewGrid(form, norm, bound, ratio))(t)
+	return testkit.Get(NewGrid(form, norm, bound, ratio))(t)
 }
 
 func sum(t testing.TB, g Grid, blocks []int, records int64) *Sum {
 	t.Helper()
-	return must.Get(NewSum(g, blocks, records))(t)
+	return testkit.Get(NewSum(g, blocks, records))(t)
 }
 
 func add(t testing.TB, s *Sum, block int, v ...float64) {
 	t.Helper()
-	must.Do(t, s.Add(block, v))
+	testkit.Do(t, s.Add(block, v))
 }
 
 func release(t testing.TB, s *Sum) [][]int64 {
 	t.Helper()
-	return must.Get(s.Release(noise.Keyed([32]byte{5})))(t)
+	return testkit.Get(s.Release(noise.Keyed([32]byte{5})))(t)
 }
 
 // exactly returns the sums without their noise: what the same noise on an empty
@@ -91,10 +91,10 @@ func TestSumsInIntegers(t *testing.T) {
 // bound are rounded to nearest, each.
 func TestRoundingDoesNotLean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := must.Get(NewGrid(Vectors, rapid.SampledFrom([]Norm{L1, L2}).Draw(t, "norm"), 3, 1))(t)
+		g := testkit.Get(NewGrid(Vectors, rapid.SampledFrom([]Norm{L1, L2}).Draw(t, "norm"), 3, 1))(t)
 		v := rapid.SliceOfN(rapid.Float64Range(-0.7, 0.7), 1, 4).Draw(t, "v")
 		q := make([]int64, len(v))
-		must.Do(t, g.quantise(q, slices.Clone(v)))
+		testkit.Do(t, g.quantise(q, slices.Clone(v)))
 		for i, x := range v {
 			if d := math.Abs(float64(q[i])*g.Step - x); d > g.Step*(0.5+1e-6) {
 				t.Fatalf("%v became %d steps, off by %v steps", x, q[i], d/g.Step)

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // oracle is the algorithms of Canonne, Kamath and Steinke as they are printed,
@@ -128,8 +128,8 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 	for i, s := range []string{"1/1048576", "1/4", "1/2", "1", "2", "13.69", "4096", "1234567/89", "1048576", "1000000000000/7", "1208925819614629174706176", "79228162514264337593543950335", "79228162514264337593543950336"} {
 		t.Run("variance "+s, func(t *testing.T) {
 			variance := ratio(t, s)
-			g := must.Get(NewGaussian(variance))(t)
-			must.Do(t, g.Fill(got, Keyed([32]byte{byte(i)})))
+			g := testkit.Get(NewGaussian(variance))(t)
+			testkit.Do(t, g.Fill(got, Keyed([32]byte{byte(i)})))
 			o := newOracle(byte(i))
 			compare(t, func() int64 { return o.gaussian(variance, new(big.Int).Lsh(big.NewInt(1), uint(g.width))) })
 		})
@@ -137,8 +137,8 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 	for i, s := range []string{"1/3", "1", "5/2", "1000/7", "1024", "1000003", "281474976710656", "281474976710655/4294967295"} {
 		t.Run("scale "+s, func(t *testing.T) {
 			scale := ratio(t, s)
-			l := must.Get(NewLaplace(scale))(t)
-			must.Do(t, l.Fill(got, Keyed([32]byte{byte(i)})))
+			l := testkit.Get(NewLaplace(scale))(t)
+			testkit.Do(t, l.Fill(got, Keyed([32]byte{byte(i)})))
 			o := newOracle(byte(i))
 			compare(t, func() int64 { return o.discreteLaplace(scale) })
 		})
@@ -198,7 +198,7 @@ func TestTheExponentIsEnclosed(t *testing.T) {
 			if log < 0 {
 				power.Inv(power)
 			}
-			g := must.Get(NewGaussian(variance.Mul(variance, power)))(t)
+			g := testkit.Get(NewGaussian(variance.Mul(variance, power)))(t)
 			for i := range 100 {
 				u, v := r.Uint64N(1<<g.width), r.Uint64N(3)
 				if i%10 == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // Seeds are fixed, so nothing here fails by chance from run to run. With
@@ -175,13 +175,13 @@ func even(counts []float64) error {
 func draw(t *testing.T, n int, fill func([]int64, Source) error, seed byte) []int64 {
 	t.Helper()
 	v := make([]int64, n)
-	must.Do(t, fill(v, Keyed([32]byte{seed, 77})))
+	testkit.Do(t, fill(v, Keyed([32]byte{seed, 77})))
 	return v
 }
 
 func gaussian(t *testing.T, variance string) *Gaussian {
 	t.Helper()
-	return must.Get(NewGaussian(ratio(t, variance)))(t)
+	return testkit.Get(NewGaussian(ratio(t, variance)))(t)
 }
 
 func TestSmallGaussiansFitTheirMass(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSmallGaussiansFitTheirMass(t *testing.T) {
 
 func TestLaplacesFitTheirMass(t *testing.T) {
 	for i, scale := range []string{"1/3", "1", "5/2", "1000/7"} {
-		l := must.Get(NewLaplace(ratio(t, scale)))(t)
+		l := testkit.Get(NewLaplace(ratio(t, scale)))(t)
 		b, _ := ratio(t, scale).Float64()
 		draws := draw(t, 200_000, l.Fill, byte(i))
 		if err := fits(draws, laplaceMass(b)); err != nil {
@@ -217,7 +217,7 @@ func TestLaplacesFitTheirMass(t *testing.T) {
 
 func TestLargeLaplace(t *testing.T) {
 	const b = 3_000_000_007
-	l := must.Get(NewLaplace(big.NewRat(b, 1)))(t)
+	l := testkit.Get(NewLaplace(big.NewRat(b, 1)))(t)
 	draws := draw(t, 200_000, l.Fill, 9)
 	// Through its distribution function a Laplace variable becomes uniform.
 	counts := make([]float64, 1000)
@@ -289,6 +289,6 @@ func TestFaultySamplersAreCaught(t *testing.T) {
 }
 
 func laplaceLike(t *testing.T, σ float64) []int64 {
-	l := must.Get(NewLaplace(big.NewRat(int64(σ/math.Sqrt2), 1)))(t)
+	l := testkit.Get(NewLaplace(big.NewRat(int64(σ/math.Sqrt2), 1)))(t)
 	return draw(t, 200_000, l.Fill, 3)
 }

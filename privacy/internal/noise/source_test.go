@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley/internal/must"
+	"parley/internal/testkit"
 )
 
 // broken fails after some blocks, as the system's source might.
@@ -30,7 +30,7 @@ func (b *broken) fill(p []byte) error {
 
 func TestAFailingSourceGivesNoNoise(t *testing.T) {
 	g := gaussian(t, "1048576")
-	l := must.Get(NewLaplace(big.NewRat(1000, 1)))(t)
+	l := testkit.Get(NewLaplace(big.NewRat(1000, 1)))(t)
 	for name, fill := range map[string]func([]int64, Source) error{"Gaussian": g.Fill, "Laplace": l.Fill} {
 		for blocks := range 3 {
 			v := slices.Repeat([]int64{42}, 10_000)
@@ -50,7 +50,7 @@ func TestAFailingSourceGivesNoNoise(t *testing.T) {
 
 func TestRandomBitsAreWiped(t *testing.T) {
 	b := &broken{blocks: 9}
-	must.Do(t, gaussian(t, "1").Fill(make([]int64, 10), b))
+	testkit.Do(t, gaussian(t, "1").Fill(make([]int64, 10), b))
 	if len(b.seen) == 0 || !bytes.Equal(b.seen, make([]byte, len(b.seen))) {
 		t.Error("the random bits are still in memory")
 	}
@@ -75,7 +75,7 @@ func TestKeysComeFromTheOperatingSystem(t *testing.T) {
 // all-zero key, NIST's known answer for the all-zero block.
 func TestStreamIsAES256InCounterMode(t *testing.T) {
 	p := make([]byte, 16)
-	must.Do(t, Keyed([KeySize]byte{}).fill(p))
+	testkit.Do(t, Keyed([KeySize]byte{}).fill(p))
 	if got := fmt.Sprintf("%x", p); got != "dc95c078a2408989ad48a21492842087" {
 		t.Errorf("the first block is %s", got)
 	}
@@ -85,7 +85,7 @@ func TestSources(t *testing.T) {
 	g := gaussian(t, "1099511627776")
 	fill := func(s Source) []int64 {
 		v := make([]int64, 1000)
-		must.Do(t, g.Fill(v, s))
+		testkit.Do(t, g.Fill(v, s))
 		return v
 	}
 	one := Keyed([32]byte{1})

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // maxSharedAlpha bounds α where the sites' noise variances differ no more than

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -284,7 +283,7 @@ func (p *pool) gauge(prior *ppca.Prior, states []State) error {
 			xi[a*q+c] = xi[a*q+c]/n - nu[a]*nu[c]
 		}
 	}
-	e, ld := linalg.NewEigen(q), kernel.Stride(q)
+	e, ld := linalg.NewEigen(q), linalg.Stride(q)
 	root, inverse := make([]float64, q*ld), make([]float64, q*q)
 	if !e.Factorise(xi, q) || !(e.Values[q-1] > 0) {
 		return ppca.ErrCollapsed

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // reml estimates, for one view, how much the rows of [W μ] differ between
@@ -64,7 +63,7 @@ func newSpectrum(e *linalg.Eigen, r []float64, n int) (*spectrum, bool) {
 	if !e.Factorise(r, n) || !(e.Values[n-1] > 0) {
 		return nil, false
 	}
-	ld := kernel.Stride(n)
+	ld := linalg.Stride(n)
 	s := &spectrum{rows: make([]float64, n*ld), lambda: make([]float64, n), e: make([]float64, n)}
 	for a, x := range e.Values {
 		s.lambda[a] = 1 / max(x, roundedAway*e.Values[n-1])
@@ -78,7 +77,7 @@ func newSpectrum(e *linalg.Eigen, r []float64, n int) (*spectrum, bool) {
 
 // turn writes Vᵀy.
 func (s *spectrum) turn(dst, y []float64) {
-	ld := kernel.Stride(len(y))
+	ld := linalg.Stride(len(y))
 	for a := range dst {
 		dst[a] = 0
 		for k, x := range y {
@@ -89,7 +88,7 @@ func (s *spectrum) turn(dst, y []float64) {
 
 // back writes V u, which undoes turn.
 func (s *spectrum) back(dst, u []float64) {
-	ld := kernel.Stride(len(u))
+	ld := linalg.Stride(len(u))
 	clear(dst)
 	for a, x := range u {
 		for k, y := range s.rows[a*ld:][:len(dst)] {
@@ -213,7 +212,7 @@ func (r *reml) feature(c *remlClass, group, j int, y [][]float64) {
 			continue
 		}
 		r.n++
-		ld := kernel.Stride(q1)
+		ld := linalg.Stride(q1)
 		for k, x := range off {
 			at := 0
 			if k == r.q {
@@ -239,7 +238,7 @@ func (r *reml) loadings(c *remlClass, varW float64) {
 		r.prepare(c)
 	}
 	q1, n, all := r.q+1, len(c.groups), len(c.sites)*(r.q+1)
-	ld, triangle := kernel.Stride(q1), r.q*q1/2
+	ld, triangle := linalg.Stride(q1), r.q*q1/2
 	along, off := r.zeros(0, n*q1), r.zeros(1, n*ld) // VᵀB⁻¹e and B⁻¹e of one site
 	for g := range c.logs {
 		c.logs[g] = linalg.LogSum{Product: 1}
@@ -253,32 +252,32 @@ func (r *reml) loadings(c *remlClass, varW float64) {
 			}
 		}
 		clear(off)
-		kernel.MulAdd(off, along, q1, 1, s.rows, n, q1, q1)
+		linalg.MulAdd(off, along, q1, 1, s.rows, n, q1, q1)
 		for g := range c.groups {
 			copy(c.groups[g].off[i*ld:][:q1], off[g*ld:])
 		}
 	}
 	clear(c.sum)
-	kernel.MulAdd(c.sum, c.own, all, 1, c.outer, n, all, triangle)
+	linalg.MulAdd(c.sum, c.own, all, 1, c.outer, n, all, triangle)
 }
 
 // prepare makes room for what loadings works out of a class whose groups are complete, and works
 // out what no variance changes.
 func (r *reml) prepare(c *remlClass) {
 	q, q1, n := r.q, r.q+1, len(c.groups)
-	wide, all := kernel.Stride(q*q1/2), len(c.sites)*q1
+	wide, all := linalg.Stride(q*q1/2), len(c.sites)*q1
 	c.sum, c.logs = make([]float64, n*wide), make([]linalg.LogSum, n)
 	c.own, c.outer = make([]float64, n*all), make([]float64, all*wide)
 	for g := range c.groups {
 		one := &c.groups[g]
-		one.off = make([]float64, len(c.sites)*kernel.Stride(q1))
+		one.off = make([]float64, len(c.sites)*linalg.Stride(q1))
 		for i := range one.weights {
 			one.weights[i].w = c.own[g*all+i*q1:][:q1:q1]
 		}
 	}
 	for i, s := range c.sites {
 		for a := range q1 {
-			at, v := (i*q1+a)*wide, s.rows[a*kernel.Stride(q1):][:q]
+			at, v := (i*q1+a)*wide, s.rows[a*linalg.Stride(q1):][:q]
 			for k, x := range v {
 				for m, y := range v[:k+1] {
 					c.outer[at+m] = x * y
@@ -294,7 +293,7 @@ func (r *reml) prepare(c *remlClass) {
 func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
 	r.loadings(c, varW)
 	q, q1, total := r.q, r.q+1, 0.0
-	ld, wide := kernel.Stride(q1), kernel.Stride(q*q1/2)
+	ld, wide := linalg.Stride(q1), linalg.Stride(q*q1/2)
 	for g := range c.groups {
 		one, logs := &c.groups[g], c.logs[g]
 		// With h = B⁻¹e, A⁻¹e is h/(1 + δ eᵀB⁻¹e), and −κ h hᵀ is what the part of W has more
@@ -308,7 +307,7 @@ func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
 			}
 			to[q] = 1 / x.one
 		}
-		kernel.MulAdd(more, scaled, 1, ld, one.off, q1, len(c.sites), q1)
+		linalg.MulAdd(more, scaled, 1, ld, one.off, q1, len(c.sites), q1)
 		at := g * wide
 		for k := range q1 {
 			row := one.gls[k*q1:][:k+1]
@@ -336,7 +335,7 @@ func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
 // sum of ½ y_cᵀ A_c⁻¹ y_c. What is worked out is valid during the call of use.
 func (r *reml) project(c *remlClass, use func(f *remlFeature, sum []float64)) float64 {
 	q1 := r.q + 1
-	ld, total := kernel.Stride(q1), 0.0
+	ld, total := linalg.Stride(q1), 0.0
 	for batch := range slices.Chunk(c.features, remlBatch) {
 		applied, sum := r.zeros(0, len(batch)*q1), r.zeros(1, len(batch)*ld)
 		for i, s := range c.sites {
@@ -344,7 +343,7 @@ func (r *reml) project(c *remlClass, use func(f *remlFeature, sum []float64)) fl
 				f := &batch[b]
 				total += c.groups[f.group].weights[i].apply(applied[b*q1:][:q1], s, f.u[i*q1:][:q1]) / 2
 			}
-			kernel.MulAdd(sum, applied, q1, 1, s.rows, len(batch), q1, q1)
+			linalg.MulAdd(sum, applied, q1, 1, s.rows, len(batch), q1, q1)
 		}
 		for b := range batch {
 			use(&batch[b], sum[b*ld:][:q1])

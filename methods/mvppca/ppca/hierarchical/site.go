@@ -21,8 +21,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -227,7 +226,7 @@ func (h *Site) integrate(base ppca.Latent, first, n int) {
 			}
 		}
 	}
-	kernel.MulAdd(h.precise, has, cells, 1, h.sums, n, cells, size)
+	linalg.MulAdd(h.precise, has, cells, 1, h.sums, n, cells, size)
 }
 
 // updateNoise computes σ² = (ss + 2β)/(values + 2α).
@@ -443,7 +442,7 @@ func (c *cell) keep(h *Site) {
 	q, q1, st, n := h.Q, h.Q+1, h.Stride, len(c.features)
 	of := h.rows[1][:n*st]
 	clear(of)
-	kernel.MulAdd(of, c.before(h), st, 1, h.R[c.class], n, q1, q1)
+	linalg.MulAdd(of, c.before(h), st, 1, h.R[c.class], n, q1, q1)
 	for i, j := range c.features {
 		quadratic := 0.0
 		for a, x := range c.prior[i*st:][:q1] {
@@ -467,7 +466,7 @@ func (c *cell) means(h *Site) {
 	q, q1, st, n := h.Q, h.Q+1, h.Stride, len(c.features)
 	post, off := h.rows[0][:n*st], h.rows[1][:n*st]
 	clear(off)
-	kernel.MulAdd(off, c.before(h), st, 1, h.R[c.class], n, q1, q1)
+	linalg.MulAdd(off, c.before(h), st, 1, h.R[c.class], n, q1, q1)
 	for i, j := range c.features {
 		row, noise := off[i*st:][:q1], h.noise[h.md.Group[j]]
 		for a, x := range h.B[j*h.LD:][:q] {
@@ -480,7 +479,7 @@ func (c *cell) means(h *Site) {
 	}
 	// (B − [W̃ μ̃] R)/σ² turned to the axes, shrunken, and turned back.
 	clear(post)
-	kernel.MulAdd(post, off, st, 1, c.axes, n, q1, q1)
+	linalg.MulAdd(post, off, st, 1, c.axes, n, q1, q1)
 	for i, g := range c.gain {
 		post[i] *= g
 	}
@@ -490,9 +489,9 @@ func (c *cell) means(h *Site) {
 		}
 	}
 	copy(off, c.prior)
-	kernel.MulAdd(off, post, st, 1, h.scratch, n, q1, q1)
+	linalg.MulAdd(off, post, st, 1, h.scratch, n, q1, q1)
 	clear(post)
-	kernel.MulAdd(post, off, st, 1, h.R[c.class], n, q1, q1)
+	linalg.MulAdd(post, off, st, 1, h.R[c.class], n, q1, q1)
 	for i, j := range c.features {
 		quadratic, inner := 0.0, 0.0
 		for a, x := range off[i*st:][:q1] {

@@ -12,8 +12,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"parley/internal/linalg"
 	"parley/internal/wire"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

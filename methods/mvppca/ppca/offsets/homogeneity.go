@@ -7,8 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -223,7 +222,7 @@ func (a *anova) test(lo, hi int, sites [][]ppca.Block) float64 {
 // what brings the scatter of all blocks to that of correlations. No matrix of features by
 // features is made of factors with few rows.
 func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares float64) {
-	d, ld := hi-lo, kernel.Stride(hi-lo)
+	d, ld := hi-lo, linalg.Stride(hi-lo)
 	n, at := 0, 0
 	for _, blocks := range sites {
 		for i := range blocks {
@@ -284,7 +283,7 @@ func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares flo
 		dense = make([]float64, d*ld)
 	}
 	lower := make([]float64, d*ld)
-	kernel.MulAdd(lower, rows, 1, ld, rows, d, n, d)
+	linalg.MulAdd(lower, rows, 1, ld, rows, d, n, d)
 	for i := range d {
 		for k := range d {
 			x := dense[i*ld+k] + lower[i*ld+k]

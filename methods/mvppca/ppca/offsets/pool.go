@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -251,7 +251,7 @@ func (m *mixed) assemble() {
 
 // means adds the scatter of the blocks' means to a matrix.
 func (p *pool) means(m *mixed) {
-	size, ld := len(p.block.Mean), kernel.Stride(len(p.block.Mean))
+	size, ld := len(p.block.Mean), linalg.Stride(len(p.block.Mean))
 	rows, c := room(&m.thin, len(p.at)*ld), room(&m.square, size*ld)
 	for i, at := range p.at {
 		s := &m.sites[at[0]]
@@ -260,7 +260,7 @@ func (p *pool) means(m *mixed) {
 			rows[i*ld+a] = math.Sqrt(b.N) * (b.Mean[a] - s.mean[j] - p.block.Mean[a])
 		}
 	}
-	kernel.MulAdd(c, rows, 1, ld, rows, size, len(p.at), size)
+	linalg.MulAdd(c, rows, 1, ld, rows, size, len(p.at), size)
 	for a := range size {
 		for k := range a + 1 {
 			p.block.Scatter[a*size+k] += c[a*ld+k]
@@ -326,14 +326,14 @@ func (m *mixed) covariance(i int) {
 	if len(features) == 0 {
 		return
 	}
-	size, ld, r, d := len(features), kernel.Stride(len(features)), len(s.factor)/len(s.mean), len(s.mean)
+	size, ld, r, d := len(features), linalg.Stride(len(features)), len(s.factor)/len(s.mean), len(s.mean)
 	rows, c := room(&m.thin, r*ld), room(&m.square, size*ld)
 	for k := range r {
 		for a, j := range features {
 			rows[k*ld+a] = s.factor[k*d+j]
 		}
 	}
-	kernel.MulAdd(c, rows, 1, ld, rows, size, r, size)
+	linalg.MulAdd(c, rows, 1, ld, rows, size, r, size)
 	for a, j := range features {
 		c[a*ld+a] += s.diag[j]
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 )
 
 // leastFreedom is the least number of degrees of freedom that a variance counts as having:

@@ -3,7 +3,7 @@ package offsets
 import (
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

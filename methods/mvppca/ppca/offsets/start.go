@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 

@@ -4,8 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -44,7 +43,7 @@ func newNoise(l ppca.Layout, p *ppca.Params, strengths, u []float64, subjects []
 		}
 		n.group = append(n.group, g)
 	}
-	n.groups, n.ld = len(number), kernel.Stride(len(number))
+	n.groups, n.ld = len(number), linalg.Stride(len(number))
 	n.chol, n.moves = make([]float64, n.groups*n.ld), make([]float64, d*q*n.groups)
 	for i := range d {
 		for j := range d {

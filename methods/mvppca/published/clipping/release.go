@@ -8,7 +8,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/rounds"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
@@ -38,7 +37,7 @@ func (a *Answer) check(c *Plan) error {
 func (c *Plan) Receive(a method.Contribution) (*Answer, error) {
 	x := new(Answer)
 	for _, declared := range c.sums {
-		sum, err := rounds.OnlySum(a, declared.Name)
+		sum, err := method.OnlySum(a, declared.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 )
 
 // maxAlpha stands for an inverse-gamma law without spread: all values equal.
@@ -46,7 +46,7 @@ func InverseGamma(x []float64) (alpha, beta float64, err error) {
 	n := float64(len(x))
 	s := math.Log1p(meanE/n) - meanLog/n
 	alpha = maxAlpha
-	if s > special.LogMinusDigamma(maxAlpha) {
+	if s > stats.LogMinusDigamma(maxAlpha) {
 		alpha = inverseLogMinusDigamma(s)
 	}
 	return alpha, alpha / inverse, nil
@@ -57,7 +57,7 @@ func InverseGamma(x []float64) (alpha, beta float64, err error) {
 func inverseLogMinusDigamma(s float64) float64 {
 	a := (3 - s + math.Sqrt((s-3)*(s-3)+24*s)) / (12 * s)
 	for range 100 {
-		next := a * special.LogMinusDigamma(a) / s
+		next := a * stats.LogMinusDigamma(a) / s
 		if math.Abs(next-a) <= 1e-15*a {
 			return next
 		}

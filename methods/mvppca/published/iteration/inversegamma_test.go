@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"parley/internal/special"
+	"parley/internal/stats"
 	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"
@@ -23,7 +23,7 @@ func TestInverseGammaIsStationary(t *testing.T) {
 			meanLog += math.Log(v) / float64(len(x))
 		}
 		// Derivatives of the log-likelihood per value.
-		dAlpha := math.Log(beta/alpha) + special.LogMinusDigamma(alpha) - meanLog
+		dAlpha := math.Log(beta/alpha) + stats.LogMinusDigamma(alpha) - meanLog
 		dBeta := alpha/beta - inverse
 		if alpha < maxAlpha && (math.Abs(dAlpha) > 1e-12*(1+math.Abs(meanLog)) || math.Abs(dBeta) > 1e-12*inverse) {
 			rt.Fatalf("derivatives %v and %v at %v, %v", dAlpha, dBeta, alpha, beta)

@@ -14,8 +14,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/kernel"
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -77,7 +76,7 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (
 	if err := ppca.Finite("start", append(slices.Clone(w), noise...)); err != nil {
 		return nil, err
 	}
-	ld := kernel.Stride(rank)
+	ld := linalg.Stride(rank)
 	s := &Site{
 		layout: l, blocks: blocks, features: ppca.Observed(l, blocks),
 		md: ppca.NewModel(l, rank), e: ppca.NewEStep(rank, blocks),
@@ -133,7 +132,7 @@ func (s *Site) dropColumns(v *viewSums) {
 		clear(w[j*ld+v.qEff:][:s.md.Q-v.qEff])
 	}
 	clear(v.gram)
-	kernel.MulAdd(v.gram, w, 1, ld, w, s.md.Q, v.hi-v.lo, s.md.Q)
+	linalg.MulAdd(v.gram, w, 1, ld, w, s.md.Q, v.hi-v.lo, s.md.Q)
 }
 
 // Params returns the current θ_c.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/linalg"
 	"parley/methods/mvppca/internal/synthetic"
-	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/selection"
 	"parley/methods/mvppca/selection/waic"
@@ -33,7 +33,7 @@ func (s *selector) choose() {
 		for _, l := range rows[i] {
 			mean[i] += l / float64(s.subjects)
 		}
-		out.Candidates = append(out.Candidates, judged.Candidate{Value: q, Scores: map[string]float64{
+		out.Candidates = append(out.Candidates, method.Candidate{Value: q, Scores: map[string]float64{
 			scoreLogLik: mean[i], scoreError: absError / float64(cells),
 		}})
 	}
@@ -53,7 +53,7 @@ func (s *selector) choose() {
 		return behind[i] <= se[i]
 	})
 	add := func(rule string, value int, why string) {
-		out.Choices = append(out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
+		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: value, Why: why})
 	}
 	add(ruleBest, values[best], "rows that the fit has not seen are the most likely")
 	add(ruleSE, values[within], "the mean difference to the best is no larger than its standard error over subjects, paired")

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -23,7 +23,7 @@ import (
 	"parley/problem"
 )
 
-// The criteria for the number of factors, as [judged.Selector] names them.
+// The criteria for the number of factors, as [method.Selector] names them.
 const (
 	CriterionHeldOut = "held-out" // log-likelihood of rows that were not fitted
 	criterionBIC     = "bic"
@@ -67,8 +67,8 @@ const waicRows = 2000
 // parameters, [relevance.Strengths] begun at the largest candidate, and the widely
 // applicable information criterion from draws of the posterior under flat
 // priors, which is left out where that posterior does not exist.
-func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
-	s := &selector{set: set, config: c, out: &judged.Selection{Option: "latent", Noun: "factors"}}
+func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+	s := &selector{set: set, config: c, out: &method.Selection{Option: "latent", Noun: "factors"}}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -90,14 +90,14 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 // selector is one selection under way.
 type selector struct {
 	set    options.Setup
-	config judged.SelectConfig
+	config method.SelectConfig
 
 	sites    []selectSite
 	subjects int
 	parts    []*part     // all rows first
 	held     [][]heldOut // per candidate and part, that of all rows empty
 	whole    []whole     // per candidate
-	out      *judged.Selection
+	out      *method.Selection
 }
 
 // whole is what the one shot to all rows says of a candidate.

@@ -17,7 +17,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -50,7 +49,7 @@ func choosing(t testing.TB, options string, q, rows int) (options.Setup, map[str
 	return set, data
 }
 
-var upToFive = judged.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Criteria()}
+var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Criteria()}
 
 func TestSelectFindsTheTruth(t *testing.T) {
 	if testing.Short() {
@@ -128,7 +127,7 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 	}
 }
 
-// memory is a Kept of [judged.SelectConfig] that takes no more after some outcomes, as a process that is
+// memory is a Kept of [method.SelectConfig] that takes no more after some outcomes, as a process that is
 // stopped.
 type memory struct {
 	mu    sync.Mutex
@@ -169,7 +168,7 @@ func TestSelectGoesOnWhereItWas(t *testing.T) {
 	set, data := choosing(t, "scaling: view", 2, 30)
 	c := upToFive
 	c.Values, c.Repeats = []int{1, 2}, 2
-	text := func(out *judged.Selection) string {
+	text := func(out *method.Selection) string {
 		return string(synthetic.Must(json.Marshal([]any{out, out.Result.Metrics, out.Result.Sections}))(t))
 	}
 	want := text(synthetic.Must(Select(t.Context(), set, data, c))(t))
@@ -193,7 +192,7 @@ func TestSelectGoesOnWhereItWas(t *testing.T) {
 // all rows, and the scale of a fold comes from its fitted rows alone.
 func TestHeldOutScores(t *testing.T) {
 	set, data := choosing(t, "scaling: standard", 2, 30)
-	s := &selector{set: set, config: upToFive, out: &judged.Selection{}}
+	s := &selector{set: set, config: upToFive, out: &method.Selection{}}
 	if err := errors.Join(s.collect(t.Context(), data), s.divide(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -298,16 +297,16 @@ func TestSelectRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, options string
 		rows          int
-		change        func(*judged.SelectConfig)
+		change        func(*method.SelectConfig)
 		want          string
 	}{
-		{"features", "scaling: view", 20, func(c *judged.SelectConfig) { c.Values = []int{3, 11} }, "latent: 11 factors for 11 features\n  hint: fewer factors than features: at most 10"},
-		{"few subjects", "scaling: view", 2, func(*judged.SelectConfig) {}, "site a: 2 subjects with any value cannot be split into 3 folds\n  hint: fewer --folds"},
-		{"carry", "scaling: view", 4, func(c *judged.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 3, each"},
-		{"published", "variant: published", 20, func(*judged.SelectConfig) {}, "method.variant: the number of factors is chosen by the one shot"},
-		{"criterion", "scaling: view", 20, func(c *judged.SelectConfig) { c.Criteria = []string{"aic"} }, `criterion "aic" is not known`},
-		{"order", "scaling: view", 20, func(c *judged.SelectConfig) { c.Values = []int{2, 1} }, "not ascending"},
-		{"folds", "scaling: view", 20, func(c *judged.SelectConfig) { c.Folds = 1 }, "at least 2 folds"},
+		{"features", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{3, 11} }, "latent: 11 factors for 11 features\n  hint: fewer factors than features: at most 10"},
+		{"few subjects", "scaling: view", 2, func(*method.SelectConfig) {}, "site a: 2 subjects with any value cannot be split into 3 folds\n  hint: fewer --folds"},
+		{"carry", "scaling: view", 4, func(c *method.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 3, each"},
+		{"published", "variant: published", 20, func(*method.SelectConfig) {}, "method.variant: the number of factors is chosen by the one shot"},
+		{"criterion", "scaling: view", 20, func(c *method.SelectConfig) { c.Criteria = []string{"aic"} }, `criterion "aic" is not known`},
+		{"order", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{2, 1} }, "not ascending"},
+		{"folds", "scaling: view", 20, func(c *method.SelectConfig) { c.Folds = 1 }, "at least 2 folds"},
 	} {
 		set, data := choosing(t, c.options, 1, c.rows)
 		config := upToFive
@@ -438,7 +437,7 @@ func TestSelectRecommendsNothingWhereNoRowTells(t *testing.T) {
 		}
 		data[site] = synthetic.Must(dataset.NewTable(set.Plan.Schema(), rows))(t)
 	}
-	out := synthetic.Must(Select(t.Context(), set, data, judged.SelectConfig{Values: []int{1, 2, 3, 4}, Folds: 3, Repeats: 1, Criteria: []string{CriterionHeldOut}}))(t)
+	out := synthetic.Must(Select(t.Context(), set, data, method.SelectConfig{Values: []int{1, 2, 3, 4}, Folds: 3, Repeats: 1, Criteria: []string{CriterionHeldOut}}))(t)
 	if out.Recommended != 0 || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].What, "nothing observed supports: v and x (") {
 		t.Errorf("recommended %d, warnings %v", out.Recommended, out.Warnings)
 	}

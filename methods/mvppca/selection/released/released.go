@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/options"
@@ -44,7 +44,7 @@ const noiseSplits = 4
 // Every fit has a noise variance for each feature, whatever the plan says: public
 // ranges scale each feature by itself, and
 // another layout of the noise costs no privacy.
-func Select(ctx context.Context, set options.Setup, sites []string, releases []moments.Released, c judged.SelectConfig) (*judged.Selection, error) {
+func Select(ctx context.Context, set options.Setup, sites []string, releases []moments.Released, c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Select(ctx context.Context, set options.Setup, sites []string, releases []m
 		}
 	}
 	set.Layout.Noise = ppca.NoisePerFeature
-	s := &selector{set: set, sites: sites, releases: releases, config: c, out: &judged.Selection{Option: "latent", Noun: "factors"}}
+	s := &selector{set: set, sites: sites, releases: releases, config: c, out: &method.Selection{Option: "latent", Noun: "factors"}}
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			s.subjects += lens.Count
@@ -79,13 +79,13 @@ type selector struct {
 	set      options.Setup
 	sites    []string // that released something
 	releases []moments.Released
-	config   judged.SelectConfig
+	config   method.SelectConfig
 	whole    *moments.Repaired
 	subjects float64 // noised, of all sites
 	left     []leftOut
 	halves   [][]float64 // per half of the noise that was fitted, and candidate: log-likelihood of the other half
 	r2       [][]float64 // per candidate and view
-	out      *judged.Selection
+	out      *method.Selection
 }
 
 // leftOut is one site against the models of the others.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/options"
@@ -80,7 +79,7 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 }
 
 // choose makes a selection from releases.
-func choose(t testing.TB, s *statistics.Study, c judged.SelectConfig) *judged.Selection {
+func choose(t testing.TB, s *statistics.Study, c method.SelectConfig) *method.Selection {
 	t.Helper()
 	return synthetic.Must(Select(t.Context(), s.Setup, s.Sites, s.Releases, c))(t)
 }
@@ -110,7 +109,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 		for _, q := range []int{5, 3} {
 			r := rand.New(rand.NewPCG(uint64(q), 17))
 			l, rows := paperDraw(r, 4000, q)
-			out := choose(t, releasedOf(t, r, l, rows, 3, mu), judged.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}})
+			out := choose(t, releasedOf(t, r, l, rows, 3, mu), method.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}})
 			if bic, se := out.Choice(ruleBICOfSplit), out.Choice(selection.RuleSE); out.Recommended != q || bic != q || se != q {
 				t.Errorf("μ = %v: recommended %d, BIC %d, within one standard error %d; the truth is %d", mu, out.Recommended, bic, se, q)
 			}
@@ -124,7 +123,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 
 // One site and two say what they can, and noise that hides everything is named.
 func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
-	c := judged.SelectConfig{Values: []int{1, 3, 5}}
+	c := method.SelectConfig{Values: []int{1, 3, 5}}
 	for _, x := range []struct {
 		sites, subjects int
 		mu              float64

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/method/judged"
+	"parley/method"
 	"parley/methods/mvppca/selection"
 	"parley/problem"
 )
@@ -25,7 +25,7 @@ func (s *selector) score() {
 	values := s.config.Values
 	least := 0
 	for i, q := range values {
-		c := judged.Candidate{Value: q, Scores: map[string]float64{}}
+		c := method.Candidate{Value: q, Scores: map[string]float64{}}
 		for k, v := range s.set.Plan.Views {
 			if r2 := s.r2[i][k]; !math.IsNaN(r2) {
 				c.Scores[scoreExplained+"/"+v.Name] = r2
@@ -42,7 +42,7 @@ func (s *selector) score() {
 		}
 	}
 	add := func(rule string, value int, why string) {
-		s.out.Choices = append(s.out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
+		s.out.Choices = append(s.out.Choices, method.Choice{Rule: rule, Value: value, Why: why})
 	}
 	add(ruleBICOfSplit, values[least], "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise")
 	if len(s.left) > 0 {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/mvppca/linalg"
+	"parley/internal/linalg"
 	"parley/methods/mvppca/ppca"
 
 	"gonum.org/v1/gonum/stat/distuv"

@@ -1,0 +1,97 @@
+package method
+
+import (
+	"context"
+	"iter"
+
+	"parley/dataset"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// Attackable is a method that knows how what its studies release can be turned
+// against the sites' rows, and shows it on simulated studies: what its documentation
+// says of privacy, carried out.
+type Attackable interface {
+	Method
+	// Attack mounts every attack that the method knows. It learns of rows through the
+	// laboratory alone; the true ones serve to score what came of it. Neither rows
+	// nor guesses of them are in what it returns.
+	Attack(ctx context.Context, lab Laboratory, target Target) ([]Attack, error)
+}
+
+// Laboratory runs simulated studies, with the gates and the noise of real ones, and
+// hands over what an attacker in the coordinator's place would see.
+type Laboratory interface {
+	// Study runs a whole study, and returns what passed, in the order of folding.
+	Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]Exchange, error)
+	// Ask asks a site of a study for the answers to tasks of the attacker's making,
+	// one after the other.
+	Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...Task) ([]Contribution, error)
+	// Again yields answers to one task, without end: each of a site that has just
+	// joined, with an empty ledger and noise of its own.
+	Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t Task) iter.Seq2[Contribution, error]
+}
+
+// Exchange is a task and the answer to it.
+type Exchange struct {
+	Task   Task
+	Answer Contribution
+}
+
+// Target is what is attacked.
+type Target struct {
+	Plan *study.Plan               // its features, ranges and sites; nil for the method's own example
+	Data map[string]dataset.Source // of every site of Plan
+	Seed uint64                    // of the example's rows, and of all that is drawn but noise
+	// Epsilons are totals of private studies, at Delta and for Adjacency.
+	Epsilons  []float64
+	Delta     float64
+	Adjacency account.Adjacency
+	// Releases are made of each of two neighbouring data sets that are to be told
+	// apart.
+	Releases int
+	Tell     func(what string) // is called before each attack, for people who wait; may be nil
+}
+
+// Attack is what came of one attack.
+type Attack struct {
+	Variant string `json:"variant"` // of the method, and its protection
+	Name    string `json:"attack"`
+	Needs   string `json:"needs"`  // what the attacker must know and do
+	Active  bool   `json:"active"` // more than reading what passes in one honest study
+	// Answers are how many it takes, Of says of what.
+	Answers   int        `json:"answers"`
+	Of        string     `json:"of"`
+	Recovered *Recovered `json:"recovered,omitempty"`
+	ToldApart *ToldApart `json:"told_apart,omitempty"`
+}
+
+// Recovered says how many rows were found. Errors are root mean squares over
+// features, each in standard deviations of its own within sites: a guess of the
+// mean of a row's own site has an error of 1.
+type Recovered struct {
+	Rows   int     `json:"rows"`   // attacked
+	Found  int     `json:"found"`  // of them, with an error of at most Within
+	Within float64 `json:"within"` // in standard deviations
+	RMSE   float64 `json:"rmse"`   // over all attacked rows, in standard deviations
+	SD     float64 `json:"sd"`     // of rows within sites, in the features' units: root mean square over features
+	// Blind is how many of as many rows would be found by guessing each to be the mean
+	// of its site.
+	Blind float64 `json:"blind"`
+	// Expected is how many of the rows should be found at least, by the method's
+	// documentation; 0 if it says nothing of data such as these.
+	Expected int `json:"expected"`
+}
+
+// ToldApart says how well two neighbouring data sets were told apart by the release
+// of one, each as likely beforehand. Shares are of right answers; ½ is a coin's.
+type ToldApart struct {
+	Epsilon   float64           `json:"epsilon"`
+	Delta     float64           `json:"delta"`
+	Adjacency account.Adjacency `json:"adjacency"`
+	Trials    int               `json:"trials"`
+	Right     int               `json:"right"`
+	Allowed   float64           `json:"allowed"`   // share that (ε, δ) allows any attacker
+	Mechanism float64           `json:"mechanism"` // share that the best attacker reaches in the long run, given the noise
+}

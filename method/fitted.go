@@ -1,0 +1,255 @@
+package method
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method/association"
+	"parley/problem"
+)
+
+// Opener is a [Method] whose fitted models can be used again. A model is
+// kept as one JSON object whose "format" is a family and a version, such as
+// "parley/mvppca-model/1", and whose "program" says what wrote it.
+type Opener interface {
+	// ModelFormats lists the formats that OpenModel reads.
+	ModelFormats() []string
+	OpenModel(data []byte) (Model, error)
+}
+
+// Model is a fitted model. What can be done with it is said by the interfaces
+// below, of which a method offers those that it has a meaning for.
+type Model interface {
+	Method() string
+	// Schema is what data must look like to be used with the model: its views and features
+	// in their order, and the subject columns without which nothing is said of a subject.
+	Schema() dataset.Schema
+}
+
+// Notes are what a person should know of a use of a model that went well.
+type Notes = problem.List
+
+// Cautious is a model that knows of its fit why what it says may not be relied on.
+type Cautious interface {
+	// Cautions are said first, whatever the model is used for; none of a fit that went well.
+	Cautions() Notes
+}
+
+// Account is an answer for people and for programs: facts and tables to be
+// read, pictures for a page, and the same as a value for JSON.
+type Account struct {
+	Facts   []figure.Fact
+	Figures []figure.Figure
+	Tables  []figure.Table
+	Notes   Notes
+	Value   any
+}
+
+// Summariser says what was fitted, where and how. Of long rankings it gives
+// the first top.
+type Summariser interface {
+	Summary(top int) (*Account, error)
+}
+
+// Transformer projects new subjects on what the model knows them by.
+type Transformer interface {
+	// Transform writes one line of CSV for each subject, in the order of data and
+	// in bounded memory, and returns their number.
+	Transform(ctx context.Context, data dataset.Source, to io.Writer, opts TransformOptions) (int, Notes, error)
+}
+
+// TransformOptions say what Transform writes.
+type TransformOptions struct {
+	Site       string // the site of the fit that the subjects are of; empty for all together
+	NewSite    bool   // the subjects are of a site that took no part in the fit
+	Covariance bool   // write covariances too
+}
+
+// Imputer predicts what was not observed.
+type Imputer interface {
+	// Impute writes one line of CSV for each feature of each subject that was not
+	// observed, in the feature's own unit, and returns the number of lines.
+	Impute(ctx context.Context, data dataset.Source, to io.Writer, opts ImputeOptions) (int, Notes, error)
+}
+
+// ImputeOptions say what Impute writes.
+type ImputeOptions struct {
+	Site    string   // the site of the fit that the subjects are of; empty for all together
+	NewSite bool     // the subjects are of a site that took no part in the fit
+	Views   []string // only these; all if empty
+	Level   float64  // of the intervals, between 0 and 1
+}
+
+// Predictor predicts an outcome, a column that describes subjects, from their
+// features.
+type Predictor interface {
+	// Outcome names the columns that it is known from: one, or a time and how it ended.
+	Outcome() []string
+	// Predict writes one line of CSV for each subject, in the order of data and in
+	// bounded memory, and returns their number. With Score the schema of data has
+	// the outcome, and the account says how well it was predicted. Otherwise it has
+	// notes alone, and may be nil.
+	Predict(ctx context.Context, data dataset.Source, to io.Writer, opts PredictOptions) (int, *Account, error)
+}
+
+// PredictOptions say what Predict does.
+type PredictOptions struct {
+	Score bool    // the outcomes are known: compare
+	Level float64 // of the intervals of numbers, between 0 and 1
+}
+
+// Sampler draws new subjects.
+type Sampler interface {
+	// Sample returns a data set of n subjects that depends on the seed alone and
+	// says of itself that it was drawn. They have the given views; all if empty.
+	Sample(n int, seed uint64, views []string) (dataset.Source, error)
+}
+
+// Exporter writes a model's numbers in formats that other programs read.
+type Exporter interface {
+	ExportFormats() []string
+	Export(format string) ([]File, error)
+}
+
+// Rotator shows a model's factors on other axes, which changes nothing that it predicts.
+type Rotator interface {
+	// Rotate returns the files of a model folder, model.json among them, of the model
+	// with another rotation of its factors, and what it then says of itself.
+	Rotate(to string) ([]File, *Account, error)
+}
+
+// Contraster compares two effects of one model.
+type Contraster interface {
+	// Contrast is the effect named first less the other, with its standard error.
+	Contrast(of, against string) (*Account, error)
+}
+
+// Comparer compares two models of one method.
+type Comparer interface {
+	Compare(other Model) (*Account, error)
+}
+
+// DataComparer compares what two models of one method say of the same subjects.
+type DataComparer interface {
+	Comparer
+	// CompareOn is Compare, and says besides how far apart the models' answers about the
+	// subjects of data are. The answer is exact, and so for the subjects' own site.
+	CompareOn(ctx context.Context, other Model, data dataset.Source) (*Account, error)
+}
+
+// Associater holds what the model says of single subjects against the columns
+// that describe them. The answer is exact, and so for the subjects' own site.
+type Associater interface {
+	// Associate uses the subject columns of data's schema. The table, nil unless it is
+	// asked for, is one that may be combined with other sites'.
+	Associate(ctx context.Context, data dataset.Source, opts AssociateOptions) (*Account, *association.Table, error)
+}
+
+// NoisedAssociater makes tables under differential privacy. A method that offers it is an
+// [Associater], too.
+type NoisedAssociater interface {
+	// ReleaseAssociations says what a site releases by a protocol, and what follows from it.
+	// Where sites have means of their own, subjects of a site of the fit have that site's.
+	ReleaseAssociations(p *association.Protocol, site string) (*association.Release, error)
+}
+
+// AssociateOptions say what Associate tests.
+type AssociateOptions struct {
+	Site       string   // the site of the fit that the subjects are of; empty for all together
+	Tested     []string // columns that are tested; if empty, all of data's that are not adjusted for
+	Categories []string // columns that are categories even if they are written as numbers
+	Adjust     []string // columns that every test is adjusted for, and that are not tested
+	Share      bool     // make a table for other sites, or refuse where it would tell too much
+}
+
+// CheckFormat returns nil if data is a JSON object of the given format. What
+// is another kind of file, or another version of the format, is refused by name.
+func CheckFormat(data []byte, format string) error {
+	found, program, err := modelFormat(data)
+	if err != nil || found == format {
+		return err
+	}
+	if program == "" {
+		program = "a program that it does not name"
+	}
+	if newer(found, format) {
+		return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, which is newer than this program, which reads %q", found, program, format),
+			Hint: "use a newer version of parley"}
+	}
+	return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, and this program reads %q", found, program, format)}
+}
+
+func modelFormat(data []byte) (format, program string, err error) {
+	var head struct {
+		Format  string `json:"format"`
+		Program string `json:"program"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return "", "", problem.Problem{What: "this is not a model: " + err.Error(), Hint: "a model is the file model/model.json of a run's results"}
+	}
+	if head.Format == "" {
+		return "", "", problem.Problem{What: `this is not a model: it has no "format"`, Hint: "a model is the file model/model.json of a run's results"}
+	}
+	return head.Format, head.Program, nil
+}
+
+// newer says whether a is a later version of the same family of formats as b.
+func newer(a, b string) bool {
+	fa, va, ok := family(a)
+	fb, vb, okB := family(b)
+	return ok && okB && fa == fb && va > vb
+}
+
+func family(format string) (name string, version int, ok bool) {
+	i := strings.LastIndexByte(format, '/')
+	if i < 0 {
+		return format, 0, false
+	}
+	version, err := strconv.Atoi(format[i+1:])
+	return format[:i], version, err == nil
+}
+
+// OpenModel reads a model of any method that the program knows.
+func OpenModel(methods Registry, data []byte) (Model, error) {
+	format, program, err := modelFormat(data)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	name, _, _ := family(format)
+	for _, m := range methods {
+		opener, ok := m.(Opener)
+		if !ok {
+			continue
+		}
+		formats := opener.ModelFormats()
+		if slices.Contains(formats, format) {
+			return opener.OpenModel(data)
+		}
+		for _, f := range formats {
+			if other, _, _ := family(f); other == name {
+				return nil, CheckFormat(data, f)
+			}
+		}
+		known = append(known, formats...)
+	}
+	return nil, problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %q: no method of this program has it", format, program),
+		Hint: "this program reads " + strings.Join(known, ", ")}
+}
+
+// ModelJSON is the model among the files of a result. It is an error if there is none.
+func ModelJSON(files []File) ([]byte, error) {
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == "model/model.json" })
+	if i < 0 {
+		return nil, errors.New("the result has no model/model.json")
+	}
+	return files[i].Data, nil
+}

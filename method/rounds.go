@@ -1,0 +1,182 @@
+package method
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/privacy"
+	"parley/study"
+)
+
+// Done is the phase after the last task. The others are named by the task whose
+// answers they wait for, and "" is the start.
+const Done = "done"
+
+// Staying lists the sites that have not left, in the order of sites. It is a new slice.
+func Staying(sites, left []string) []string {
+	return slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return slices.Contains(left, site) })
+}
+
+// Leave returns left with the site added; an error if it is none of the sites.
+func Leave(sites, left []string, site string) ([]string, error) {
+	if err := Member(sites, site); err != nil {
+		return nil, err
+	}
+	return append(left, site), nil
+}
+
+// Member reports a site that is none of the sites.
+func Member(sites []string, site string) error {
+	if !slices.Contains(sites, site) {
+		return fmt.Errorf("%q is not a site of this study", site)
+	}
+	return nil
+}
+
+// Ask makes a task of one kind for each of the sites, with the body that is encoded
+// for it.
+func Ask(kind string, sites []string, body func(site string) (any, error)) ([]Task, error) {
+	var tasks []Task
+	for _, site := range sites {
+		b, err := body(site)
+		if err != nil {
+			return nil, err
+		}
+		data, err := wire.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("encoding task %q: %w", kind, err)
+		}
+		tasks = append(tasks, Task{Site: site, Kind: kind, Body: data})
+	}
+	return tasks, nil
+}
+
+// Optional marks tasks as ones that the study goes on without.
+func Optional(tasks []Task) []Task {
+	for i := range tasks {
+		tasks[i].Optional = true
+	}
+	return tasks
+}
+
+// Kept holds what a state has kept of sites' answers, by site, to what Fold asked of them: a checkpoint may be
+// damaged, and [Coordinator] Restore takes nothing that Next cannot use.
+func Kept[A any](kept map[string]*A, sites []string, what string, check func(*A) error) error {
+	for site, a := range kept {
+		if err := Member(sites, site); err != nil {
+			return fmt.Errorf("the state's %s: %w", what, err)
+		}
+		if a == nil {
+			return fmt.Errorf("the state's %s of site %s are missing", what, site)
+		}
+		if err := check(a); err != nil {
+			return fmt.Errorf("the state's %s of site %s: %w", what, site, err)
+		}
+	}
+	return nil
+}
+
+// KnownPhase reports a state in a phase that is none of these, [Done] or the start, or in which a site has left
+// that is none of the plan's.
+func KnownPhase(phase string, left, sites []string, phases ...string) error {
+	if phase != "" && phase != Done && !slices.Contains(phases, phase) {
+		return fmt.Errorf("the state is in a phase %q, which the plan does not have", phase)
+	}
+	for _, site := range left {
+		if err := Member(sites, site); err != nil {
+			return fmt.Errorf("of the state's sites that have left: %w", err)
+		}
+	}
+	return nil
+}
+
+// Expect reports an answer of nobody of the sites, or to another task than the study
+// waits for.
+func Expect(in Contribution, sites []string, phase string) error {
+	if err := Member(sites, in.Site); err != nil {
+		return err
+	}
+	if in.Kind != phase {
+		return fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, phase)
+	}
+	return nil
+}
+
+// DecodeAnswer decodes an answer's body to a, a pointer. Its numbers are unchecked.
+func DecodeAnswer(in Contribution, a any) error {
+	if err := wire.Unmarshal(in.Body, a); err != nil {
+		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
+	}
+	return nil
+}
+
+// OnlySum returns the noised sum that is all of an answer; an error if there is a body
+// beside it, which would be exact.
+func OnlySum(in Contribution, name string) (*privacy.Noised, error) {
+	sum, err := in.Sum(name)
+	if len(in.Body) == 0 {
+		return sum, err
+	}
+	beside := fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
+	if err != nil { // which says what is there in place of the sum
+		return nil, fmt.Errorf("%w: %w", beside, err)
+	}
+	return nil, beside
+}
+
+// OpenTask decodes a task's body to task, a pointer. Its numbers are unchecked.
+func OpenTask(t Task, task any) error {
+	if err := wire.Unmarshal(t.Body, task); err != nil {
+		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	}
+	return nil
+}
+
+// AnswerTask encodes what a site's half says to a task; nil where the session's noised
+// sums are all of it. State is what the half wants back in its next session.
+func AnswerTask(t Task, answer any, state []byte) (Answer, error) {
+	a := Answer{State: state}
+	if answer == nil {
+		return a, nil
+	}
+	var err error
+	if a.Body, err = wire.Marshal(answer); err != nil {
+		return Answer{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	}
+	return a, nil
+}
+
+// Overview is the section of a report that says who has what.
+func Overview(p *study.Plan, sites []figure.SiteSubjects) figure.Section {
+	o := figure.Overview{Sites: sites}
+	lacking, noise := "", ""
+	for _, v := range p.Views {
+		o.Views = append(o.Views, figure.ViewSize{Name: v.Name, Features: len(v.Features)})
+	}
+	for _, s := range sites {
+		if slices.ContainsFunc(s.Patterns, func(p figure.Pattern) bool { return slices.Contains(p.Present, false) }) {
+			lacking = " Hatched parts lack the view. Nothing was filled in for those who lack it."
+		}
+		if s.Noise > 0 {
+			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+		}
+	}
+	return figure.Section{ID: "data", Title: "Who has what", Items: []figure.Item{{Figure: &figure.Figure{
+		ID: "overview", Title: "Subjects by site and view", Chart: o,
+		Caption: "A bar is as long as the site has subjects. d is the number of features, n that of subjects." + lacking + noise,
+		Alt:     "For every site and view, how many subjects have the view and how many lack it.",
+	}}}}
+}
+
+// Complete counts a site's subjects where all of them have all views; sd is the standard
+// deviation of the noise in the count, 0 if there is none.
+func Complete(p *study.Plan, site string, subjects, sd float64) figure.SiteSubjects {
+	present := make([]bool, len(p.Views))
+	for k := range present {
+		present[k] = true
+	}
+	return figure.SiteSubjects{Name: site, Noise: sd, Patterns: []figure.Pattern{{Present: present, Subjects: int(math.Round(max(subjects, 0)))}}}
+}

@@ -1,0 +1,98 @@
+package method
+
+import (
+	"context"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/problem"
+	"parley/study"
+)
+
+// Selector is a method with a number to choose before it is fitted, such as
+// how many factors a model has. Unlike the two halves it works in one process,
+// on rows of simulated sites.
+type Selector interface {
+	Method
+	// Chooses is the option of the plan that is chosen, such as latent.
+	Chooses() string
+	// Criteria names the criteria it can compute, the one that it recommends
+	// by first: that one is always computed.
+	Criteria() []string
+	// Select fits the method with every candidate and says which to take. The
+	// outcome depends on the plan, the rows and the config, not on how many
+	// fits run at a time.
+	Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c SelectConfig) (*Selection, error)
+}
+
+// SelectConfig says what to try. All fields but Criteria and Progress are needed.
+type SelectConfig struct {
+	Values   []int    // the candidates, ascending, none twice
+	Folds    int      // of cross-validation, at least 2
+	Repeats  int      // divisions into folds, at least 1
+	Criteria []string // beside the first of [Selector.Criteria]; names of that list
+
+	// Kept has what an interrupted selection of the same settings has come to, by keys
+	// that are names of files. Get fills v, as JSON does, with what was put under the
+	// key, and says whether anything was. May be nil.
+	Kept interface {
+		Get(key string, v any) (bool, error)
+		Put(key string, v any) error
+	}
+
+	// Progress is told how much of the work is done. It is never called by two
+	// goroutines at a time. May be nil.
+	Progress func(done, of float64)
+}
+
+// Selection is what came of it.
+type Selection struct {
+	Option      string             `json:"option"`      // of the plan: what was chosen, such as latent
+	Noun        string             `json:"-"`           // what it counts, in the plural: factors
+	Recommended int                `json:"recommended"` // 0 if none is, for reasons that Warnings give
+	Choices     []Choice           `json:"choices"`     // of every rule, the one that a recommendation follows first
+	Candidates  []Candidate        `json:"candidates"`  // in the order of SelectConfig.Values
+	Table       *figure.Table      `json:"-"`           // of them, for a terminal; nil for what every rule would take
+	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: folds, subjects, draws
+	Warnings    problem.List       `json:"-"`           // what must be mended before anything is recommended
+	Notes       problem.List       `json:"-"`           // what should be known
+	Result      *Result            `json:"-"`           // the same for people: headline, curves, tables
+}
+
+// Choice is what one rule would take.
+type Choice struct {
+	Rule  string `json:"rule"`
+	Value int    `json:"value"`
+	Why   string `json:"why"` // the rule in a sentence
+}
+
+// Candidate is one value with its scores by name. A score that could not be
+// computed is left out.
+type Candidate struct {
+	Value  int                `json:"value"`
+	Scores map[string]float64 `json:"scores"`
+	Doubts []string           `json:"doubts,omitempty"` // why not to rely on the model that has it
+}
+
+// Refitter is a method whose sites may release something that is enough to make
+// other models of, without asking the sites again. What is made so is
+// post-processing: under differential privacy it costs nothing, and the
+// guarantee of the study that released it covers it.
+type Refitter interface {
+	Method
+	// Chooses is as that of [Selector].
+	Chooses() string
+	// ReleasedFile names the file, among those of the result of the plan's study,
+	// that keeps what the sites released. It is an error if that is not enough.
+	ReleasedFile(p *study.Plan) (string, error)
+	// Refit makes the result that the study would have had with this value of the
+	// option, if its sites had released the same, but for what was released to describe
+	// the study's own model. Released is the content of the file, which may have come
+	// from anywhere: whatever is wrong with it is an error. The plan is the
+	// study's, and with its own value the model is the study's model.
+	Refit(p *study.Plan, released []byte, value int) (*Result, error)
+	// SelectReleased is [Selector.Select] from that file. Of the config only Values
+	// and Progress are used. The outcome depends on the plan, the file and the
+	// values alone.
+	SelectReleased(ctx context.Context, p *study.Plan, released []byte, c SelectConfig) (*Selection, error)
+}
