@@ -19,11 +19,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
-	"go.uber.org/goleak"
 
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	enats "parley/engine/nats"
+	"parley/engine/nats/natstest"
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/coordinator"
@@ -34,7 +34,7 @@ import (
 	"parley/study"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
 
 var methods = method.Registry{enginetest.Toy{}}
 

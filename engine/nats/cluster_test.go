@@ -9,19 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"parley/engine/nats"
 	"parley/engine/nats/natstest"
 	"parley/engine/wire"
 )
 
-func TestMain(m *testing.M) {
-	if natstest.Serves() {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
 
 // In a cluster whose leader is killed again and again, nothing that was
 // acknowledged is lost, and no reader sees a value go back.

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"parley/dataset"
 	"parley/engine/host"
 	"parley/engine/local"
@@ -28,12 +26,7 @@ import (
 	"parley/study"
 )
 
-func TestMain(m *testing.M) {
-	if natstest.Serves() {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
 
 // killer kills the leader of a study's bucket after each round, and starts it again
 // when the next has ended.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	client "github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
 
 	"parley/engine/nats"
 	"parley/internal/wire"
@@ -39,9 +40,9 @@ type member struct {
 	Authority, Cert, Key       []byte
 }
 
-// Serves says whether this process is a server of a cluster, and is one until the
-// test ends. A TestMain of whoever makes a [Cluster] calls it first.
-func Serves() bool {
+// serves says whether this process is a server of a cluster, and is one until the
+// test ends.
+func serves() bool {
 	file := os.Getenv(memberOf)
 	if file == "" {
 		return false
@@ -51,6 +52,19 @@ func Serves() bool {
 		os.Exit(1)
 	}
 	return true
+}
+
+// VerifyTestMain runs a package's tests, or serves as one server of a [Cluster], and
+// fails on goroutines that are left. Two of nats-server's are excused: a stream that a
+// client makes while its server shuts down is opened after all others were closed, and
+// its store then flushes until the process ends.
+func VerifyTestMain(m *testing.M) {
+	if serves() {
+		return
+	}
+	const pkg = "github.com/nats-io/nats-server/v2/server"
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(pkg+".(*fileStore).flushStreamStateLoop"),
+		goleak.IgnoreTopFunction(pkg+"/ats.Register.func1"))
 }
 
 func serve(file string) error {
