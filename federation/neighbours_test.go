@@ -23,9 +23,9 @@ import (
 	"parley/federation"
 	encoding "parley/internal/wire"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -36,12 +36,12 @@ var privateStudies = map[string]struct {
 	method.Method
 	options, privacy string
 }{
-	"factors":              {mvppca.Method{}, "  name: mvppca\n  latent: 1\n", ", diagnostics: 0.1"},
-	"published factors":    {mvppca.Method{}, "  name: mvppca\n  variant: published\n  latent: 1\n  rounds: 2\n", ""},
-	"regression":           {pvi.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
-	"regression by sites":  {pvi.Method{}, "  name: pvi\n  variant: partitioned\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
-	"mixture by landmarks": {graffl.Method{}, "  name: graffl\n  variant: landmark\n  components: 2\n", ""},
-	"mixture":              {graffl.Method{}, "  name: graffl\n  components: 2\n", ""},
+	"factors":              {factors.Method{}, "  name: mvppca\n  latent: 1\n", ", diagnostics: 0.1"},
+	"published factors":    {factors.Method{}, "  name: mvppca\n  variant: published\n  latent: 1\n  rounds: 2\n", ""},
+	"regression":           {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
+	"regression by sites":  {regression.Method{}, "  name: pvi\n  variant: partitioned\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
+	"mixture by landmarks": {mixture.Method{}, "  name: graffl\n  variant: landmark\n  components: 2\n", ""},
+	"mixture":              {mixture.Method{}, "  name: graffl\n  components: 2\n", ""},
 }
 
 // neighbour makes of the files of 200 people those of a site with other people, and with

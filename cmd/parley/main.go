@@ -20,15 +20,15 @@ import (
 
 	"parley/internal/version"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
-	"parley/methods/vae"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/published/vae"
+	"parley/methods/regression"
 	"parley/problem"
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (
@@ -205,7 +205,7 @@ var examples = map[string][]string{
 	"site show":              {`site show north alzheimer`},
 	"site status":            {`site status north`},
 	"site watch":             {`site watch north`},
-	"verify":                 {`verify methods/mvppca/testdata/fedmvppca`},
+	"verify":                 {`verify methods/factors/testdata/fedmvppca`},
 }
 
 // prepare makes the commands set began when they have been understood and

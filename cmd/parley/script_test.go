@@ -45,9 +45,9 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLE", abs("../../examples/alzheimer"))
-			env.Setenv("VECTORS", abs("../../methods/mvppca/testdata/fedmvppca"))
+			env.Setenv("VECTORS", abs("../../methods/factors/testdata/fedmvppca"))
 			env.Setenv("DPVECTORS", abs("../../privacy/account/testdata/dp"))
-			env.Setenv("PVIVECTORS", abs("../../methods/pvi/testdata/pvi"))
+			env.Setenv("PVIVECTORS", abs("../../methods/regression/testdata/pvi"))
 			env.Setenv("INCOME", abs("../../examples/income/data"))
 			return writeData(filepath.Join(env.WorkDir, "small"))
 		},

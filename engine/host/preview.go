@@ -24,7 +24,7 @@ type Preview struct {
 	Method      string            `json:"method"`
 	Revision    int               `json:"revision"`
 	Describes   string            `json:"describes,omitempty"` // what the method computes; empty if it does not say
-	Views       []PreviewView     `json:"views"`               // of the plan
+	Views       []previewView     `json:"views"`               // of the plan
 	Columns     []string          `json:"columns,omitempty"`   // of the subjects table, that the plan names
 	Subjects    int               `json:"subjects"`            // 0 if there are problems
 	Requests    []privacy.Listed  `json:"requests"`            // everything that the gate would grant
@@ -38,8 +38,8 @@ type Preview struct {
 	TakesPart   bool              `json:"takes_part"`          // policy, ledger and data allow it
 }
 
-// PreviewView is a view of the plan at the site.
-type PreviewView struct {
+// previewView is a view of the plan at the site.
+type previewView struct {
 	study.View
 	Subjects int `json:"subjects"` // who have it here
 }
@@ -59,7 +59,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 		out.Describes = d.Describe(p)
 	}
 	for _, v := range p.Views {
-		out.Views = append(out.Views, PreviewView{View: v})
+		out.Views = append(out.Views, previewView{View: v})
 	}
 	cost, err := h.Methods.Cost(p)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
 	"parley/privacy"
 	"parley/privacy/policy"
 	"parley/problem"
@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden texts anew")
 
-var all = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}
+var all = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 func text(t *testing.T, p *host.Preview) string {
 	t.Helper()

@@ -84,7 +84,7 @@ func (p *Preview) Text(w io.Writer) error {
 }
 
 // view says what of a view is read.
-func (p *Preview) view(v PreviewView) string {
+func (p *Preview) view(v previewView) string {
 	var features []string
 	for _, f := range v.Features {
 		text := f.Name

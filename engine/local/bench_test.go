@@ -11,8 +11,8 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/options"
+	"parley/methods/factors"
+	"parley/methods/factors/options"
 	"parley/study"
 )
 
@@ -35,7 +35,7 @@ func BenchmarkPublishedClinical(b *testing.B) { benchmark(b, published, 6, 74, 7
 func BenchmarkDefaultClinical(b *testing.B)   { benchmark(b, byDefault, 6, 74, 7, 41, 41, 42) }
 
 func benchmark(b *testing.B, options map[string]any, q, subjects int, dims ...int) {
-	c := local.Config{Methods: method.Registry{mvppca.Method{}}, Data: map[string]dataset.Source{}}
+	c := local.Config{Methods: method.Registry{factors.Method{}}, Data: map[string]dataset.Source{}}
 	schema := schemaOf(dims)
 	var err error
 	if c.Plan, err = planOf(schema, options, q); err != nil {
@@ -77,7 +77,7 @@ func planOf(schema dataset.Schema, options map[string]any, q int) (*study.Plan, 
 		}
 		views = append(views, map[string]any{"name": v.Name, "features": names})
 	}
-	m := map[string]any{"name": mvppca.Method{}.Name(), "latent": q}
+	m := map[string]any{"name": factors.Method{}.Name(), "latent": q}
 	for k, v := range options {
 		m[k] = v
 	}
@@ -88,7 +88,7 @@ func planOf(schema dataset.Schema, options map[string]any, q int) (*study.Plan, 
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("benchmark plan", text, method.Registry{mvppca.Method{}})
+	return study.Parse("benchmark plan", text, method.Registry{factors.Method{}})
 }
 
 // population draws subjects like the paper's synthetic data: loadings and

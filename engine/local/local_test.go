@@ -20,7 +20,7 @@ import (
 	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/privacy"
 	"parley/privacy/policy"
 	"parley/problem"
@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 const plan = `parley: 1
 name: small

@@ -23,8 +23,8 @@ import (
 	"parley/engine/local"
 	"parley/engine/wire"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/regression"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/sitestore"
@@ -371,9 +371,9 @@ func realPlans(t *testing.T) []chaosPlan {
 	const views = "views: [{name: clinic, features: [{name: age, range: [-9, 9]}, {name: weight, range: [-9, 9]}, {name: pressure, range: [-9, 9]}]}]\n"
 	const private = "privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 20, delta: 1e-5}}\n"
 	plans := []chaosPlan{
-		{name: "factors", method: mvppca.Method{}, same: true},
-		{name: "private factors", method: mvppca.Method{}},
-		{name: "private regression", method: pvi.Method{}},
+		{name: "factors", method: factors.Method{}, same: true},
+		{name: "private factors", method: factors.Method{}},
+		{name: "private regression", method: regression.Method{}},
 	}
 	for i, text := range []string{
 		views + "method: {name: mvppca, latent: 1, iterations: 3, scaling: none}\nprivacy: {protection: none}\n",

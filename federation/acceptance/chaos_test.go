@@ -41,14 +41,14 @@ var chaosPlans = []struct {
 	name, plan string
 	same       bool
 }{
-	{"factors", factors("factors", "", exact), true},
-	{"factors-rounds", factors("factors-rounds", ", variant: published, rounds: 25, iterations: 2", exact), true},
-	{"factors-private", factors("factors-private", "", private), false},
-	{"pvi-synchronous", regression("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true},
-	{"pvi-sequential", regression("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true},
-	{"pvi-asynchronous", regression("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false},
-	{"pvi-private", regression("pvi-private", "rounds: 20", private), false},
-	{"pvi-private-asynchronous", regression("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15", private), false},
+	{"factors", factorPlan("factors", "", exact), true},
+	{"factors-rounds", factorPlan("factors-rounds", ", variant: published, rounds: 25, iterations: 2", exact), true},
+	{"factors-private", factorPlan("factors-private", "", private), false},
+	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true},
+	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true},
+	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false},
+	{"pvi-private", regressionPlan("pvi-private", "rounds: 20", private), false},
+	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15", private), false},
 }
 
 // Real processes are killed, from outside and at the worst moments from inside, frozen and

@@ -41,7 +41,7 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 		}
 		t.Run(called(name)+": "+says, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, written(t, factors("full", "", exact)), three...)
+			w := newWorld(t, written(t, factorPlan("full", "", exact)), three...)
 			w.coordinate()
 			w.join("--yes")
 			for _, s := range three[1:] {

@@ -79,7 +79,7 @@ func (w *world) sees(name string, holds func(live.View) bool) {
 // results.
 func TestLivePages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("watched", "rounds: 5", exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("watched", "rounds: 5", exact)), three...)
 	w.coordinate()
 	w.join("--yes")
 	w.stop("")

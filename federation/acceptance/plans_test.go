@@ -29,7 +29,7 @@ subjects: [outcome]
 `
 
 // regression is a plan of pvi on small data.
-func regression(name, options, privacy string) string {
+func regressionPlan(name, options, privacy string) string {
 	if strings.Contains(options, "schedule") {
 		options += ", variant: partitioned"
 	}
@@ -38,8 +38,8 @@ func regression(name, options, privacy string) string {
 		"privacy: " + privacy + "\n" + local
 }
 
-// factors is a plan of mvppca on small data.
-func factors(name, options, privacy string) string {
+// factorPlan is a plan of mvppca on small data.
+func factorPlan(name, options, privacy string) string {
 	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}, {name: score, range: [-4, 4]}") +
 		"method: {name: mvppca, latent: 1" + options + "}\n" +
 		"privacy: " + privacy + "\n" + local

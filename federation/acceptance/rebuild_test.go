@@ -56,7 +56,7 @@ func TestRebuildInMidRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			plan := regression(c.name, c.options, c.privacy)
+			plan := regressionPlan(c.name, c.options, c.privacy)
 			if c.leaves != "" {
 				plan = strings.Replace(plan, "\nviews:", "\nquorum: 2\nviews:", 1)
 			}
@@ -148,7 +148,7 @@ func (w *world) left(study, site string) {
 // was replaced goes on in the same folder, with its ledger.
 func TestRevokedAndReplaced(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("replaced", long, exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("replaced", long, exact)), three...)
 	w.begin()
 	w.reaches("replaced", 3)
 	w.stop("south")
@@ -192,7 +192,7 @@ func TestRevokedAndReplaced(t *testing.T) {
 // Without a site that was revoked a study waits, until a person drops it.
 func TestRevokedInMidRun(t *testing.T) {
 	t.Parallel()
-	plan := strings.Replace(regression("revoked", long, exact), "\nviews:", "\nquorum: 2\nviews:", 1)
+	plan := strings.Replace(regressionPlan("revoked", long, exact), "\nviews:", "\nquorum: 2\nviews:", 1)
 	w := newWorld(t, written(t, plan), three...)
 	w.begin()
 	w.reaches("revoked", 3)

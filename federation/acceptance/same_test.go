@@ -29,16 +29,16 @@ func TestStudiesEndAsParleyRunDoes(t *testing.T) {
 		{"alzheimer-private", func(t *testing.T) string { return example(t, "alzheimer/private.yaml") }, three, false},
 		{"mixture", func(t *testing.T) string { return example(t, "mixture/plan.yaml") }, []string{"west", "south", "east"}, false},
 		{"pvi-synchronous", func(t *testing.T) string {
-			return written(t, regression("pvi-synchronous", "schedule: synchronous, rounds: 8", exact))
+			return written(t, regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 8", exact))
 		}, three, true},
 		{"pvi-sequential", func(t *testing.T) string {
-			return written(t, regression("pvi-sequential", "schedule: sequential, rounds: 4", exact))
+			return written(t, regressionPlan("pvi-sequential", "schedule: sequential, rounds: 4", exact))
 		}, three, true},
 		{"pvi-asynchronous", func(t *testing.T) string {
-			return written(t, regression("pvi-asynchronous", "schedule: asynchronous, rounds: 8", exact))
+			return written(t, regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 8", exact))
 		}, three, false},
 		{"pvi-private", func(t *testing.T) string {
-			return written(t, regression("pvi-private", "rounds: 6", private))
+			return written(t, regressionPlan("pvi-private", "rounds: 6", private))
 		}, three, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestStudiesEndAsParleyRunDoes(t *testing.T) {
 // in nothing that anybody else has.
 func TestDoubtsOfASiteStayThere(t *testing.T) {
 	t.Parallel()
-	path := written(t, regression("coded", "rounds: 8", exact))
+	path := written(t, regressionPlan("coded", "rounds: 8", exact))
 	view := filepath.Join(filepath.Dir(path), "data", "view_clinic.csv")
 	text := testkit.Get(os.ReadFile(view))(t)
 	line := slices.Collect(strings.Lines(string(text)))[1]

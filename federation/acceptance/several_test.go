@@ -57,10 +57,10 @@ func quorum(plan string) string { return strings.Replace(plan, "\nviews:", "\nqu
 // one study; one that is aborted ends nothing else.
 func TestSeveralStudiesAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, factors("second", "", exact)), three...) // which has all the columns
-	second, first := w.plan, w.beside("first", regression("first", long, exact))
-	third := w.beside("third", regression("third", "rounds: 10", private))
-	stopped := w.beside("stopped", regression("stopped", "schedule: synchronous, rounds: 200, tolerance: 0", exact))
+	w := newWorld(t, written(t, factorPlan("second", "", exact)), three...) // which has all the columns
+	second, first := w.plan, w.beside("first", regressionPlan("first", long, exact))
+	third := w.beside("third", regressionPlan("third", "rounds: 10", private))
+	stopped := w.beside("stopped", regressionPlan("stopped", "schedule: synchronous, rounds: 200, tolerance: 0", exact))
 	for _, p := range []string{first, third, stopped} {
 		w.do("coordinator", "submit", w.home(), p)
 	}
@@ -131,7 +131,7 @@ func TestSiteRefuses(t *testing.T) {
 	}{{"kept", true}, {"lost", false}} {
 		t.Run("quorum "+c.name, func(t *testing.T) {
 			t.Parallel()
-			plan := regression(c.name, "schedule: synchronous, rounds: 5", exact)
+			plan := regressionPlan(c.name, "schedule: synchronous, rounds: 5", exact)
 			if c.kept {
 				plan = quorum(plan)
 			}
@@ -183,7 +183,7 @@ per_release: true
 // site's part.
 func TestPolicyChangesInMidRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("policy", long, exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("policy", long, exact)), three...)
 	w.begin()
 	w.reaches("policy", 3)
 	policy := filepath.Join(w.folder("south"), "policy.yaml")
@@ -204,7 +204,7 @@ func TestPolicyChangesInMidRun(t *testing.T) {
 // were.
 func TestDataChangeInMidRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("changed", long, exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("changed", long, exact)), three...)
 	w.begin()
 	w.reaches("changed", 3)
 	file := filepath.Join(w.folder("south"), "data", "view_clinic.csv.gz")
@@ -257,11 +257,11 @@ func TestDataChangeInMidRun(t *testing.T) {
 // nothing else.
 func TestPreApproval(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("fits", "rounds: 5", private)), three...)
+	w := newWorld(t, written(t, regressionPlan("fits", "rounds: 5", private)), three...)
 	dear := strings.Replace(private, "epsilon: 3", "epsilon: 8", 1)
-	w.do("coordinator", "submit", w.home(), w.beside("dear", regression("dear", "rounds: 5", dear)))
-	w.do("coordinator", "submit", w.home(), w.beside("open", regression("open", "rounds: 5", exact)))
-	w.do("coordinator", "submit", w.home(), w.beside("other", factors("other", "", private)))
+	w.do("coordinator", "submit", w.home(), w.beside("dear", regressionPlan("dear", "rounds: 5", dear)))
+	w.do("coordinator", "submit", w.home(), w.beside("open", regressionPlan("open", "rounds: 5", exact)))
+	w.do("coordinator", "submit", w.home(), w.beside("other", factorPlan("other", "", private)))
 	rule := demoPolicy + "pre_approval: {methods: [pvi], study: {epsilon: 3, delta: 1e-5}}\n"
 	for _, s := range three {
 		testkit.Do(t, os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600))

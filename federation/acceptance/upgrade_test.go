@@ -11,8 +11,8 @@ import (
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/internal/version"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/regression"
 )
 
 // revised is the program with the next revision of the methods pvi and mvppca.
@@ -21,19 +21,19 @@ func revised(t *testing.T) string {
 		says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
 		return change{file, says(now), says(now + 1)}
 	}
-	return changed(t, "revised", next("methods/pvi/method.go", pvi.Method{}.Revision()), next("methods/mvppca/method.go", mvppca.Method{}.Revision()))
+	return changed(t, "revised", next("methods/regression/method.go", regression.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()))
 }
 
 // revision names the method's, or the one so many after it.
 func revision(after int) string {
-	return fmt.Sprintf("revision %d of method pvi", pvi.Method{}.Revision()+after)
+	return fmt.Sprintf("revision %d of method pvi", regression.Method{}.Revision()+after)
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of
 // a study sends nothing, and says what to install.
 func TestUpgradedCoordinatorRefuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("upgraded", long, exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("upgraded", long, exact)), three...)
 	w.begin()
 	w.reaches("upgraded", 3)
 	w.kill("")
@@ -70,7 +70,7 @@ func TestUpgradedCoordinatorRefuses(t *testing.T) {
 // program again, and both ends say what that is.
 func TestUpgradedSiteWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("upgraded", long, exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("upgraded", long, exact)), three...)
 	w.begin()
 	w.reaches("upgraded", 3)
 	w.stop("south")
@@ -108,7 +108,7 @@ func TestUpgradedSiteWaits(t *testing.T) {
 // take part once they have the coordinator's.
 func TestSitesInstallWhatAStudyNeeds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, written(t, regression("newer", "schedule: synchronous, rounds: 5", exact)), three...)
+	w := newWorld(t, written(t, regressionPlan("newer", "schedule: synchronous, rounds: 5", exact)), three...)
 	w.programs[""] = revised(t)
 	w.coordinate()
 	w.join()

@@ -21,7 +21,7 @@ import (
 	"parley/federation/site"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/report/results"
 	"parley/study"
 )
@@ -68,7 +68,7 @@ func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 // Over three servers of a cluster, whose leader is killed in every round, a study gives
 // the bytes that it gives in one process. The times are those between the ends of rounds.
 func TestClusterWhoseLeadersAreKilled(t *testing.T) {
-	methods := method.Registry{mvppca.Method{}}
+	methods := method.Registry{factors.Method{}}
 	plan, err := study.Load(filepath.FromSlash("../../examples/alzheimer/plan.yaml"), methods)
 	testkit.Do(t, err)
 	binding, err := local.Bind(t.Context(), plan, nil)

@@ -9,8 +9,8 @@ import (
 
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
+	"parley/methods/mixture"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -23,7 +23,7 @@ import (
 // over two budgets.
 func example(t *testing.T, releases int) *Report {
 	t.Helper()
-	r, err := Run(t.Context(), Config{Method: graffl.Method{}, Seed: 2, Epsilons: []float64{5, 1}, Releases: releases,
+	r, err := Run(t.Context(), Config{Method: mixture.Method{}, Seed: 2, Epsilons: []float64{5, 1}, Releases: releases,
 		options: []privacy.Option{privacytest.Seeded(11)}})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestClopperPearson(t *testing.T) {
 
 func plan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}, factors.Method{}}))(t)
 }
 
 func TestRunRefuses(t *testing.T) {
@@ -136,16 +136,16 @@ func TestRunRefuses(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a method without attacks": {Config{Method: mvppca.Method{}, Releases: minReleases}, "knows no attacks"},
-		"another method's plan":    {Config{Method: graffl.Method{}, Plan: other, Releases: minReleases}, "the plan is of method mvppca, and graffl is to be attacked"},
-		"few releases":             {Config{Method: graffl.Method{}, Releases: 3}, "3 releases"},
-		"no ε":                     {Config{Method: graffl.Method{}, Releases: minReleases, Epsilons: []float64{-1}}, "-1 is not positive"},
+		"a method without attacks": {Config{Method: factors.Method{}, Releases: minReleases}, "knows no attacks"},
+		"another method's plan":    {Config{Method: mixture.Method{}, Plan: other, Releases: minReleases}, "the plan is of method mvppca, and graffl is to be attacked"},
+		"few releases":             {Config{Method: mixture.Method{}, Releases: 3}, "3 releases"},
+		"no ε":                     {Config{Method: mixture.Method{}, Releases: minReleases, Epsilons: []float64{-1}}, "-1 is not positive"},
 	} {
 		if _, err := Run(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := Targets(method.Registry{mvppca.Method{}, graffl.Method{}}); len(got) != 1 || got[0] != "graffl" {
+	if got := Targets(method.Registry{factors.Method{}, mixture.Method{}}); len(got) != 1 || got[0] != "graffl" {
 		t.Errorf("targets %v", got)
 	}
 }

@@ -5,12 +5,12 @@ import (
 
 	"parley/judge/attack"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
 )
 
 func ExampleTargets() {
-	fmt.Println(attack.Targets(method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}))
+	fmt.Println(attack.Targets(method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}))
 	// Output: [graffl]
 }

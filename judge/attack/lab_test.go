@@ -8,7 +8,7 @@ import (
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/graffl"
+	"parley/methods/mixture"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -41,7 +41,7 @@ const (
 // by itself answers the same.
 func TestLaboratoryShowsWhatPasses(t *testing.T) {
 	p, data := smallStudy(t, "variant: set, set: {particles: 100, proposals: 200, rows: 5}", unprotected)
-	lab := laboratory{graffl.Method{}, nil}
+	lab := laboratory{mixture.Method{}, nil}
 	seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 	if len(seen) < 4 || len(seen)%2 != 0 {
 		t.Fatalf("%d exchanges of 2 sites in some batches", len(seen))
@@ -81,7 +81,7 @@ func noised(t *testing.T, c method.Contribution) string {
 func TestLaboratoryReleasesAgain(t *testing.T) {
 	p, data := smallStudy(t, "draws: 64", protected)
 	for name, options := range map[string][]privacy.Option{"real noise": nil, "seeded": {privacytest.Seeded(4)}} {
-		lab := laboratory{graffl.Method{}, options}
+		lab := laboratory{mixture.Method{}, options}
 		seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 		if _, err := lab.Ask(t.Context(), p, "a", data["a"], seen[0].Task, seen[0].Task); err == nil {
 			t.Errorf("%s: a site released twice what its total allows once", name)

@@ -10,9 +10,9 @@ import (
 
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
 )
 
 // fake has vectors that agree, disagree, fail or say nothing.
@@ -100,7 +100,7 @@ func TestNothingRecognisedIsAnError(t *testing.T) {
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
-	r, err := Run(os.DirFS("../../methods/mvppca/testdata/fedmvppca"), append(Known(method.Registry{mvppca.Method{}}), fake{}), method.Means{})
+	r, err := Run(os.DirFS("../../methods/factors/testdata/fedmvppca"), append(Known(method.Registry{factors.Method{}}), fake{}), method.Means{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 // Every method has vectors, and the accountant, and each file has one that knows it.
 func TestEveryMethodIsAVerifier(t *testing.T) {
 	var prefixes []string
-	for _, v := range Known(method.Registry{mvppca.Method{}, graffl.Method{}, pvi.Method{}}) {
+	for _, v := range Known(method.Registry{factors.Method{}, mixture.Method{}, regression.Method{}}) {
 		prefixes = append(prefixes, v.SchemaPrefix())
 	}
 	slices.Sort(prefixes)

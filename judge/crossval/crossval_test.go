@@ -16,11 +16,11 @@ import (
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 // parse reads a plan on data in dir.
 func parse(t *testing.T, dir, text string) *study.Plan {

@@ -19,11 +19,11 @@ import (
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/pvi"
+	"parley/methods/regression"
 	"parley/study"
 )
 
-var predictors = method.Registry{pvi.Method{}}
+var predictors = method.Registry{regression.Method{}}
 
 // ward writes n subjects to dir: two numbers and a category in three views, at three
 // hospitals in turn, with an outcome of two levels that follows from them, and a number
@@ -190,7 +190,7 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := pvi.Method{}.Evaluator(&others, out.Result.Files, true)
+	m, err := regression.Method{}.Evaluator(&others, out.Result.Files, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ import (
 	"parley/judge/curve"
 	"parley/judge/trials"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/pvi"
+	"parley/methods/factors"
+	"parley/methods/regression"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}, pvi.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}}
 
 const promise = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 
@@ -226,7 +226,7 @@ type (
 
 func TestAnyMethodOfTheContract(t *testing.T) {
 	c := config(t)
-	c.Methods = method.Registry{bare{mvppca.Method{}, imagining{mvppca.Method{}}, scored{mvppca.Method{}}}}
+	c.Methods = method.Registry{bare{factors.Method{}, imagining{factors.Method{}}, scored{factors.Method{}}}}
 	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
 	got := testkit.Get(curve.Run(context.Background(), c))(t)
 	if got.Find(curve.Private, 50, 3, curve.Error) == nil || got.Find(curve.Mean, 50, 0, curve.Error) == nil {
@@ -254,8 +254,8 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 		want string
 		edit func(*curve.Config)
 	}{
-		{`method "mvppca" cannot imagine data`, func(c *curve.Config) { c.Methods = method.Registry{mute{mvppca.Method{}}} }},
-		{`results of method "mvppca" cannot be scored`, func(c *curve.Config) { c.Methods = method.Registry{shy{mvppca.Method{}, imagining{mvppca.Method{}}}} }},
+		{`method "mvppca" cannot imagine data`, func(c *curve.Config) { c.Methods = method.Registry{mute{factors.Method{}}} }},
+		{`results of method "mvppca" cannot be scored`, func(c *curve.Config) { c.Methods = method.Registry{shy{factors.Method{}, imagining{factors.Method{}}}} }},
 		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential", func(c *curve.Config) { c.Plan = plan(t, "{protection: none}") }},
 		{"--epsilon: 0 is not positive", func(c *curve.Config) { c.Epsilons = []float64{0} }},
 		{"--subjects: 1 subjects at each site", func(c *curve.Config) { c.Subjects = []int{1} }},

@@ -269,3 +269,22 @@ func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks [
 		compare(fmt.Sprintf("a row twice more, at place %d", at), more, want)
 	}
 }
+
+// Plan reads a plan of the method that has this name and these options.
+func Plan(t testing.TB, name string, options any, text string) *study.Plan {
+	t.Helper()
+	p, err := study.Parse("plan.yaml", []byte(text), planned{name, options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// planned is the one method that such a plan may name.
+type planned struct {
+	name    string
+	options any
+}
+
+func (m planned) Options(name string) (any, bool) { return m.options, name == m.name }
+func (m planned) Names() []string                 { return []string{m.name} }

@@ -12,9 +12,9 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	pvimethod "parley/methods/pvi"
-	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/options"
+	pvimethod "parley/methods/regression"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy"
@@ -229,7 +229,7 @@ func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
 type Division struct {
 	Views     []map[string]any
 	Constants []options.Constant
-	Outcome   gvi.Outcome
+	Outcome   glm.Outcome
 	Subjects  []string
 	Sites     map[string]*dataset.Table
 	Held      *dataset.Table // the rows kept for testing

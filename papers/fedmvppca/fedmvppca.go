@@ -137,7 +137,7 @@ type field struct {
 var everyone = field{
 	quick:  evaluate.GK,
 	own:    []rival{paperFit, paperDP, linear, multiChannel},
-	common: []rival{today, paperFit, central, factors, components, mean, linear, multiChannel},
+	common: []rival{today, paperFit, central, factorAnalysis, components, mean, linear, multiChannel},
 }
 
 // autoencoders leaves the autoencoders beside the default, or everyone but them: theirs are

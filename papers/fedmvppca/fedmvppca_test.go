@@ -113,7 +113,7 @@ func TestBaselinesAreThoseMeasuredElsewhere(t *testing.T) {
 		{components, evaluate.IID, score{0.0997, 0.0015}, score{0.8084, 0.0244}, 0.0993},
 		{components, evaluate.K, score{0.1030, 0.0016}, score{0.8183, 0.0241}, 0.1026},
 		{components, evaluate.GK, score{0.1034, 0.0016}, score{0.8204, 0.0241}, 0.1029},
-		{factors, evaluate.IID, score{0.1003, 0.0016}, score{0.7901, 0.0333}, 0},
+		{factorAnalysis, evaluate.IID, score{0.1003, 0.0016}, score{0.7901, 0.0333}, 0},
 		{linear, evaluate.IID, score{0.1037, 0.0023}, score{0.8108, 0.0334}, 0},
 		{linear, evaluate.G, score{0.1041, 0.0021}, score{0.7738, 0.0478}, 0},
 		{multiChannel, evaluate.IID, score{0.1104, 0.0023}, score{0.7998, 0.0324}, 0},

@@ -8,16 +8,16 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/options"
-	"parley/methods/vae"
+	"parley/methods/factors"
+	"parley/methods/factors/options"
+	"parley/methods/published/vae"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, vae.Method{}}
 
 // folds of every cross-validation.
 const folds = 3
@@ -66,7 +66,7 @@ func centrally(name string, say func(c condition, d *division) (method, privacy 
 		if err != nil {
 			return nil, err
 		}
-		return mvppca.Method{}.Central(ctx, p, dataset.Pooled(d.sites))
+		return factors.Method{}.Central(ctx, p, dataset.Pooled(d.sites))
 	}}
 }
 
@@ -169,9 +169,9 @@ var (
 	paperGuarded = federated("DP-Fed-mv-PPCA, first round protected", false, guarded).failing()
 	private      = federated("private default, ε 10 in total", false, byPrivateDefault)
 
-	today   = federated("default", false, byDefault)
-	central = centrally("default, all rows in one place", byDefault)
-	factors = centrally("factor analysis, all rows in one place", noiseByFeature)
+	today          = federated("default", false, byDefault)
+	central        = centrally("default, all rows in one place", byDefault)
+	factorAnalysis = centrally("factor analysis, all rows in one place", noiseByFeature)
 
 	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
 		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)

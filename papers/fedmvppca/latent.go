@@ -11,7 +11,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 )
@@ -118,7 +118,7 @@ func waic(ctx context.Context, data source, at experiment.Data, repeat, largest 
 	for q := 2; q <= largest; q++ {
 		config.Values = append(config.Values, q)
 	}
-	chosen, err := mvppca.Method{}.Select(ctx, p, deal.BySite(d.sites), config)
+	chosen, err := factors.Method{}.Select(ctx, p, deal.BySite(d.sites), config)
 	if err != nil {
 		return nil, err
 	}

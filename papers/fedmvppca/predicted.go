@@ -14,7 +14,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca/use"
+	"parley/methods/factors/fitted"
 	"parley/papers/experiment"
 )
 
@@ -61,12 +61,12 @@ func predicted(ctx context.Context, m evaluate.Model, out *local.Outcome, d *div
 }
 
 // modelOf opens the model of a study.
-func modelOf(out *local.Outcome) (*use.Model, error) {
+func modelOf(out *local.Outcome) (*fitted.Model, error) {
 	file, err := method.ModelJSON(out.Result.Files)
 	if err != nil {
 		return nil, err
 	}
-	return use.LoadModel(file)
+	return fitted.LoadModel(file)
 }
 
 // firstTwo returns for each view the means of its first two features, the variance of the
@@ -97,7 +97,7 @@ func firstTwo(ctx context.Context, rows dataset.Source, of func(*dataset.Row) ([
 // uncertain is for each view the covariance of its first two features given a row that lacks
 // these views, W P Wᵀ + Ψ with P = (I + Σ WᵀΨ⁻¹W)⁻¹ over the views that it has, times what the
 // sampling of subjects multiplies variances by.
-func uncertain(m *use.Model, lacking []int) (all [][]float64, err error) {
+func uncertain(m *fitted.Model, lacking []int) (all [][]float64, err error) {
 	q := len(m.Factors)
 	precision := mat.NewSymDense(q, nil)
 	for a := range q {
@@ -121,7 +121,7 @@ func uncertain(m *use.Model, lacking []int) (all [][]float64, err error) {
 	}
 	for _, view := range m.Views {
 		f, g := view.Features[0], view.Features[1]
-		between := func(a, b use.ModelFeature) float64 {
+		between := func(a, b fitted.ModelFeature) float64 {
 			return mat.Inner(mat.NewVecDense(q, a.Loadings), &cov, mat.NewVecDense(q, b.Loadings)) / (a.Factor * b.Factor)
 		}
 		times := max(1, view.SamplingTimes)

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/graffl/augment"
-	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/suffiae"
+	"parley/methods/mixture/augment"
+	"parley/methods/mixture/gmm"
+	"parley/methods/published/graffl/suffiae"
 	"parley/papers/experiment"
 )
 
@@ -304,7 +304,7 @@ func ofClass(codes []coded) (sites [][]float64) {
 }
 
 // generated is an arm that levels the classes with rows from a posterior.
-func (t *trial) generated(arm string, p *mixture.Posterior, c coded) error {
+func (t *trial) generated(arm string, p *gmm.Posterior, c coded) error {
 	var extra [][][]float64
 	for i := range t.sets {
 		rows, err := predictive(p, c.lacking(), t.seed+uint64(i)<<32)
@@ -317,7 +317,7 @@ func (t *trial) generated(arm string, p *mixture.Posterior, c coded) error {
 }
 
 // gated is what the product does: synthetic rows only if they pass.
-func (t *trial) gated(p *mixture.Posterior, c coded) error {
+func (t *trial) gated(p *gmm.Posterior, c coded) error {
 	rows, err := predictive(p, c.lacking(), t.seed)
 	if err != nil {
 		return err

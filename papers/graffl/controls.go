@@ -12,10 +12,10 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/graffl/augment"
-	"parley/methods/graffl/suffiae"
-	"parley/methods/pvi"
-	"parley/methods/pvi/use"
+	"parley/methods/mixture/augment"
+	"parley/methods/published/graffl/suffiae"
+	"parley/methods/regression"
+	"parley/methods/regression/fitted"
 	"parley/study"
 )
 
@@ -64,7 +64,7 @@ func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64) {
 
 // Regression is a fit of pvi.
 type Regression struct {
-	forecaster *use.Forecaster
+	forecaster *fitted.Forecaster
 	class      int // its level of the outcome
 }
 
@@ -74,12 +74,12 @@ type Regression struct {
 func FitPVI(ctx context.Context, plan map[string]any, outcome string, levels []string, class string, data map[string]dataset.Source) (*Regression, error) {
 	plan = maps.Clone(plan)
 	plan["parley"], plan["name"] = study.Version, "control"
-	plan["method"] = map[string]any{"name": pvi.Method{}.Name(), "outcome": map[string]any{"column": outcome, "levels": levels}}
+	plan["method"] = map[string]any{"name": regression.Method{}.Name(), "outcome": map[string]any{"column": outcome, "levels": levels}}
 	text, err := json.Marshal(plan) // JSON is YAML
 	if err != nil {
 		return nil, err
 	}
-	config := local.Config{Methods: method.Registry{pvi.Method{}}, Data: data}
+	config := local.Config{Methods: method.Registry{regression.Method{}}, Data: data}
 	if config.Plan, err = study.Parse("control", text, config.Methods); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func FitPVI(ctx context.Context, plan map[string]any, outcome string, levels []s
 	if err != nil {
 		return nil, err
 	}
-	model, err := use.LoadModel(file)
+	model, err := fitted.LoadModel(file)
 	if err != nil {
 		return nil, err
 	}

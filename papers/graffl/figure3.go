@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/figure"
-	"parley/methods/graffl/abc"
-	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/options"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/methods/published/graffl/abc"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -145,7 +145,7 @@ func (s sampler) run(ctx context.Context, seed uint64) (experiment.Values, error
 	if err != nil {
 		return nil, err
 	}
-	var sample *mixture.Posterior
+	var sample *gmm.Posterior
 	switch {
 	case s.options != nil:
 		r, err := toy.Study{Options: s.options, Rows: s.rows, Epsilon: s.epsilon, Seed: seed}.Run(ctx)
@@ -163,10 +163,10 @@ func (s sampler) run(ctx context.Context, seed uint64) (experiment.Values, error
 	case s.name == exact:
 		sample = toy.Conjugate(p, toy.Data(s.rows, seed), exactDraws, rand.New(rand.NewPCG(seed, 3)))
 	default:
-		sample = &mixture.Posterior{}
+		sample = &gmm.Posterior{}
 		r, sampler := rand.New(rand.NewPCG(seed, 4)), p.Sampler()
 		for range exactDraws {
-			m := mixture.NewMixture(p.Components(), p.Dim())
+			m := gmm.NewMixture(p.Components(), p.Dim())
 			sampler.Draw(r, m)
 			sample.Draws, sample.Weights = append(sample.Draws, m), append(sample.Weights, 1./exactDraws)
 		}
@@ -197,12 +197,12 @@ func grid() (at figure.Numbers) {
 }
 
 // density is the kernel density of the means of all components, by y, then x.
-func density(p *mixture.Posterior) (values []float64) {
+func density(p *gmm.Posterior) (values []float64) {
 	const points = 2000
 	r := rand.New(rand.NewPCG(1, 5))
 	var cloud []float64
 	for range points {
-		cloud = append(cloud, p.Draws[mixture.Pick(r, p.Weights)].Means...)
+		cloud = append(cloud, p.Draws[gmm.Pick(r, p.Weights)].Means...)
 	}
 	k := abc.NewKernelDensity(cloud, []float64{bandwidth, bandwidth})
 	for _, y := range grid() {
@@ -233,7 +233,7 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 		truth := toy.Truth(s.rows)
 		if s.is(today, hundreds) {
 			tally, c := toy.Tally{Ranks: o.Gather("μ rank", ids...)}, toy.Curve{Name: "privacy: " + s.privacy()}
-			for _, level := range mixture.Levels() {
+			for _, level := range gmm.Levels() {
 				c.Shares = append(c.Shares, tally.Coverage(level))
 			}
 			curves, intervals = append(curves, c), len(tally.Ranks)

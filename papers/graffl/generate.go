@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/graffl/abc"
-	"parley/methods/graffl/kernelmean"
-	"parley/methods/graffl/mixture"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/kernelmean"
+	"parley/methods/published/graffl/abc"
 	"parley/papers/graffl/toy"
 	"parley/privacy/account"
 )
@@ -21,12 +21,12 @@ const (
 )
 
 // codePrior is the prior of k components over codes of d numbers.
-func codePrior(d, k int) (mixture.Prior, error) {
+func codePrior(d, k int) (gmm.Prior, error) {
 	lo, hi := make([]float64, d), make([]float64, d)
 	for i := range d {
 		lo[i], hi[i] = -codeBox, codeBox
 	}
-	p, err := mixture.BoxPrior(lo, hi, k)
+	p, err := gmm.BoxPrior(lo, hi, k)
 	for i := range p.Psi {
 		p.Psi[i] *= codeSpread / 0.02 // of BoxPrior
 	}
@@ -45,7 +45,7 @@ func codeLandmarks(d int) (kernelmean.Landmarks, error) {
 
 // fromAll samples the exact posterior of one Gaussian given all codes of the scarce
 // class in one place: no generator of this kind can know more.
-func fromAll(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
+func fromAll(sites [][]float64, d int, seed uint64) (*gmm.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func fromAll(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) 
 // sums and numbers of rows carry the noise that each site's one release would: that
 // of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
 // from the seed, because this is a measurement on public data and no release.
-func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mixture.Posterior, error) {
+func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 }
 
 // fromAlgorithm2 returns what the published algorithm accepts.
-func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.Posterior, error) {
+func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*gmm.Posterior, error) {
 	prior, err := codePrior(d, publishedParts)
 	if err != nil {
 		return nil, err
@@ -122,9 +122,9 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.
 	for j, rows := range sites {
 		counts[j] = len(rows) / d
 	}
-	proposer, p := abc.NewProposer(prior, seed), &mixture.Posterior{}
+	proposer, p := abc.NewProposer(prior, seed), &gmm.Posterior{}
 	for _, a := range kept.Sorted() {
-		m := mixture.NewMixture(publishedParts, d)
+		m := gmm.NewMixture(publishedParts, d)
 		proposer.Parameter(a.Number(counts), m)
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept.Kept)))
 	}
@@ -132,7 +132,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.
 }
 
 // predictive draws rows, each from another draw of the posterior.
-func predictive(p *mixture.Posterior, n int, seed uint64) ([][]float64, error) {
+func predictive(p *gmm.Posterior, n int, seed uint64) ([][]float64, error) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	rows := make([][]float64, n)
 	for i := range rows {

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/internal/testkit"
-	"parley/methods/graffl/augment"
+	"parley/methods/mixture/augment"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/graffl/augment"
+	"parley/methods/mixture/augment"
 	"parley/papers/experiment"
 )
 

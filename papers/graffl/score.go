@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/methods/graffl/augment"
+	"parley/methods/mixture/augment"
 )
 
 // The measures of an arm at a site.

@@ -27,7 +27,7 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/study"
 )
 
@@ -59,7 +59,7 @@ func (r *result) String() string {
 // bound is what may pass at the socket.
 func (r *result) bound() float64 { return 1.2*r.bodies + 1000 }
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 // buildParley builds the program in its own module, whose go.sum has all that it needs.
 func buildParley(ctx context.Context, binary string) error {

@@ -23,7 +23,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/internal/cputime"
 	"parley/papers/melba"
 	"parley/study"
@@ -222,7 +222,7 @@ func (c sized) study(ctx context.Context, sites map[string]dataset.Source, optio
 		options = ", " + options
 	}
 	fmt.Fprintf(&b, "method: {name: mvppca, latent: %d, noise: feature, scaling: standard, outliers: keep%s}\nprivacy: {protection: none}\n", c.factors, options)
-	methods := method.Registry{mvppca.Method{}}
+	methods := method.Registry{factors.Method{}}
 	plan, err := study.Parse("plan", []byte(b.String()), methods)
 	if err != nil {
 		return out, err

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/internal/cputime"
 	"parley/privacy"
 	"parley/study"
@@ -18,7 +18,7 @@ import (
 // timed is the method with the processor time of each of its steps. One step runs at a time,
 // and on one processor what the process uses meanwhile is the step's.
 type timed struct {
-	mvppca.Method
+	factors.Method
 	one   *sync.Mutex
 	spent map[string]float64 // seconds, by step
 }

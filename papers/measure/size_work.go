@@ -12,8 +12,8 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
-	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/papers/internal/cputime"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl/mixture"
+	"parley/methods/mixture/gmm"
 )
 
 // Level is that of the intervals whose widths are compared.
@@ -32,45 +32,45 @@ func (t *Tally) add(values, weights []float64, truth float64) {
 		mean += weights[i] * v
 	}
 	t.Errors = append(t.Errors, mean-truth)
-	t.Widths = append(t.Widths, mixture.Quantile(values, weights, (1+Level)/2)-mixture.Quantile(values, weights, (1-Level)/2))
-	t.Ranks = append(t.Ranks, mixture.Rank(values, weights, truth))
+	t.Widths = append(t.Widths, gmm.Quantile(values, weights, (1+Level)/2)-gmm.Quantile(values, weights, (1-Level)/2))
+	t.Ranks = append(t.Ranks, gmm.Rank(values, weights, truth))
 }
 
 // RMSE is the root mean squared error.
 func (t *Tally) RMSE() float64 { return floats.Norm(t.Errors, 2) / math.Sqrt(float64(len(t.Errors))) }
 
 // Coverage is the share of true values in the central intervals of a level.
-func (t *Tally) Coverage(level float64) float64 { return mixture.Coverage(t.Ranks, level) }
+func (t *Tally) Coverage(level float64) float64 { return gmm.Coverage(t.Ranks, level) }
 
 // Scores are those of means, weights and covariances (lower triangles).
 type Scores struct{ Means, Weights, Covs Tally }
 
 // Add compares a sample with a truth whose components it is matched to.
-func (s *Scores) Add(p *mixture.Posterior, truth mixture.Mixture) {
-	matched := make([]mixture.Mixture, len(p.Draws))
+func (s *Scores) Add(p *gmm.Posterior, truth gmm.Mixture) {
+	matched := make([]gmm.Mixture, len(p.Draws))
 	for i, m := range p.Draws {
-		matched[i] = m.Reorder(mixture.Match(truth, m, nil))
+		matched[i] = m.Reorder(gmm.Match(truth, m, nil))
 	}
 	values := make([]float64, len(matched))
-	compare := func(t *Tally, number func(mixture.Mixture) float64) {
+	compare := func(t *Tally, number func(gmm.Mixture) float64) {
 		for i, m := range matched {
 			values[i] = number(m)
 		}
 		t.add(values, p.Weights, number(truth))
 	}
 	for k := range truth.Weights {
-		compare(&s.Weights, func(m mixture.Mixture) float64 { return m.Weights[k] })
+		compare(&s.Weights, func(m gmm.Mixture) float64 { return m.Weights[k] })
 		for i := range truth.Dim {
-			compare(&s.Means, func(m mixture.Mixture) float64 { return m.Mean(k)[i] })
+			compare(&s.Means, func(m gmm.Mixture) float64 { return m.Mean(k)[i] })
 			for j := range i + 1 {
-				compare(&s.Covs, func(m mixture.Mixture) float64 { return m.Cov(k)[i*truth.Dim+j] })
+				compare(&s.Covs, func(m gmm.Mixture) float64 { return m.Cov(k)[i*truth.Dim+j] })
 			}
 		}
 	}
 }
 
 // Sample reads the sample of k components in d dimensions from the files of a result.
-func Sample(files []method.File, k, d int) (*mixture.Posterior, error) {
+func Sample(files []method.File, k, d int) (*gmm.Posterior, error) {
 	at := slices.IndexFunc(files, func(f method.File) bool { return f.Name == "model/posterior.csv" })
 	if at < 0 {
 		return nil, fmt.Errorf("the result has no sample")
@@ -80,7 +80,7 @@ func Sample(files []method.File, k, d int) (*mixture.Posterior, error) {
 		return nil, err
 	}
 	const before = 2 // columns: the draw's number, its weight
-	p := &mixture.Posterior{}
+	p := &gmm.Posterior{}
 	for _, line := range lines[1:] {
 		if want := before + k + k*d + k*d*(d+1)/2; len(line) != want {
 			return nil, fmt.Errorf("a line of the sample has %d numbers, want %d", len(line), want)
@@ -94,7 +94,7 @@ func Sample(files []method.File, k, d int) (*mixture.Posterior, error) {
 			x = append(x, v)
 		}
 		p.Weights = append(p.Weights, x[0])
-		m := mixture.NewMixture(k, d)
+		m := gmm.NewMixture(k, d)
 		x = x[1+copy(m.Weights, x[1:]):]
 		x = x[copy(m.Means, x):]
 		for c := range k {
@@ -108,22 +108,22 @@ func Sample(files []method.File, k, d int) (*mixture.Posterior, error) {
 		}
 		p.Draws = append(p.Draws, m)
 	}
-	p.Size = mixture.EffectiveSize(p.Weights)
+	p.Size = gmm.EffectiveSize(p.Weights)
 	return p, nil
 }
 
 // Conjugate samples the exact posterior of rows whose components are known, which at
 // fourteen standard deviations from each other they are: a Dirichlet and, for each
 // component, a normal-inverse-Wishart distribution.
-func Conjugate(prior mixture.Prior, sites [][]float64, draws int, r *rand.Rand) *mixture.Posterior {
+func Conjugate(prior gmm.Prior, sites [][]float64, draws int, r *rand.Rand) *gmm.Posterior {
 	d := prior.Dim()
-	p := &mixture.Posterior{Size: float64(draws)}
-	parts := make([]mixture.Prior, len(sites))
-	weights := mixture.Prior{Mean: prior.Mean, Kappa: prior.Kappa, Nu: prior.Nu, Psi: prior.Psi}
+	p := &gmm.Posterior{Size: float64(draws)}
+	parts := make([]gmm.Prior, len(sites))
+	weights := gmm.Prior{Mean: prior.Mean, Kappa: prior.Kappa, Nu: prior.Nu, Psi: prior.Psi}
 	for k, rows := range sites {
 		n := float64(len(rows) / d)
 		weights.Alpha = append(weights.Alpha, prior.Alpha[k]+n)
-		q := mixture.Prior{Alpha: []float64{1}, Kappa: prior.Kappa + n, Nu: prior.Nu + n, Psi: append([]float64(nil), prior.Psi...)}
+		q := gmm.Prior{Alpha: []float64{1}, Kappa: prior.Kappa + n, Nu: prior.Nu + n, Psi: append([]float64(nil), prior.Psi...)}
 		mean := make([]float64, d)
 		for i, x := range rows {
 			mean[i%d] += x / n
@@ -139,9 +139,9 @@ func Conjugate(prior mixture.Prior, sites [][]float64, draws int, r *rand.Rand) 
 		}
 		parts[k] = q
 	}
-	shares, one := weights.Sampler(), mixture.NewMixture(1, d)
+	shares, one := weights.Sampler(), gmm.NewMixture(1, d)
 	for range draws {
-		m := mixture.NewMixture(len(sites), d)
+		m := gmm.NewMixture(len(sites), d)
 		shares.Draw(r, m) // its weights are kept
 		for k, q := range parts {
 			q.Sampler().Draw(r, one)
@@ -157,7 +157,7 @@ func Conjugate(prior mixture.Prior, sites [][]float64, draws int, r *rand.Rand) 
 // bandLevel is that of the band of what single shares may show by chance.
 const bandLevel = 0.98
 
-// Curve is the share of true values in the central intervals of [mixture.Levels].
+// Curve is the share of true values in the central intervals of [gmm.Levels].
 type Curve struct {
 	Name   string
 	Shares []float64
@@ -168,8 +168,8 @@ type Curve struct {
 func CoverageLines(curves []Curve, n int) figure.Lines {
 	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
 	ideal := figure.Line{Name: "nominal", Reference: true}
-	for _, level := range mixture.Levels() {
-		low, high := mixture.ChanceBand(n, level, bandLevel)
+	for _, level := range gmm.Levels() {
+		low, high := gmm.ChanceBand(n, level, bandLevel)
 		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
 		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
 	}

@@ -14,8 +14,8 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/graffl/mixture"
+	"parley/methods/mixture"
+	"parley/methods/mixture/gmm"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -33,8 +33,8 @@ var names = []string{"x", "y"} // of the features
 
 // Truth is the mixture that sites with so many rows each have seen: the modes of the
 // paper, whose covariances are the identity.
-func Truth(rows []int) mixture.Mixture {
-	m := mixture.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+func Truth(rows []int) gmm.Mixture {
+	m := gmm.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
 	total := 0
 	for _, n := range rows {
 		total += n
@@ -61,8 +61,8 @@ func Data(rows []int, seed uint64) (sites [][]float64) {
 }
 
 // Prior is that of the studies, with a concentration α of the weights.
-func Prior(alpha float64) (mixture.Prior, error) {
-	p, err := mixture.BoxPrior([]float64{-box, -box}, []float64{box, box}, len(Sites))
+func Prior(alpha float64) (gmm.Prior, error) {
+	p, err := gmm.BoxPrior([]float64{-box, -box}, []float64{box, box}, len(Sites))
 	for k := range p.Alpha {
 		p.Alpha[k] = alpha
 	}
@@ -79,7 +79,7 @@ type Study struct {
 
 // Plan is the study's plan.
 func (s Study) Plan() (*study.Plan, error) {
-	options := map[string]any{"name": graffl.Method{}.Name(), "components": len(Sites)}
+	options := map[string]any{"name": mixture.Method{}.Name(), "components": len(Sites)}
 	maps.Copy(options, s.Options)
 	var features []map[string]any
 	for _, name := range names {
@@ -97,13 +97,13 @@ func (s Study) Plan() (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("plan", text, method.Registry{graffl.Method{}})
+	return study.Parse("plan", text, method.Registry{mixture.Method{}})
 }
 
 // result is what came of a study.
 type result struct {
 	Metrics map[string]float64
-	Sample  *mixture.Posterior
+	Sample  *gmm.Posterior
 	Up      int // bytes that sites sent
 }
 
@@ -113,7 +113,7 @@ func (s Study) Run(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := local.Config{Plan: p, Methods: method.Registry{graffl.Method{}}, Data: map[string]dataset.Source{}}
+	c := local.Config{Plan: p, Methods: method.Registry{mixture.Method{}}, Data: map[string]dataset.Source{}}
 	for j, rows := range Data(s.Rows, s.Seed) {
 		if c.Data[Sites[j]], err = Table(p.Schema(), rows); err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func Table(schema dataset.Schema, rows []float64) (*dataset.Table, error) {
 
 // Modes are the modes that a study of the published variant reports, matched to the
 // truth; ok is false where there are fewer.
-func (r *result) Modes(truth mixture.Mixture) (m mixture.Mixture, ok bool) {
+func (r *result) Modes(truth gmm.Mixture) (m gmm.Mixture, ok bool) {
 	m = truth.Clone()
 	for k := range Sites {
 		for i, name := range names {
@@ -153,5 +153,5 @@ func (r *result) Modes(truth mixture.Mixture) (m mixture.Mixture, ok bool) {
 			}
 		}
 	}
-	return m.Reorder(mixture.Match(truth, m, nil)), true
+	return m.Reorder(gmm.Match(truth, m, nil)), true
 }

@@ -13,10 +13,10 @@ import (
 var dims = []int{10, 8, 12}
 
 const (
-	factors  = 3
-	sites    = 3
-	subjects = 100 // at each site
-	held     = 300 // test rows, always clean
+	trueFactors = 3
+	sites       = 3
+	subjects    = 100 // at each site
+	held        = 300 // test rows, always clean
 )
 
 // truth is a factor model whose features have variance 1 on average.
@@ -28,9 +28,9 @@ type truth struct {
 func newTruth(rng *rand.Rand) *truth {
 	t := &truth{}
 	for range dims[0] + dims[1] + dims[2] {
-		row := make([]float64, factors)
+		row := make([]float64, trueFactors)
 		for a := range row {
-			row[a] = math.Sqrt(0.6/factors) * rng.NormFloat64()
+			row[a] = math.Sqrt(0.6/trueFactors) * rng.NormFloat64()
 		}
 		t.w, t.noise = append(t.w, row), append(t.noise, 0.2+0.4*rng.Float64())
 	}
@@ -39,7 +39,7 @@ func newTruth(rng *rand.Rand) *truth {
 
 // row draws a subject, whose noise comes from the given law of variance 1.
 func (t *truth) row(rng *rand.Rand, law func() float64) []float64 {
-	x := make([]float64, factors)
+	x := make([]float64, trueFactors)
 	for a := range x {
 		x[a] = rng.NormFloat64()
 	}
@@ -187,7 +187,7 @@ var damages = []damage{
 	}},
 	{name: "a view of noise alone", want: "no better than by its mean", truth: func(t *truth) {
 		for j := 18; j < 30; j++ {
-			t.w[j] = make([]float64, factors)
+			t.w[j] = make([]float64, trueFactors)
 		}
 	}},
 	{name: "33 sites of 3 rows", sites: 33, rows: 3},

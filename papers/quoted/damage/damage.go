@@ -20,7 +20,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 )
@@ -122,7 +122,7 @@ type outcome struct {
 	verdicts    []string
 }
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 // run runs a study.
 func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (*outcome, error) {
@@ -137,7 +137,7 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 		data = append(data, at)
 	}
 	plan, err := deal.Plan(methods, deal.Keys{"name": "robust", "seed": seed, "sites": names, "views": deal.Views(data[0].Schema(), nil),
-		"method": deal.Keys{"name": mvppca.Method{}.Name(), "latent": factors + m.spare, "noise": noise, "outliers": outliers}})
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": trueFactors + m.spare, "noise": noise, "outliers": outliers}})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 	if o.angle, err = t.angle(result.Result.Files); err != nil {
 		return nil, err
 	}
-	model, err := mvppca.Method{}.Evaluator(plan, result.Result.Files, false)
+	model, err := factors.Method{}.Evaluator(plan, result.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/factors/ppca"
 )
 
 // cut is a data set cut into sites, in units of the training rows' standard deviations: every

@@ -12,7 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"parley/methods/mvppca/ppca"
+	"parley/methods/factors/ppca"
 )
 
 // build compiles the central fit; done removes it.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
-	"parley/methods/mvppca/ppca/offsets"
-	"parley/methods/mvppca/ppca/sitenoise"
+	"parley/methods/factors/between"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // score is what came of one way to fit, in nats for each row and units of a feature's
@@ -68,7 +67,7 @@ func (c *cut) differs(q int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, o, err := offsets.Choose(c.layout, filled, q, likeliest)
+	_, o, err := between.Choose(c.layout, filled, q, likeliest)
 	return o != nil, err
 }
 
@@ -156,9 +155,9 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said []sitenoise.Site
+	var said []between.SiteNoise
 	for i, rows := range c.rows {
-		s, x := sitenoise.NewSums(c.layout.Views()), make([]float64, model.Rank())
+		s, x := between.NewSums(c.layout.Views()), make([]float64, model.Rank())
 		for _, row := range rows {
 			post, values, err := model.Subject(row, nil)
 			if err != nil {
@@ -167,9 +166,9 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 			post.Latent(x, values)
 			s.Add(model, post, values, x)
 		}
-		said = append(said, sitenoise.Site{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
+		said = append(said, between.SiteNoise{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
 	}
-	found, err := sitenoise.Estimate(model, said)
+	found, err := between.Estimate(model, said)
 	return func(site int) (*ppca.Predictor, error) {
 		var times []float64
 		if site != elsewhere && found != nil {
@@ -177,7 +176,7 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 				times = append(times, view.Times)
 			}
 		}
-		own, err := sitenoise.At(c.layout, p, times)
+		own, err := between.At(c.layout, p, times)
 		if err != nil {
 			return nil, err
 		}
@@ -187,9 +186,9 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 
 func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
 	var fit *ppca.Fitted
-	var o *offsets.Offsets
+	var o *between.Offsets
 	if _, err := ppca.FillNoise(c.layout, sites, start, func(now [][]ppca.Block, start *ppca.Params) (_ *ppca.Params, err error) {
-		if fit, o, err = offsets.Fit(c.layout, now, start.Rank, start, likeliest); err != nil {
+		if fit, o, err = between.Fit(c.layout, now, start.Rank, start, likeliest); err != nil {
 			return nil, err
 		}
 		return &fit.Params, nil
@@ -201,9 +200,9 @@ func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
 	}
 	return func(site int) (*ppca.Predictor, error) {
 		if site == elsewhere {
-			return offsets.AtSite(c.layout, &fit.Params, &offsets.Site{Mean: make([]float64, c.layout.Features()), Diag: o.NewSite})
+			return between.AtSite(c.layout, &fit.Params, &between.SiteOffset{Mean: make([]float64, c.layout.Features()), Diag: o.NewSite})
 		}
-		return offsets.AtSite(c.layout, &fit.Params, &o.Sites[site])
+		return between.AtSite(c.layout, &fit.Params, &o.Sites[site])
 	}, nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/methods/graffl/kernelmean"
-	"parley/methods/graffl/landmark"
-	"parley/methods/graffl/mixture"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/landmark"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -81,12 +81,12 @@ func calibration() experiment.Experiment {
 					continue
 				}
 				verdict := "calibrated"
-				if !mixture.Pass(found, verdictLevel) {
+				if !gmm.Pass(found, verdictLevel) {
 					verdict = "NOT calibrated"
 					out.Broken = append(out.Broken, privacyName(epsilon)+": the posterior is not calibrated")
 				}
 				for _, one := range found {
-					t.Add(privacyName(epsilon), one.Name, fmt.Sprintf("%.4f", one.P), fmt.Sprintf("%.3f", one.Curve[slices.Index(mixture.Levels(), 0.5)]), fmt.Sprintf("%.3f", one.Within), verdict)
+					t.Add(privacyName(epsilon), one.Name, fmt.Sprintf("%.4f", one.P), fmt.Sprintf("%.3f", one.Curve[slices.Index(gmm.Levels(), 0.5)]), fmt.Sprintf("%.3f", one.Within), verdict)
 				}
 			}
 			out.Tables = []figure.Table{t}

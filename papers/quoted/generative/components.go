@@ -14,9 +14,9 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/report"
+	"parley/methods/mixture"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/report"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -103,7 +103,7 @@ func (c componentKind) run(ctx context.Context, seed uint64) (experiment.Values,
 	if err != nil {
 		return nil, err
 	}
-	m := graffl.Method{}
+	m := mixture.Method{}
 	name, err := m.ReleasedFile(config.Plan)
 	if err != nil {
 		return nil, err
@@ -151,10 +151,10 @@ func namedNotFound(doubts []string) []float64 {
 
 // skew draws rows with the means and variances of a mixture whose components have a skewness of
 // 1 in every feature: sums of four exponential numbers.
-func (c componentKind) skew(truth mixture.Mixture, r *rand.Rand) (rows []float64) {
+func (c componentKind) skew(truth gmm.Mixture, r *rand.Rand) (rows []float64) {
 	const terms = 4
 	for range c.rows {
-		k := mixture.Pick(r, truth.Weights)
+		k := gmm.Pick(r, truth.Weights)
 		for i, mean := range truth.Mean(k) {
 			sum := 0.0
 			for range terms {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/graffl/augment"
-	"parley/methods/graffl/setup"
+	"parley/methods/mixture/augment"
+	"parley/methods/mixture/options"
 	experiments "parley/papers/graffl"
 	"parley/study"
 )
@@ -16,7 +16,7 @@ var scarceControls = []augment.Arm{experiments.RidgeAtSite, experiments.PVIOverS
 
 // controls are AUCs by site and control.
 func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source) (map[string]map[augment.Arm]float64, error) {
-	s, err := setup.New(p)
+	s, err := options.New(p)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source
 
 // overSites fits pvi with its defaults to rows that may be learned from, under the same
 // protection as the plan's.
-func overSites(ctx context.Context, p *study.Plan, s *setup.Setup, data map[string]dataset.Source) (*experiments.Regression, error) {
+func overSites(ctx context.Context, p *study.Plan, s *options.Setup, data map[string]dataset.Source) (*experiments.Regression, error) {
 	var views []map[string]any
 	for _, v := range p.Views {
 		var features []map[string]any

@@ -16,9 +16,9 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/options"
+	"parley/methods/mixture"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 	"parley/study"
@@ -245,7 +245,7 @@ func (s *mixtureScore) verdict() verdict {
 // makes of it in nine of ten cases: 1.64 standard errors, by leaving out one mean after the other.
 func (s *mixtureScore) times() (log, chance float64) {
 	own, all := s.own.Errors, s.all.Errors
-	a, b := mixture.Squares(own), mixture.Squares(all)
+	a, b := gmm.Squares(own), gmm.Squares(all)
 	log = math.Log(a/b)/2 - math.Log(mostTimes)
 	n, mean := float64(len(own)), 0.0
 	without := make([]float64, len(own))
@@ -328,7 +328,7 @@ func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (ex
 	truth := c.truth(r)
 	rows := c.simulate(truth, r)
 	lo, hi := slices.Repeat([]float64{-mixtureBox}, c.dim), slices.Repeat([]float64{mixtureBox}, c.dim)
-	prior, err := mixture.BoxPrior(lo, hi, c.components)
+	prior, err := gmm.BoxPrior(lo, hi, c.components)
 	if err != nil {
 		return nil, err
 	}
@@ -381,8 +381,8 @@ func (c mixtureKind) needed(seed uint64, epsilon float64) (found, precise float6
 
 // truth draws a mixture whose nearest means are as far apart as the kind says, with
 // variances from 0.5 to 1.6, in units of its width.
-func (c mixtureKind) truth(r *rand.Rand) mixture.Mixture {
-	m := mixture.NewMixture(c.components, c.dim)
+func (c mixtureKind) truth(r *rand.Rand) gmm.Mixture {
+	m := gmm.NewMixture(c.components, c.dim)
 	for far := math.Inf(1); far > mixtureBox-c.width; {
 		least := math.Inf(1)
 		for i := range m.Means {
@@ -390,7 +390,7 @@ func (c mixtureKind) truth(r *rand.Rand) mixture.Mixture {
 		}
 		for a := range c.components {
 			for b := range a {
-				least = min(least, math.Sqrt(mixture.SquaredDistance(m.Mean(a), m.Mean(b))))
+				least = min(least, math.Sqrt(gmm.SquaredDistance(m.Mean(a), m.Mean(b))))
 			}
 		}
 		far = 0
@@ -416,10 +416,10 @@ func (c mixtureKind) truth(r *rand.Rand) mixture.Mixture {
 }
 
 // simulate draws the rows of all sites.
-func (c mixtureKind) simulate(truth mixture.Mixture, r *rand.Rand) []float64 {
+func (c mixtureKind) simulate(truth gmm.Mixture, r *rand.Rand) []float64 {
 	of := make([]int, c.rows)
 	for i := range of {
-		of[i] = mixture.Pick(r, truth.Weights)
+		of[i] = gmm.Pick(r, truth.Weights)
 	}
 	rows := make([]float64, 0, c.rows*c.dim)
 	for _, k := range of {
@@ -431,11 +431,11 @@ func (c mixtureKind) simulate(truth mixture.Mixture, r *rand.Rand) []float64 {
 }
 
 // farthest is how far off the component is that is off most.
-func farthest(p *mixture.Posterior, truth mixture.Mixture) (far float64) {
+func farthest(p *gmm.Posterior, truth gmm.Mixture) (far float64) {
 	mean := p.Mean()
-	mean = mean.Reorder(mixture.Match(truth, mean, nil))
+	mean = mean.Reorder(gmm.Match(truth, mean, nil))
 	for k := range mean.Weights {
-		far = max(far, math.Sqrt(mixture.SquaredDistance(mean.Mean(k), truth.Mean(k))))
+		far = max(far, math.Sqrt(gmm.SquaredDistance(mean.Mean(k), truth.Mean(k))))
 	}
 	return far
 }
@@ -450,13 +450,13 @@ func (c mixtureKind) plan(seed uint64, epsilon float64) (*study.Plan, error) {
 		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": map[string]any{"epsilon": epsilon, "delta": toy.Delta}}
 	}
 	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toy.Sites, "method": map[string]any{"name": graffl.Method{}.Name(), "components": c.components},
+		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toy.Sites, "method": map[string]any{"name": mixture.Method{}.Name(), "components": c.components},
 		"views": []map[string]any{{"name": "point", "features": features}}, "privacy": privacy,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("plan", text, method.Registry{graffl.Method{}})
+	return study.Parse("plan", text, method.Registry{mixture.Method{}})
 }
 
 func (c mixtureKind) config(seed uint64, rows []float64, epsilon float64) (*local.Config, error) {
@@ -464,7 +464,7 @@ func (c mixtureKind) config(seed uint64, rows []float64, epsilon float64) (*loca
 	if err != nil {
 		return nil, err
 	}
-	config := &local.Config{Plan: p, Methods: method.Registry{graffl.Method{}}, Data: map[string]dataset.Source{}}
+	config := &local.Config{Plan: p, Methods: method.Registry{mixture.Method{}}, Data: map[string]dataset.Source{}}
 	each := (len(rows)/c.dim + len(toy.Sites) - 1) / len(toy.Sites) * c.dim
 	for j, name := range toy.Sites {
 		if config.Data[name], err = toy.Table(p.Schema(), rows[j*each:min((j+1)*each, len(rows))]); err != nil {
@@ -477,15 +477,15 @@ func (c mixtureKind) config(seed uint64, rows []float64, epsilon float64) (*loca
 // gibbs samples the posterior given all rows (Diebolt and Robert 1994): every row's
 // component, then all parameters given these. It begins at the truth, so that what it finds
 // is as good as a sampler can be.
-func gibbs(prior mixture.Prior, truth mixture.Mixture, rows []float64, r *rand.Rand) *mixture.Posterior {
+func gibbs(prior gmm.Prior, truth gmm.Mixture, rows []float64, r *rand.Rand) *gmm.Posterior {
 	d, now := truth.Dim, truth
-	out := &mixture.Posterior{}
+	out := &gmm.Posterior{}
 	for sweep := range gibbsDiscards + gibbsSweeps {
 		parts := make([][]float64, now.Components())
 		logs := make([]float64, len(parts))
 		l, logDet := slices.Clone(now.Covs), make([]float64, len(parts))
 		for k := range parts {
-			logDet[k], _ = mixture.Cholesky(l[k*d*d:][:d*d], d)
+			logDet[k], _ = gmm.Cholesky(l[k*d*d:][:d*d], d)
 		}
 		off := make([]float64, d)
 		for x := range slices.Chunk(rows, d) {
@@ -493,8 +493,8 @@ func gibbs(prior mixture.Prior, truth mixture.Mixture, rows []float64, r *rand.R
 				for i, v := range now.Mean(k) {
 					off[i] = x[i] - v
 				}
-				mixture.Forward(l[k*d*d:][:d*d], d, off)
-				logs[k] = math.Log(w) - (logDet[k]+mixture.Squares(off))/2
+				gmm.Forward(l[k*d*d:][:d*d], d, off)
+				logs[k] = math.Log(w) - (logDet[k]+gmm.Squares(off))/2
 			}
 			top, sum := slices.Max(logs), 0.0
 			for k, v := range logs {
@@ -504,7 +504,7 @@ func gibbs(prior mixture.Prior, truth mixture.Mixture, rows []float64, r *rand.R
 			for k := range logs {
 				logs[k] /= sum
 			}
-			k := mixture.Pick(r, logs)
+			k := gmm.Pick(r, logs)
 			parts[k] = append(parts[k], x...)
 		}
 		now = toy.Conjugate(prior, parts, 1, r).Draws[0]

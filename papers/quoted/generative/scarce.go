@@ -12,8 +12,8 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl"
-	"parley/methods/graffl/augment"
+	"parley/methods/mixture"
+	"parley/methods/mixture/augment"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -147,7 +147,7 @@ func (p scarcePlan) f1s(all []experiment.Values) figure.Table {
 	return t
 }
 
-var grafflOnly = method.Registry{graffl.Method{}}
+var grafflOnly = method.Registry{mixture.Method{}}
 
 // run runs one study through the engine, in memory.
 func (p scarcePlan) run(ctx context.Context, at experiment.Data, seed uint64) (experiment.Values, error) {

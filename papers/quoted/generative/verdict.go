@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/methods/graffl/augment"
+	"parley/methods/mixture/augment"
 	"parley/papers/experiment"
 )
 

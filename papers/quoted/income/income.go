@@ -19,8 +19,8 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/pvi"
-	"parley/methods/pvi/use"
+	"parley/methods/regression"
+	"parley/methods/regression/fitted"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -177,7 +177,7 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	methods := method.Registry{pvi.Method{}}
+	methods := method.Registry{regression.Method{}}
 	p, err := study.Parse(plan, []byte(text), methods)
 	if err != nil {
 		return nil, err
@@ -195,11 +195,11 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := pvi.Method{}.Outcome(p)
+	outcome, err := regression.Method{}.Outcome(p)
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := pvi.Method{}.Evaluator(p, out.Result.Files, false)
+	predictor, err := regression.Method{}.Evaluator(p, out.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	m, err := use.LoadModel(model)
+	m, err := fitted.LoadModel(model)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/methods/pvi"
+	"parley/methods/regression"
 	"parley/study"
 )
 
@@ -22,7 +22,7 @@ func TestExampleStudiesArePlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(s.name, err)
 		}
-		p, err := study.Parse(s.name, []byte(changed), method.Registry{pvi.Method{}})
+		p, err := study.Parse(s.name, []byte(changed), method.Registry{regression.Method{}})
 		if err != nil {
 			t.Fatal(s.name, err)
 		}

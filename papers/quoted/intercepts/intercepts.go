@@ -8,34 +8,33 @@ import (
 	"math/rand/v2"
 
 	"parley/figure"
-	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/mixed"
-	"parley/methods/pvi/predict"
-	"parley/methods/pvi/use"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/predict"
 	"parley/papers/experiment"
 )
 
 // kind is a likelihood that takes random intercepts, with draws of its outcomes.
 type kind struct {
 	name string
-	l    gvi.Likelihood
+	l    glm.Likelihood
 	draw func(r *rand.Rand, a float64) float64
 }
 
 var kinds = []kind{
-	{"logistic", gvi.Logistic{}, func(r *rand.Rand, a float64) float64 {
+	{"logistic", glm.Logistic{}, func(r *rand.Rand, a float64) float64 {
 		if r.Float64() < 1/(1+math.Exp(-a)) {
 			return 1
 		}
 		return -1
 	}},
-	{"poisson", gvi.Poisson{}, func(r *rand.Rand, a float64) (k float64) {
+	{"poisson", glm.Poisson{}, func(r *rand.Rand, a float64) (k float64) {
 		for left := math.Exp(a) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
 			k++
 		}
 		return k
 	}},
-	{"linear", gvi.Linear{Variance: 1}, func(r *rand.Rand, a float64) float64 { return a + r.NormFloat64() }},
+	{"linear", glm.Linear{Variance: 1}, func(r *rand.Rand, a float64) float64 { return a + r.NormFloat64() }},
 }
 
 var (
@@ -118,10 +117,10 @@ func intercepts() experiment.Experiment {
 func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float64, sets int) (experiment.Values, error) {
 	truth := []float64{0.5, -1, 0.3} // the last of the intercept
 	variance := 0.0
-	if l, ok := k.l.(gvi.Linear); ok {
+	if l, ok := k.l.(glm.Linear); ok {
 		variance = l.Variance
 	}
-	p := mixed.Prior{Weights: gvi.Isotropic(len(truth), 0, 4), Tau: mixed.TauScale(variance)}
+	p := glm.Prior{Weights: glm.Isotropic(len(truth), 0, 4), Tau: glm.TauScale(variance)}
 	var held [3]int
 	heldTau, heldSites, asked := 0, 0, 0
 	for range sets {
@@ -132,11 +131,11 @@ func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float
 		if tau == 0 {
 			spread = p.Tau * math.Abs(r.NormFloat64())
 		}
-		var all []*mixed.Marginal
+		var all []*glm.Marginal
 		var own []float64 // the truth of each site
 		for range sites {
 			own = append(own, spread*r.NormFloat64())
-			m, err := mixed.New(k.l, drawSite(r, k, rows, truth, own[len(own)-1]))
+			m, err := glm.New(k.l, drawSite(r, k, rows, truth, own[len(own)-1]))
 			if err != nil {
 				return nil, err
 			}
@@ -149,17 +148,17 @@ func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float
 		asked += n
 		at := 0
 		for j, w := range truth {
-			if math.Abs(q.Mean[j]-w) < use.Z90*math.Sqrt(q.Covariance[at]) {
+			if math.Abs(q.Mean[j]-w) < fitted.Z90*math.Sqrt(q.Covariance[at]) {
 				held[j]++
 			}
 			at += j + 2
 		}
-		weights, err := gvi.NewNormal(q.Mean, q.Covariance)
+		weights, err := glm.NewNormal(q.Mean, q.Covariance)
 		if err != nil {
 			return nil, err
 		}
 		for i, m := range all {
-			if b := seen(k.l, m, q, weights); math.Abs(b.A[0]-truth[2]-own[i]) < use.Z90*math.Sqrt(b.C[0]) {
+			if b := seen(k.l, m, q, weights); math.Abs(b.A[0]-truth[2]-own[i]) < fitted.Z90*math.Sqrt(b.C[0]) {
 				heldSites++
 			}
 		}
@@ -173,16 +172,16 @@ func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float
 }
 
 // seen predicts a subject of a site that took part, whose features are all 0.
-func seen(l gvi.Likelihood, m *mixed.Marginal, q *mixed.Posterior, weights gvi.Normal) *predict.Predictor {
+func seen(l glm.Likelihood, m *glm.Marginal, q *glm.Posterior, weights glm.Normal) *predict.Predictor {
 	b := m.InterceptOver(q.Mean, q.Tau)
 	p := predict.New(l, weights, len(q.Mean))
 	p.At(predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope})
-	p.Row(gvi.Row{Index: []int32{int32(len(q.Mean) - 1)}, Value: []float64{1}, Weight: 1})
+	p.Row(glm.Row{Index: []int32{int32(len(q.Mean) - 1)}, Value: []float64{1}, Weight: 1})
 	return p
 }
 
-func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float64) *gvi.Design {
-	d := gvi.NewDesign(len(weights))
+func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float64) *glm.Design {
+	d := glm.NewDesign(len(weights))
 	for range rows {
 		x := []float64{r.NormFloat64(), r.NormFloat64(), 1}
 		a := intercept
@@ -197,13 +196,13 @@ func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float
 }
 
 // search finds the posterior from sums over sites, and counts exchanges.
-func search(p mixed.Prior, sites []*mixed.Marginal) (*mixed.Posterior, int, error) {
-	s := mixed.NewSearch(p)
+func search(p glm.Prior, sites []*glm.Marginal) (*glm.Posterior, int, error) {
+	s := glm.NewSearch(p)
 	for exchange := 1; ; exchange++ {
 		points := s.Ask()
-		sums := make([]*mixed.Derivatives, len(points))
+		sums := make([]*glm.Derivatives, len(points))
 		for i, x := range points {
-			sums[i] = mixed.NewDerivatives(len(x.Weights))
+			sums[i] = glm.NewDerivatives(len(x.Weights))
 			for _, m := range sites {
 				d, err := m.At(x)
 				if err != nil {

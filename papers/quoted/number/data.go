@@ -9,14 +9,14 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/options"
+	"parley/methods/factors"
+	"parley/methods/factors/options"
 	"parley/papers/deal"
 	"parley/papers/melba"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 const (
 	subjects = 400
@@ -84,7 +84,7 @@ var settings = []setting{
 
 // plan is the study of one data set.
 func plan(s setting, schema dataset.Schema, seed uint64) (*study.Plan, error) {
-	m := deal.Keys{"name": mvppca.Method{}.Name(), "latent": 1}
+	m := deal.Keys{"name": factors.Method{}.Name(), "latent": 1}
 	if s.scaling != "" {
 		m["scaling"], m["noise"] = s.scaling, s.noise
 	}
@@ -109,5 +109,5 @@ func choose(ctx context.Context, s setting, seed uint64, q int, c method.SelectC
 	if err != nil {
 		return nil, err
 	}
-	return mvppca.Method{}.Select(ctx, p, deal.BySite(rows), c)
+	return factors.Method{}.Select(ctx, p, deal.BySite(rows), c)
 }

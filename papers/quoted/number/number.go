@@ -9,7 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/experiment"
 )
 
@@ -31,7 +31,7 @@ const (
 // cell is one selection among data sets of so many factors.
 func cell(of string, q int, seed uint64, choose func(context.Context, method.SelectConfig) (*method.Selection, error)) experiment.Cell {
 	return experiment.Cell{ID: id(of, q, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
-		c := method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}
+		c := method.SelectConfig{Folds: 3, Repeats: 1, Criteria: factors.Method{}.Criteria()}
 		for value := range candidates {
 			c.Values = append(c.Values, value+1)
 		}

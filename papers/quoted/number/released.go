@@ -10,9 +10,9 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/statistics"
+	"parley/methods/factors"
+	"parley/methods/factors/options"
+	"parley/methods/factors/statistics"
 	"parley/papers/deal"
 	"parley/privacy/account"
 	"parley/study"
@@ -56,7 +56,7 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c method.Select
 	if at < 0 {
 		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
 	}
-	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
+	return factors.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
 }
 
 // plan is that of the study. The ranges of the data stand in for public ones.
@@ -70,6 +70,6 @@ func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
 		return [2]float64{low, high}
 	}
 	return deal.Plan(methods, deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": deal.Views(all.Schema(), public),
-		"method":  deal.Keys{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
+		"method":  deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
 		"privacy": deal.Protected(account.Budget{Epsilon: r.epsilon, Delta: delta})})
 }

@@ -13,7 +13,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
-	says "parley/methods/mvppca/options"
+	says "parley/methods/factors/options"
 	"parley/papers/experiment"
 	"parley/study"
 )

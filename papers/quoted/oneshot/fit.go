@@ -9,14 +9,14 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	says "parley/methods/mvppca/options"
-	"parley/methods/mvppca/use"
+	"parley/methods/factors"
+	"parley/methods/factors/fitted"
+	says "parley/methods/factors/options"
 	"parley/papers/deal"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 // options are what a plan says under method, beyond its name.
 type options map[string]any
@@ -28,18 +28,18 @@ func asIs(q, rounds int) options {
 
 // plan describes a study of the views that the sites share.
 func plan(schema dataset.Schema, sites []string, o options, seed uint64) (*study.Plan, error) {
-	m := deal.Keys{"name": mvppca.Method{}.Name()}
+	m := deal.Keys{"name": factors.Method{}.Name()}
 	maps.Copy(m, o)
 	return deal.Plan(methods, deal.Keys{"name": "oneshot", "seed": seed, "sites": sites, "views": deal.Views(schema, nil), "method": m})
 }
 
 // federate runs a whole study over the sites through the engine, in memory.
-func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*use.Model, *engine.Outcome, error) {
+func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*fitted.Model, *engine.Outcome, error) {
 	return federateNamed(ctx, evaluate.SiteNames(len(sites)), sites, o, seed)
 }
 
 // federateNamed is federate over sites of these names, from which random starts follow.
-func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*use.Model, *engine.Outcome, error) {
+func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*fitted.Model, *engine.Outcome, error) {
 	p, err := plan(sites[0].Schema(), names, o, seed)
 	if err != nil {
 		return nil, nil, err
@@ -56,6 +56,6 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := use.LoadModel(file)
+	m, err := fitted.LoadModel(file)
 	return m, out.Outcome, err
 }

@@ -11,7 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/judge/evaluate"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/deal"
 	"parley/papers/protocoltest"
 )
@@ -35,7 +35,7 @@ func central(q int) protocoltest.Fit {
 		if err != nil {
 			return nil, err
 		}
-		return mvppca.Method{}.Central(ctx, p, pooled(sites))
+		return factors.Method{}.Central(ctx, p, pooled(sites))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/methods/mvppca"
+	"parley/methods/factors"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 )
@@ -158,7 +158,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 			if fits[eachSite], err = x.plain(ctx, spread, epsilon, seed); err != nil {
 				return nil, false, err
 			}
-			if fits[openly], err = (mvppca.Method{}).Central(ctx, p, x.train); err != nil {
+			if fits[openly], err = (factors.Method{}).Central(ctx, p, x.train); err != nil {
 				return nil, false, err
 			}
 		}
@@ -166,7 +166,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 		if err != nil {
 			return nil, false, err
 		}
-		if fits[of.name], err = (mvppca.Method{}).Evaluator(p, out.Result.Files, false); err != nil {
+		if fits[of.name], err = (factors.Method{}).Evaluator(p, out.Result.Files, false); err != nil {
 			return nil, false, err
 		}
 		warned = out.Result.Sections[0].ID == "verdicts" // of the study, which is the last

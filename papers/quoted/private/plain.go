@@ -13,9 +13,9 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/ppca"
-	"parley/methods/mvppca/use"
+	"parley/methods/factors"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/ppca"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -111,11 +111,11 @@ func (x *data) plain(ctx context.Context, sites []dataset.Source, epsilon float6
 
 // model opens parameters of values in parts of the ranges.
 func (x *data) model(l ppca.Layout, p *ppca.Params) (evaluate.Model, error) {
-	m := &use.Model{Format: use.ModelFormat, Plan: strings.Repeat("0", 64), Study: "plain", Scaling: "range", Factors: make([]float64, p.Rank)}
+	m := &fitted.Model{Format: fitted.ModelFormat, Plan: strings.Repeat("0", 64), Study: "plain", Scaling: "range", Factors: make([]float64, p.Rank)}
 	for k, v := range x.train.Schema().Views {
-		view := use.ModelView{Name: v.Name}
+		view := fitted.ModelView{Name: v.Name}
 		for lo, hi := l.View(k); lo < hi; lo++ {
-			view.Features = append(view.Features, use.ModelFeature{Name: v.Columns[len(view.Features)].Name, Shift: x.ranges[lo][0], Factor: 1 / (x.ranges[lo][1] - x.ranges[lo][0]),
+			view.Features = append(view.Features, fitted.ModelFeature{Name: v.Columns[len(view.Features)].Name, Shift: x.ranges[lo][0], Factor: 1 / (x.ranges[lo][1] - x.ranges[lo][0]),
 				Mean: p.Mu[lo], Noise: p.Noise[k], Loadings: p.W[lo*p.Rank:][:p.Rank]})
 		}
 		m.Views = append(m.Views, view)
@@ -124,5 +124,5 @@ func (x *data) model(l ppca.Layout, p *ppca.Params) (evaluate.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mvppca.Method{}.Evaluator(new(study.Plan), []method.File{{Name: "model/model.json", Data: data}}, false)
+	return factors.Method{}.Evaluator(new(study.Plan), []method.File{{Name: "model/model.json", Data: data}}, false)
 }

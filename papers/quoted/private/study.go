@@ -8,8 +8,8 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mvppca"
-	"parley/methods/mvppca/options"
+	"parley/methods/factors"
+	"parley/methods/factors/options"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
@@ -62,12 +62,12 @@ func (k *kind) measure(ctx context.Context, seed uint64) (experiment.Values, err
 		if err != nil {
 			return nil, err
 		}
-		m, err := mvppca.Method{}.Evaluator(p, result.Result.Files, false)
+		m, err := factors.Method{}.Evaluator(p, result.Result.Files, false)
 		if err := judge(under(epsilon), m, err); err != nil {
 			return nil, err
 		}
 		if i == 0 {
-			m, err := mvppca.Method{}.Central(ctx, p, x.train)
+			m, err := factors.Method{}.Central(ctx, p, x.train)
 			if err := judge(openly, m, err); err != nil {
 				return nil, err
 			}
@@ -85,12 +85,12 @@ func set(v experiment.Values, name string, error, held float64) {
 	}
 }
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{factors.Method{}}
 
 // plan is the study of a draw that keeps a total, at sites that lack these views.
 func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan, error) {
 	schema := x.train.Schema()
 	return deal.Plan(methods, deal.Keys{"name": "private", "seed": seed, "sites": evaluate.SiteNames(len(lacking)),
 		"views": deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }), "privacy": deal.Protected(account.Budget{Epsilon: epsilon, Delta: delta}),
-		"method": deal.Keys{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
 }

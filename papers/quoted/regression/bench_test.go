@@ -3,7 +3,7 @@ package regression
 import (
 	"testing"
 
-	"parley/methods/pvi/options"
+	"parley/methods/regression/options"
 	"parley/papers/experiment"
 	"parley/privacy/account"
 )

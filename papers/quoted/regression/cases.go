@@ -11,8 +11,8 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/options"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/papers/dppvi"
 	"parley/papers/experiment"
 )
@@ -33,7 +33,7 @@ type problem struct {
 const outcomeColumn = "y"
 
 // classes are the levels of a case's outcome.
-var classes = gvi.Outcome{Column: outcomeColumn, Levels: []string{"no", "yes"}}
+var classes = glm.Outcome{Column: outcomeColumn, Levels: []string{"no", "yes"}}
 
 // numbers describes so many standard normal columns.
 func (p *problem) numbers(names ...string) {

@@ -11,8 +11,8 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/methods/pvi/options"
-	"parley/methods/pvi/use"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/options"
 	"parley/papers/dppvi"
 	"parley/papers/experiment"
 	"parley/privacy/account"
@@ -83,7 +83,7 @@ func intervals() experiment.Experiment {
 // count says whether an interval of 90 % holds the truth.
 func count(to experiment.Values, mean, variance, truth float64) {
 	to[asked][0]++
-	if math.Abs(mean-truth) <= use.Z90*math.Sqrt(variance) {
+	if math.Abs(mean-truth) <= fitted.Z90*math.Sqrt(variance) {
 		to[holds][0]++
 	}
 }
@@ -221,7 +221,7 @@ var outcomes = []observed{
 
 // fit draws a data set of five sites, with four correlated features whose weights are drawn with
 // the rows, and fits it as a study.
-func (o *observed) fit(ctx context.Context, r *rand.Rand) (*use.Model, map[string]float64, error) {
+func (o *observed) fit(ctx context.Context, r *rand.Rand) (*fitted.Model, map[string]float64, error) {
 	const d, correlation, spread = 4, 0.5, 0.5
 	truth := maps.Clone(o.truth)
 	p := &problem{Division: dppvi.Division{Subjects: o.columns}}

@@ -17,10 +17,10 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
-	"parley/methods/pvi"
-	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/joint"
-	"parley/methods/pvi/options"
+	"parley/methods/regression"
+	"parley/methods/regression/exact"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -35,7 +35,7 @@ const (
 )
 
 // regression is one that papers/reference/regression.py has calculated: see there.
-type regression struct {
+type reference struct {
 	Name, Data, Site, Outcome string
 	Levels                    []string
 	Count                     bool
@@ -147,11 +147,11 @@ func agree(ctx context.Context, clone, name string) (*agreement, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []regression
+	var all []reference
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(r regression) bool { return r.Name == name })
+	i := slices.IndexFunc(all, func(r reference) bool { return r.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("%s does not describe %s", dir, name)
 	}
@@ -161,7 +161,7 @@ func agree(ctx context.Context, clone, name string) (*agreement, error) {
 }
 
 // agreement makes the fit and runs the study.
-func (r *regression) agreement(ctx context.Context, dir string) (*agreement, error) {
+func (r *reference) agreement(ctx context.Context, dir string) (*agreement, error) {
 	rows, err := joined(r.Data)
 	if err != nil {
 		return nil, err
@@ -186,11 +186,11 @@ func (r *regression) agreement(ctx context.Context, dir string) (*agreement, err
 	if err != nil {
 		return nil, err
 	}
-	central, err := joint.Central(ctx, plan, pooled)
+	central, err := exact.Central(ctx, plan, pooled)
 	if err != nil {
 		return nil, err
 	}
-	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: method.Registry{pvi.Method{}}, Data: data})
+	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: method.Registry{regression.Method{}}, Data: data})
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (r *regression) agreement(ctx context.Context, dir string) (*agreement, err
 }
 
 // distanceFrom is that of a density from the second implementation's numbers.
-func distanceFrom(want [][]string, q gvi.Normal) (far distance, err error) {
+func distanceFrom(want [][]string, q glm.Normal) (far distance, err error) {
 	if len(q.Mean) != len(want) {
 		return far, fmt.Errorf("%d weights, of the second implementation %d", len(q.Mean), len(want))
 	}
@@ -228,14 +228,14 @@ func distanceFrom(want [][]string, q gvi.Normal) (far distance, err error) {
 		sd[i] = math.Sqrt(row[len(row)-1])
 		far.estimate = max(far.estimate, math.Abs(q.Mean[i]-numbers[0])/sd[i])
 		for j, v := range row {
-			far.covariance = max(far.covariance, math.Abs(q.Covariance[gvi.Packed(i, j)]-v)/(sd[i]*sd[j]))
+			far.covariance = max(far.covariance, math.Abs(q.Covariance[glm.Packed(i, j)]-v)/(sd[i]*sd[j]))
 		}
 	}
 	return far, nil
 }
 
 // study is the plan without any option that is not needed, and the rows of each site.
-func (r *regression) study(rows []map[string]string) (*study.Plan, map[string]*dataset.Table, error) {
+func (r *reference) study(rows []map[string]string) (*study.Plan, map[string]*dataset.Table, error) {
 	var features []map[string]any
 	for _, name := range r.Features {
 		f := map[string]any{"name": name}
@@ -248,7 +248,7 @@ func (r *regression) study(rows []map[string]string) (*study.Plan, map[string]*d
 	if r.Levels != nil {
 		outcome["levels"] = r.Levels
 	}
-	with := map[string]any{"name": pvi.Method{}.Name(), "outcome": outcome}
+	with := map[string]any{"name": regression.Method{}.Name(), "outcome": outcome}
 	switch {
 	case r.Count:
 		with["likelihood"] = options.LikelihoodPoisson
@@ -276,7 +276,7 @@ func (r *regression) study(rows []map[string]string) (*study.Plan, map[string]*d
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := study.Parse("plan", text, method.Registry{pvi.Method{}})
+	plan, err := study.Parse("plan", text, method.Registry{regression.Method{}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -290,7 +290,7 @@ func (r *regression) study(rows []map[string]string) (*study.Plan, map[string]*d
 }
 
 // known says whether a row's site and outcome are.
-func (r *regression) known(row map[string]string) bool {
+func (r *reference) known(row map[string]string) bool {
 	y := row[r.Outcome]
 	switch {
 	case row[r.Site] == "", r.Event != "" && !slices.Contains(r.Levels, row[r.Event]):
@@ -302,7 +302,7 @@ func (r *regression) known(row map[string]string) bool {
 	return err == nil && (r.Least == nil || v >= *r.Least)
 }
 
-func (r *regression) table(plan *study.Plan, rows []map[string]string) (*dataset.Table, error) {
+func (r *reference) table(plan *study.Plan, rows []map[string]string) (*dataset.Table, error) {
 	var out []dataset.Row
 	for i, row := range rows {
 		one := dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{nil}}

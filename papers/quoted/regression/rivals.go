@@ -14,9 +14,9 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
-	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/options"
-	"parley/methods/pvi/use"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/papers/experiment"
 	"parley/privacy/account"
 )
@@ -37,7 +37,7 @@ const jointVariant = "joint"
 var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
 
 // fitOf fits a problem's two classes; no total is no privacy.
-func fitOf(ctx context.Context, p *problem, variant string, total *account.Budget, once bool) (*use.Model, *local.Outcome, error) {
+func fitOf(ctx context.Context, p *problem, variant string, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 }
 
 // held is the mean log-likelihood of the rows held out under a model.
-func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) {
+func heldLogLik(ctx context.Context, p *problem, m *fitted.Model) (float64, error) {
 	d, err := designOf(ctx, &m.Encoding, &p.Outcome, p.Held)
 	if err != nil {
 		return 0, err
@@ -80,24 +80,24 @@ func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) 
 	q, sum := m.Weights(), 0.0
 	for i := range d.Rows() {
 		a, c := q.Activation(d.Row(i), 0)
-		sum += gvi.LogExpectSigmoid(d.Outcome(i)*a, c)
+		sum += glm.LogExpectSigmoid(d.Outcome(i)*a, c)
 	}
 	return sum / float64(d.Rows()), nil
 }
 
 // designOf encodes rows as a model's encoding says.
-func designOf(ctx context.Context, e *gvi.Encoding, outcome *gvi.Outcome, t *dataset.Table) (*gvi.Design, error) {
+func designOf(ctx context.Context, e *glm.Encoding, outcome *glm.Outcome, t *dataset.Table) (*glm.Design, error) {
 	b, err := e.Bind(t.Schema(), outcome)
 	if err != nil {
 		return nil, err
 	}
-	d := gvi.NewDesign(e.Width())
-	var row gvi.Row
+	d := glm.NewDesign(e.Width())
+	var row glm.Row
 	for r, err := range t.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(gvi.Logistic{}, r)
+		y, err := b.Outcome(glm.Logistic{}, r)
 		if err == nil {
 			err = b.Row(r, &row)
 		}
@@ -114,12 +114,12 @@ func designOf(ctx context.Context, e *gvi.Encoding, outcome *gvi.Outcome, t *dat
 // rival is a fit by first-order steps over rows in memory, with noise of the machine's own
 // arithmetic: a yardstick, which protects nobody.
 type rival struct {
-	sites []*gvi.Design
+	sites []*glm.Design
 	rows  int
 	r     *rand.Rand
 }
 
-func newRival(ctx context.Context, p *problem, e *gvi.Encoding, seed uint64) (*rival, error) {
+func newRival(ctx context.Context, p *problem, e *glm.Encoding, seed uint64) (*rival, error) {
 	v := &rival{r: rand.New(rand.NewPCG(seed, 23))}
 	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
 		d, err := designOf(ctx, e, &p.Outcome, p.Sites[name])
@@ -132,7 +132,7 @@ func newRival(ctx context.Context, p *problem, e *gvi.Encoding, seed uint64) (*r
 }
 
 // sum adds a site's gradients at w, each clipped, with a row's chance to take part, and noise.
-func (v *rival) sum(d *gvi.Design, w []float64, clip, rate, noise float64) []float64 {
+func (v *rival) sum(d *glm.Design, w []float64, clip, rate, noise float64) []float64 {
 	g := make([]float64, len(w))
 	for i := range d.Rows() {
 		if rate < 1 && v.r.Float64() >= rate {
@@ -144,7 +144,7 @@ func (v *rival) sum(d *gvi.Design, w []float64, clip, rate, noise float64) []flo
 			a += x.Value[k] * w[j]
 		}
 		residual := y / (1 + math.Exp(y*a))
-		residual *= gvi.ClipFactor(math.Abs(residual)*x.Norm(), clip)
+		residual *= glm.ClipFactor(math.Abs(residual)*x.Norm(), clip)
 		for k, j := range x.Index {
 			g[j] += residual * x.Value[k]
 		}
@@ -297,7 +297,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 		if err != nil {
 			return nil, err
 		}
-		var encoding *gvi.Encoding
+		var encoding *glm.Encoding
 		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
 			variant := jointVariant
 			if arm == armPartitioned {
@@ -333,7 +333,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 			sum := 0.0
 			for i := range test.Rows() {
 				a, _ := test.Row(i).Activation(w, w)
-				sum += gvi.LogExpectSigmoid(test.Outcome(i)*a, 0)
+				sum += glm.LogExpectSigmoid(test.Outcome(i)*a, 0)
 			}
 			name := fmt.Sprintf("%s %d", s.arm, i)
 			bySetting[name] = append(bySetting[name], sum/float64(test.Rows()))

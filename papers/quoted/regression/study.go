@@ -9,16 +9,16 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
-	"parley/methods/pvi"
-	"parley/methods/pvi/use"
+	"parley/methods/regression"
+	"parley/methods/regression/fitted"
 	"parley/privacy/account"
 	"parley/study"
 )
 
 // study runs a plan for a problem through the engine, in memory, with these options of the
 // method; no total is no privacy.
-func (p *problem) study(ctx context.Context, options map[string]any, data map[string]dataset.Source, total *account.Budget) (*use.Model, *local.Outcome, error) {
-	with := map[string]any{"name": pvi.Method{}.Name(), "constants": p.Constants}
+func (p *problem) study(ctx context.Context, options map[string]any, data map[string]dataset.Source, total *account.Budget) (*fitted.Model, *local.Outcome, error) {
+	with := map[string]any{"name": regression.Method{}.Name(), "constants": p.Constants}
 	maps.Copy(with, options)
 	protection := map[string]any{"protection": study.ProtectionNone}
 	if total != nil {
@@ -30,7 +30,7 @@ func (p *problem) study(ctx context.Context, options map[string]any, data map[st
 	if err != nil {
 		return nil, nil, err
 	}
-	methods := method.Registry{pvi.Method{}}
+	methods := method.Registry{regression.Method{}}
 	plan, err := study.Parse("plan", text, methods)
 	if err != nil {
 		return nil, nil, err
@@ -44,10 +44,10 @@ func (p *problem) study(ctx context.Context, options map[string]any, data map[st
 }
 
 // modelOf reads the model of a study.
-func modelOf(r *method.Result) (*use.Model, error) {
+func modelOf(r *method.Result) (*fitted.Model, error) {
 	data, err := method.ModelJSON(r.Files)
 	if err != nil {
 		return nil, err
 	}
-	return use.LoadModel(data)
+	return fitted.LoadModel(data)
 }

@@ -1,0 +1,444 @@
+package factors
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/fitted"
+)
+
+// agedSites is a study of three sites whose first view goes with age and sex.
+func agedSites(t testing.TB, options string, change func(s *shape)) *small {
+	t.Helper()
+	s := shape{dims: []int{4, 3}, sites: 3, rows: 60, options: "  latent: 2\n  rounds: 0\n  outliers: keep\n" + options, ageing: 3, seed: 9}
+	if change != nil {
+		change(&s)
+	}
+	return s.study(t)
+}
+
+const ageAndSex = "  adjust: [age, {column: sex, levels: [f, m]}]\n"
+
+// leastSquares is the study with every feature less what an ordinary regression of it on age,
+// sex and an indicator of each site, over the rows in one place that have the feature and
+// both, makes of the two. It shares nothing with package covariates. It returns the slopes too.
+func leastSquares(t testing.TB, s *small) (map[string]*dataset.Table, map[string][2]float64) {
+	t.Helper()
+	type cell struct {
+		site, row, view, at int
+		age, sex            float64
+	}
+	rows := map[int][]dataset.Row{}
+	by := map[string][]cell{}
+	var mean [2]float64
+	n := 0.0
+	for i, name := range s.plan.Sites {
+		for r := range s.data[name].Len() {
+			row := s.data[name].Row(r)
+			age, err := strconv.ParseFloat(row.Subject[0], 64)
+			if err != nil || math.IsNaN(age) || !slices.ContainsFunc(row.Views, func(v []float64) bool { return v != nil }) {
+				continue // they count for nothing
+			}
+			x := cell{site: i, row: len(rows[i]), age: age}
+			if row.Subject[1] == "m" {
+				x.sex = 1
+			}
+			mean[0], mean[1], n = mean[0]+x.age, mean[1]+x.sex, n+1
+			row.Views = slices.Clone(row.Views)
+			for k, v := range row.Views {
+				row.Views[k] = slices.Clone(v)
+				for j := range v {
+					if x.view, x.at = k, j; !math.IsNaN(v[j]) {
+						key := s.plan.Views[k].Features[j].Name
+						by[key] = append(by[key], x)
+					}
+				}
+			}
+			rows[i] = append(rows[i], row)
+		}
+	}
+	slopes := map[string][2]float64{}
+	for name, cells := range by {
+		sites := map[int]int{}
+		for _, c := range cells {
+			if _, ok := sites[c.site]; !ok {
+				sites[c.site] = 2 + len(sites)
+			}
+		}
+		x, y := mat.NewDense(len(cells), 2+len(sites), nil), mat.NewVecDense(len(cells), nil)
+		for i, c := range cells {
+			x.Set(i, 0, c.age)
+			x.Set(i, 1, c.sex)
+			x.Set(i, sites[c.site], 1)
+			y.SetVec(i, rows[c.site][c.row].Views[c.view][c.at])
+		}
+		var b mat.VecDense
+		if err := b.SolveVec(x, y); err != nil {
+			t.Fatal(err)
+		}
+		slopes[name] = [2]float64{b.AtVec(0), b.AtVec(1)}
+		for _, c := range cells {
+			rows[c.site][c.row].Views[c.view][c.at] -= b.AtVec(0)*(c.age-mean[0]/n) + b.AtVec(1)*(c.sex-mean[1]/n)
+		}
+	}
+	out := map[string]*dataset.Table{}
+	for i, name := range s.plan.Sites {
+		out[name] = factorstest.Must(dataset.NewTable(s.data[name].Schema(), rows[i]))(t)
+	}
+	return out, slopes
+}
+
+// What is fitted is what least squares with an indicator of every site leave, whatever is
+// missing: the same loadings, noise and means.
+func TestAdjustedModelIsThatOfResiduals(t *testing.T) {
+	for name, change := range map[string]func(*shape){
+		"complete":        nil,
+		"with gaps":       func(s *shape) { s.missing, s.gaps, s.lacks = 0.1, 0.2, map[[2]int]bool{{1, 1}: true} },
+		"unknown ages":    func(s *shape) { s.unknown = 0.2 },
+		"sites differ":    func(s *shape) { s.shift = 3 },
+		"scaled by range": func(s *shape) { s.options += "  scaling: range\n" },
+	} {
+		s := agedSites(t, ageAndSex, change)
+		adjusted, _, _ := modelOf(t, s)
+		plain := agedSites(t, "", change)
+		var slopes map[string][2]float64
+		plain.data, slopes = leastSquares(t, s)
+		want, _, _ := modelOf(t, plain)
+		for k, v := range want.Views {
+			for i, f := range v.Features {
+				got := adjusted.Views[k].Features[i]
+				// Loadings, means and scales of two fits to rows that differ by rounding.
+				if w := factorstest.Worst(append([]float64{f.Mean, f.Noise, f.Shift, f.Factor}, f.Loadings...), append([]float64{got.Mean, got.Noise, got.Shift, got.Factor}, got.Loadings...)); w > 1e-6 {
+					t.Errorf("%s, %s: %v away", name, f.Name, w)
+				}
+				if w := factorstest.Worst(got.Effects, []float64{slopes[f.Name][0], slopes[f.Name][1]}); w > 1e-8 {
+					t.Errorf("%s, %s: effects %v, want %v", name, f.Name, got.Effects, slopes[f.Name])
+				}
+			}
+		}
+	}
+}
+
+// Where age drives a view, a factor is age; of adjusted features none is, at no site.
+func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
+	for options, want := range map[string]func(r float64) bool{
+		"":        func(r float64) bool { return r > 0.8 },
+		ageAndSex: func(r float64) bool { return r < 0.1 },
+	} {
+		s := agedSites(t, options, func(s *shape) { s.rows = 150; s.options += "  site_means: separate\n" })
+		m, _, _ := modelOf(t, s)
+		var within [3][]float64 // by factor and of age, about the sites' means
+		for _, site := range s.plan.Sites {
+			var out bytes.Buffer
+			if _, _, err := m.Transform(t.Context(), s.data[site], &out, method.TransformOptions{Site: site}); err != nil {
+				t.Fatal(err)
+			}
+			lines := factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:]
+			var values [3][]float64
+			for i, line := range lines {
+				for a, text := range []string{line[2], line[3], s.data[site].Row(i).Subject[0]} {
+					values[a] = append(values[a], factorstest.Must(parse64(text))(t))
+				}
+			}
+			for a, x := range values {
+				mean := stat.Mean(x, nil)
+				for _, y := range x {
+					within[a] = append(within[a], y-mean)
+				}
+			}
+		}
+		most := max(math.Abs(stat.Correlation(within[0], within[2], nil)), math.Abs(stat.Correlation(within[1], within[2], nil)))
+		if t.Logf("%q: a factor goes with age by %.3f", options, most); !want(most) {
+			t.Errorf("%q: the largest correlation of a factor with age is %v", options, most)
+		}
+	}
+}
+
+// Whatever a covariate adds to a feature, the model of what is left is the same.
+func TestWhatCovariatesAddChangesNothing(t *testing.T) {
+	s := agedSites(t, ageAndSex, func(s *shape) { s.rows = 20 })
+	want, _, _ := modelOf(t, s)
+	for at, adds := range [][2]float64{{10, 0}, {-0.3, 50}, {1000, -7}, {0, 1e4}, {-7, 7}, {1e-3, 0}, {3, 3}} { // a year, and a level of sex
+		other := &small{plan: s.plan, data: map[string]*dataset.Table{}}
+		for site, table := range s.data {
+			rows := tableRows(s, site)
+			for i := range rows {
+				views := [][]float64{slices.Clone(rows[i].Views[0]), slices.Clone(rows[i].Views[1])}
+				age, _ := parse64(rows[i].Subject[0])
+				x := &views[at/4][at%4]
+				if *x += adds[0] * age; rows[i].Subject[1] == "m" {
+					*x += adds[1]
+				}
+				rows[i].Views = views
+			}
+			other.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+		}
+		got, _, _ := modelOf(t, other)
+		for k, v := range want.Views {
+			for i, f := range v.Features {
+				if w := factorstest.Worst(f.Loadings, got.Views[k].Features[i].Loadings); w > 1e-6 {
+					t.Errorf("feature %d: loadings of %s are %v away", at, f.Name, w)
+				}
+			}
+		}
+	}
+}
+
+// Uses of an adjusted model need the covariates, and give values as they were measured.
+func TestUsesOfAnAdjustedModel(t *testing.T) {
+	s := agedSites(t, ageAndSex, nil)
+	m, _, p := modelOf(t, s)
+	if m.Format != "parley/mvppca-model/2" || !slices.ContainsFunc(m.Schema().Subject, func(c dataset.Column) bool { return c.Name == "sex" }) {
+		t.Errorf("format %q, columns %v", m.Format, m.Schema().Subject)
+	}
+	person := func(columns []dataset.Column, cells ...string) *dataset.Table {
+		schema := m.Schema()
+		schema.Subject = columns
+		return factorstest.Must(dataset.NewTable(schema, []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}, Subject: cells}}))(t)
+	}
+	impute := func(data dataset.Source) ([]float64, error) {
+		var out bytes.Buffer
+		_, _, err := m.Impute(t.Context(), data, &out, method.ImputeOptions{Level: 0.9})
+		var means []float64
+		if err == nil {
+			for _, line := range factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
+				means = append(means, factorstest.Must(parse64(line[3]))(t))
+			}
+		}
+		return means, err
+	}
+	young, err := impute(person(columns[:2], "50", "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := impute(person([]dataset.Column{columns[2], columns[1], columns[0]}, "x", "m", "70"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j := range young { // 20 years and a level of sex
+		if d := old[j] - young[j]; j < 4 && math.Abs(d-3) > 1 || j >= 4 && math.Abs(d) > 1 {
+			t.Errorf("feature %d: %v more is expected of a man of 70 than of a woman of 50", j, d)
+		}
+	}
+	for want, data := range map[string]dataset.Source{
+		"there is no column sex, which the model is adjusted for":              person(columns[:1], "50"),
+		"of 1 of 1 subjects one of age, sex is not known":                      person(columns[:2], "", "f"),
+		`subject "a": "x" is not one of the levels f, m`:                       person(columns[:2], "50", "x"),
+		`subject "a": "old" is not a number of at most`:                        person(columns[:2], "old", "x"),
+		`subject "a": "Inf" is not a number of at most`:                        person(columns[:2], "Inf", "f"),
+		"there is no column age, sex, which the model is adjusted for\n  hint": person(nil),
+	} {
+		if _, err := impute(data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := m.Sample(3, 1, nil); err == nil || !strings.Contains(err.Error(), "is adjusted for age, sex") {
+		t.Errorf("drawing: %v", err)
+	}
+	account, _, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
+	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
+		t.Errorf("associating: %v, %v", account, err)
+	}
+	// Its own report and the command agree.
+	half := factorstest.Must(Method{}.Site(s.plan, "site-1"))(t)
+	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-1"))(t), s.data["site-1"]))(t)
+	var scores, command bytes.Buffer
+	if err := report.Files[0].Write(&scores); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, method.TransformOptions{Site: "site-1"}); err != nil {
+		t.Fatal(err)
+	}
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	for i := range a[1:] {
+		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
+			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
+		}
+	}
+	note := report.Sections[0].Items[len(report.Sections[0].Items)-1].Note
+	if note == nil || !strings.Contains(note.Title, "adjusted for age, sex") {
+		t.Errorf("the site's report says %+v", note)
+	}
+}
+
+// What is evaluated are values as they were measured, by the shared model and by the fit to all
+// rows alike; nothing is lost against a model that knows nothing of age.
+func TestEvaluationOfAnAdjustedModel(t *testing.T) {
+	adjusted, plain := agedSites(t, ageAndSex, nil), agedSites(t, "", nil)
+	score := func(m evaluate.Model, err error) evaluate.Score {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []dataset.Row
+		for _, site := range plain.plan.Sites {
+			for i := range plain.data[site].Len() {
+				rows = append(rows, plain.data[site].Row(i))
+			}
+		}
+		all := factorstest.Must(dataset.NewTable(plain.plan.Schema(), rows))(t)
+		return factorstest.Must(evaluate.Evaluate(t.Context(), m, all))(t)
+	}
+	of := func(s *small) evaluate.Score {
+		_, r, _ := modelOf(t, s)
+		return score(Method{}.Evaluator(s.plan, r.Files, false))
+	}
+	all := factorstest.Must(dataset.NewTable(adjusted.plan.Schema(), slices.Concat(tableRows(adjusted, "site-0"), tableRows(adjusted, "site-1"), tableRows(adjusted, "site-2"))))(t)
+	with, without, central := of(adjusted), of(plain), score(Method{}.Central(context.Background(), adjusted.plan, all))
+	if t.Logf("adjusted %+v\nnot %+v\ncentral %+v", with, without, central); with.LogLik < without.LogLik+0.5 || math.Abs(with.LogLik-central.LogLik) > 0.3 {
+		t.Errorf("nats per row: adjusted %v, not %v, in one place %v", with.LogLik, without.LogLik, central.LogLik)
+	}
+	// A subject of whom nothing is known at all is at the means.
+	_, r, _ := modelOf(t, adjusted)
+	m := factorstest.Must(Method{}.Evaluator(adjusted.plan, r.Files, true))(t)
+	var post evaluate.Posterior
+	if err := m.Infer(&dataset.Row{Views: make([][]float64, 2), Subject: make([]string, 3)}, &post); err != nil || math.IsNaN(post.Mean[0][0]) {
+		t.Errorf("%v, %v", post.Mean, err)
+	}
+}
+
+func tableRows(s *small, site string) (rows []dataset.Row) {
+	for i := range s.data[site].Len() {
+		rows = append(rows, s.data[site].Row(i))
+	}
+	return rows
+}
+
+// What the report says first: covariates that say nothing within sites, and subjects who lack
+// one. Effects are shown.
+func TestWhatIsSaidOfAdjustment(t *testing.T) {
+	scanner := "  adjust: [{column: scanner, levels: [\"0\", \"1\", \"2\"]}, age]\n"
+	for options, want := range map[string]struct {
+		change func(*shape)
+		says   string
+	}{
+		ageAndSex:         {nil, ""},
+		scanner:           {nil, "the features could not be adjusted for scanner 1, scanner 2"},
+		ageAndSex + "  ":  {func(s *shape) { s.coded = 2 }, "2 subjects have a covariate that is far from all others of the site"},
+		ageAndSex + "   ": {func(s *shape) { s.coded, s.code = 2, "-9" }, "looks like a code for a missing value"},
+		ageAndSex + " ":   {func(s *shape) { s.unknown = 0.3 }, "took no part, because a covariate of theirs is not known"},
+	} {
+		m, r, _ := modelOf(t, agedSites(t, options, want.change))
+		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, want.says) })
+		if want.says == "" {
+			said = !slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "covariate") || strings.Contains(v, "adjusted") })
+		}
+		if !said {
+			t.Errorf("%s: the verdicts are %q", options, r.Verdicts())
+		}
+		at := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == "adjusted" })
+		if at < 0 || len(r.Sections[at].Items) < 3 {
+			t.Errorf("%s: the report does not show the effects", options)
+		}
+		i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/covariate-effects.csv" })
+		told := 0
+		for _, v := range m.Views {
+			for _, f := range v.Features {
+				for _, b := range f.Effects {
+					if !math.IsNaN(b) {
+						told++
+					}
+				}
+			}
+		}
+		if lines := len(factorstest.Must(csv.NewReader(bytes.NewReader(r.Files[i].Data)).ReadAll())(t)); lines != 1+told || told == 0 {
+			t.Errorf("%s: %d lines of effects, %d effects", options, lines, told)
+		}
+	}
+}
+
+// A feature that covariates determine is named, and so are models whose numbers do not fit.
+func TestAdjustmentsThatCannotBe(t *testing.T) {
+	s := agedSites(t, ageAndSex, nil)
+	for site, table := range s.data {
+		rows := tableRows(s, site)
+		for i := range rows {
+			rows[i].Views = [][]float64{slices.Clone(rows[i].Views[0]), rows[i].Views[1]}
+			rows[i].Views[0][1], _ = parse64(rows[i].Subject[0])
+		}
+		s.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+	}
+	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "view v0, feature f0_1: nothing is left of it when it is adjusted for age, sex m") {
+		t.Errorf("a feature that is age: %v", err)
+	}
+	m, _, _ := modelOf(t, agedSites(t, ageAndSex, nil))
+	for what, wrong := range map[string]func(m *fitted.Model){
+		"format":              func(m *fitted.Model) { m.Format = fitted.ModelFormat },
+		"means":               func(m *fitted.Model) { m.Covariates[0].Mean = nil },
+		"effects":             func(m *fitted.Model) { m.Views[0].Features[0].Effects = nil },
+		"slopes":              func(m *fitted.Model) { m.Views[0].Features[0].Effects[0] = 1e80 },
+		"degrees of freedom":  func(m *fitted.Model) { m.Views[1].Features[0].EffectDF = 0 },
+		"standard error of":   func(m *fitted.Model) { m.Views[1].Features[0].EffectSE[1] = -1 },
+		"standard deviations": func(m *fitted.Model) { m.Covariates[0].WithinSD = []float64{-1, 1} },
+	} {
+		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
+		wrong(other)
+		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("wrong %s: %v", what, err)
+		}
+	}
+}
+
+// Plans whose covariates cannot be are refused by place.
+func TestCovariatesThatCannotBe(t *testing.T) {
+	for options, want := range map[string]string{
+		"  adjust: [height]\n":                                               `method.adjust: "height" is not a column under subjects`,
+		"  adjust: [age, age]\n":                                             "method.adjust: column age is named twice",
+		"  adjust: [{levels: [a, b]}]\n":                                     "method.adjust: no column is named",
+		"  adjust: [{column: sex, levels: [f]}]\n":                           "method.adjust.levels: a category of one level says nothing",
+		"  adjust: [{column: sex, levels: [f, f]}]\n":                        `level "f" stands for what is not known, or is there twice`,
+		"  adjust: [{column: sex, levels: [f, NA]}]\n":                       `level "NA" stands for what is not known, or is there twice`,
+		"  adjust: [age]\n  variant: published\n":                            "method.adjust: this option belongs to the federated variant",
+		"  adjust: age\n":                                                    "where a list is expected",
+		"  adjust: [{column: sex, level: [f, m]}]\n":                         "did you mean levels?",
+		fmt.Sprintf("  adjust: [{column: sex, levels: [%s]}]\n", levels(66)): "65 numbers and levels to adjust for",
+	} {
+		_, err := parse("subjects: [age, sex]\n" + planWith("  - {name: clinic, features: [bmi, weight]}\n", "  latent: 1\n"+options))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngives %v\nwant  %s", options, err, want)
+		}
+	}
+	_, err := parse(strings.Replace("subjects: [age]\n"+planWith("  - {name: clinic, features: [{name: bmi, range: [10, 60]}, {name: weight, range: [20, 200]}]}\n", "  latent: 1\n  adjust: [age]\n"), "{protection: none}", totalBudget, 1))
+	if err == nil || !strings.Contains(err.Error(), "exact sums, which do not leave a site under differential privacy") || !strings.Contains(err.Error(), "parley model associate --adjust") {
+		t.Errorf("under differential privacy: %v", err)
+	}
+}
+
+func levels(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("l%d", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+// A code among the covariates of new subjects is named, and nothing is of those of the fit.
+func TestCodesAmongCovariatesOfNewSubjects(t *testing.T) {
+	s := agedSites(t, ageAndSex, nil)
+	m, _, _ := modelOf(t, s)
+	for age, want := range map[string]string{"": "", "999": "1 subject has a covariate far from", "-9": "1 subject has a covariate far from"} {
+		rows := tableRows(s, "site-0")
+		if age != "" {
+			rows[3].Subject = append([]string{age}, rows[3].Subject[1:]...)
+		}
+		data := factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
+		_, notes, err := m.Transform(t.Context(), data, &bytes.Buffer{}, method.TransformOptions{})
+		if said := strings.Join(notes.Lines(), "\n"); err != nil || !strings.Contains(said, want) || want == "" && strings.Contains(said, "covariate") {
+			t.Errorf("age %q: %q, %v", age, said, err)
+		}
+	}
+}

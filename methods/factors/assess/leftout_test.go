@@ -1,0 +1,258 @@
+package assess
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+)
+
+func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 4, 1, 3)
+		r := rand.New(rand.NewPCG(5, uint64(noise)))
+		tr := factorstest.NewTruth(r, l, 2, 0.4)
+		o := New(l, &tr.P)
+		p := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
+		for _, row := range factorstest.Hole(r, tr.Subjects(r, 20), 0.3) {
+			post, values, err := p.Subject(factorstest.Split(l, row), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			observed, values := post.Observed, slices.Clone(values)
+			if err := o.Read(observed, values); err != nil {
+				t.Fatal(err)
+			}
+			for k := range l.Views() {
+				lo, hi := l.View(k)
+				var rest []int
+				var others []float64
+				for i, j := range observed {
+					if j < lo || j >= hi {
+						rest, others = append(rest, j), append(others, values[i])
+					}
+				}
+				ok := o.OK[k]
+				if want := len(rest) > 0 && len(rest) < len(observed); ok != want {
+					t.Fatalf("view %d of a subject with %v: %t", k, observed, ok)
+				}
+				if !ok {
+					continue
+				}
+				given := factorstest.Must(p.Given(rest))(t)
+				mean, variance := make([]float64, len(given.Missing)), make([]float64, len(given.Missing))
+				given.Impute(mean, others)
+				given.MissingVar(variance)
+				for i, j := range given.Missing {
+					if !slices.Contains(observed, j) {
+						continue
+					}
+					m, sd := o.Predict(k, j)
+					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i])) > 1e-10 {
+						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 6, 5, 4)
+	r := rand.New(rand.NewPCG(9, 2))
+	tr := factorstest.NewTruth(r, l, 2, 0.5)
+	add := func(p *ppca.Params, shift float64) *Sums {
+		o, s := New(l, p), NewSums(l.Views())
+		for _, row := range tr.Subjects(r, 4000) {
+			for j := range row[:6] {
+				row[j] += shift
+			}
+			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Check(l.Views()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := add(&tr.P, 0)
+	for k := range l.Views() {
+		// Cells of one subject share its factors; 4000 subjects leave 0.005.
+		if c := s.Coverage(k); math.Abs(c-0.9) > 0.02 {
+			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
+		}
+		for b, n := range s.Calibration.Data[k*CalibrationBins:][:CalibrationBins] {
+			if share := n / s.Cells[k]; math.Abs(share-1.0/CalibrationBins) > 0.012 {
+				t.Errorf("view %d: bin %d holds %v", k, b, share)
+			}
+		}
+		for b, n := range s.Observed.Data[k*DistributionBins:][:DistributionBins] {
+			if d := (n - s.Imputed.Data[k*DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
+				t.Errorf("view %d: bin %d differs by %v between values and draws", k, b, d)
+			}
+		}
+		if g := s.Gain(k); !(g > 0.3 && g < 1) {
+			t.Errorf("view %d: the other views take away %v of the squared error", k, g)
+		}
+	}
+	// A site whose first view lies elsewhere must show.
+	if c := add(&tr.P, 4).Coverage(0); c > 0.7 {
+		t.Errorf("after a shift the interval still holds %v", c)
+	}
+}
+
+func TestHostileSumsOfViewsLeftOut(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
+	r := rand.New(rand.NewPCG(3, 3))
+	tr := factorstest.NewTruth(r, l, 1, 0.5)
+	o := New(l, &tr.P)
+	refused := 0
+	for range 300 {
+		s := NewSums(2)
+		for _, row := range tr.Subjects(r, 5) {
+			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		factorstest.Mutate(r, reflect.ValueOf(s).Elem())
+		if s.Check(2) != nil {
+			refused++
+			continue
+		}
+		for k := range 2 {
+			if c := s.Coverage(k); c < 0 || c > 1 {
+				t.Fatalf("coverage %v", c)
+			}
+		}
+	}
+	if refused < 150 {
+		t.Errorf("only %d of 300 damaged sums were refused", refused)
+	}
+}
+
+func TestDistributionBinsHoldEverything(t *testing.T) {
+	for z, want := range map[float64]int{-1e9: 0, -3.5: 0, -0.25: 6, 0: 7, 0.49: 7, 0.5: 8, 3.49: 13, 3.5: 13, 1e300: 13} {
+		if got := distributionBin(z); got != want {
+			t.Errorf("%v is in bin %d, want %d", z, got, want)
+		}
+	}
+}
+
+// BenchmarkLeaveOut is what the pictures of imputation cost for one subject.
+func BenchmarkLeaveOut(b *testing.B) {
+	l := factorstest.Shape(b, ppca.NoisePerView, 7, 41, 41, 41)
+	r := rand.New(rand.NewPCG(1, 1))
+	tr := factorstest.NewTruth(r, l, 6, 0.5)
+	o, s, row := New(l, &tr.P), NewSums(4), tr.Subject(r)
+	all := l.AllFeatures()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := o.Add(s, all, row, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The standard error of coverage is that of draws of subjects, whose values go together:
+// each subject's values are all in their intervals or all outside, so that there are as
+// many observations as subjects.
+func TestCoverageIsKnownBySubjects(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 2, 8)
+	r := rand.New(rand.NewPCG(9, 9))
+	truth := factorstest.NewTruth(r, l, 1, 0.4)
+	o := New(l, &truth.P)
+	sums, n, out := NewSums(2), 400, 40
+	row := make([]float64, 10)
+	for i := range n {
+		if err := o.Read(l.AllFeatures(), row); err != nil {
+			t.Fatal(err)
+		}
+		for j := 2; j < 10; j++ {
+			mean, sd := o.Predict(1, j)
+			if row[j] = mean; i < out {
+				row[j] = mean + 5*sd
+			}
+		}
+		if err := o.Add(sums, l.AllFeatures(), row, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := math.Sqrt(0.9 * 0.1 / float64(n))
+	if c, e := sums.Coverage(1), sums.CoverageError(1); math.Abs(c-0.9) > 1e-12 || math.Abs(e-want) > 1e-12 {
+		t.Errorf("coverage %v ± %v, want 0.9 ± %v", c, e, want)
+	}
+}
+
+// What is kept of one set of observed features serves whoever has them next, and nobody else,
+// however many sets come between.
+func TestSubjectsComeInAnyOrder(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 4, 3, 2)
+	r := rand.New(rand.NewPCG(6, 6))
+	tr := factorstest.NewTruth(r, l, 2, 0.4)
+	p, kept := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t), New(l, &tr.P)
+	rows := factorstest.Hole(r, tr.Subjects(r, 2*mostKnown), 0.3)
+	for range 400 {
+		post, values, err := p.Subject(factorstest.Split(l, rows[r.IntN(len(rows))]), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := New(l, &tr.P)
+		for _, o := range []*Predictor{kept, fresh} {
+			if err := o.Read(post.Observed, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(kept.OK, fresh.OK) || !slices.Equal(kept.From, fresh.From) {
+			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK, kept.From, fresh.OK, fresh.From)
+		}
+		for i, j := range post.Observed {
+			k := l.ViewOf()[j]
+			if !kept.OK[k] {
+				continue
+			}
+			mean, sd := kept.Predict(k, j)
+			if wantMean, wantSD := fresh.Predict(k, j); mean != wantMean || sd != wantSD {
+				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd, wantMean, wantSD)
+			}
+		}
+	}
+}
+
+// The bin of a value is that of its probability, also at the ends and next to the edges.
+func TestCalibrationBinIsThatOfTheProbability(t *testing.T) {
+	check := func(z float64) {
+		p := math.Erfc(-z/math.Sqrt2) / 2
+		if want := min(int(p*CalibrationBins), CalibrationBins-1); calibrationBin(z) != want {
+			t.Fatalf("%v, of probability %v, is in bin %d, want %d", z, p, calibrationBin(z), want)
+		}
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 100_000 {
+		check(2 * r.NormFloat64())
+	}
+	for _, x := range quantiles {
+		check(x - 1e-12)
+		check(x + 1e-12)
+	}
+	for _, z := range []float64{math.Inf(-1), -40, -2, 2, 40, math.Inf(1)} {
+		check(z)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	l := ppca.Layout{Dims: []int{80, 60, 40, 36}}
+	r := rand.New(rand.NewPCG(5, 2))
+	tr := factorstest.NewTruth(r, l, 10, 0.5)
+	row, o, s := tr.Subjects(r, 1)[0], New(l, &tr.P), NewSums(4)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

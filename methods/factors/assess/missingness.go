@@ -1,0 +1,156 @@
+package assess
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/internal/wire"
+	"parley/methods/factors/ppca"
+)
+
+// MissingnessSums is what a site says of each feature, of the subjects who have its view: score and information
+// of the logistic regression of "it is missing" on what the other values predict of it, at no
+// effect, in scaled units.
+type MissingnessSums struct {
+	Score       wire.Vector `cbor:"score"`       // Σ (m − m̄) p, m being 1 where it is missing, p the prediction
+	Information wire.Vector `cbor:"information"` // m̄ (1 − m̄) Σ (p − p̄)²
+}
+
+// Check says what is wrong with sums that came from elsewhere.
+func (s *MissingnessSums) Check(features int) error {
+	for _, x := range []wire.Vector{s.Score, s.Information} {
+		if len(x) != features {
+			return fmt.Errorf("sums on missing values of %d features where there are %d", len(x), features)
+		}
+		if err := ppca.Finite("sums on missing values", x); err != nil {
+			return err
+		}
+	}
+	if slices.Min(s.Information) < 0 {
+		return fmt.Errorf("information on missing values below 0")
+	}
+	return nil
+}
+
+// predictions gathers a site's subjects.
+type predictions struct {
+	layout ppca.Layout
+	md     *ppca.Model
+	kinds  [2][]moments // of observed and of missing values, by feature
+	there  []bool       // scratch: by feature
+}
+
+type moments struct{ n, mean, squares float64 }
+
+func (m *moments) add(x float64) {
+	m.n++
+	off := x - m.mean
+	m.mean += off / m.n
+	m.squares += off * (x - m.mean)
+}
+
+// NewPredictions prepares for subjects of a predictor's model.
+func NewPredictions(p *ppca.Predictor) *predictions {
+	l, md := p.Model()
+	return &predictions{layout: l, md: md, kinds: [2][]moments{make([]moments, md.D), make([]moments, md.D)}, there: make([]bool, md.D)}
+}
+
+// Add takes in a subject, of whom the model says this, with its values in the order of the
+// posterior's observed features, and x, what [ppca.Posterior.Latent] makes of them. An observed
+// value is predicted without itself: it leaves r = t − μ − wᵀx, of variance v, and without it
+// ψ r/v would be left of it.
+func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
+	clear(p.there)
+	for i, j := range post.Observed {
+		p.there[j] = true
+		prediction := p.expected(j, x)
+		off := values[i] - p.md.Mu[j]
+		prediction = off - (off-prediction)*p.md.Psi[j]/post.ResidualVar(i)
+		if math.Abs(prediction) < ppca.LargestValue {
+			p.kinds[0][j].add(prediction)
+		}
+	}
+	lo := 0
+	for _, d := range p.layout.Dims {
+		if has := p.there[lo : lo+d]; slices.Contains(has, true) {
+			for i, there := range has {
+				if j := lo + i; !there && p.md.Psi[j] > 0 {
+					p.kinds[1][j].add(p.expected(j, x))
+				}
+			}
+		}
+		lo += d
+	}
+}
+
+func (p *predictions) expected(j int, x []float64) (sum float64) {
+	for a, w := range p.md.W[j*p.md.LD:][:len(x)] {
+		sum += w * x[a]
+	}
+	return sum
+}
+
+// Sums are of the subjects so far; nil if they say nothing, as where no value is missing.
+func (p *predictions) Sums() *MissingnessSums {
+	d := p.md.D
+	s := &MissingnessSums{make(wire.Vector, d), make(wire.Vector, d)}
+	for j, missing := range p.kinds[1] {
+		observed := p.kinds[0][j]
+		if missing.n == 0 || observed.n == 0 {
+			continue
+		}
+		away := missing.mean - observed.mean
+		weight := missing.n * observed.n / (missing.n + observed.n)
+		s.Score[j] = weight * away
+		s.Information[j] = weight / (missing.n + observed.n) * (missing.squares + observed.squares + weight*away*away)
+	}
+	if slices.Max(s.Information) == 0 {
+		return nil
+	}
+	return s
+}
+
+// Selection is how the missing values of one feature go with what others predict, at all sites.
+type Selection struct{ Missing, Observed, Weight, Score, Information float64 }
+
+// Add takes in a site's sums of feature j, and how many values are missing and observed there.
+func (s *Selection) Add(sums *MissingnessSums, j int, missing, observed float64) {
+	s.Missing, s.Observed = s.Missing+missing, s.Observed+observed
+	if missing > 0 && observed > 0 {
+		s.Weight += missing * observed / (missing + observed)
+		s.Score, s.Information = s.Score+sums.Score[j], s.Information+sums.Information[j]
+	}
+}
+
+// sure is how many standard errors an interval of 90 % reaches.
+const sure = 1.645
+
+// Bias is by how many standard deviations the mean of a feature of some variance is off, upwards
+// if above 0, if values are missing because of what they are. It is 0 unless they go with
+// their predictions beyond chance of some probability, and where they cannot be missing for
+// that reason.
+//
+// The predictions of missing values are D larger than those of observed ones. If that is because
+// missing values are larger themselves, these are D/R² larger, R² being the share of the
+// variance that is predicted, since a prediction follows the value with that slope. The model expects D
+// of them, so with a share m of missing values its mean is off by −m D (1/R² − 1). Of a normal
+// value no m of all are further from the others than φ(z)/(m(1 − m)) standard deviations, z
+// being its quantile of m: where D/R² is, other values decide what is missing, which
+// the model allows for.
+func (s *Selection) Bias(variance, probability float64) float64 {
+	z := s.Score / math.Sqrt(s.Information)
+	if !(s.Weight > 0 && variance > 0) || !(2*distuv.UnitNormal.Survival(math.Abs(z)) < probability) {
+		return 0
+	}
+	away := s.Score / s.Weight
+	r2 := min(s.Information/s.Weight/variance, 1)
+	m := s.Missing / (s.Missing + s.Observed)
+	implied := math.Abs(away) / r2 / math.Sqrt(variance)
+	if most := distuv.UnitNormal.Prob(distuv.UnitNormal.Quantile(m)) / (m * (1 - m)); implied*(1-sure/math.Abs(z)) > most {
+		return 0
+	}
+	return -m * away * (1/r2 - 1) / math.Sqrt(variance)
+}

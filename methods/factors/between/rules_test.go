@@ -1,0 +1,392 @@
+package between
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+)
+
+// The variance between few sites is right on average: μ takes none of it.
+func TestOffsetsOfFewSites(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 8, 6)
+	for _, sizes := range [][]int{{40, 30, 50}, {20, 15, 10, 8}} {
+		v := 0.0
+		for seed := range uint64(100) {
+			r := rand.New(rand.NewPCG(seed, 12))
+			rows, _ := shifted(r, factorstest.NewTruth(r, l, 2, 0.5), sizes, 0.25, 0.2)
+			_, off, err := Fit(l, siteBlocks(t, l, rows), 2, nil, ppca.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v += mean(off.Variance) / 100
+		}
+		if t.Logf("sites of %v: %.3f", sizes, v); math.Abs(v-0.25) > 0.03 {
+			t.Errorf("variance between sites of %v is %.3f on average, truth 0.25", sizes, v)
+		}
+	}
+}
+
+// Sites that differ by more than two standard deviations do not bend the factors, which without
+// offsets become the differences between sites.
+func TestOffsetsKeepFactorsStraight(t *testing.T) {
+	for seed := range uint64(4) {
+		l := factorstest.Shape(t, ppca.Noise(seed%2), 12, 8, 6)
+		r := rand.New(rand.NewPCG(seed, 21))
+		tr := factorstest.NewTruth(r, l, 3, 0.5)
+		rows, _ := shifted(r, tr, []int{60, 40, 30, 30, 25, 20, 20, 16, 16, 12, 12, 12, 8, 8, 40, 24}, 16, 0.3)
+		var all []ppca.Block
+		for _, site := range rows {
+			all = append(all, factorstest.BlocksOf(t, l, site)...)
+		}
+		plain := factorstest.Must(ppca.Fit(l, factorstest.Moments(all...), 3, nil, ppca.FitOptions{}))(t)
+		var best float64
+		for i, start := range []*ppca.Params{&tr.P, nil, &plain.Params} {
+			fit, off, err := Fit(l, siteBlocks(t, l, rows), 3, start, ppca.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				best = fit.LogLik
+			}
+			worst := func(p *ppca.Params) float64 {
+				a := factorstest.Must(ppca.PrincipalAngles(mat.NewDense(26, 3, tr.P.W), mat.NewDense(26, 3, p.W)))(t)
+				return a[2] * 180 / math.Pi
+			}
+			t.Logf("seed %d, start %d: %d cycles, v %.2f, %.1f° to the truth, %.1f° without", seed, i, fit.Iterations, mean(off.Variance), worst(&fit.Params), worst(&plain.Params))
+			if worst(&fit.Params) > 6 || fit.LogLik < best-0.01 {
+				t.Errorf("%.1f° to the truth, and %.3f nats below the fit from the truth", worst(&fit.Params), best-fit.LogLik)
+			}
+		}
+	}
+}
+
+// Features have offsets where two sites or more have them and rows are at least twice the sites.
+func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 4, 3, 2)
+	r := rand.New(rand.NewPCG(5, 5))
+	tr := factorstest.NewTruth(r, l, 2, 0.4)
+	for name, c := range map[string]struct {
+		sizes []int
+		// lacks says whether a subject of a site lacks a view.
+		lacks func(site, row, view int) bool
+		has   [3]bool
+	}{
+		"one site":               {[]int{40}, nil, [3]bool{}},
+		"one row each":           {slices.Repeat([]int{1}, 30), nil, [3]bool{}},
+		"two rows each":          {slices.Repeat([]int{2}, 15), nil, [3]bool{true, true, true}},
+		"some of one row":        {[]int{1, 1, 1, 1, 20, 20}, nil, [3]bool{true, true, true}},
+		"a view at one site":     {[]int{20, 20, 20}, func(s, _, k int) bool { return s > 0 && k == 1 }, [3]bool{true, false, true}},
+		"a view of one row each": {[]int{20, 20, 20}, func(_, i, k int) bool { return i > 0 && k == 2 }, [3]bool{true, true, false}},
+		"a view nowhere":         {[]int{20, 20, 20}, func(_, _, k int) bool { return k == 2 }, [3]bool{true, true, false}},
+	} {
+		rows, _ := shifted(r, tr, c.sizes, 0.5, 0)
+		for s := range rows {
+			for i := range rows[s] {
+				for k := range 3 {
+					if c.lacks != nil && c.lacks(s, i, k) {
+						factorstest.Lacking(l, rows[s][i:i+1], k)
+					}
+				}
+			}
+		}
+		fit, off, err := Fit(l, siteBlocks(t, l, rows), 2, nil, ppca.FitOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		view := l.ViewOf()
+		for j, v := range off.Variance {
+			if (v > 0) != c.has[view[j]] {
+				t.Errorf("%s: variance %v of feature %d", name, v, j)
+			}
+			for i, s := range off.Sites {
+				if v == 0 && (s.Mean[j] != 0 || s.Diag[j] != 0) {
+					t.Errorf("%s: site %d has an offset of feature %d", name, i, j)
+				}
+			}
+		}
+		if c.has == [3]bool{} {
+			var all []ppca.Block
+			for _, b := range siteBlocks(t, l, rows) {
+				all = append(all, b...)
+			}
+			plain := factorstest.Must(ppca.Fit(l, ppca.Merge(all), 2, nil, ppca.FitOptions{}))(t)
+			if factorstest.WorstParams(&plain.Params, &fit.Params) != 0 || plain.LogLik != fit.LogLik {
+				t.Errorf("%s: not the fit without offsets", name)
+			}
+		}
+		for i := range off.Sites {
+			ll, n, err := factorstest.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t).LogLik(factorstest.BlocksOf(t, l, rows[i]))
+			if err != nil || math.IsNaN(ll) || n != float64(len(rows[i])) {
+				t.Errorf("%s: log-likelihood %v of %v rows at site %d: %v", name, ll, n, i, err)
+			}
+		}
+	}
+}
+
+// With plain steps, the log-likelihood falls in no cycle by more than the prior of the
+// variances rises.
+func TestOffsetsNeverLowerTheBound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 3).Draw(rt, "q")
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
+		sizes := append(rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(rt, "sizes"), 12, 12)
+		rows, _ := shifted(r, factorstest.NewTruth(r, l, q, 0.5), sizes, rapid.Float64Range(0, 2).Draw(rt, "v"), 0.3)
+		m := factorstest.Must(newMixed(l, siteBlocks(rt, l, rows), q))(rt)
+		if err := m.begin(q, nil, 0); err != nil {
+			rt.Fatal(err)
+		}
+		was, rise := math.Inf(-1), 0.0
+		for cycle := range 12 {
+			ll := factorstest.Must(m.expect())(rt)
+			if ll+rise < was-1e-9*(math.Abs(was)+1) {
+				rt.Fatalf("cycle %d: from %v to %v, and the prior rose by %v", cycle, was, ll, rise)
+			}
+			was = ll
+			// A fast step that is taken back leaves nothing behind.
+			m.keep()
+			m.variances(true)
+			m.assemble()
+			if err := m.maximise(); err != nil {
+				rt.Fatal(err)
+			}
+			m.restore()
+			if again := factorstest.Must(m.expect())(rt); again != ll {
+				rt.Fatalf("log-likelihood %v after a step that was taken back, %v before", again, ll)
+			}
+			rise = m.variances(false)
+			m.assemble()
+			if err := m.maximise(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+// A fit ends converged, and its outcome does not depend on the form of the blocks, on the
+// run, or, rounding aside, on the order of the sites.
+func TestOffsetsAreDetermined(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 10, 6)
+	r := rand.New(rand.NewPCG(9, 9))
+	rows, _ := shifted(r, factorstest.NewTruth(r, l, 2, 0.5), []int{20, 16, 12, 9, 9, 30, 3, 1}, 0.4, 0.2)
+	fit := func(sites [][]ppca.Block) (*ppca.Fitted, *Offsets) {
+		f, o, err := Fit(l, sites, 2, nil, ppca.FitOptions{Tol: 1e-10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !f.Converged {
+			t.Errorf("not converged after %d cycles", f.Iterations)
+		}
+		return f, o
+	}
+	sites := siteBlocks(t, l, rows)
+	f1, o1 := fit(sites)
+	f2, o2 := fit(siteBlocks(t, l, rows))
+	if !reflect.DeepEqual(f1, f2) || !reflect.DeepEqual(o1, o2) {
+		t.Error("two runs differ")
+	}
+	dense := make([][]ppca.Block, len(sites))
+	for i := range sites {
+		dense[i] = factorstest.Moments(sites[i]...)
+	}
+	f2, o2 = fit(dense)
+	if e := max(factorstest.Worst(f1.Mu, f2.Mu), factorstest.Worst(f1.Noise, f2.Noise), factorstest.Worst(o1.Variance, o2.Variance)); e > 1e-6 {
+		t.Errorf("dense blocks give results that are %.1e off", e)
+	}
+	slices.Reverse(sites)
+	f2, o2 = fit(sites)
+	slices.Reverse(o2.Sites)
+	if e := max(factorstest.Worst(f1.Mu, f2.Mu), factorstest.Worst(f1.Noise, f2.Noise), factorstest.Worst(o1.Variance, o2.Variance), factorstest.Worst(o1.Sites[0].Mean, o2.Sites[0].Mean)); e > 1e-6 {
+		t.Errorf("the order of sites moves results by %.1e", e)
+	}
+}
+
+// Many features and few rows: everything stays a factor, and so does the start.
+func TestOffsetsOfManyFeatures(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 600, 400)
+	r := rand.New(rand.NewPCG(2, 2))
+	tr := factorstest.NewTruth(r, l, 2, 0.5)
+	rows, offsets := shifted(r, tr, []int{12, 10, 8, 6, 6}, 0.5, 0)
+	factorstest.Lacking(l, rows[4], 1)
+	sites := siteBlocks(t, l, rows)
+	for i := range rows {
+		if i < 4 {
+			sites[i] = siteOfRows(l, rows[i])
+		}
+	}
+	if sites[4][0].Scatter != nil {
+		t.Fatal("six rows have become a matrix")
+	}
+	m := factorstest.Must(newMixed(l, sites, 2))(t)
+	for i := range m.pools {
+		if m.pools[i].block.Scatter != nil {
+			t.Errorf("pool %d has become a matrix", i)
+		}
+	}
+	fit, off, err := Fit(l, sites, 2, nil, ppca.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d cycles, converged %t, variance %.3f", fit.Iterations, fit.Converged, mean(off.Variance))
+	if v := mean(off.Variance); v < 0.4 || v > 0.6 {
+		t.Errorf("variance between sites %.3f, truth 0.5", v)
+	}
+	wrong, size := 0.0, 0.0
+	for i, s := range off.Sites[:4] {
+		for j, m := range s.Mean {
+			wrong += math.Pow(fit.Mu[j]+m-tr.P.Mu[j]-offsets[i][j], 2)
+			size += offsets[i][j] * offsets[i][j]
+		}
+	}
+	if wrong > 0.6*size {
+		t.Errorf("the sites' means are off by %.2f of their variance", wrong/size)
+	}
+}
+
+// The start without a matrix is that with one, on complete rows.
+func TestThinStart(t *testing.T) {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 30, 20)
+		r := rand.New(rand.NewPCG(3, 3))
+		blocks := siteOfRows(l, factorstest.NewTruth(r, l, 3, 0.5).Subjects(r, 9))
+		want := factorstest.Must(ppca.Start(l, blocks, 3))(t)
+		got := factorstest.Must(thinStart(l, blocks, 3, 10))(t)
+		if e := factorstest.WorstParams(want, got); e > 1e-9 {
+			t.Errorf("noise %d: %.1e off", noise, e)
+		}
+	}
+}
+
+func atNewSite(l ppca.Layout, p *ppca.Params, variance []float64) (*ppca.Predictor, error) {
+	return AtSite(l, p, &SiteOffset{Mean: make([]float64, len(variance)), Diag: variance})
+}
+
+// Predictors at sites that were seen and at others have the covariances written out.
+func TestPredictorsAtSites(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
+	d := l.Features()
+	r := rand.New(rand.NewPCG(8, 8))
+	tr := factorstest.NewTruth(r, l, 2, 0.5)
+	s := &SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d), Factor: make([]float64, 4*d)}
+	for j := range d {
+		s.Mean[j], s.Diag[j] = r.NormFloat64(), r.Float64()
+	}
+	for i := range s.Factor {
+		s.Factor[i] = r.NormFloat64()
+	}
+	cov, mu := factorstest.Covariance(l, &tr.P, l.AllFeatures()), slices.Clone(tr.P.Mu)
+	unseen := slices.Clone(cov)
+	for a := range d {
+		mu[a] += s.Mean[a]
+		cov[a*d+a] += s.Diag[a]
+		unseen[a*d+a] += s.Diag[a]
+		for b := range d {
+			for k := range 4 {
+				cov[a*d+b] += s.Factor[k*d+a] * s.Factor[k*d+b]
+			}
+		}
+	}
+	seen, other := factorstest.Must(AtSite(l, &tr.P, s))(t), factorstest.Must(atNewSite(l, &tr.P, s.Diag))(t)
+	rows := tr.Subjects(r, 5)
+	want, wantOther := 0.0, 0.0
+	for _, row := range rows {
+		want += factorstest.LogDensity(row, mu, cov)
+		wantOther += factorstest.LogDensity(row, tr.P.Mu, unseen)
+	}
+	got, n, err := seen.LogLik(factorstest.BlocksOf(t, l, rows))
+	gotOther, _, errOther := other.LogLik(factorstest.BlocksOf(t, l, rows))
+	if err != nil || errOther != nil || n != 5 || factorstest.Worst([]float64{want, wantOther}, []float64{got, gotOther}) > 1e-10 {
+		t.Errorf("log-likelihoods %v and %v, want %v and %v: %v, %v", got, gotOther, want, wantOther, err, errOther)
+	}
+	// The second view given the first: mean μ₂ + C₂₁C₁₁⁻¹(t₁ − μ₁).
+	post := factorstest.Must(seen.Given([]int{0, 1, 2}))(t)
+	c11 := make([]float64, 9)
+	for a := range 3 {
+		copy(c11[a*3:][:3], cov[a*d:])
+	}
+	inv := inverse(t, c11, 3)
+	imputed, variance := make([]float64, 2), make([]float64, 2)
+	post.Impute(imputed, rows[0][:3])
+	post.MissingVar(variance)
+	for i := range 2 {
+		m, v := mu[3+i], cov[(3+i)*d+3+i]
+		for a := range 3 {
+			for b := range 3 {
+				g := cov[(3+i)*d+a] * inv[a*3+b]
+				m += g * (rows[0][b] - mu[b])
+				v -= g * cov[b*d+3+i]
+			}
+		}
+		if math.Abs(m-imputed[i]) > 1e-10 || math.Abs(v-variance[i]) > 1e-10 {
+			t.Errorf("feature %d: %v ± %v, want %v ± %v", 3+i, imputed[i], variance[i], m, v)
+		}
+	}
+	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]}, {Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: s.Diag[:3]}} {
+		if _, err := AtSite(l, &tr.P, bad); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+}
+
+// Blocks that no data give are errors or finite numbers, and so are constant features,
+// equal sites, and more factors than directions.
+func TestHostileBlocksOfSites(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 3, 2)
+	r := rand.New(rand.NewPCG(31, 1))
+	tr := factorstest.NewTruth(r, l, 1, 0.3)
+	refused := 0
+	try := func(sites [][]ppca.Block, q int) {
+		f, o, err := Fit(l, sites, q, nil, ppca.FitOptions{MaxIter: 30})
+		if err != nil {
+			refused++
+			return
+		}
+		factorstest.FiniteResult(t, "fit", f.W, f.Mu, f.Noise, f.Trace, o.Variance)
+		for _, s := range o.Sites {
+			factorstest.FiniteResult(t, "site", s.Mean, s.Diag, s.Factor)
+		}
+	}
+	for range 300 {
+		rows, _ := shifted(r, tr, []int{8, 6, 5, 1}, 0.3, 0.3)
+		sites := siteBlocks(t, l, rows)
+		for range 1 + r.IntN(3) {
+			factorstest.Mutate(r, reflect.ValueOf(&sites).Elem())
+		}
+		try(sites, 1+r.IntN(3))
+	}
+	if refused < 60 {
+		t.Errorf("only %d of 300 damaged sites were refused", refused)
+	}
+	for _, scale := range []float64{1e-40, 1, 1e30, 1e60} {
+		for q := 1; q <= 5; q++ {
+			constant, equal := tr.Subjects(r, 12), tr.Subjects(r, 4)
+			for i := range constant {
+				constant[i][1], constant[i][4] = 7, 7
+				for j := range constant[i] {
+					constant[i][j] *= scale
+				}
+			}
+			try(siteBlocks(t, l, [][][]float64{constant[:4], constant[4:8], constant[8:]}), q)
+			try(siteBlocks(t, l, [][][]float64{equal, equal, equal}), q)
+			same := slices.Repeat(equal[:1], 3)
+			other := slices.Repeat(equal[1:2], 3)
+			try(siteBlocks(t, l, [][][]float64{same, same, same}), q)
+			try(siteBlocks(t, l, [][][]float64{same, other, same}), q)
+		}
+	}
+	if _, _, err := Fit(l, nil, 1, nil, ppca.FitOptions{}); err == nil {
+		t.Error("no sites were accepted")
+	}
+	if _, _, err := Fit(l, [][]ppca.Block{{}}, 1, nil, ppca.FitOptions{}); err == nil {
+		t.Error("a site without subjects was accepted")
+	}
+}

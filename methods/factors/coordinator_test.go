@@ -1,0 +1,559 @@
+package factors
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+	"gonum.org/v1/gonum/floats"
+	"pgregory.net/rapid"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/privacy"
+	"parley/sitestore"
+	"parley/study"
+)
+
+// small is a study on drawn data, small enough to be run hundreds of times.
+type small struct {
+	plan *study.Plan
+	data map[string]*dataset.Table
+}
+
+// shape is what a small study is drawn from.
+type shape struct {
+	dims    []int
+	sites   int
+	rows    int             // at each site
+	missing float64         // share of cells
+	gaps    float64         // share of views that a subject lacks
+	lacks   map[[2]int]bool // site, view
+	options string          // lines below method, but for the name
+	privacy string          // the plan's privacy section; none if empty
+	shift   float64         // standard deviation of each feature's mean between sites
+	ageing  float64         // by which the first view's features rise in ten years, and fall by as much with one level of sex
+	unknown float64         // share of subjects of whom no age is known
+	coded   int             // subjects of the first site whose age is a code
+	code    string          // 999 if empty
+	seed    uint64
+}
+
+// columns are the subject columns of a shape whose plan adjusts for some.
+var columns = []dataset.Column{{Name: "age", Kind: dataset.Label}, {Name: "sex", Kind: dataset.Label}, {Name: "scanner", Kind: dataset.Label}}
+
+// aged draws a subject's columns, and adds their effects to the first view. Sites differ in age
+// and have a scanner each.
+func (s shape) aged(rng *rand.Rand, site int, subject []float64) []string {
+	age, sex := 60+5*float64(site)+10*rng.NormFloat64(), rng.IntN(2)
+	for j := range s.dims[0] {
+		subject[j] += s.ageing * ((age-60)/10 - float64(sex))
+	}
+	cells := []string{strconv.FormatFloat(age, 'g', -1, 64), []string{"f", "m"}[sex], fmt.Sprint(site)}
+	if rng.Float64() < s.unknown {
+		cells[0] = "NA"
+	}
+	return cells
+}
+
+func (s shape) study(t testing.TB) *small {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(s.seed, 7))
+	truth := factorstest.NewTruth(rng, factorstest.Shape(t, ppca.NoisePerView, s.dims...), 1, 0.4)
+	plan := &strings.Builder{}
+	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed, cmp.Or(s.privacy, "{protection: none}"))
+	var schema dataset.Schema
+	for k, d := range s.dims {
+		v := dataset.View{Name: fmt.Sprintf("v%d", k)}
+		fmt.Fprintf(plan, "  - name: %s\n    features:\n", v.Name)
+		for j := range d {
+			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("f%d_%d", k, j)})
+			fmt.Fprintf(plan, "      - {name: f%d_%d, range: [-20, 20]}\n", k, j)
+		}
+		schema.Views = append(schema.Views, v)
+	}
+	ages := rand.New(rand.NewPCG(s.seed, 8))
+	if strings.Contains(s.options, "adjust") || s.ageing != 0 {
+		schema.Subject = columns
+		fmt.Fprint(plan, "subjects: [age, sex, scanner]\n")
+	}
+	out := &small{data: map[string]*dataset.Table{}}
+	fmt.Fprint(plan, "sites: [")
+	for i := range s.sites {
+		name := fmt.Sprintf("site-%d", i)
+		fmt.Fprint(plan, name, ", ")
+		var rows []dataset.Row
+		shift := make([]float64, truth.L.Features())
+		for j := range shift {
+			if s.shift > 0 {
+				shift[j] = s.shift * rng.NormFloat64()
+			}
+		}
+		for n := range s.rows {
+			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
+			subject := truth.Subject(rng)
+			floats.Add(subject, shift)
+			if schema.Subject != nil {
+				if row.Subject = s.aged(ages, i, subject); i == 0 && n < s.coded {
+					row.Subject[0] = cmp.Or(s.code, "999")
+				}
+			}
+			for k, view := range factorstest.Split(truth.L, subject) {
+				switch {
+				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
+					view = nil
+				default:
+					factorstest.Hole(rng, [][]float64{view}, s.missing)
+				}
+				row.Views = append(row.Views, view)
+			}
+			rows = append(rows, row)
+		}
+		table, err := dataset.NewTable(schema, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.data[name] = table
+	}
+	fmt.Fprintf(plan, "]\nmethod:\n  name: mvppca\n%s", s.options)
+	var err error
+	if out.plan, err = study.Parse("plan.yaml", []byte(plan.String()), method.Registry{Method{}}); err != nil {
+		t.Fatalf("%v in:\n%s", err, plan)
+	}
+	return out
+}
+
+// drawShape draws a study whose features are all measured somewhere.
+func drawShape(t *rapid.T) shape {
+	s := shape{
+		dims: rapid.SliceOfN(rapid.IntRange(1, 4), 1, 3).Draw(t, "features"), sites: rapid.IntRange(1, 3).Draw(t, "sites"),
+		rows: rapid.IntRange(15, 40).Draw(t, "subjects"), lacks: map[[2]int]bool{}, seed: rapid.Uint64Range(1, 1e9).Draw(t, "seed"),
+		missing: rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "missing cells"), gaps: rapid.SampledFrom([]float64{0, 0, 0.2}).Draw(t, "missing views"),
+	}
+	if s.dims[0] == 1 {
+		s.dims[0] = 2 // one factor at least has two features
+	}
+	for k := 1; k < len(s.dims); k++ { // the first site has everything, and every site the first view
+		for i := 1; i < s.sites; i++ {
+			s.lacks[[2]int{i, k}] = rapid.IntRange(0, 3).Draw(t, "lacks") == 0
+		}
+	}
+	features := 0
+	for _, d := range s.dims {
+		features += d
+	}
+	latent := rapid.IntRange(1, min(3, features-1)).Draw(t, "latent")
+	if rapid.Bool().Draw(t, "published") {
+		s.missing = 0 // the published iteration needs whole views
+		s.options = fmt.Sprintf("  variant: published\n  latent: %d\n  rounds: %d\n  iterations: 2\n  scaling: %s\n  published: {first_iterations: 4, initial: %s, restart: %s}\n",
+			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(options.Scalings).Draw(t, "scaling"),
+			rapid.SampledFrom([]string{"random", "prior"}).Draw(t, "initial"), rapid.SampledFrom([]string{"draw", "mean"}).Draw(t, "restart"))
+	} else {
+		s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
+			latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
+			rapid.SampledFrom(options.Scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
+	}
+	return s
+}
+
+// play runs a study as an engine would, and lets a test interfere.
+type play struct {
+	*small
+	t           testing.TB
+	coordinator method.Coordinator
+	halves      map[string]method.Site
+	lists       map[string][]privacy.Listed // what each site may be asked for
+	round       int
+	kinds       []string
+
+	state  method.State
+	order  func([]method.Task)            // in which answers are folded; nil: as given
+	said   func(method.Contribution)      // sees every answer; may be nil
+	crash  bool                           // the state passes through its encoding after every step
+	absent func(round int, s string) bool // the site leaves instead of answering
+	left   map[string]error               // sites that had to leave; nil if none may
+	gates  map[string]*gated              // the sites' own; nil: a new one for every answer, which refuses nothing
+}
+
+func newPlay(t testing.TB, s *small) *play {
+	t.Helper()
+	c, err := Method{}.Coordinator(s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &play{small: s, t: t, coordinator: c, halves: map[string]method.Site{}, lists: map[string][]privacy.Listed{}}
+	for _, name := range s.plan.Sites {
+		if p.halves[name], err = (Method{}).Site(s.plan, name); err != nil {
+			t.Fatal(err)
+		}
+		if p.lists[name], err = (Method{}).Requests(s.plan, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.state, err = c.Init(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// reload crashes the coordinator and restores it.
+func (p *play) reload() {
+	p.t.Helper()
+	if !p.crash {
+		return
+	}
+	saved, err := p.state.MarshalBinary()
+	if err != nil {
+		p.t.Fatalf("saving the state: %v", err)
+	}
+	if p.state, err = p.coordinator.Restore(saved); err != nil {
+		p.t.Fatalf("restoring the state: %v", err)
+	}
+	if again, err := p.state.MarshalBinary(); err != nil || !bytes.Equal(saved, again) {
+		p.t.Fatalf("a restored state is saved as other bytes (%v)", err)
+	}
+}
+
+// release lets a site answer a task through a gate of its own, and holds what
+// leaves against what was declared.
+func (p *play) release(task method.Task) (o privacy.Opened, err error) {
+	list := p.lists[task.Site]
+	gate, study := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site, Requests: list}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site]), "small"
+	if own := p.gates[task.Site]; own != nil {
+		gate, study = own.Gate, own.study
+	}
+	session, err := gate.Admit(privacy.Ask{Study: study, Site: task.Site, Round: max(p.round, 1), Kind: task.Kind, Task: sha256.Sum256(task.Body)})
+	if err != nil {
+		return o, err
+	}
+	a, err := p.halves[task.Site].Run(context.Background(), task, session)
+	if err != nil {
+		return o, err
+	}
+	release, err := session.Seal(a.Body, a.State)
+	if err != nil {
+		return o, err
+	}
+	request := list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request
+	if o, err = privacy.Open(release.Bytes(), request); err != nil {
+		return o, err
+	}
+	declared := 0
+	for _, c := range request.Contents {
+		declared += c.Values
+	}
+	sent := numbersIn(p.t, o.Body)
+	for _, sums := range o.Sums {
+		for _, sum := range sums {
+			for i := range sum.Blocks() {
+				sent += len(sum.Floats(i))
+			}
+		}
+	}
+	if sent > declared {
+		p.t.Fatalf("site %s declared %d numbers for %q and sent %d", task.Site, declared, task.Kind, sent)
+	}
+	return o, nil
+}
+
+// answer is a site's release as the engine hands it to the coordinator.
+func (p *play) answer(task method.Task) (method.Contribution, error) {
+	o, err := p.release(task)
+	return method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}, err
+}
+
+// step takes the study to its next tasks, or to its end.
+func (p *play) step() (method.Step, error) {
+	step, err := p.coordinator.Next(p.state)
+	if err != nil {
+		return step, err
+	}
+	for name, x := range step.Info.All() {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			p.t.Fatalf("info %q is %v", name, x)
+		}
+	}
+	if step.Progress < 1 || step.Progress > step.Of {
+		p.t.Fatalf("progress is %d of %d", step.Progress, step.Of)
+	}
+	p.state = step.State
+	p.reload()
+	return step, nil
+}
+
+// run plays the study to its end.
+func (p *play) run() (*method.Result, error) {
+	for {
+		step, err := p.step()
+		if err != nil {
+			return nil, err
+		}
+		if step.Done {
+			break
+		}
+		p.round++
+		p.kinds = append(p.kinds, step.Tasks[0].Kind)
+		if p.order != nil {
+			p.order(step.Tasks)
+		}
+		for _, task := range step.Tasks {
+			if p.absent != nil && p.absent(p.round, task.Site) {
+				if p.state, err = p.coordinator.Leave(p.state, task.Site); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if err := p.exchange(task); err != nil {
+				return nil, err
+			}
+			p.reload()
+		}
+	}
+	if again, err := p.step(); err != nil || !again.Done || len(again.Tasks) > 0 {
+		p.t.Fatalf("after the end: %+v, %v", again, err)
+	}
+	return p.coordinator.Result(p.state)
+}
+
+// numbersIn counts the numbers in a message: every float64, count and answer to a question. It
+// leaves out how arrays are laid out, and which features and views they are of.
+func numbersIn(t testing.TB, body []byte) int {
+	t.Helper()
+	if len(body) == 0 { // the noised sums are all of it
+		return 0
+	}
+	var v any
+	if err := cbor.Unmarshal(body, &v); err != nil {
+		t.Fatal(err)
+	}
+	var count func(v any) int
+	count = func(v any) (n int) {
+		switch v := v.(type) {
+		case map[any]any:
+			for key, x := range v {
+				if key != "runs" && key != "views" && key != "class" {
+					n += count(x)
+				}
+			}
+		case []any:
+			for _, x := range v {
+				n += count(x)
+			}
+		case cbor.Tag:
+			if v.Number == 40 { // [[rows, columns], values]
+				return count(v.Content.([]any)[1])
+			}
+			return len(v.Content.([]byte)) / 8
+		case uint64, int64, float64, bool:
+			return 1
+		case nil:
+		default:
+			t.Fatalf("a message holds %T", v)
+		}
+		return n
+	}
+	return count(v)
+}
+
+// exchange lets a site answer a task and folds the answer. Where sites may
+// leave, it does with them what an engine does.
+func (p *play) exchange(task method.Task) error {
+	before, err := p.state.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	said, err := p.answer(task)
+	if err != nil {
+		err = fmt.Errorf("site %s: %w", task.Site, err)
+	} else {
+		if p.said != nil {
+			p.said(said)
+		}
+		if p.state, err = p.coordinator.Fold(p.state, said); err == nil {
+			return nil
+		}
+	}
+	if p.left == nil {
+		return err
+	}
+	p.left[task.Site] = err
+	if p.state, err = p.coordinator.Restore(before); err != nil {
+		return err
+	}
+	p.state, err = p.coordinator.Leave(p.state, task.Site)
+	return err
+}
+
+func sameResult(t testing.TB, what string, a, b *method.Result) {
+	t.Helper()
+	for i, f := range a.Files {
+		if f.Name != b.Files[i].Name || !bytes.Equal(f.Data, b.Files[i].Data) {
+			t.Fatalf("%s: %s differs", what, f.Name)
+		}
+	}
+	if !maps.Equal(a.Metrics, b.Metrics) || !slices.Equal(a.Headline, b.Headline) {
+		t.Fatalf("%s: metrics %v and %v", what, a.Metrics, b.Metrics)
+	}
+}
+
+// Whatever the study: a coordinator that crashes after every step, and answers
+// that arrive in another order, change no bit; and no site sends more than it
+// declared (answer checks that).
+func TestStudiesSurviveCrashesAndAnyOrderOfArrival(t *testing.T) {
+	ran, failed := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawShape(rt).study(t)
+		plain, err := newPlay(t, s).run()
+		for name, change := range map[string]func(*play){
+			"crashing after every step": func(p *play) { p.crash = true },
+			"folding backwards":         func(p *play) { p.order = slices.Reverse[[]method.Task] },
+		} {
+			p := newPlay(t, s)
+			change(p)
+			other, otherErr := p.run()
+			if (err == nil) != (otherErr == nil) {
+				rt.Fatalf("%s: %v, without: %v", name, otherErr, err)
+			}
+			if err == nil {
+				sameResult(t, name, plain, other)
+			}
+		}
+		if err != nil {
+			rt.Log(err)
+			failed++
+			return
+		}
+		ran++
+		checkResult(t, s.plan, plain)
+	})
+	if failed > ran/10 {
+		t.Errorf("%d of %d studies could not be fitted", failed, ran+failed)
+	}
+}
+
+// threeSites is a study that all tests of single steps can share: the last
+// site alone lacks nothing, so that the others may leave.
+func threeSites(t testing.TB, options string) *small {
+	t.Helper()
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, seed: 5}
+	if strings.Contains(options, "published") {
+		s.missing = 0 // the published iteration needs whole views
+	}
+	return s.study(t)
+}
+
+const (
+	federatedOptions = "  latent: 2\n"
+	adjustedOptions  = "  latent: 2\n  adjust: [age, {column: sex, levels: [f, m]}]\n"
+	publishedOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
+)
+
+func TestSiteMayLeaveAtAnyRound(t *testing.T) {
+	for _, options := range []string{federatedOptions, publishedOptions, adjustedOptions} {
+		s := threeSites(t, options)
+		whole := newPlay(t, s)
+		if _, err := whole.run(); err != nil {
+			t.Fatal(err)
+		}
+		for leaves := range whole.kinds {
+			p := newPlay(t, s)
+			p.crash = true
+			p.absent = func(round int, site string) bool { return site == "site-1" && round == leaves+1 }
+			r, err := p.run()
+			if err != nil {
+				t.Errorf("leaving in round %d (%s): %v", leaves+1, whole.kinds[leaves], err)
+				continue
+			}
+			checkResult(t, s.plan, r)
+			m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
+				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
+			}
+		}
+	}
+}
+
+func TestStudyEndsWithoutAnySite(t *testing.T) {
+	p := newPlay(t, threeSites(t, federatedOptions))
+	p.absent = func(int, string) bool { return true }
+	if _, err := p.run(); err == nil || !strings.Contains(err.Error(), "no site is left") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// The model cannot do without the only site that has a view; its assessment can.
+func TestOnlySiteWithAViewLeaves(t *testing.T) {
+	for _, opts := range []string{federatedOptions, publishedOptions} {
+		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
+		whole := newPlay(t, s)
+		if _, err := whole.run(); err != nil {
+			t.Fatal(err)
+		}
+		leave := func(at string) (*method.Result, error) {
+			p := newPlay(t, s)
+			p.absent = func(round int, site string) bool { return site == "site-0" && whole.kinds[round-1] == at }
+			return p.run()
+		}
+		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
+		if _, err := leave(first); err == nil || !strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
+			t.Errorf("leaving at %q: %v", first, err)
+		}
+		r, err := leave(options.TaskAssess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkResult(t, s.plan, r)
+		if _, ok := r.Metrics["mean_absolute_error/v1"]; ok {
+			t.Error("nobody assessed view v1, and yet it has an error")
+		}
+	}
+}
+
+// Sites of one subject each are a study: it ends with a model, and says that nothing
+// varies within a site where the explained variance would stand.
+func TestSitesOfOneSubject(t *testing.T) {
+	s := shape{dims: []int{6, 5}, sites: 40, rows: 1, gaps: 0.2, seed: 4, options: "  latent: 2\n"}
+	r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
+	for name, x := range r.Metrics {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			t.Errorf("%s is %v", name, x)
+		}
+	}
+	if got := fmt.Sprint(r.Headline); !strings.Contains(got, "unknown: no view varies within a site") || strings.Contains(got, "Inf") {
+		t.Errorf("the headline is %s", got)
+	}
+}
+
+// Where many single values are missing, the report begins with a warning.
+func TestManyMissingCellsAreSaidFirst(t *testing.T) {
+	for _, missing := range []float64{0, 0.3} {
+		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6, options: "  latent: 2\n  rounds: 0\n"}
+		r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
+		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "single values are missing") })
+		if first := r.Sections[0].ID == "verdicts"; said != (missing > 0) || first != said {
+			t.Errorf("%v of the cells are missing: %v, %+v", missing, r.Verdicts(), r.Sections[0])
+		}
+	}
+}
+
+// A feature that only sets of few subjects have is lost to the minimum, which the error names.
+func TestAFeatureBelowTheMinimumNamesIt(t *testing.T) {
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, gaps: 0.5, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: "  latent: 1\n  minimum: 9\n", seed: 6}.study(t)
+	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "feature f1_0 of view v1: leave it out of the plan, or lower method.minimum: sets of views that fewer than 9 subjects have do not count") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,40 @@
+package factors_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/factors"
+	"parley/study"
+)
+
+// What people are told follows the options.
+func TestDescribeFollowsTheOptions(t *testing.T) {
+	for _, c := range [][3]string{ // replaced, by, what is said
+		{"latent: 6", "latent: 6", "6 factors, patterns that run through the 131 features of all 4 views together"},
+		{"latent: 6", "latent: 6", "at most 10 more rounds"},
+		{"latent: 6", "latent: 1\n  rounds: 0", "1 factor, patterns"},
+		{"latent: 6", "latent: 6\n  variant: published\n  rounds: 7", "In each of 7 rounds every site fits the model to its own subjects, and sends the model's numbers back."},
+	} {
+		plan := example(t, c[0], c[1])
+		if got := (factors.Method{}).Describe(plan); !strings.Contains(got, c[2]) || strings.Count(got, ". ") != 1 {
+			t.Errorf("%s: %s", c[1], got)
+		}
+	}
+}
+
+// example is the example's plan with one change.
+func example(t *testing.T, replaced, by string) *study.Plan {
+	t.Helper()
+	data, err := os.ReadFile("../../examples/alzheimer/plan.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)), method.Registry{factors.Method{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

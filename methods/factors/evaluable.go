@@ -1,0 +1,163 @@
+package factors
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/problem"
+	"parley/study"
+)
+
+// Evaluator implements [method.Evaluable].
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
+			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
+	}
+	columns := p.Schema().Subject
+	all, err := predictiveOf(m, columns, fitted.Population{New: newSite})
+	switch {
+	case err != nil:
+		return nil, err
+	case m.KnowsSites() && !newSite:
+		return &sited{all, m, columns}, nil
+	}
+	return all, nil
+}
+
+// sited is a model of sites that have means or noise of their own.
+type sited struct {
+	evaluate.Predictive
+	model   *fitted.Model
+	columns []dataset.Column // of the rows' subjects
+}
+
+// AtSite implements [evaluate.Sited].
+func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
+	return predictiveOf(m.model, m.columns, fitted.Population{Site: name})
+}
+
+func predictiveOf(m *fitted.Model, columns []dataset.Column, who fitted.Population) (evaluate.Predictive, error) {
+	l, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	p, scale, err := m.PredictorFor(who)
+	if err != nil {
+		return nil, err
+	}
+	return m.Adjust(columns, newPredictive(l, p, scale))
+}
+
+// Central implements [method.Centraliser]: the maximum-likelihood fit to all
+// rows, each with what it has. The scale is the plan's; where that would give
+// every site its own range, it is the range of all rows. Where the plan has covariates, the
+// features are regressed on them over all rows alike.
+func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	l, scaling := set.Layout, set.Options.Scaling
+	if scaling == options.ScaleSiteRange {
+		scaling = options.ScaleMinMax
+	}
+	columns := all.Schema().Subject
+	effects, sources, err := options.Regress(ctx, set, all)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := options.Read(ctx, l, sources[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := options.Common(set, scaling, sums)
+	if err != nil {
+		return nil, err
+	}
+	fit, err := ppca.Fit(l, sums.In(scale), set.Options.Latent, nil, ppca.FitOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
+	}
+	predictor, err := ppca.NewPredictor(l, &fit.Params)
+	if err == nil {
+		err = predictor.Sampled(ppca.SamplingTimes(l, fit.Rank, sums.Patterns))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if effects == nil {
+		return newPredictive(l, predictor, scale), nil
+	}
+	return fitted.AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
+}
+
+// predictive answers about rows in the units in which they were measured.
+type predictive struct {
+	fitted.RowEvaluator
+	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
+	sd        []float64 // scratch
+}
+
+func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
+	m := &predictive{
+		RowEvaluator: fitted.RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
+		sd:           make([]float64, l.Features()),
+	}
+	for _, f := range scale.Factor {
+		m.logFactor = append(m.logFactor, math.Log(f))
+	}
+	return m
+}
+
+// Infer implements [evaluate.Model].
+func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	_, err := m.infer(row, dst)
+	return err
+}
+
+func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
+	if err := m.RowEvaluator.Infer(row, dst); err != nil {
+		return nil, err
+	}
+	post, _, err := m.Predictor.Subject(row.Views, m.Scale)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range post.Observed {
+		dst.LogLik += m.logFactor[j]
+	}
+	return post, nil
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	post, err := m.infer(row, dst)
+	if err != nil {
+		return err
+	}
+	post.MissingVar(m.sd)
+	lo, k := 0, 0
+	for i, j := range post.Missing {
+		for ; k < m.View[j]; k++ {
+			lo += m.Dims[k]
+		}
+		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.Scale.Factor[j]
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package factorstest
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	"parley/methods/factors/ppca"
+)
+
+// Forms returns the same subjects as statistics, as rows, as two blocks and as
+// one block per subject.
+func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
+	features := l.AllFeatures()
+	single := func(rows [][]float64) ppca.Block {
+		d := len(features)
+		b := ppca.Block{Features: features, N: float64(len(rows)), Mean: make([]float64, d)}
+		for _, r := range rows {
+			for j, x := range r {
+				b.Mean[j] += x / b.N
+			}
+		}
+		for _, r := range rows {
+			for j, x := range r {
+				b.Factor = append(b.Factor, x-b.Mean[j])
+			}
+		}
+		return b
+	}
+	all := single(rows)
+	var subjects []ppca.Block
+	for _, r := range rows {
+		subjects = append(subjects, ppca.Block{Features: features, N: 1, Mean: r})
+	}
+	half := len(rows) / 2
+	first, second := single(rows[:half]), single(rows[half:])
+	return map[string][]ppca.Block{
+		"statistics": {all.Dense()}, "rows": {all}, "mixed": {first, second.Dense()}, "subjects": subjects,
+		"merged": Moments(subjects...),
+	}
+}
+
+// Gather makes blocks of subjects that are given view by view.
+func Gather(t tb, l ppca.Layout, subjects ...[][]float64) []ppca.Block {
+	t.Helper()
+	a, err := ppca.NewAccumulator(l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, views := range subjects {
+		if err := a.Add(views); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a.Blocks()
+}
+
+// Gappy draws sites of very unequal size whose subjects lack views, at rates that
+// differ by site, and a share of the cells of the others.
+func Gappy(seed uint64, dims []int, q int, sizes []int, cells float64) [][][][]float64 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	d := 0
+	for _, n := range dims {
+		d += n
+	}
+	w, psi := make([]float64, d*q), make([]float64, d)
+	for i := range w {
+		w[i] = rng.NormFloat64() * math.Sqrt(1/float64(q))
+	}
+	for j := range psi {
+		psi[j] = 0.3 + 0.6*rng.Float64()
+	}
+	sites := make([][][][]float64, len(sizes))
+	x := make([]float64, q)
+	for s, n := range sizes {
+		rates := make([]float64, len(dims))
+		for k := range rates {
+			rates[k] = 0.5 * rng.Float64() * rng.Float64()
+		}
+		shift := make([]float64, d)
+		for j := range shift {
+			shift[j] = 0.3 * rng.NormFloat64()
+		}
+		for range n {
+			for a := range x {
+				x[a] = rng.NormFloat64()
+			}
+			row, j := make([][]float64, len(dims)), 0
+			for k, p := range dims {
+				have := rng.Float64() >= rates[k] || k == 0
+				for range p {
+					y := shift[j] + math.Sqrt(psi[j])*rng.NormFloat64()
+					for a := range x {
+						y += w[j*q+a] * x[a]
+					}
+					if have && rng.Float64() < cells {
+						y = math.NaN()
+					}
+					if j++; have {
+						row[k] = append(row[k], y)
+					}
+				}
+			}
+			sites[s] = append(sites[s], row)
+		}
+	}
+	return sites
+}
+
+// OneShot runs the default method's round 1.
+func OneShot(t tb, l ppca.Layout, sites [][]ppca.Block, q int) *ppca.Fitted {
+	t.Helper()
+	var said [][]ppca.Block
+	for _, blocks := range sites {
+		said = append(said, Must(ppca.Condense(l, blocks, 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
+	}
+	_, fit, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+	return Must(fit, err)(t)
+}
+
+// Gradient is the central difference of f at x in every coordinate, relative
+// to the curvature scale of f.
+func Gradient(f func([]float64) float64, x []float64) (largest float64) {
+	y := slices.Clone(x)
+	for i := range x {
+		h := 1e-4 * max(1e-2, math.Abs(x[i]))
+		y[i] = x[i] + h
+		up := f(y)
+		y[i] = x[i] - h
+		down := f(y)
+		y[i] = x[i]
+		// The change of f over the step, against the size of the curvature term.
+		g, c := (up-down)/2, math.Abs(up+down-2*f(x))/2
+		largest = max(largest, math.Abs(g)/(c+1e-12*math.Abs(f(x))))
+	}
+	return largest
+}
+
+// Mutate changes one number, length or index somewhere inside a message.
+func Mutate(r *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		Mutate(r, v.Field(r.IntN(v.NumField())))
+	case reflect.Slice:
+		switch n := v.Len(); {
+		case n == 0 || r.IntN(8) == 0:
+			if r.IntN(2) == 0 && n > 0 {
+				v.Set(v.Slice(0, r.IntN(n)))
+			} else {
+				v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			}
+		default:
+			Mutate(r, v.Index(r.IntN(n)))
+		}
+	case reflect.Int:
+		v.SetInt([]int64{-1, 0, 1, v.Int() + 1, v.Int() - 1, 1 << 40}[r.IntN(6)])
+	case reflect.Float64:
+		v.SetFloat([]float64{0, -1, 1, math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, -v.Float(), v.Float() * 1e9}[r.IntN(10)])
+	}
+}

@@ -1,0 +1,301 @@
+package fitted
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/judge/evaluate"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/problem"
+)
+
+// adjustedFormat is that of a model of adjusted features: a program that does not know of
+// covariates cannot use it.
+const adjustedFormat = "parley/mvppca-model/2"
+
+// ModelFormats lists the formats that [LoadModel] reads.
+func ModelFormats() []string { return []string{ModelFormat, adjustedFormat} }
+
+// PutAdjusted puts in what the features are adjusted for.
+func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
+	m.Format, m.AdjustedSubjects, m.LackingCovariates, m.FarCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking), int(e.Far)
+	at := 0
+	for _, c := range of {
+		next := at + len(options.Terms([]options.Covariate{c}))
+		m.Covariates = append(m.Covariates, modelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next], e.CovariateSD[at:next]})
+		at = next
+	}
+	j := 0
+	for k := range m.Views {
+		for i := range m.Views[k].Features {
+			f := &m.Views[k].Features[i]
+			f.BeforeSD, f.EffectDF = e.FeatureSD[j], e.DF[j]
+			for t := range at {
+				b, se := math.NaN(), math.NaN()
+				if e.Told(j, t) {
+					b, se = e.Effects.Slopes.Data[j*at+t], e.SE.Data[j*at+t]
+				}
+				f.Effects, f.EffectSE = append(f.Effects, b), append(f.EffectSE, se)
+			}
+			j++
+		}
+	}
+}
+
+// Adjusts says whether the model is of adjusted features.
+func (m *Model) Adjusts() bool { return len(m.Covariates) > 0 }
+
+// adjustedFor are the covariates as a plan names them.
+func (m *Model) adjustedFor() (of []options.Covariate) {
+	for _, c := range m.Covariates {
+		of = append(of, options.Covariate{Column: c.Column, Levels: c.Levels})
+	}
+	return of
+}
+
+// effects are what the covariates add to the features.
+func (m *Model) effects() *options.Effects {
+	e := &options.Effects{}
+	for _, c := range m.Covariates {
+		e.Centre = append(e.Centre, c.Mean...)
+	}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			for _, b := range f.Effects {
+				if math.IsNaN(b) { // could not be told
+					b = 0
+				}
+				e.Slopes.Data = append(e.Slopes.Data, b)
+			}
+			e.Slopes.Rows++
+		}
+	}
+	e.Slopes = wire.Matrix{Rows: e.Slopes.Rows, Cols: len(e.Centre), Data: e.Slopes.Data}
+	return e
+}
+
+// checkAdjusted says what is wrong with the covariates of a model that came from elsewhere.
+func (m *Model) checkAdjusted(d int) error {
+	if (m.Format == adjustedFormat) != m.Adjusts() {
+		return fmt.Errorf("a model of format %q with %d covariates", m.Format, len(m.Covariates))
+	}
+	p := len(options.Terms(m.adjustedFor()))
+	for i, c := range m.Covariates {
+		if own := len(options.Terms(m.adjustedFor()[i : i+1])); c.Column == "" || own == 0 || len(c.Mean) != own || len(c.WithinSD) != own {
+			return fmt.Errorf("covariate %q: %d means and %d standard deviations for %d terms", c.Column, len(c.Mean), len(c.WithinSD), own)
+		}
+		if err := ppca.Within("standard deviations of "+c.Column, c.WithinSD, options.Largest); err != nil {
+			return err
+		}
+	}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			if len(f.Effects) != p || len(f.EffectSE) != p {
+				return fmt.Errorf("feature %s: %d effects and %d standard errors for %d covariates", f.Name, len(f.Effects), len(f.EffectSE), p)
+			}
+			for t, b := range f.Effects {
+				if !math.IsNaN(b) && !(f.EffectDF >= 1 && f.EffectDF <= ppca.Largest && f.EffectSE[t] >= 0 && f.EffectSE[t] <= ppca.Largest && f.BeforeSD >= 0 && f.BeforeSD <= ppca.Largest) {
+					return fmt.Errorf("feature %s: an effect with %v degrees of freedom and a standard error of %v, of values with a standard deviation of %v", f.Name, f.EffectDF, f.EffectSE[t], f.BeforeSD)
+				}
+			}
+		}
+	}
+	return m.effects().Check(d, p)
+}
+
+// adjusted is data less what the covariates of each subject add; nil where the model is not
+// adjusted for any. It is an error if a subject lacks one: nothing is expected of such a
+// subject. far counts the subjects with a number far from those of the fit or of the others,
+// or like a code for a missing value. The rows are read once to find out.
+func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *options.Rows, far int, err error) {
+	if !m.Adjusts() {
+		return nil, 0, nil
+	}
+	design, err := options.Bind(m.adjustedFor(), data.Schema().Subject)
+	if err != nil {
+		return nil, 0, err
+	}
+	subjects, x := 0, make([]float64, design.Terms())
+	var lacking []string
+	var seen []float64
+	beyond := 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, 0, err
+		}
+		known, err := design.Read(row, x)
+		if err != nil {
+			return nil, 0, err
+		}
+		if subjects++; !known {
+			lacking = append(lacking, row.ID)
+			continue
+		}
+		seen = append(seen, x...)
+		if m.beyondFit(x) {
+			beyond++
+		}
+	}
+	if len(lacking) > 0 {
+		const shown = 5
+		names := strings.Join(lacking[:min(shown, len(lacking))], ", ")
+		if more := len(lacking) - shown; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		return nil, 0, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
+			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
+	}
+	return options.Remove(design, m.effects(), data), max(beyond, int(design.Far(seen))), nil
+}
+
+// farFromFit is how many times its standard deviation within sites a number is from the mean
+// of the fit where no subject of it is likely to be.
+const farFromFit = 20
+
+// beyondFit says whether a number among the covariates of a subject is that far.
+func (m *Model) beyondFit(x []float64) bool {
+	at := 0
+	for _, c := range m.Covariates {
+		if len(c.Levels) == 0 && math.Abs(x[at]-c.Mean[0]) > farFromFit*c.WithinSD[0] {
+			return true
+		}
+		at += len(c.Mean)
+	}
+	return false
+}
+
+// AdjustModel makes of a model of adjusted features one of features as they were measured,
+// for rows with these subject columns. A subject of whom a covariate is not known is
+// taken to be at the means of all.
+func AdjustModel(of []options.Covariate, effects *options.Effects, columns []dataset.Column, dims []int, inner evaluate.Predictive) (evaluate.Predictive, error) {
+	design, err := options.Bind(of, columns)
+	if err != nil {
+		return nil, err
+	}
+	d := effects.Slopes.Rows
+	return &adjustedModel{inner, design, effects, dims, make([]float64, design.Terms()), make([]float64, d), make([]float64, d)}, nil
+}
+
+// Adjust is [AdjustModel] with the model's own covariates; inner where it has none.
+func (m *Model) Adjust(columns []dataset.Column, inner evaluate.Predictive) (evaluate.Predictive, error) {
+	if !m.Adjusts() {
+		return inner, nil
+	}
+	l, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	return AdjustModel(m.adjustedFor(), m.effects(), columns, l.Dims, inner)
+}
+
+type adjustedModel struct {
+	inner   evaluate.Predictive
+	design  *options.Design
+	effects *options.Effects
+	dims    []int
+
+	x, part, values []float64 // scratch
+}
+
+// less is a row less what its covariates add, which is left in part.
+func (m *adjustedModel) less(row *dataset.Row) (*dataset.Row, error) {
+	known, err := m.design.Read(row, m.x)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		copy(m.x, m.effects.Centre)
+	}
+	m.effects.Part(m.x, m.part)
+	return &dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}, nil
+}
+
+// add adds the covariates' part to what is expected.
+func (m *adjustedModel) add(dst *evaluate.Posterior) {
+	j := 0
+	for k := range dst.Mean {
+		for i := range dst.Mean[k] {
+			dst.Mean[k][i] += m.part[j]
+			j++
+		}
+	}
+}
+
+// Infer implements [evaluate.Model].
+func (m *adjustedModel) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	less, err := m.less(row)
+	if err != nil {
+		return err
+	}
+	if err := m.inner.Infer(less, dst); err != nil {
+		return err
+	}
+	m.add(dst)
+	return nil
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	less, err := m.less(row)
+	if err != nil {
+		return err
+	}
+	if err := m.inner.Predict(less, dst, sd); err != nil {
+		return err
+	}
+	m.add(dst)
+	return nil
+}
+
+// AdjustmentVerdicts say which covariates could not be adjusted for, whether some are no
+// measurements, and whether many subjects lack one.
+func (m *Model) AdjustmentVerdicts() (list []Verdict) {
+	var none []string
+	terms := options.Terms(m.adjustedFor())
+	for t, name := range terms {
+		if !slices.ContainsFunc(m.Views, func(v ModelView) bool {
+			return slices.ContainsFunc(v.Features, func(f ModelFeature) bool { return !math.IsNaN(f.Effects[t]) })
+		}) {
+			none = append(none, name)
+		}
+	}
+	if len(none) > 0 {
+		list = append(list, Verdict{Says: "the features could not be adjusted for " + strings.Join(none, ", "),
+			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is for site_means; a covariate that says what another says can be left out of adjust."})
+	}
+	if m.FarCovariates > 0 {
+		list = append(list, Verdict{Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a missing value", has(m.FarCovariates)),
+			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
+	}
+	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
+		list = append(list, Verdict{Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),
+			Advice: "The model is of the others. If covariates are not known of a certain kind of subject, it does not describe that kind."})
+	}
+	return list
+}
+
+// has begins a sentence on some subjects.
+func has(subjects int) string {
+	if subjects == 1 {
+		return "1 subject has"
+	}
+	return fmt.Sprintf("%d subjects have", subjects)
+}
+
+// muchLacking is the share of subjects who lack a covariate of which a verdict speaks.
+const muchLacking = 0.1
+
+// adjustedFact is the summary's line.
+func (m *Model) adjustedFact() []figure.Fact {
+	if !m.Adjusts() {
+		return nil
+	}
+	return []figure.Fact{{Name: "adjusted for", Value: options.AdjustedFor(m.adjustedFor())}}
+}

@@ -1,0 +1,305 @@
+package fitted
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/method/association"
+	"parley/problem"
+)
+
+// tested is one factor against one column, given the columns that were adjusted for.
+type tested struct {
+	Column   string   `json:"column"`
+	Kind     string   `json:"kind"` // number or category
+	Factor   int      `json:"factor"`
+	Subjects int      `json:"subjects"`
+	Levels   int      `json:"levels,omitempty"`
+	R        *float64 `json:"correlation,omitempty"` // of a number; partial where adjusted
+	R2       float64  `json:"explained"`             // r², or η² of a category: share of the factor's variance that what was adjusted for leaves
+	F        float64  `json:"f"`
+	DF       [2]int   `json:"degrees_of_freedom"`
+	P        float64  `json:"p"`
+	Adjusted float64  `json:"p_adjusted"`
+	// Reference is the level with the most subjects, with which Effects compare the
+	// others; of a number Effects has the slope.
+	Reference string   `json:"reference,omitempty"`
+	Effects   []effect `json:"effects"` // none where what was adjusted for tells some level already
+}
+
+// effect is by how much a factor changes, in its standard deviations in the study, for
+// one unit of a number or from the reference to a level.
+type effect struct {
+	Level    string  `json:"level,omitempty"`
+	Subjects int     `json:"subjects"` // of the level
+	Estimate float64 `json:"estimate"`
+	SE       float64 `json:"standard_error"`
+}
+
+// Associations tests factors against subject columns, subject by subject.
+type Associations struct {
+	q                    int
+	adjust               []*columnTest // what is adjusted for, in the order of the columns
+	tests                []*columnTest
+	complete, incomplete int // subjects with, and without, all that is adjusted for
+}
+
+// columnTest is a column and, if it is tested, how.
+type columnTest struct {
+	*covariate
+	at         int // of the columns
+	regression *regression
+	fit        *fittedRegression // nil while there is none, and where there can be none
+
+	number float64 // of the subject that is added, as a number and as the place of its level
+	place  int
+}
+
+// NewAssociations prepares tests of q factors against the columns that are not adjusted for.
+func NewAssociations(schema []dataset.Column, categories, adjust []string, q int) *Associations {
+	a := &Associations{q: q}
+	for i, c := range schema {
+		t := &columnTest{covariate: newCovariate(c.Name, slices.Contains(categories, c.Name)), at: i}
+		if slices.Contains(adjust, c.Name) {
+			a.adjust = append(a.adjust, t)
+		} else {
+			t.regression = newRegression(q)
+			a.tests = append(a.tests, t)
+		}
+	}
+	return a
+}
+
+// Add takes in a subject's cells, one for each column, and the means of its factors, and
+// says whether the subject counts: it does if all that is adjusted for is known.
+func (a *Associations) Add(cells []string, z []float64) bool {
+	if slices.ContainsFunc(a.adjust, func(t *columnTest) bool { return dataset.IsMissing(cells[t.at]) }) {
+		a.incomplete++
+		return false
+	}
+	a.complete++
+	for _, t := range a.adjust {
+		t.number, t.place = t.look(cells[t.at])
+	}
+	for _, t := range a.tests {
+		if dataset.IsMissing(cells[t.at]) {
+			continue
+		}
+		t.number, t.place = t.look(cells[t.at])
+		for i, c := range append(a.adjust[:len(a.adjust):len(a.adjust)], t) {
+			t.regression.put(i, asNumber, c.number)
+			if c.place >= 0 {
+				t.regression.put(i, c.place, 1)
+			}
+		}
+		t.regression.add(z)
+	}
+	return true
+}
+
+// run fits a regression, or says why it cannot be.
+func (a *Associations) run(t *columnTest) *problem.Problem {
+	var before []*covariate
+	for _, c := range a.adjust {
+		if c.category && len(c.names) > dataset.MaxLevels {
+			return c.tooManyLevels()
+		}
+		before = append(before, c.covariate)
+	}
+	if p := t.untestable(); p != nil {
+		return p
+	}
+	fit := t.regression.fit(before, t.covariate)
+	if fit.df[0] == 0 {
+		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()), Hint: "leave one of them out of --adjust"}
+	}
+	if fit.df[1] < 1 {
+		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("%d subjects are too few for so many columns and levels to adjust for", t.n), Hint: "adjust for less"}
+	}
+	t.fit = fit
+	return nil
+}
+
+func (c *covariate) tooManyLevels() *problem.Problem {
+	return &problem.Problem{Where: "column " + c.name, What: fmt.Sprintf("has more than %d different values, and not all are numbers", dataset.MaxLevels), Hint: "is it an identifier? mend cells that should be numbers, or choose another column"}
+}
+
+// untestable says why a column cannot be tested, nil if it can.
+func (c *covariate) untestable() *problem.Problem {
+	p, levels := problem.Problem{Where: "column " + c.name}, len(c.names)
+	switch {
+	case c.n == 0:
+		p.What = "no subject with values has anything in it"
+	case levels < 2:
+		p.What, p.Hint = "is the same for all subjects", "choose a column that differs between subjects"
+	case !c.category && c.n < 3:
+		p.What, p.Hint = fmt.Sprintf("%d subjects are too few for a correlation", c.n), "at least 3"
+	case !c.category:
+		return nil
+	case levels > dataset.MaxLevels:
+		return c.tooManyLevels()
+	case c.n <= levels:
+		p.What, p.Hint = fmt.Sprintf("%d subjects with %d different values: there is no variance within them", c.n, levels), "choose a column with more subjects to a value"
+	default:
+		return nil
+	}
+	return &p
+}
+
+// fewCodes is how many different whole numbers look like the codes of a category.
+const fewCodes = 8
+
+// Shown shows the associations, as a table and as a picture, and says of the columns that
+// cannot be tested why. Both are empty where none can.
+func (a *Associations) Shown(notes *method.Notes) (t figure.Table, f figure.Figure, untested problem.List) {
+	list, untested := a.results(notes)
+	return associationTable(list), a.picture(list), untested
+}
+
+// clearP is the adjusted p below which an association is shown as one.
+const clearP = 0.05
+
+// picture shows how much of each factor's variance each column goes with.
+func (a *Associations) picture(list []tested) figure.Figure {
+	h := figure.Heatmap{Legend: "share of the factor's variance", Format: figure.Percent, Columns: numbered(a.q), Facets: []figure.Facet{{Title: "Factor"}}}
+	for _, x := range list {
+		if x.Factor == 1 {
+			h.Rows, h.Facets[0].Values = append(h.Rows, x.Column), append(h.Facets[0].Values, nil)
+		}
+		share := x.R2
+		if x.Adjusted >= clearP {
+			share = math.NaN()
+		}
+		row := &h.Facets[0].Values[len(h.Rows)-1]
+		*row = append(*row, share)
+	}
+	return figure.Figure{ID: "association-map", Title: "Which factors go with what is known of the subjects", Chart: h,
+		Caption: "The share of a factor's variance that goes with a column: r² for numbers and η² for categories. Hatched: chance alone would often do as much (an adjusted p of 5 % or more).",
+		Alt:     "Table of the share of each factor's variance that goes with each column of the subjects table."}
+}
+
+// numbered names n factors by their numbers.
+func numbered(n int) (names []string) {
+	for a := range n {
+		names = append(names, strconv.Itoa(a+1))
+	}
+	return names
+}
+
+func (a *Associations) results(notes *method.Notes) (list []tested, untested problem.List) {
+	if a.incomplete > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete, a.adjusted())})
+	}
+	for _, t := range a.tests {
+		if p := a.run(t); p != nil {
+			untested.Add(*p)
+			continue
+		}
+		if missing := a.complete - t.n; missing > 0 {
+			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
+		}
+		if !t.category && !t.fraction && len(t.names) <= fewCodes {
+			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("was taken as a number, and has only %d different values", len(t.names)), Hint: "if they are codes of a category, say --category " + t.name})
+		}
+		for factor := range a.q {
+			list = append(list, t.association(factor))
+		}
+	}
+	p := make([]float64, len(list))
+	for i := range list {
+		p[i] = list[i].P
+	}
+	for i, x := range association.BenjaminiHochberg(p) {
+		list[i].Adjusted = x
+	}
+	return list, untested
+}
+
+// adjusted names what is adjusted for, sorted.
+func (a *Associations) adjusted() []string {
+	names := []string{}
+	for _, c := range a.adjust {
+		names = append(names, c.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// association is the test of one factor, from 0.
+func (t *columnTest) association(factor int) tested {
+	f := t.fit
+	x := tested{Column: t.name, Kind: "number", Factor: factor + 1, Subjects: t.n, DF: f.df, Effects: []effect{}}
+	if before := f.before[factor]; before > 0 { // else nothing here tells of the factor
+		x.R2 = max(0, 1-f.after[factor]/before)
+	}
+	x.R2 = min(x.R2, 1-1e-15) // keeps F finite
+	df1, df2 := float64(f.df[0]), float64(f.df[1])
+	x.F = x.R2 / df1 / ((1 - x.R2) / df2)
+	x.P = mathext.RegIncBeta(df2/2, df1/2, 1-x.R2) // P(F > x.F)
+	order := t.order()
+	if t.category {
+		x.Kind, x.Levels, x.Reference = "category", len(order), t.names[order[0]]
+	} else {
+		r := math.Copysign(math.Sqrt(x.R2), f.estimates[factor][0])
+		x.R = &r
+	}
+	for i, b := range f.estimates[factor] {
+		e := effect{Subjects: t.n, Estimate: b, SE: math.Sqrt(f.variance(factor) * f.inverse[i][i])}
+		if t.category {
+			e.Level, e.Subjects = t.names[order[1+i]], t.counts[order[1+i]]
+		}
+		x.Effects = append(x.Effects, e)
+	}
+	return x
+}
+
+// variance is that of the residuals of a factor, from 0.
+func (f *fittedRegression) variance(factor int) float64 { return f.after[factor] / float64(f.df[1]) }
+
+// associationTable shows the tests.
+func associationTable(list []tested) figure.Table {
+	t := figure.Table{Title: "Factors and subject columns, for this site only",
+		Caption: "Explained is r² for numbers and η² for categories: the share of the factor's variance among these subjects, partial where other columns are adjusted for. p is of the F test, and adjusted by Benjamini and Hochberg over all rows. These are exact numbers about this site's subjects: they are not protected and not for release.",
+		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "correlation"},
+			{Name: "explained", Format: figure.Percent}, {Name: "F"}, {Name: "p"}, {Name: "adjusted p"}}}
+	for _, x := range list {
+		kind, r := x.Kind, math.NaN()
+		if x.R != nil {
+			r = *x.R
+		} else {
+			kind = fmt.Sprintf("category of %d", x.Levels)
+		}
+		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.Column), append(t.Columns[1].Text, kind)
+		for j, y := range []float64{float64(x.Factor), float64(x.Subjects), r, x.R2, x.F, x.P, x.Adjusted} {
+			t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, y)
+		}
+	}
+	return t
+}
+
+// effectTable shows slopes, and differences between levels.
+func effectTable(list []tested, reliability []float64) figure.Table {
+	t := figure.Table{Title: "Slopes, and differences between levels",
+		Caption: "In standard deviations of the factor in the study: for one unit of a number, or against the level with the most subjects. Reliability is how much of the factor's variance these subjects' scores show, on average: estimates are about so many times those of the factor itself.",
+		Columns: []figure.Column{{Name: "column"}, {Name: "level"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "estimate"}, {Name: "standard error"}, {Name: "reliability"}}}
+	for _, x := range list {
+		for _, e := range x.Effects {
+			level := "slope"
+			if x.R == nil {
+				level = e.Level + " − " + x.Reference
+			}
+			t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.Column), append(t.Columns[1].Text, level)
+			for j, y := range []float64{float64(x.Factor), float64(e.Subjects), e.Estimate, e.SE, reliability[x.Factor-1]} {
+				t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, y)
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,347 @@
+package fitted
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/factors/options"
+	"parley/problem"
+)
+
+// The formats of Export.
+const (
+	exportCSV         = "csv"
+	exportNPY         = "npy"
+	exportSafetensors = "safetensors"
+)
+
+// ExportFormats implements [method.Exporter].
+func (m *Model) ExportFormats() []string { return []string{exportCSV, exportNPY, exportSafetensors} }
+
+// Export implements [method.Exporter]. Loadings come in three units: scaled, as
+// fitted; own, the feature's unit for one standard deviation of the factor; and
+// standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
+// population of the model, which has no unit and is between −1 and 1. What a
+// model does not know is empty in CSV and NaN elsewhere.
+//
+// Of a rotated model everything is on the rotated axes: loadings are the pattern, and
+// what of factors stands beside it, their correlations, is in the files too.
+func (m *Model) Export(format string) ([]method.File, error) {
+	m = m.shown()
+	switch format {
+	case exportCSV:
+		var files []method.File
+		tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
+		if m.Rotation != nil {
+			tables = append(tables, m.Rotation.correlationTable())
+		}
+		if m.Adjusts() {
+			tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
+		}
+		for _, t := range tables {
+			var b bytes.Buffer
+			if err := t.CSV(&b); err != nil {
+				return nil, err
+			}
+			files = append(files, method.File{Name: t.ID + ".csv", Data: b.Bytes()})
+		}
+		return files, nil
+	case exportNPY:
+		names, err := json.MarshalIndent(m.names(), "", " ")
+		if err != nil {
+			return nil, fmt.Errorf("writing names: %w", err)
+		}
+		files := []method.File{{Name: "names.json", Data: append(names, '\n')}}
+		for _, t := range m.arrays() {
+			data, err := npy(t)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, method.File{Name: t.Name + ".npy", Data: data})
+		}
+		return files, nil
+	case exportSafetensors:
+		names, err := json.Marshal(m.names())
+		if err != nil {
+			return nil, fmt.Errorf("writing names: %w", err)
+		}
+		about := map[string]string{"format": m.Format, "plan_sha256": m.Plan, "names": string(names)}
+		if m.Rotation != nil {
+			about["rotation"] = m.Rotation.Method
+		}
+		data, err := safetensors(m.arrays(), about)
+		return []method.File{{Name: "model.safetensors", Data: data}}, err
+	}
+	return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
+}
+
+// modelNames says what the rows and columns of the arrays are.
+type modelNames struct {
+	Views    []string `json:"views"`
+	Features []string `json:"features"`
+	ViewOf   []int    `json:"view_of_feature"` // index into views
+	Units    []string `json:"units"`
+	Sites    []string `json:"sites"`
+	Factors  []string `json:"factors"`
+	// Covariates are numbers, and levels of categories, that features are adjusted for.
+	Covariates []string `json:"covariates,omitempty"`
+}
+
+func (m *Model) names() modelNames {
+	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: FactorNames(len(m.Factors)), Covariates: options.Terms(m.adjustedFor())}
+	for k, v := range m.Views {
+		n.Views = append(n.Views, v.Name)
+		for _, f := range v.Features {
+			n.Features, n.ViewOf, n.Units = append(n.Features, f.Name), append(n.ViewOf, k), append(n.Units, f.Unit)
+		}
+	}
+	for _, s := range m.Sites {
+		n.Sites = append(n.Sites, s.Name)
+	}
+	return n
+}
+
+// inUnits turns a number in scaled units into the feature's own: loadings and
+// standard deviations with power 1, variances with power 2. It is not
+// available where the sites had units of their own or no site had the feature.
+func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
+	if m.Scaling == options.ScaleSiteRange || f.Noise == 0 {
+		return math.NaN()
+	}
+	for range power {
+		x /= f.Factor
+	}
+	return x
+}
+
+// standardised returns the unit-free loading of feature f on factor a.
+func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
+
+// arrays lists what the model consists of, d features by q factors.
+func (m *Model) arrays() []tensor {
+	q, d := len(m.Factors), 0
+	var scaled, own, unitFree, mean, meanOwn, noise, noiseOwn, noiseSD, shift, factor, sdW, sdMu, nu, xi []float64
+	for _, v := range m.Views {
+		sdW, sdMu = append(sdW, value(v.LoadingSD)), append(sdMu, value(v.MeanSD))
+		for i := range v.Features {
+			f := &v.Features[i]
+			d++
+			for a, w := range f.Loadings {
+				scaled, own, unitFree = append(scaled, w), append(own, m.inUnits(f, w, 1)), append(unitFree, f.standardised(a))
+			}
+			mean, meanOwn = append(mean, f.Mean), append(meanOwn, m.inUnits(f, f.Mean, 1)+f.Shift)
+			noise, noiseOwn, noiseSD = append(noise, f.Noise), append(noiseOwn, m.inUnits(f, f.Noise, 2)), append(noiseSD, value(f.NoiseSD))
+			shift, factor = append(shift, f.Shift), append(factor, f.Factor)
+		}
+	}
+	for _, s := range m.Sites {
+		nu = append(nu, s.LatentMean...)
+		for _, row := range s.LatentCov {
+			xi = append(xi, row...)
+		}
+	}
+	views, sites := len(m.Views), len(m.Sites)
+	list := []tensor{
+		{Name: "loadings_scaled", Shape: []int{d, q}, Data: scaled},
+		{Name: "loadings_own", Shape: []int{d, q}, Data: own},
+		{Name: "loadings_standardised", Shape: []int{d, q}, Data: unitFree},
+		{Name: "mean_scaled", Shape: []int{d}, Data: mean},
+		{Name: "mean_own", Shape: []int{d}, Data: meanOwn},
+		{Name: "noise_variance_scaled", Shape: []int{d}, Data: noise},
+		{Name: "noise_variance_own", Shape: []int{d}, Data: noiseOwn},
+		{Name: "noise_variance_sd_between_sites", Shape: []int{d}, Data: noiseSD},
+		{Name: "scale_shift", Shape: []int{d}, Data: shift},
+		{Name: "scale_factor", Shape: []int{d}, Data: factor},
+		{Name: "factor_strengths", Shape: []int{q}, Data: m.Factors},
+		{Name: "loading_sd_between_sites", Shape: []int{views}, Data: sdW},
+		{Name: "mean_sd_between_sites", Shape: []int{views}, Data: sdMu},
+		{Name: "site_latent_mean", Shape: []int{sites, q}, Data: nu},
+		{Name: "site_latent_covariance", Shape: []int{sites, q, q}, Data: xi},
+	}
+	if m.Adjusts() {
+		e := m.effects()
+		list = append(list, tensor{Name: "covariate_effects", Shape: []int{d, e.Slopes.Cols}, Data: e.Slopes.Data},
+			tensor{Name: "covariate_means", Shape: []int{e.Slopes.Cols}, Data: e.Centre})
+	}
+	if m.Rotation != nil {
+		list = append(list, tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},
+			tensor{Name: "factor_correlations", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Correlations...)})
+	}
+	return list
+}
+
+// loadingTable ranks the features of each factor by the size of their
+// standardised loadings, the first top of each; all if top is 0.
+func (m *Model) loadingTable(top int) figure.Table {
+	type entry struct {
+		view string
+		f    *ModelFeature
+	}
+	var all []entry
+	for _, v := range m.Views {
+		for i := range v.Features {
+			if v.Features[i].Noise != 0 {
+				all = append(all, entry{v.Name, &v.Features[i]})
+			}
+		}
+	}
+	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
+		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
+	if m.Rotation.correlated() { // else a standardised loading is the correlation
+		t.Columns = append(t.Columns, figure.Column{Name: "correlation", Numbers: figure.Numbers{}})
+	}
+	c := t.Columns
+	for a := range m.Factors {
+		ranked := slices.Clone(all)
+		slices.SortStableFunc(ranked, func(x, y entry) int {
+			return cmp.Compare(math.Abs(y.f.standardised(a)), math.Abs(x.f.standardised(a)))
+		})
+		for i, e := range ranked {
+			if top > 0 && i == top {
+				break
+			}
+			for j, x := range []float64{float64(a + 1), float64(i + 1)} {
+				c[j].Numbers = append(c[j].Numbers, x)
+			}
+			c[2].Text, c[3].Text, c[4].Text = append(c[2].Text, e.view), append(c[3].Text, e.f.Name), append(c[4].Text, e.f.Unit)
+			for j, x := range []float64{e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1)} {
+				c[5+j].Numbers = append(c[5+j].Numbers, x)
+			}
+			if m.Rotation.correlated() {
+				c[8].Numbers = append(c[8].Numbers, e.f.structure[a]/e.f.total())
+			}
+		}
+	}
+	return t
+}
+
+// featureTable has what belongs to one feature. Standard deviations are those
+// of the whole population and of the noise alone.
+func (m *Model) featureTable() figure.Table {
+	t := figure.Table{ID: "features", Columns: []figure.Column{{Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
+	for _, name := range []string{"scale_shift", "scale_factor", "mean_scaled", "mean_own", "sd_own", "noise_variance_scaled", "noise_sd_own", "noise_variance_sd_between_sites"} {
+		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
+	}
+	c := t.Columns
+	for _, v := range m.Views {
+		for i := range v.Features {
+			f := &v.Features[i]
+			c[0].Text, c[1].Text, c[2].Text = append(c[0].Text, v.Name), append(c[1].Text, f.Name), append(c[2].Text, f.Unit)
+			for j, x := range []float64{f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1) + f.Shift, m.inUnits(f, f.overall(), 1),
+				f.Noise, m.inUnits(f, math.Sqrt(f.Noise), 1), value(f.NoiseSD)} {
+				c[3+j].Numbers = append(c[3+j].Numbers, x)
+			}
+		}
+	}
+	return t
+}
+
+// factorTable has each factor's strength, and its R² by itself in each view or, of a
+// rotated factor, the share of the view's population variance that it explains by itself.
+func (m *Model) factorTable() figure.Table {
+	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
+	for a := range m.Factors {
+		t.Columns[0].Numbers = append(t.Columns[0].Numbers, float64(a+1))
+	}
+	for _, v := range m.Views {
+		if len(v.R2Each) > 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent, Numbers: v.R2Each})
+		}
+		if len(v.shares) > 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent, Numbers: v.shares})
+		}
+	}
+	return t
+}
+
+// viewTable has what belongs to one view.
+func (m *Model) viewTable() figure.Table {
+	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count}, {Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
+		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
+	for _, v := range m.Views {
+		t.Columns[0].Text = append(t.Columns[0].Text, v.Name)
+		values, sites := v.Values, float64(m.sitesWith(v.Name))
+		if len(m.Sites) == 0 { // no site said
+			values, sites = math.NaN(), math.NaN()
+		}
+		for j, x := range []float64{float64(len(v.Features)), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD)} {
+			t.Columns[1+j].Numbers = append(t.Columns[1+j].Numbers, x)
+		}
+	}
+	return t
+}
+
+// siteTable has who took part and the law of the factors at each site.
+func (m *Model) siteTable() figure.Table {
+	t := figure.Table{ID: "sites", Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects", Format: figure.Count}}}
+	q := len(m.Factors)
+	for a := range q {
+		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("mean_%d", a+1)})
+	}
+	for a := range q {
+		for b := a; b < q; b++ {
+			t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("cov_%d_%d", a+1, b+1)})
+		}
+	}
+	for _, s := range m.Sites {
+		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, s.Name), append(t.Columns[1].Text, strings.Join(s.Views, " "))
+		numbers := append([]float64{float64(s.Subjects)}, s.LatentMean...)
+		for a := range q {
+			numbers = append(numbers, s.LatentCov[a][a:]...)
+		}
+		for j, x := range numbers {
+			t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, x)
+		}
+	}
+	return t
+}
+
+// LoadingsCSV is the loadings as a table for other programs.
+func (m *Model) LoadingsCSV() ([]byte, error) {
+	errors := m.loadingErrors()
+	m = m.shown()
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	header := []string{"view", "feature", "mean", "noise_variance"}
+	for a := range m.Factors {
+		header = append(header, fmt.Sprintf("factor_%d", a+1))
+	}
+	for a := range m.Factors {
+		if errors != nil {
+			header = append(header, fmt.Sprintf("se_%d", a+1))
+		}
+	}
+	records, j := [][]string{header}, 0
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			record := []string{v.Name, f.Name, Number(f.Mean), Number(f.Noise)}
+			for _, x := range f.Loadings {
+				record = append(record, Number(x))
+			}
+			for a := range m.Factors {
+				if errors == nil {
+					continue
+				}
+				cell := "" // where nothing is known
+				if x := errors[j*len(m.Factors)+a]; !math.IsNaN(x) && !math.IsInf(x, 0) {
+					cell = Number(x)
+				}
+				record = append(record, cell)
+			}
+			j++
+			records = append(records, record)
+		}
+	}
+	if err := w.WriteAll(records); err != nil {
+		return nil, fmt.Errorf("writing loadings.csv: %w", err)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,417 @@
+package fitted
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/judge/evaluate"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/study"
+)
+
+// ModelFormat names the format of model.json and its version.
+const ModelFormat = "parley/mvppca-model/1"
+
+// Model is a fitted model with everything that its use needs: names, units,
+// scale, settings. It is what model.json holds. Factors are in canonical form:
+// strongest first, each with its largest weighted loading positive, so that
+// they are a function of the data and not of the run.
+//
+// In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
+// z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
+type Model struct {
+	Format  string           `json:"format"`
+	Program string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan    string           `json:"plan_sha256"`
+	Study   string           `json:"study"`
+	Seed    uint64           `json:"seed"`
+	Options *options.Options `json:"options"`
+	Scaling string           `json:"scaling"`
+	Factors []float64        `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
+	// LogLik is the mean log-likelihood of a training subject, in nats and
+	// scaled units; null where a site did not say.
+	LogLik *float64    `json:"log_likelihood_per_subject"`
+	Views  []ModelView `json:"views"`
+	// Covariates are what the features are adjusted for, and AdjustedSubjects and
+	// LackingCovariates how many subjects of the fit have all, and how many took no part
+	// because they do not; left out where the plan adjusts for nothing. All else is then of
+	// features less what covariates add.
+	Covariates        []modelCovariate `json:"covariates,omitempty"`
+	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
+	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
+	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
+	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
+	// Fourths are those of the factors' scores, by rows; left out where they are hardly other than
+	// those of normal factors.
+	Fourths assess.Fourths `json:"score_fourth_moments,omitempty"`
+	// Rotation says on which axes factors are shown; left out for those of the loadings.
+	Rotation *factorRotation `json:"rotation,omitempty"`
+	// Sites is empty where no site said how the model describes it, which under
+	// differential privacy would be a further release. Then Values and R2 of the
+	// views are not known either.
+	Sites []ModelSite `json:"sites"`
+	// SiteMeans is how the sites' means differ, where these are separate: then all else
+	// is about how subjects of one site differ. Left out where sites are taken for
+	// samples of one population.
+	SiteMeans []modelSiteMeans `json:"site_means,omitempty"`
+	// SiteNoise is how the noise of sites differs; left out where nothing says that it does.
+	SiteNoise []modelSiteNoise `json:"site_noise,omitempty"`
+	// Biases is how far predictions miss on average at single sites, where one mean for all sites
+	// cannot follow; left out where nothing tells.
+	Biases *Biases `json:"site_biases,omitempty"`
+	// Verdicts are what speaks against relying on the model, most severe first.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// Verdict is something that a user of a model must know before relying on it.
+type Verdict struct {
+	Says   string   `json:"says"`            // one sentence, without a full stop
+	Advice string   `json:"advice"`          // what it means, and what would help
+	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
+	// Voids names the views of which the study's own numbers on how well the model describes
+	// them, such as R², must not be relied on.
+	Voids []string `json:"voids,omitempty"`
+}
+
+// Void says whether a verdict voids the numbers of a view.
+func (m *Model) Void(view string) bool {
+	return slices.ContainsFunc(m.Verdicts, func(v Verdict) bool { return slices.Contains(v.Voids, view) })
+}
+
+// ModelView is a view of a model.
+type ModelView struct {
+	Name   string  `json:"name"`
+	Values float64 `json:"values"` // observed at all sites, over features
+	// R2 is the share of the view's variance within sites that all factors
+	// together explain, and R2Each what each explains by itself; see
+	// [ppca.Explained.R2]. Null where the view does not vary.
+	R2     *float64       `json:"r2"`
+	R2Each figure.Numbers `json:"r2_by_factor"`
+	// Standard deviations between sites, in scaled units, of the entries of the
+	// loadings and of the means; null where nothing estimated them. That of the means
+	// is the total one where sites have means of their own, and otherwise what the
+	// factors' means at the sites leave of it.
+	LoadingSD *float64 `json:"loading_sd_between_sites"`
+	MeanSD    *float64 `json:"mean_sd_between_sites"`
+	// SamplingTimes is how many times as large as the parameters say the variance of a value
+	// that is predicted is, because they come from so many subjects; see [ppca.SamplingTimes].
+	// Left out where that is not known.
+	SamplingTimes float64        `json:"predicted_variance_times,omitempty"`
+	Features      []ModelFeature `json:"features"`
+
+	shares figure.Numbers // of its population variance, by rotated factor; see shown
+}
+
+// ModelFeature is a feature of a model. Shift is in the feature's own unit and
+// Factor in its inverse; all else is in scaled units.
+type ModelFeature struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit,omitempty"`
+	Shift  float64 `json:"shift"`
+	Factor float64 `json:"factor"`
+	Mean   float64 `json:"mean"`
+	Noise  float64 `json:"noise_variance"` // 0: no site had the view, so the model does not describe it
+	// NoiseSD is the standard deviation between sites of the noise variance;
+	// null where nothing estimated it or its law has none (α ≤ 2).
+	NoiseSD *float64 `json:"noise_variance_sd_between_sites"`
+	// SiteVariance is the variance between sites of the feature's mean, and
+	// NewSiteVariance that with which the mean at a site that took no part differs from
+	// Mean; left out where sites have no means of their own.
+	SiteVariance    float64 `json:"mean_variance_between_sites,omitempty"`
+	NewSiteVariance float64 `json:"mean_variance_at_new_site,omitempty"`
+	// Missing are cells that stand for a missing value.
+	Missing []string `json:"missing,omitempty"`
+	// Doubt is the variance that privacy noise in the model adds to predictions
+	// of the feature; left out where there is none.
+	Doubt float64 `json:"privacy_noise_variance,omitempty"`
+	// Effects are what the model's covariates add, in the feature's own unit: for one more of
+	// a number, or for a level instead of the first. An effect that is null could not be told,
+	// and was taken as 0. EffectDF are the degrees of freedom of their standard errors, and
+	// BeforeSD is the standard deviation within sites before the adjustment.
+	Effects  figure.Numbers `json:"covariate_effects,omitempty"`
+	EffectSE figure.Numbers `json:"covariate_effect_standard_errors,omitempty"`
+	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
+	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
+	Loadings []float64      `json:"loadings"`
+
+	// With rotated loadings, see shown: the population's standard deviation, and the
+	// covariances of the feature with the factors.
+	sd        float64
+	structure []float64
+}
+
+// ModelSite is what the model says of one site.
+type ModelSite struct {
+	Name       string         `json:"name"`
+	Subjects   int            `json:"subjects"`
+	Views      []string       `json:"views"` // that at least one of its subjects has
+	Patterns   []ModelPattern `json:"patterns"`
+	LatentMean []float64      `json:"latent_mean"`
+	LatentCov  [][]float64    `json:"latent_covariance"`
+}
+
+// modelCovariate is a subject column that a model's features are adjusted for.
+type modelCovariate struct {
+	Column string   `json:"column"`
+	Levels []string `json:"levels,omitempty"` // of a category: the others are compared with the first
+	// Mean and WithinSD have one number for a column of numbers, and one for each level but the
+	// first of a category: the mean over the subjects of all sites, and the standard deviation
+	// within sites.
+	Mean     []float64 `json:"mean"`
+	WithinSD []float64 `json:"sd_within_sites"`
+}
+
+// modelSiteMeans is by how much the means of one site differ from the model's, in scaled
+// units: offset ~ N(Offset, diag(Variance) + FactorᵀFactor), over the features of all views
+// in order. See package offsets.
+type modelSiteMeans struct {
+	Name     string      `json:"name"`
+	Offset   []float64   `json:"offset"`
+	Variance []float64   `json:"variance"`
+	Factor   [][]float64 `json:"factor"`
+}
+
+// modelSiteNoise is the noise of one site.
+type modelSiteNoise struct {
+	Name  string           `json:"name"`
+	Views []modelViewNoise `json:"views"` // in the order of the model's
+}
+
+// modelViewNoise is how many times that of the model the noise variance of a view is, with
+// an interval of 90 %; all 1 where nothing says that it differs. See package sitenoise.
+type modelViewNoise struct {
+	Times float64 `json:"times"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// ModelPattern counts the subjects of a site who have these views and no others.
+type ModelPattern struct {
+	Views    []string `json:"views"`
+	Subjects int      `json:"subjects"`
+}
+
+// Encode writes model.json: the same model always gives the same bytes.
+func (m *Model) Encode() ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the model: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+func (m *Model) Layout() (ppca.Layout, error) {
+	noise := ppca.NoisePerView
+	if m.Options != nil {
+		noise = m.Options.NoiseGroups()
+	}
+	dims := make([]int, len(m.Views))
+	for k, v := range m.Views {
+		dims[k] = len(v.Features)
+		for _, f := range v.Features {
+			if len(f.Loadings) != len(m.Factors) {
+				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings), len(m.Factors))
+			}
+		}
+	}
+	return ppca.NewLayout(dims, noise)
+}
+
+func (m *Model) params() *ppca.Params {
+	l, err := m.Layout()
+	if err != nil {
+		return &ppca.Params{} // Check refuses it
+	}
+	p := &ppca.Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
+	group := l.GroupOf()
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			if f.Noise != 0 {
+				p.Features = append(p.Features, len(p.Mu))
+			}
+			p.Noise[group[len(p.Mu)]] = f.Noise
+			p.W = append(p.W, f.Loadings...)
+			p.Mu = append(p.Mu, f.Mean)
+		}
+	}
+	return p
+}
+
+func (m *Model) scale() *ppca.Scale {
+	s := &ppca.Scale{}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			s.Shift, s.Factor = append(s.Shift, f.Shift), append(s.Factor, f.Factor)
+		}
+	}
+	return s
+}
+
+// NewModelFile puts names to a fitted model.
+func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
+	m := &Model{
+		Format: ModelFormat, Plan: digest, Study: p.Name, Seed: p.Seed,
+		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
+	}
+	q, j := prior.Rank, 0
+	l := ppca.Layout{Noise: o.NoiseGroups()}
+	for _, v := range p.Views {
+		l.Dims = append(l.Dims, len(v.Features))
+	}
+	group := l.GroupOf()
+	for k, v := range p.Views {
+		view := ModelView{Name: v.Name}
+		for i, f := range v.Features {
+			view.Features = append(view.Features, ModelFeature{
+				Name: f.Name, Unit: f.Unit, Missing: p.Codes(k, i), Shift: scale.Shift[j], Factor: scale.Factor[j],
+				Mean: prior.Mu[j], Noise: prior.Noise[group[j]], Loadings: slices.Clone(prior.W[j*q : (j+1)*q]),
+			})
+			j++
+		}
+		m.Views = append(m.Views, view)
+	}
+	return m
+}
+
+// Spread puts in what rounds learned of how sites differ.
+func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
+	varW, varMu := prior.Spread()
+	group, j := l.GroupOf(), 0
+	for k := range m.Views {
+		v := &m.Views[k]
+		w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
+		v.LoadingSD, v.MeanSD = &w, &mu
+		for i := range v.Features {
+			g := group[j]
+			if sd := math.Sqrt(ppca.InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
+				v.Features[i].NoiseSD = &sd
+			}
+			j++
+		}
+	}
+}
+
+// ForgetSpread takes out what rounds learned of how sites differ.
+func (m *Model) ForgetSpread() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.LoadingSD, v.MeanSD = nil, nil
+		for i := range v.Features {
+			v.Features[i].NoiseSD = nil
+		}
+	}
+}
+
+// HasSpread says whether rounds learned how sites differ.
+func (m *Model) HasSpread() bool { return len(m.Views) > 0 && m.Views[0].LoadingSD != nil }
+
+// Explains puts in how much of each view the factors account for.
+func (m *Model) Explains(x *ppca.Explained) {
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
+		for f := range x.Rank {
+			v.R2Each[f] = x.R2(k, f)
+		}
+		if r2 := x.R2(k, x.Rank); !math.IsNaN(r2) {
+			v.R2 = &r2
+		}
+	}
+}
+
+// Doubts puts in what privacy noise adds to predictions.
+func (m *Model) Doubts(variance []float64) {
+	for _, v := range m.Views {
+		for j := range v.Features {
+			v.Features[j].Doubt, variance = variance[0], variance[1:]
+		}
+	}
+}
+
+// Population says whom predictions are about.
+type Population struct {
+	// Site names a site of the fit, whose subjects are predicted as its own; empty for
+	// subjects of all sites.
+	Site string
+	// New says that the subjects are of a site that took no part.
+	New bool
+}
+
+// Predictor returns what answers questions about single subjects of all sites in scaled
+// units, and the scale that brings their values there.
+func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
+	return m.PredictorFor(Population{})
+}
+
+// doubt lists what privacy noise, and the biases of sites, add to predictions of features; nil for
+// nothing.
+func (m *Model) doubt(who Population) (out []float64) {
+	any := false
+	for _, v := range m.Views {
+		bias := m.Biases.of(v.Name, who.Site, who.New)
+		for _, f := range v.Features {
+			x := f.Doubt + bias*f.total()*f.total()
+			out, any = append(out, x), any || x != 0
+		}
+	}
+	if !any {
+		return nil
+	}
+	return out
+}
+
+// Evaluator lets the model be scored on rows in the units that it was fitted
+// to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
+// are expected by the conditional mean. The log-likelihood is in scaled units.
+func (m *Model) Evaluator() (evaluate.Model, error) {
+	if m.Adjusts() {
+		return nil, fmt.Errorf("the model is adjusted for %s, which rows alone do not have", options.AdjustedFor(m.adjustedFor()))
+	}
+	p, scale, err := m.Predictor()
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.Layout()
+	return &RowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
+}
+
+type RowEvaluator struct {
+	Predictor *ppca.Predictor
+	Scale     *ppca.Scale
+	Dims      []int
+	View      []int
+	Values    []float64 // scratch
+}
+
+// Infer implements [evaluate.Model].
+func (e *RowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
+	if err != nil {
+		return fmt.Errorf("subject %q: %w", row.ID, err)
+	}
+	dst.Resize(e.Predictor.Rank(), e.Dims)
+	post.Latent(dst.Latent, t)
+	dst.LogLik = post.LogLik(t)
+	post.Describe(e.Values, t)
+	e.put(dst, post.Observed)
+	post.Impute(e.Values, t)
+	e.put(dst, post.Missing)
+	return nil
+}
+
+// put writes scaled values of some features in their own units.
+func (e *RowEvaluator) put(dst *evaluate.Posterior, features []int) {
+	lo, k := 0, 0
+	for i, j := range features {
+		for ; k < e.View[j]; k++ {
+			lo += e.Dims[k]
+		}
+		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
+	}
+}

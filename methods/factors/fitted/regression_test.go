@@ -1,0 +1,282 @@
+package fitted
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/method/association"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+)
+
+// leastSquares is the regression by an orthogonal decomposition of its design.
+func leastSquares(x [][]float64, y []float64) (b []float64, inverse *mat.Dense, rss float64) {
+	p := len(x[0])
+	design := mat.NewDense(len(x), p, slices.Concat(x...))
+	var qr mat.QR
+	qr.Factorize(design)
+	var coefficients, fit mat.VecDense
+	if err := qr.SolveVecTo(&coefficients, false, mat.NewVecDense(len(y), y)); err != nil {
+		panic(err)
+	}
+	fit.MulVec(design, &coefficients)
+	for i, v := range y {
+		rss += (v - fit.AtVec(i)) * (v - fit.AtVec(i))
+	}
+	var gram mat.Dense
+	inverse = new(mat.Dense)
+	gram.Mul(design.T(), design)
+	if err := inverse.Inverse(&gram); err != nil {
+		panic(err)
+	}
+	return coefficients.RawVector().Data, inverse, rss
+}
+
+// manyColumns are columns that go with the factors and with each other: age, sex, site,
+// group, and a copy of sex.
+func manyColumns(r *rand.Rand, n int) (cells func(i int) []string, age []float64, sex, site, group []int) {
+	for i := range n {
+		age = append(age, 1950+30*r.Float64())
+		sex, site, group = append(sex, r.IntN(2)), append(site, i%3), append(group, (i%3+r.IntN(3))%3)
+	}
+	return func(i int) []string {
+		c := []string{fmt.Sprint(age[i]), []string{"f", "m"}[sex[i]], fmt.Sprint("site", site[i]), []string{"x", "y", "z"}[group[i]], fmt.Sprint(sex[i])}
+		switch i {
+		case 4:
+			c[0] = ""
+		case 5:
+			c[3] = "NA"
+		}
+		return c
+	}, age, sex, site, group
+}
+
+var covariateNames = []string{"age", "sex", "site", "group", "copy"}
+
+// choose keeps some columns of a data set.
+func choose(t testing.TB, m *Model, rows [][]float64, cells func(i int) []string, names ...string) *dataset.Table {
+	return labelled(t, ownUnits(m, rows), names, func(i int) (out []string) {
+		for _, name := range names {
+			out = append(out, cells(i)[slices.Index(covariateNames, name)])
+		}
+		return out
+	})
+}
+
+// TestAdjustedAssociationsAreLeastSquares holds estimates, standard errors, partial F and
+// p to a QR decomposition of the design and gonum's distributions.
+func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
+	r := rand.New(rand.NewPCG(401, 1))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5)
+	m := modelOf(t, tr, r)
+	const n = 90
+	rows := tr.Subjects(r, n)
+	cells, age, sex, site, group := manyColumns(r, n)
+	data := choose(t, m, rows, cells, "age", "sex", "site", "group")
+	opts := method.AssociateOptions{Adjust: []string{"sex", "site", "age"}, Share: true}
+	account, table, err := m.Associate(context.Background(), data, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := account.Value.(sitesOwn)
+	if len(value.Associations) != 2 || !slices.Equal(value.AdjustedFor, []string{"age", "sex", "site"}) ||
+		!strings.Contains(account.Notes.Error(), "1 without a value in [age sex site]") || !strings.Contains(account.Notes.Error(), "is not known of 1 subject, left out of its tests") {
+		t.Fatalf("%+v, %v", value, account.Notes)
+	}
+	predictor, scale, _ := m.Predictor()
+	var small, large [][]float64
+	y := make([][]float64, 2)
+	reference := map[string]int{"x": 0, "y": 1, "z": 2}[value.Associations[0].Reference]
+	others := slices.DeleteFunc([]int{0, 1, 2}, func(l int) bool { return l == reference })
+	is := func(a, b int) float64 { return map[bool]float64{true: 1}[a == b] }
+	for i := range n {
+		if i == 4 || i == 5 {
+			continue
+		}
+		post, values, err := predictor.Subject(data.Row(i).Views, scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := make([]float64, 2)
+		post.Latent(z, values)
+		y[0], y[1] = append(y[0], z[0]), append(y[1], z[1])
+		row := []float64{1, age[i] - 1965, is(sex[i], 1), is(site[i], 1), is(site[i], 2)}
+		small, large = append(small, row), append(large, append(slices.Clone(row), is(group[i], others[0]), is(group[i], others[1])))
+	}
+	for a, got := range value.Associations {
+		_, _, before := leastSquares(small, y[a])
+		b, inverse, after := leastSquares(large, y[a])
+		f := (before - after) / 2 / (after / 81)
+		p := distuv.F{D1: 2, D2: 81}.Survival(f)
+		if got.Subjects != 88 || got.DF != [2]int{2, 81} || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p || math.Abs(got.R2-(1-after/before)) > 1e-10 {
+			t.Errorf("%+v, want F %v, p %v", got, f, p)
+		}
+		shared := table.Tests[a]
+		for k, e := range got.Effects {
+			se := math.Sqrt(after / 81 * inverse.At(5+k, 5+k))
+			if math.Abs(e.Estimate-b[5+k]) > 1e-10 || math.Abs(e.SE-se) > 1e-10 || shared.Estimates[k] != e.Estimate ||
+				math.Abs(shared.Covariance[k][1-k]-after/81*inverse.At(5, 6)) > 1e-10 || math.Abs(shared.Covariance[k][k]-se*se) > 1e-10 {
+				t.Errorf("%+v and %+v, want %v ± %v", e, shared, b[5+k], se)
+			}
+		}
+	}
+	// A slope, per year, given the others; and the same table when it is read back.
+	account, table, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"), method.AssociateOptions{Adjust: []string{"sex"}, Share: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range small {
+		small[i] = []float64{1, small[i][2], small[i][1]}
+	}
+	got := account.Value.(sitesOwn).Associations[0]
+	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 {
+		t.Errorf("%+v", got)
+	}
+	read, err := association.Read(factorstest.Must(table.Encode())(t))
+	if err != nil || read.Subjects != 90 || read.Tests[0].Estimates[0] != got.Effects[0].Estimate || math.Signbit(*got.R) != math.Signbit(got.Effects[0].Estimate) {
+		t.Errorf("%+v, %v", read, err)
+	}
+}
+
+// TestSlopesAreInTheColumnsUnit is by hand: factor scores are linear in the values, so a
+// column made of them without noise has r = ±1 and the slope of the line.
+func TestSlopesAreInTheColumnsUnit(t *testing.T) {
+	tests := NewAssociations([]dataset.Column{{Name: "year"}}, nil, nil, 1)
+	r := rand.New(rand.NewPCG(402, 1))
+	var years, z []float64
+	for i := range 50 {
+		years = append(years, 1900+float64(i))
+		z = append(z, -0.02*years[i]+0.001*r.NormFloat64())
+	}
+	for i, year := range years {
+		tests.Add([]string{fmt.Sprint(year)}, z[i:i+1])
+	}
+	var notes method.Notes
+	list, untested := tests.results(&notes)
+	if len(list) != 1 || len(untested) != 0 || math.Abs(list[0].Effects[0].Estimate+0.02) > 1e-4 || *list[0].R > -0.999 {
+		t.Errorf("%+v, %v", list, untested)
+	}
+}
+
+func TestWhatTheCovariatesSayAlreadyIsNotTested(t *testing.T) {
+	r := rand.New(rand.NewPCG(403, 1))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
+	m := modelOf(t, tr, r)
+	cells, _, _, _, _ := manyColumns(r, 60)
+	rows := tr.Subjects(r, 60)
+	data := choose(t, m, rows, cells, "sex", "copy")
+	if _, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"sex"}}); err == nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {
+		t.Errorf("got %v", err)
+	}
+	// Twice the same covariate takes one degree of freedom.
+	account, _, err := m.Associate(context.Background(), choose(t, m, rows, cells, "sex", "copy", "age"), method.AssociateOptions{Adjust: []string{"sex", "copy"}})
+	if err != nil || account.Value.(sitesOwn).Associations[0].DF != [2]int{1, 59 - 3} {
+		t.Errorf("%+v, %v", account, err)
+	}
+	everybody := func(i int) []string { return []string{fmt.Sprint(i), fmt.Sprint("id", i)} }
+	data = labelled(t, ownUnits(m, rows), []string{"x", "id"}, everybody)
+	if _, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"id"}}); err == nil {
+		t.Error("a covariate with a level for every subject leaves nothing to test with")
+	}
+}
+
+// TestSitesThatDifferMakeNoAssociations has a factor and a column that go with the site and
+// not with each other. Of 200 p values given the site, 20 are expected below .1; fewer than
+// 5 or more than 40 would come once in 10⁴. Without the adjustment nearly all are.
+func TestSitesThatDifferMakeNoAssociations(t *testing.T) {
+	r := rand.New(rand.NewPCG(404, 1))
+	below := func(adjust ...string) (count int) {
+		for range 200 {
+			tests := NewAssociations([]dataset.Column{{Name: "site"}, {Name: "age"}}, nil, adjust, 1)
+			var cells [][]string
+			var z []float64
+			for i := range 60 {
+				cells = append(cells, []string{fmt.Sprint("s", i%3), fmt.Sprint(50 + 10*float64(i%3) + 5*r.NormFloat64())})
+				z = append(z, float64(i%3)+r.NormFloat64())
+			}
+			for i := range cells {
+				tests.Add(cells[i], z[i:i+1])
+			}
+			var notes method.Notes
+			list, _ := tests.results(&notes)
+			for _, x := range list {
+				if x.Column == "age" && x.P < 0.1 {
+					count++
+				}
+			}
+		}
+		return count
+	}
+	if with, without := below("site"), below(); with < 5 || with > 40 || without < 180 {
+		t.Errorf("below .1: %d of 200 given the site, %d without", with, without)
+	}
+}
+
+// TestReliabilitySaysHowMuchEstimatesShrink moves the factor of one group by .8.
+func TestReliabilitySaysHowMuchEstimatesShrink(t *testing.T) {
+	r := rand.New(rand.NewPCG(405, 1))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 2, 2), 1, 2)
+	m := modelOf(t, tr, r)
+	const n = 6000
+	rows := tr.Subjects(r, n)
+	w := m.params().W
+	for i := 0; i < n; i += 2 {
+		for j := range rows[i] {
+			rows[i][j] += 0.8 * w[j]
+		}
+	}
+	data := labelled(t, ownUnits(m, rows), []string{"group"}, func(i int) []string { return []string{[]string{"yes", "no"}[i%2]} })
+	account, _, err := m.Associate(context.Background(), data, method.AssociateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := account.Value.(sitesOwn)
+	e, reliability := value.Associations[0].Effects[0], value.Reliability[0]
+	if e.Level == "no" {
+		e.Estimate = -e.Estimate
+	}
+	// Five standard errors: a false failure once in a million.
+	if !(reliability > 0.1 && reliability < 0.9) || math.Abs(e.Estimate/reliability-0.8) > 5*e.SE/reliability {
+		t.Errorf("%v ± %v at a reliability of %v", e.Estimate, e.SE, reliability)
+	}
+}
+
+func TestTablesThatWouldTellTooMuchAreRefused(t *testing.T) {
+	r := rand.New(rand.NewPCG(406, 1))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
+	m := modelOf(t, tr, r)
+	share := func(n int, cell func(i int) string) error {
+		data := labelled(t, ownUnits(m, tr.Subjects(r, n)), []string{"column"}, func(i int) []string { return []string{cell(i)} })
+		_, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Share: true})
+		return err
+	}
+	for name, x := range map[string]struct {
+		n    int
+		cell func(i int) string
+		want string
+	}{
+		"small level":       {50, func(i int) string { return map[bool]string{true: "rare", false: "common"}[i < 9] }, "only 9 subjects with rare"},
+		"small code":        {50, func(i int) string { return map[bool]string{true: "1", false: "0"}[i < 1] }, "only 1 subject with 1"},
+		"few subjects":      {11, func(i int) string { return fmt.Sprint(i) }, "9 degrees of freedom are left"},
+		"enough of a level": {50, func(i int) string { return map[bool]string{true: "rare", false: "common"}[i < 10] }, ""},
+		"enough of all":     {12, func(i int) string { return fmt.Sprint(i) }, ""},
+	} {
+		if err := share(x.n, x.cell); (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
+	}
+	m.Options.Mechanism = "statistics"
+	if err := share(50, func(i int) string { return fmt.Sprint(i) }); err == nil || !strings.Contains(err.Error(), "under differential privacy") {
+		t.Errorf("of a private study: %v", err)
+	}
+}

@@ -1,0 +1,221 @@
+package fitted
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+)
+
+// rotated is the model that Rotate writes, read back.
+func rotated(t testing.TB, m *Model, to string) *Model {
+	t.Helper()
+	files, _, err := m.Rotate(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 2 || files[0].Name != "model.json" || files[1].Name != "loadings.csv" {
+		t.Fatalf("files %+v", files)
+	}
+	return factorstest.Must(LoadModel(files[0].Data))(t)
+}
+
+func bytesOf(t testing.TB, m *Model) string {
+	t.Helper()
+	return string(factorstest.Must(m.Encode())(t))
+}
+
+func rotationModel(t testing.TB) (*Model, *rand.Rand, factorstest.Truth) {
+	r := rand.New(rand.NewPCG(301, 1))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerFeature, 6, 5), 3, 0.5)
+	m := modelOf(t, tr, r)
+	m.Sites[0].LatentMean = []float64{1, -2, 0.5}
+	m.Sites[0].LatentCov = [][]float64{{1, 0.2, 0}, {0.2, 2, 0.1}, {0, 0.1, 0.5}}
+	return m, r, tr
+}
+
+// TestARotationChangesAxesAndNothingElse reads scores by the definition y = R x, and holds
+// predictions of what is missing to the last bit.
+func TestARotationChangesAxesAndNothingElse(t *testing.T) {
+	m, r, tr := rotationModel(t)
+	rows := factorstest.Lacking(tr.L, tr.Subjects(r, 12), 1)
+	rows = append(rows, make([]float64, 11))
+	for j := range rows[12] {
+		rows[12][j] = math.NaN() // nothing is known of this one
+	}
+	data := ownUnits(m, rows)
+	numbers := func(m *Model) (out [][]float64) {
+		var b bytes.Buffer
+		if _, _, err := m.Transform(context.Background(), data, &b, method.TransformOptions{Covariance: true}); err != nil {
+			t.Fatal(err)
+		}
+		_, lines := readCSV(t, &b)
+		for _, line := range lines {
+			var row []float64
+			for _, cell := range line[2:] {
+				row = append(row, cellNumber(t, cell))
+			}
+			out = append(out, row)
+		}
+		return out
+	}
+	imputed := func(m *Model) string {
+		var b bytes.Buffer
+		if _, _, err := m.Impute(context.Background(), data, &b, method.ImputeOptions{Level: 0.9}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for i := range m.Sites { // so many that no axis turns
+		m.Sites[i].Subjects, m.Sites[i].Patterns[0].Subjects = 1<<50, 1<<50
+	}
+	before := numbers(m)
+	for _, to := range []string{rotateVarimax, rotatePromax} {
+		out := rotated(t, m, to)
+		if imputed(out) != imputed(m) {
+			t.Errorf("%s: imputed values changed", to)
+		}
+		mat := out.Rotation.Matrix
+		off := 0.0
+		for a := range 3 {
+			for b := range a {
+				off = max(off, math.Abs(out.Rotation.Correlations[a][b]))
+			}
+		}
+		if correlated := off > 0.01; correlated != (to == rotatePromax) {
+			t.Errorf("%s: factors correlate by up to %v", to, off)
+		}
+		for i, y := range numbers(out) {
+			x := before[i]
+			cov := [3][3]float64{}
+			for a := range 3 {
+				cov[a][a] = x[3+a] * x[3+a]
+			}
+			cov[0][1], cov[0][2], cov[1][2] = x[6], x[7], x[8]
+			cov[1][0], cov[2][0], cov[2][1] = x[6], x[7], x[8]
+			for a := range 3 {
+				mean, variance := 0.0, 0.0
+				for b := range 3 {
+					mean += mat[a][b] * x[b]
+					for c := range 3 {
+						variance += mat[a][b] * cov[b][c] * mat[a][c]
+					}
+				}
+				if math.Abs(y[a]-mean) > 1e-10 || math.Abs(y[3+a]-math.Sqrt(variance)) > 1e-10 {
+					t.Fatalf("%s, subject %d, factor %d: %v ± %v, want %v ± %v", to, i, a+1, y[a], y[3+a], mean, math.Sqrt(variance))
+				}
+			}
+			if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[6]-out.Rotation.Correlations[0][1]) > 1e-9) {
+				t.Errorf("%s: a subject without values has %v, not the prior", to, y)
+			}
+		}
+	}
+}
+
+// TestRotatedLoadingsDescribeTheSameCovariance holds Λ Φ Λᵀ to W Wᵀ, the correlations with
+// the factors to Λ Φ, and the laws of the sites' factors to what they mean for features.
+func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
+	m, _, _ := rotationModel(t)
+	for _, to := range []string{rotateVarimax, rotatePromax} {
+		s := rotated(t, m, to).shown()
+		phi := s.Rotation.Correlations
+		for k, v := range s.Views {
+			for i, f := range v.Features {
+				w := m.Views[k].Features[i]
+				variance, site, want := 0.0, 0.0, 0.0
+				for a, x := range f.Loadings {
+					structure := 0.0
+					for b, y := range f.Loadings {
+						structure += phi[a][b] * y
+					}
+					variance += x * structure
+					if math.Abs(structure-f.structure[a]) > 1e-10 {
+						t.Fatalf("%s: %s has covariance %v with factor %d, not %v", to, f.Name, f.structure[a], a+1, structure)
+					}
+					site += x * s.Sites[0].LatentMean[a]
+					want += w.Loadings[a] * m.Sites[0].LatentMean[a]
+				}
+				if math.Abs(variance+f.Noise-w.total()*w.total()) > 1e-10 || f.total() != w.total() || math.Abs(site-want) > 1e-10 {
+					t.Fatalf("%s: %s varies by %v, and is at %v at a site; want %v, %v", to, f.Name, variance+f.Noise, site, w.total()*w.total(), want)
+				}
+			}
+		}
+		table := s.loadingTable(0)
+		if columns := len(table.Columns); (columns == 9) != (to == rotatePromax) {
+			t.Errorf("%s: %d columns of loadings", to, columns)
+		}
+		files, _, err := m.Rotate(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise, s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
+			t.Errorf("%s: loadings.csv lacks %s", to, line)
+		}
+		if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3,se_1,se_2,se_3" {
+			t.Errorf("%s: loadings.csv has %s", to, header)
+		}
+		if names := exported(t, rotated(t, m, to), exportCSV); !strings.Contains(string(names["correlations.csv"]), "factor,1,2,3") {
+			t.Errorf("%s: no correlations in the export: %v", to, names)
+		}
+	}
+}
+
+func TestRotationsStartFromTheFit(t *testing.T) {
+	m, _, _ := rotationModel(t)
+	varimax, promax := rotated(t, m, rotateVarimax), rotated(t, m, rotatePromax)
+	if bytesOf(t, rotated(t, promax, rotateVarimax)) != bytesOf(t, varimax) {
+		t.Error("varimax after promax is another rotation")
+	}
+	if bytesOf(t, rotated(t, promax, rotateNone)) != bytesOf(t, m) {
+		t.Error("none is not the model of the fit")
+	}
+	for _, x := range compared(t, varimax, rotated(t, m, rotateVarimax)).Matches {
+		if x.A != x.B || x.Correlation < 1-1e-12 || !x.Comparable {
+			t.Errorf("a rotated model compared with itself: %+v", x)
+		}
+	}
+	mixed := factorstest.Must(varimax.Compare(promax))(t)
+	if !strings.Contains(mixed.Notes.Error(), "rotated by varimax and those of B by promax") {
+		t.Errorf("notes %v", mixed.Notes)
+	}
+	for i, x := range compared(t, varimax, m).Angles {
+		if x > 1e-5 {
+			t.Errorf("principal angle %d is %v°", i, x)
+		}
+	}
+}
+
+func TestRotationsThatCannotBeAreRefused(t *testing.T) {
+	m, _, _ := rotationModel(t)
+	if _, _, err := m.Rotate("varimx"); err == nil || !strings.Contains(err.Error(), "did you mean varimax") {
+		t.Errorf("got %v", err)
+	}
+	for name, change := range map[string]func(r *factorRotation){
+		"another method":         func(r *factorRotation) { r.Method = "oblimin" },
+		"too few rows":           func(r *factorRotation) { r.Matrix = r.Matrix[1:] },
+		"other correlations":     func(r *factorRotation) { r.Correlations[0][1] += 1e-6 },
+		"another matrix":         func(r *factorRotation) { r.Matrix[1][1] *= 1.001 },
+		"correlated and varimax": func(r *factorRotation) { r.Method = rotateVarimax },
+	} {
+		out := rotated(t, m, rotatePromax)
+		change(out.Rotation)
+		if _, err := LoadModel([]byte(bytesOf(t, out))); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for k := range m.Views {
+		for i := range m.Views[k].Features {
+			m.Views[k].Features[i].Loadings[2] = 0
+		}
+	}
+	if _, _, err := m.Rotate(rotatePromax); err == nil || !strings.Contains(err.Error(), "fewer factors") {
+		t.Errorf("a factor without loadings: %v", err)
+	}
+}

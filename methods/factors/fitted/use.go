@@ -1,0 +1,366 @@
+package fitted
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/factors/between"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/problem"
+)
+
+// LoadModel reads model.json. A model of another format or version is refused
+// by name; so is one whose numbers do not fit together.
+func LoadModel(data []byte) (*Model, error) {
+	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, adjustedFormat) != nil {
+		return nil, err
+	}
+	m := new(Model)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
+// check says what is wrong with a model that came from elsewhere.
+func (m *Model) check() error {
+	l, err := m.Layout()
+	if err != nil {
+		return err
+	}
+	q := len(m.Factors)
+	if err := m.params().Check(l); err != nil {
+		return err
+	}
+	if err := m.scale().Check(l); err != nil {
+		return err
+	}
+	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
+		return err
+	}
+	if err := m.Rotation.check(q); err != nil {
+		return err
+	}
+	if err := m.Fourths.Check(q); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, v := range m.Views {
+		if v.Name == "" || names["view "+v.Name] {
+			return fmt.Errorf("two views are called %q, or one has no name", v.Name)
+		}
+		names["view "+v.Name] = true
+		if len(v.R2Each) != 0 && len(v.R2Each) != q {
+			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
+		}
+		if t := v.SamplingTimes; t != 0 && !(t >= 1 && t < ppca.Largest) {
+			return fmt.Errorf("view %s: the variance of predictions times %v", v.Name, t)
+		}
+		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
+			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {
+				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
+			}
+		}
+		for _, f := range v.Features {
+			if f.Name == "" || names[f.Name] {
+				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
+			}
+			names[f.Name] = true
+			for _, variance := range []float64{f.SiteVariance, f.NewSiteVariance} {
+				if !(variance >= 0 && variance < ppca.Largest) {
+					return fmt.Errorf("feature %s: a variance between sites of %v", f.Name, variance)
+				}
+			}
+			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
+				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
+			}
+		}
+	}
+	if err := m.checkAdjusted(l.Features()); err != nil {
+		return err
+	}
+	for i := range m.SiteMeans {
+		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
+			return err
+		}
+	}
+	if err := m.Biases.check(names); err != nil {
+		return err
+	}
+	for _, s := range m.SiteNoise {
+		var times []float64
+		for _, v := range s.Views {
+			times = append(times, v.Times)
+		}
+		if len(times) != l.Views() {
+			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(times), l.Views())
+		}
+		if _, err := between.At(l, m.params(), times); err != nil {
+			return fmt.Errorf("site %q: %w", s.Name, err)
+		}
+	}
+	for _, s := range m.Sites {
+		var cov []float64
+		for _, row := range s.LatentCov {
+			if len(row) != q {
+				return fmt.Errorf("site %s: the covariance of its factors is not %d × %d", s.Name, q, q)
+			}
+			cov = append(cov, row...)
+		}
+		if err := ppca.CheckFactors(q, s.LatentMean, cov); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Method implements [method.Model].
+func (m *Model) Method() string { return "mvppca" }
+
+// Schema implements [method.Model]: the views and features in the model's
+// order, and the subject columns that the features are adjusted for.
+func (m *Model) Schema() dataset.Schema {
+	var s dataset.Schema
+	for _, v := range m.Views {
+		view := dataset.View{Name: v.Name}
+		for _, f := range v.Features {
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: f.Missing})
+		}
+		s.Views = append(s.Views, view)
+	}
+	for _, c := range m.Covariates {
+		s.Subject = append(s.Subject, dataset.Column{Name: c.Column, Kind: dataset.Label})
+	}
+	return s
+}
+
+// total returns the standard deviation of feature j in scaled units over the
+// population that the factors describe, √(Σ w² + ψ): where sites have means of their own,
+// that is within a site.
+func (f *ModelFeature) total() float64 {
+	if f.sd != 0 { // loadings on factors that may be correlated
+		return f.sd
+	}
+	s := f.Noise
+	for _, w := range f.Loadings {
+		s += w * w
+	}
+	return math.Sqrt(s)
+}
+
+// overall returns the standard deviation of the feature over the subjects of all sites.
+func (f *ModelFeature) overall() float64 { return math.Hypot(f.total(), math.Sqrt(f.SiteVariance)) }
+
+// reader reads new subjects under a model.
+type reader struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	units     *unitCheck
+	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
+	model     *Model
+	part      []float64 // what covariates add to each feature of the subject; nil where there are none
+
+	subjects, strange int        // read, and of them far from what the model expects
+	far               int        // with a covariate far from others
+	group             *newcomers // of those who are not strange
+}
+
+// use prepares the model for new subjects of a population.
+func (m *Model) use(who Population) (*reader, method.Notes, error) {
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
+			Hint: "fit it with another scaling; each site's scores are in its own report"}
+	}
+	var notes method.Notes
+	var err error
+	switch {
+	case who.New && who.Site != "":
+		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one", Hint: "--site or --new-site, not both"}
+	case who.New:
+		notes, err = m.spreadNotes()
+	case who.Site != "":
+		err = m.checkSite(who.Site)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	predictor, scale, err := m.PredictorFor(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, md := predictor.Model()
+	together, err := newNewcomers(m, predictor, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &reader{group: together, predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
+}
+
+// newSiteVariance is what the noise variance of a view's features grows by at a
+// site that took no part, given what sites differ by, E = v_μ + q v_W, and the
+// number C of sites that had the view.
+//
+// A new site is one more draw around a mean that is itself known from C draws:
+// its rows are E (1 + 1/C) further from that mean than a site's from its own.
+// The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
+// 2E/C is missing, nothing with many sites. The published variant describes a
+// typical site, so all of it is missing. It is 0 where nothing estimated E. Where sites have
+// means of their own, v_μ is not part of it: the variance at a new site takes its place.
+func (m *Model) newSiteVariance(v *ModelView) float64 {
+	if v.LoadingSD == nil || v.MeanSD == nil {
+		return 0
+	}
+	between := float64(len(m.Factors)) * *v.LoadingSD * *v.LoadingSD
+	if !m.Separate() {
+		between += *v.MeanSD * *v.MeanSD
+	}
+	sites := float64(max(1, m.sitesWith(v.Name)))
+	if m.Options != nil && m.Options.TypicalSite() {
+		return between * (1 + 1/sites)
+	}
+	return between * 2 / sites
+}
+
+// spreadNoise adds what sites differ by to the noise.
+func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) {
+	group, j := l.GroupOf(), 0
+	for k := range m.Views {
+		extra := m.newSiteVariance(&m.Views[k])
+		seen := map[int]bool{}
+		for _, f := range m.Views[k].Features {
+			if g := group[j]; f.Noise != 0 && !seen[g] { // else no site had it
+				seen[g] = true
+				p.Noise[g] += extra
+			}
+			j++
+		}
+	}
+}
+
+// spareSampling takes from what sampling multiplies variances by what is added for a new site:
+// the larger of the two is enough, as estimates from few sites say too much rather than too little.
+func (m *Model) spareSampling(times []float64) {
+	for k := range times {
+		v := &m.Views[k]
+		noise, added, n := 0.0, 0.0, 0.0
+		for _, f := range v.Features {
+			if f.Noise != 0 {
+				noise, added, n = noise+f.Noise, added+f.NewSiteVariance, n+1
+			}
+		}
+		added += n * m.newSiteVariance(v)
+		if noise > 0 {
+			times[k] = max(1, times[k]*noise/(noise+added))
+		}
+	}
+}
+
+func (m *Model) sitesWith(view string) (n int) {
+	for _, s := range m.Sites {
+		if slices.Contains(s.Views, view) {
+			n++
+		}
+	}
+	return n
+}
+
+// each reads the subjects one by one, in bounded memory, and counts them. The
+// values are those of the posterior's observed features, in scaled units.
+func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
+	less, far, err := r.model.adjusted(ctx, data)
+	if err != nil {
+		return 0, err
+	}
+	if less != nil {
+		data, r.part, r.far = less, less.Part, far
+	}
+	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		subjects++
+		if d := distance(post, values); strange(d, len(values)) {
+			r.strange++
+		} else {
+			r.group.add(post, d)
+		}
+		r.units.add(post.Observed, values)
+		return do(row, post, values)
+	})
+	r.subjects = subjects
+	if err == nil && subjects == 0 {
+		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
+	}
+	return subjects, err
+}
+
+// distance is the squared distance δᵀC⁻¹δ of a subject from the model, which is p on average
+// over p values.
+func distance(post *ppca.Posterior, values []float64) float64 {
+	return float64(len(values)) + 2*(-post.LogLik(values)-post.Entropy())
+}
+
+// strange says whether a subject of so many values is far from the model: its squared distance
+// is more than ten times that which is expected, and beyond what one of a million subjects of
+// the model has (χ², by Wilson and Hilferty 1931).
+func strange(distance float64, values int) bool {
+	p := float64(values)
+	if p == 0 {
+		return false
+	}
+	const million = 4.753 // quantile of the normal distribution
+	root := 1 - 2/(9*p) + million*math.Sqrt(2/(9*p))
+	return distance > 10*p && distance > p*root*root*root
+}
+
+// notes are what readers are told once all subjects have been read.
+func (r *reader) notes() method.Notes {
+	notes := r.units.notes()
+	explained := len(notes) > 0 || 2*r.strange >= r.subjects
+	if r.far > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s a covariate far from the others or from those of the fit, or like a code for a missing value", has(r.far)),
+			Hint: "what the model says of them is wrong if the value is: codes such as 999 or -9 have to be empty cells"})
+	}
+	if r.strange > 0 {
+		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
+			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})
+	}
+	if !explained {
+		notes = append(notes, r.group.notes()...)
+	}
+	return notes
+}
+
+// own brings feature j of the subject who is read from scaled to its own units.
+func (r *reader) own(j int, z float64) float64 {
+	y := z/r.scale.Factor[j] + r.scale.Shift[j]
+	if r.part != nil {
+		y += r.part[j]
+	}
+	return y
+}
+
+// EachSubject reads the rows with what the model says of each subject: the
+// posterior given what was observed, and the scaled values of that. Both, and
+// the row, are valid until the next.
+func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		post, values, err := p.Subject(row.Views, scale)
+		if err != nil {
+			return fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}

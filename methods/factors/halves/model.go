@@ -1,0 +1,314 @@
+package halves
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/between"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/methods/factors/report"
+)
+
+// Result implements [method.Coordinator]: it names what was fitted, and the way draws it.
+func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*State)
+	if s.Phase != method.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	m, err := c.model(s)
+	if err != nil {
+		return nil, err
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	loadings, err := m.LoadingsCSV()
+	if err != nil {
+		return nil, err
+	}
+	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	means, err := m.SiteMeansCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(means) > 0 {
+		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
+	}
+	effects, err := m.EffectsCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(effects) > 0 {
+		files = append(files, method.File{Name: "model/covariate-effects.csv", Data: effects})
+	}
+	return c.way.Result(s, m, files)
+}
+
+// AssessedResult is the result of a study that ended with [Common.Assess], of the sites
+// that answered. Spread says how the rounds settled that estimated how sites differ;
+// nil where nothing did.
+func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, spread *figure.Section) (*method.Result, error) {
+	sites := c.reports(s)
+	if len(sites) == 0 {
+		var about []figure.Section
+		if m.Adjusts() {
+			about = append(about, m.AdjustedSection())
+		}
+		return report.Unassessed(c.Setup, m, files, len(c.Staying(s)), about...), nil
+	}
+	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, spread)
+}
+
+// reports lists the sites' assessments in the plan's order.
+func (c Common) reports(s *State) (sites []report.Site) {
+	for _, name := range c.Plan.Sites {
+		if r := s.Reports[name]; r != nil {
+			sites = append(sites, report.Site{Name: name, Assessment: r})
+		}
+	}
+	return sites
+}
+
+// model names what the coordinator fitted.
+func (c *Coordinator) model(s *State) (*fitted.Model, error) {
+	prior, err := s.Model.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := s.Scale.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := c.Plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	m := fitted.NewModelFile(c.Plan, c.Options, digest.String(), scale, prior, s.Strengths)
+	if c.way.EstimatesSpread() {
+		m.Spread(prior, c.Layout)
+	}
+	if err := c.way.Describe(s, m); err != nil {
+		return nil, err
+	}
+	if s.Adjusted != nil {
+		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
+	}
+	if sites := c.reports(s); len(sites) > 0 {
+		m.LogLik = &s.LogLik
+		assessed(m, sites)
+		sampling, err := c.sampling(s)
+		if err != nil {
+			return nil, err
+		}
+		for k, times := range sampling {
+			m.Views[k].SamplingTimes = times
+		}
+		noise, err := c.siteNoise(s)
+		if err != nil {
+			return nil, err
+		}
+		m.PutSiteNoise(noise)
+		found, err := report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart, s.Standardised)
+		if err != nil {
+			return nil, err
+		}
+		m.Verdicts = append(m.Verdicts, found...)
+	}
+	if way, ok := c.way.(concluder); ok {
+		way.Conclude(s, m)
+	}
+	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
+	return m, nil
+}
+
+// assessed puts in what the sites said of the finished model.
+func assessed(m *fitted.Model, sites []report.Site) {
+	q := len(m.Factors)
+	m.Explains(report.Pooled(sites).Explained())
+	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
+	for _, site := range sites {
+		floats.Add(squares, site.ScoreSquares)
+		floats.Add(fourths, site.ScoreFourths)
+		subjects += float64(site.Subjects())
+		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
+	m.Fourths = assess.NewFourths(squares, fourths, subjects)
+}
+
+// ofFinished returns what a state leads to, which is found once of a finished study.
+func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
+	if *kept != nil {
+		return **kept, nil
+	}
+	found, err := find()
+	if err == nil && s.Phase == method.Done {
+		*kept = &found
+	}
+	return found, err
+}
+
+// sampling is what the number of subjects multiplies the variance of each view's predictions
+// by; nil where sampling is not what the model's errors come from.
+func (c Common) sampling(s *State) ([]float64, error) {
+	return ofFinished(s, &s.sampling, func() ([]float64, error) {
+		sites := c.reports(s)
+		if !c.Options.MaximumLikelihood() || len(sites) == 0 {
+			return nil, nil
+		}
+		var all []ppca.Pattern
+		for _, site := range sites {
+			patterns, err := options.UnpackPatterns(site.Patterns, c.Layout)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, patterns...)
+		}
+		return ppca.SamplingTimes(c.Layout, c.Options.Latent, all), nil
+	})
+}
+
+// siteNoise is how the noise of the sites differs that said how the model describes them; nil
+// where it does not, or where the model is not that of all subjects.
+func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
+	return ofFinished(s, &s.noise, func() (map[string][]between.Noise, error) { return c.estimateNoise(s) })
+}
+
+// estimateNoise is [Common.siteNoise], found anew.
+func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
+	if !c.Options.OneShot() {
+		return nil, nil
+	}
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	predictor, err := ppca.NewPredictor(c.Layout, model)
+	if err != nil {
+		return nil, err
+	}
+	sites := c.reports(s)
+	sums := make([]between.SiteNoise, len(sites))
+	for i, site := range sites {
+		patterns, err := options.UnpackPatterns(site.Patterns, c.Layout)
+		if err != nil {
+			return nil, err
+		}
+		sums[i] = between.SiteNoise{Sums: site.Noise, Patterns: patterns, OwnMean: s.SiteMeans != nil}
+	}
+	found, err := between.Estimate(predictor, sums)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	out := map[string][]between.Noise{}
+	for i, site := range sites {
+		out[site.Name] = found[i]
+	}
+	return out, nil
+}
+
+// Share gives every site the whole model, which is the study's result, and its own means
+// and noise.
+func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
+	s := ms.(*State)
+	noise, err := c.siteNoise(s)
+	if err != nil {
+		return nil, err
+	}
+	sampling, err := c.sampling(s)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
+}
+
+// Report projects the site's own subjects on the factors. It is made at the
+// site, for the site, from the shared model and its own rows.
+func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	var share options.AssessTask
+	if err := wire.Unmarshal(shared, &share); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	predictor, _, err := share.Predictor(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := share.Scale.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if h.Options.Scaling == options.ScaleSiteRange {
+		sums, err := h.Read(ctx, data)
+		if err != nil {
+			return nil, err
+		}
+		scale = sums.OwnRange()
+	}
+	described, err := h.described(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	adjusted, err := h.adjusted(share.Scale.Effects, described)
+	if err != nil {
+		return nil, err
+	}
+	result, err := report.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, adjusted)
+	if err == nil {
+		report.AddNoise(h.Setup, result, share.Noise)
+		err = h.addUncounted(ctx, result, data)
+	}
+	if err == nil && share.Scale.Effects != nil {
+		err = report.AddAdjusted(ctx, h.Setup, result, described, adjusted)
+	}
+	if err == nil && h.outliers != nil {
+		report.AddOutliers(h.Setup, result, h.outliers.Found)
+	}
+	return result, err
+}
+
+// addUncounted says in a site's own report how many of its subjects count for nothing, because
+// they have none of the sets of views that the plan states for the site.
+func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dataset.Source) error {
+	if h.Options.Mechanism != options.MechanismStatistics {
+		return nil
+	}
+	patterns := h.Options.PatternsAt(h.Plan, h.name)
+	without, all := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		all++
+		if !options.Counts(patterns, row.Views) {
+			without++
+		}
+	}
+	report.AddUncounted(result, without, all)
+	return nil
+}

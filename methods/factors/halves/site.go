@@ -1,0 +1,242 @@
+package halves
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/between"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/privacy"
+)
+
+// SiteWay is a site's part of one way to fit ([Way]).
+type SiteWay interface {
+	// Request is what a task of the way's own releases.
+	Request(kind string) (privacy.Request, error)
+	// Run answers such a task; nil where noised sums are all of the answer.
+	Run(ctx context.Context, t method.Task, s *privacy.Session, h *Site) (any, error)
+}
+
+// Site is the half at one site. Between tasks it remembers only what one pass
+// over the same rows gives again.
+type Site struct {
+	options.Setup
+	name string
+	way  SiteWay
+	held func(views [][]float64) [][]float64
+	seen *options.RowSums
+	less *options.Effects // what seen is less of
+	// blocks are those of seen in the units of scale, which hardly ever changes.
+	blocks []ppca.Block
+	scale  *ppca.Scale
+	// outliers are whom the model does not describe; nil for nobody.
+	outliers *options.Outliers
+}
+
+// NewSite is a site's half of a study that is fitted in this way. Held returns those of
+// a subject's views that the site takes part with; nil for all.
+func NewSite(set options.Setup, name string, way SiteWay, held func(views [][]float64) [][]float64) *Site {
+	return &Site{Setup: set, name: name, way: way, held: held}
+}
+
+// Read makes the one pass over the site's rows, once.
+func (h *Site) Read(ctx context.Context, data dataset.Source) (*options.RowSums, error) {
+	return h.read(ctx, nil, data)
+}
+
+// read is Read of rows less the effects of covariates.
+func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Source) (*options.RowSums, error) {
+	if h.seen != nil && reflect.DeepEqual(h.less, less) {
+		return h.seen, nil
+	}
+	sums, err := options.Read(ctx, h.Layout, data, h.held)
+	if err != nil {
+		return nil, err
+	}
+	h.seen, h.less, h.blocks = sums, less, nil
+	return sums, nil
+}
+
+// Scaled returns the blocks of what was read, in the units that a task asks for. They are kept:
+// nobody may write to them.
+func (h *Site) Scaled(m *options.Scale) ([]ppca.Block, *ppca.Scale, error) {
+	scale, err := h.seen.Units(h.Setup, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.blocks == nil || !reflect.DeepEqual(h.scale, scale) {
+		h.blocks, h.scale = h.seen.In(scale), scale
+	}
+	return h.blocks, h.scale, nil
+}
+
+// adjusted is rows less the effects of covariates, without the subjects who lack one. A task
+// has effects if the plan has covariates, and only then.
+func (h *Site) adjusted(effects *options.Effects, data dataset.Source) (dataset.Source, error) {
+	p := len(options.Terms(h.Options.Adjust))
+	switch {
+	case p == 0 && effects == nil:
+		return data, nil
+	case p == 0 || effects == nil:
+		return nil, fmt.Errorf("the plan adjusts for %d covariates, and the task does otherwise", p)
+	}
+	if err := effects.Check(h.Layout.Features(), p); err != nil {
+		return nil, err
+	}
+	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
+	if err != nil {
+		return nil, err
+	}
+	return options.Remove(design, effects, data), nil
+}
+
+// described is the site's rows as far as the model describes them.
+func (h *Site) described(ctx context.Context, data dataset.Source) (_ dataset.Source, err error) {
+	if h.outliers == nil {
+		if h.outliers, err = options.Excluded(ctx, h.Setup, data); err != nil {
+			return nil, err
+		}
+	}
+	return h.outliers.Without(data), nil
+}
+
+// Draws returns the random numbers of one site in one round: a function of the
+// plan's seed, the site's name and the round alone.
+func Draws(seed uint64, site string, round int) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
+}
+
+// What a site releases is decided by the plan that it agreed to: a task brings
+// the coordinator's state and chooses nothing.
+
+// AdjustTask asks for the sums of the regression on the plan's covariates.
+type AdjustTask struct{}
+
+// ScaleTask asks for the sums that the plan's scaling needs.
+type ScaleTask struct {
+	Effects *options.Effects `cbor:"effects,omitempty"` // of covariates, which are taken out before
+}
+
+// Contents lists what a task without protection releases. The counts of numbers are
+// upper bounds, for a site that has every view, whatever cells are missing.
+type Contents struct{ privacy.Request }
+
+// Say adds numbers to the list, at most as many as values.
+func (c *Contents) Say(values int, what string) {
+	c.Protection = privacy.Unprotected
+	c.Contents = append(c.Contents, privacy.Content{What: what, Values: values})
+}
+
+// Request is what a task of a kind releases.
+func (h *Site) Request(kind string) (privacy.Request, error) {
+	if !h.Options.Asks(h.Plan, kind) {
+		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
+	}
+	d, q, k := h.Layout.Features(), h.Options.Latent, h.Layout.Views()
+	var r Contents
+	switch kind {
+	case options.TaskAdjust:
+		p := len(options.Terms(h.Options.Adjust))
+		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far from all others here; mean of each covariate")
+		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, and products, of the feature and the covariates of the subjects who have it")
+	case options.TaskScale:
+		what := "number of values, mean and sum of squared deviations of each feature"
+		if h.Options.Scaling == options.ScaleMinMax {
+			what = "number of values, smallest and largest value of each feature"
+		}
+		r.Say(3*d, what)
+	case options.TaskAssess:
+		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+		r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")
+		r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
+		r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
+		r.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
+		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
+		r.Say(2*d, "per feature score and information of whether a value is missing on what the subject's others predict of it")
+		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
+	default:
+		return h.way.Request(kind)
+	}
+	return r.Request, nil
+}
+
+// Run implements [method.Site].
+func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	var answer any // nil where the noised sums are all of it
+	var err error
+	switch t.Kind {
+	case options.TaskAdjust:
+		answer, err = Open(t, func(*AdjustTask) (any, error) { return h.regress(ctx, s) })
+	case options.TaskScale:
+		answer, err = Open(t, func(task *ScaleTask) (any, error) {
+			return h.Exact(ctx, s, task.Effects, func(sums *options.RowSums, _ dataset.Source) (any, error) {
+				if h.Options.Scaling == options.ScaleMinMax {
+					return sums.Extremes, nil
+				}
+				return sums.Moments(h.Layout.Features()), nil
+			})
+		})
+	case options.TaskAssess:
+		answer, err = Open(t, func(task *options.AssessTask) (any, error) {
+			return h.Exact(ctx, s, task.Scale.Effects, func(sums *options.RowSums, data dataset.Source) (any, error) { return h.assess(ctx, task, sums, data) })
+		})
+	default:
+		answer, err = h.way.Run(ctx, t, s, h)
+	}
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
+}
+
+// regress sums up the site's rows for the regression on covariates.
+func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = h.described(ctx, data); err != nil {
+		return nil, err
+	}
+	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
+	if err != nil {
+		return nil, err
+	}
+	return options.SumUp(ctx, h.Layout, design, data)
+}
+
+// Exact answers a task without protection, from rows less the effects of covariates.
+func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.Effects, answer func(sums *options.RowSums, data dataset.Source) (any, error)) (any, error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = h.described(ctx, data); err != nil {
+		return nil, err
+	}
+	if data, err = h.adjusted(effects, data); err != nil {
+		return nil, err
+	}
+	sums, err := h.read(ctx, effects, data)
+	if err != nil {
+		return nil, err
+	}
+	return answer(sums, data)
+}
+
+// Open decodes a task for what answers it.
+func Open[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
+	task := new(T)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	return answer(task)
+}

@@ -1,0 +1,282 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"parley/internal/linalg"
+	"parley/methods/factors/ppca"
+)
+
+// triangle returns the index of entry (i, j) of a symmetric n × n matrix whose
+// upper triangle is stored by rows.
+func triangle(i, j, n int) int {
+	if i > j {
+		i, j = j, i
+	}
+	return i*(2*n-i+1)/2 + j - i
+}
+
+// unpackMoments returns the (p+1) × (p+1) matrix of one block without the size,
+// x first and the constant last.
+func unpackMoments(block []float64, p int) ([]float64, error) {
+	n := p + 1
+	if want := (n + 1) * (n + 2) / 2; len(block) != want {
+		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(block), want, p)
+	}
+	for i, x := range block {
+		if !(math.Abs(x) <= largestMoment) {
+			return nil, fmt.Errorf("moments: entry %d is %v, want at most %g in size", i, x, largestMoment)
+		}
+	}
+	out := make([]float64, n*n)
+	for i := range n {
+		for j := range n {
+			out[i*n+j] = block[triangle(i, j, n+1)]
+		}
+	}
+	return out, nil
+}
+
+// largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
+const largestMoment = 1e15
+
+// noiseEdge is how large an eigenvalue of symmetric p × p noise of standard deviation
+// sd beside the diagonal is.
+func noiseEdge(sd float64, p int) float64 { return 2 * sd * math.Sqrt(float64(p)) }
+
+// spike is the variance of a direction that stands out of noise alone: with
+// symmetric noise of standard deviation sd beside the diagonal, an eigenvalue λ
+// of a low-rank p × p matrix is seen at y = λ + p sd²/λ, if λ > sd√p, and noise
+// reaches 2 sd√p by itself. It returns λ cos²(angle to the true direction) =
+// √(y² − 4 p sd²), the least squares estimate along the direction seen, or 0 for
+// what noise may have made; odd in y.
+// Gavish and Donoho, "Optimal shrinkage of singular values", 2017.
+func spike(y, sd float64, p int) float64 {
+	edge := noiseEdge(sd, p)
+	if math.Abs(y) <= edge { // just beyond it little is let through, so no jump needs a margin
+		return 0
+	}
+	return math.Copysign(math.Sqrt(y*y-edge*edge), y)
+}
+
+// unshrunk returns λ itself, (y + √(y² − 4 p sd²))/2.
+func unshrunk(y, sd float64, p int) float64 {
+	if s := spike(y, sd, p); s != 0 {
+		return (y + s) / 2
+	}
+	return 0
+}
+
+// Focus turns the noised coarse sum (one block per lens, the standard deviation
+// of the noise on the diagonal) into the lenses of the fine one.
+func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Lens, error) {
+	if len(blocks) != len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
+		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
+	}
+	out := make([]Lens, len(coarse))
+	for i := range coarse {
+		m, err := unpackMoments(blocks[i], len(coarse[i].Scale))
+		if err != nil {
+			return nil, err
+		}
+		if out[i], err = coarse[i].refocus(m, sd); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// refocus is Focus for one pattern. The coarse lens has neither axes nor a
+// centre, so that y = z.
+func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
+	p := len(n.Scale)
+	b2 := n.Constant * n.Constant
+	countVar := sd * sd / (b2 * b2)
+	count := (n.Count/n.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/n.CountVar + 1/countVar)
+	countSD := 1 / math.Sqrt(1/n.CountVar+1/countVar)
+	count = max(count, 1, countSD)
+	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
+	out := Lens{
+		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
+		Centre: make([]float64, p),
+	}
+	// The mean, shrunk towards the middle of the ranges (James and Stein).
+	toMean := n.Bound / n.room() / n.Constant / count
+	size := 0.0
+	mean := make([]float64, p)
+	for j := range mean {
+		mean[j] = m[j*(p+1)+p] * toMean
+		size += mean[j] * mean[j]
+	}
+	noise := sd * sd / 2 * toMean * toMean
+	keep := max(0, 1-noise*float64(p)/max(size, 1e-300))
+	for j := range mean {
+		mean[j] *= keep
+		// A centre beyond the range helps nobody.
+		out.Centre[j] = max(-0.5, min(0.5, mean[j]/n.Scale[j]))
+		mean[j] = out.Centre[j] * n.Scale[j]
+	}
+	cov := make([]float64, p*p)
+	trace := 0.0
+	for i := range p {
+		for j := range p {
+			cov[i*p+j] = m[i*(p+1)+j]*unit - mean[i]*mean[j]
+		}
+		trace += m[i*(p+1)+i] * unit
+	}
+	// By the scale of the views, which the overview told, it is p: what noise says
+	// else is not to be followed, or the bound is one that clips everybody.
+	wide := float64(p)
+	known := traceDoubt * traceDoubt * wide / (traceDoubt*traceDoubt*wide + sd*sd*unit*unit + wide*countSD*countSD/count/count)
+	trace = wide + known*(trace-wide)
+	// The mean square about the centre, which is off by what noise is left in it.
+	total := trace + keep*noise*float64(p) - max(0, size-noise*float64(p))
+	off := sd / math.Sqrt2 * unit
+	// Nor is it below what noise may have taken off it.
+	least := math.Sqrt((1-known)*traceDoubt*traceDoubt*wide*wide + 2*wide*noise*noise + 4*keep*size*noise)
+	total = max(min(total, wide), min(least, wide), 0.01*wide)
+	e := linalg.NewEigen(p)
+	if !e.Factorise(cov, p) {
+		return Lens{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
+	}
+	rest := total
+	var strength []float64
+	for i := range min(p/2, MaxAxes) {
+		x := unshrunk(e.Values[p-1-i], off, p)
+		if !(x > 0) { // noise far out can make all of them negative
+			break
+		}
+		strength = append(strength, x)
+		rest -= x
+	}
+	// Trace and eigenvalues are both noised: something is always left.
+	rest = max(rest, min(off*math.Sqrt(2*float64(p)), total), 0.02*total)
+	k := len(strength)
+	size = rest
+	floor := rest / float64(p)
+	for i, x := range strength {
+		q := min(1, math.Sqrt(rest/float64(k)/x))
+		size += q * q * x
+		out.Squeeze = append(out.Squeeze, q)
+		out.Strength = append(out.Strength, x/floor)
+		for j := range p {
+			out.Axes = append(out.Axes, e.Vectors[j*p+p-1-i])
+		}
+	}
+	out.Bound = clip(p) * math.Sqrt(size)
+	out.Constant = fineConstant(float64(k) + newDirections)
+	return out, nil
+}
+
+// traceDoubt is the prior standard deviation of the mean square of z, over what the
+// scale of the views makes it.
+const traceDoubt = 0.3
+
+// newDirections are those allowed for that were not seen yet and are sought too.
+const newDirections = 5
+
+// MaxAxes bounds what a lens squeezes.
+const MaxAxes = 30
+
+// fineConstant is b for q directions of equal weight. The error of the mean falls
+// with b and that of the directions rises: with β = b²/(1 − b²) the sum of their
+// squares is proportional to (1 + β)² (1/β + 2q²), and least where
+// 4q²β² + β − 1 = 0.
+func fineConstant(q float64) float64 {
+	beta := (-1 + math.Sqrt(1+16*q*q)) / (8 * q * q)
+	return math.Sqrt(beta / (1 + beta))
+}
+
+// SubjectsToSee returns how many subjects each of so many sites needs for a direction
+// that holds a share of the variance of p features to stand out of the noise of all
+// sites together, at the Gaussian DP parameter μ of the three sums, where every
+// value has the variance that the scale of its view says and nothing is squeezed.
+//
+// With n subjects at each of C sites, the sums of moments leave noise of standard
+// deviation s √C c² p/(r² C n) beside the diagonal of the covariance, s being that of
+// both sums together and c and r the bound and the room of a lens, and noise as large
+// as 2 √p times that in its eigenvalues; the direction's is share · p.
+func SubjectsToSee(p, sites int, share, mu float64) float64 {
+	precision := 0.0
+	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant}, {shareFine, fineConstant(newDirections)}} {
+		room := 1 - of.constant*of.constant - sizeWeight*sizeWeight
+		precision += of.share * room * room
+	}
+	c := clip(p)
+	sd := c * c * float64(p) / (mu * math.Sqrt(2*precision))
+	return noiseEdge(sd, p) / (share * float64(p) * math.Sqrt(float64(sites)))
+}
+
+// Released is what one site released: the lenses of both sums of moments and
+// the noised sums, with the standard deviation of the noise on the diagonal.
+type Released struct {
+	Coarse, Fine             []Lens
+	CoarseBlocks, FineBlocks [][]float64 // upper triangles by rows, per lens
+	CoarseSD, FineSD         float64
+}
+
+// Check says what is wrong with a release that came from elsewhere.
+func (r *Released) Check(l ppca.Layout) error {
+	n := len(r.Coarse)
+	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) != n || len(r.FineBlocks) != n {
+		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))
+	}
+	if !(r.CoarseSD >= 1e-6 && r.CoarseSD <= largestMoment && r.FineSD >= 1e-6 && r.FineSD <= largestMoment) {
+		return fmt.Errorf("release has noise %v and %v", r.CoarseSD, r.FineSD)
+	}
+	for i := range n {
+		a, b := &r.Coarse[i], &r.Fine[i]
+		if err := a.Check(l); err != nil {
+			return err
+		}
+		if err := b.Check(l); err != nil {
+			return err
+		}
+		if !slices.Equal(a.Views, b.Views) || !slices.Equal(a.Scale, b.Scale) {
+			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, a.Views, b.Views)
+		}
+	}
+	return nil
+}
+
+// SplitNoise returns two releases of the same subjects through the same lenses,
+// with independent noise of twice the variance.
+func (r *Released) SplitNoise(rng *rand.Rand) (a, b Released) {
+	a, b = *r, *r
+	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
+		for lens, block := range all {
+			p, m := make([]float64, len(block)), make([]float64, len(block))
+			k := 0
+			for n := len(r.Fine[lens].Scale) + 2; n > 0; n-- { // a row of the upper triangle
+				for i := range n {
+					w := sd * rng.NormFloat64()
+					if i > 0 {
+						w /= math.Sqrt2
+					}
+					p[k], m[k] = block[k]+w, block[k]-w
+					k++
+				}
+			}
+			plus, minus = append(plus, p), append(minus, m)
+		}
+		return plus, minus
+	}
+	a.CoarseBlocks, b.CoarseBlocks = blocks(r.CoarseBlocks, r.CoarseSD)
+	a.FineBlocks, b.FineBlocks = blocks(r.FineBlocks, r.FineSD)
+	for _, half := range []*Released{&a, &b} {
+		half.CoarseSD *= math.Sqrt2
+		half.FineSD *= math.Sqrt2
+		half.Coarse, half.Fine = slices.Clone(r.Coarse), slices.Clone(r.Fine)
+	}
+	for i := range r.Fine {
+		w := math.Sqrt(r.Fine[i].CountVar) * rng.NormFloat64()
+		a.Fine[i].Count += w
+		b.Fine[i].Count -= w
+		a.Fine[i].CountVar *= 2
+		b.Fine[i].CountVar *= 2
+	}
+	return a, b
+}

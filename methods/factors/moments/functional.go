@@ -1,0 +1,175 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/methods/factors/ppca"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Unrepaired is T = Σ (u, 1)(u, 1)ᵀ of the subjects of one pattern at one site, as
+// they were released: with noise whose law is known, and not repaired. T itself
+// need not be moments that any data have, but it has no bias from the noise, and
+// so has nothing that is linear in it.
+type Unrepaired struct {
+	features []int
+	total    *total
+}
+
+// LogLik returns the log-likelihood that a gives the subjects.
+func (u *Unrepaired) LogLik(a Functional) float64 { return dot(a, u.total.t) }
+
+// count is the noised number of subjects, not below 0.
+func (u *Unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
+
+// Variances returns the variance of logLik that comes from the noise, and that from
+// which subjects the site has, as if these were normal with the moments of the whole
+// study.
+func (o *Repaired) Variances(a Functional, u *Unrepaired) (noise, sampling float64) {
+	_, noise = a.of(u.total)
+	return noise, u.count() * a.spreadAmong(o.fitOf(u))
+}
+
+// fitOf is what the whole study says of the subjects of the pattern.
+func (o *Repaired) fitOf(u *Unrepaired) *repaired {
+	return o.fits[slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })]
+}
+
+// Unrepaired estimates T of every pattern that a site released. What clipping
+// took is made up for by what it takes from subjects like those of the whole
+// study; that is the same for all candidates.
+func (o *Repaired) Unrepaired(site *Released, seed uint64) ([]Unrepaired, error) {
+	var out []Unrepaired
+	for i := range site.Fine {
+		at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, site.Fine[i].Views) })
+		if at < 0 {
+			return nil, fmt.Errorf("pattern %v is not one of the study's", site.Fine[i].Views)
+		}
+		pass, err := clipping(o.fits[at], &site.Coarse[i], &site.Fine[i], seed)
+		if err != nil {
+			return nil, err
+		}
+		t, err := site.combine(i, pass)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Unrepaired{o.pooled[at].features, t})
+	}
+	return out, nil
+}
+
+// Functional is a symmetric (p+1) × (p+1) matrix A with which a model gives
+// data the log-likelihood ⟨A, T⟩ = Σ Aᵢⱼ Tᵢⱼ.
+type Functional []float64
+
+// Density returns the A of the subjects' features under a model.
+func (u *Unrepaired) Density(l ppca.Layout, m *ppca.Params) (Functional, error) {
+	return density(l, m, u.features)
+}
+
+// density returns the A of the features under a model of values in parts of the
+// ranges from 0 to 1: with C = W Wᵀ + Ψ and the mean μ,
+//
+//	−2 A = (C⁻¹, −C⁻¹μ; −μᵀC⁻¹, μᵀC⁻¹μ + ln |2πC|).
+func density(l ppca.Layout, m *ppca.Params, features []int) (Functional, error) {
+	p, q := len(features), m.Rank
+	group := l.GroupOf()
+	c := mat.NewSymDense(p, nil)
+	mu := mat.NewVecDense(p, nil)
+	for i, a := range features {
+		mu.SetVec(i, m.Mu[a]-0.5)
+		for j, b := range features[:i+1] {
+			s := dot(m.W[a*q:][:q], m.W[b*q:][:q])
+			if i == j {
+				s += m.Noise[group[a]]
+			}
+			c.SetSym(i, j, s)
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(c) {
+		return nil, ppca.ErrCollapsed
+	}
+	var inv mat.SymDense
+	if err := chol.InverseTo(&inv); err != nil && !isConditionWarning(err) {
+		return nil, fmt.Errorf("inverting a model's covariance: %w", err)
+	}
+	var h mat.VecDense
+	h.MulVec(&inv, mu)
+	d := p + 1
+	out := make(Functional, d*d)
+	for i := range p {
+		for j := range p {
+			out[i*d+j] = -inv.At(i, j) / 2
+		}
+		out[i*d+p] = h.AtVec(i) / 2
+		out[p*d+i] = out[i*d+p]
+	}
+	out[d*d-1] = -(mat.Dot(mu, &h) + float64(p)*math.Log(2*math.Pi) + chol.LogDet()) / 2
+	return out, nil
+}
+
+// Minus returns the functional of the difference.
+func (a Functional) Minus(b Functional) Functional {
+	out := slices.Clone(a)
+	for i, x := range b {
+		out[i] -= x
+	}
+	return out
+}
+
+// of returns ⟨A, T⟩ and the variance that the noise in T gives it.
+//
+// T = T₀ + (c − T₀_dd) g, T₀ = Z Y Zᵀ, where c is a count with noise of its own.
+// With B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last row of Z, ⟨A, T⟩ = ⟨B, Y⟩ + ⟨A, g⟩ c, and
+// the entries of Y have independent noise: variance v beside the diagonal, where
+// every entry counts twice, and 2v on it.
+func (a Functional) of(t *total) (value, variance float64) {
+	d := t.p + 1
+	value = dot(a, t.t)
+	b := product(product(transpose(t.z, d), a, d), t.z, d)
+	g := dot(a, t.gain)
+	last := t.z[t.p*d:][:d]
+	variance = g * g * t.more * t.more
+	for i := range d {
+		for j := range d {
+			x := b[i*d+j] - g*last[i]*last[j]
+			variance += 2 * x * x * t.sd[i*d+j] * t.sd[i*d+j]
+		}
+	}
+	return value, variance
+}
+
+// spreadAmong returns the variance of xᵀ A x, x = (u, 1), among subjects with
+// this mean and covariance, if they are normal: 2 tr (A C A C) + 4 bᵀ C b, where
+// b is half the gradient at the mean.
+func (a Functional) spreadAmong(f *repaired) float64 {
+	p := len(f.mean)
+	d := p + 1
+	ac := make([]float64, p*p)
+	b := make([]float64, p)
+	for i := range p {
+		b[i] = a[i*d+p] + dot(a[i*d:][:p], f.mean)
+		for k, x := range a[i*d:][:p] {
+			for j, y := range f.cov[k*p:][:p] {
+				ac[i*p+j] += x * y
+			}
+		}
+	}
+	v := 0.0
+	for i := range p {
+		for j := range p {
+			v += 2*ac[i*p+j]*ac[j*p+i] + 4*b[i]*b[j]*f.cov[i*p+j]
+		}
+	}
+	return max(0, v)
+}
+
+// isConditionWarning says whether an inverse was computed, if not to all digits.
+func isConditionWarning(err error) bool {
+	c, ok := err.(mat.Condition)
+	return ok && !math.IsInf(float64(c), 0)
+}

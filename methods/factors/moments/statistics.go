@@ -1,0 +1,175 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+
+	"parley/methods/factors/ppca"
+	"parley/privacy"
+	"parley/privacy/account"
+)
+
+// Statistics is the mechanism "statistics": every site releases clipped and
+// noised sums over its subjects once, and everything else is made of these
+// releases. It knows public things only: the layout and the plan's ranges.
+//
+// A site makes three sums, each guided by the noised ones before it:
+//
+//  1. overview (vectors): how many subjects have which of the patterns of views
+//     that the plan states, and how far each view spreads over its ranges.
+//  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and
+//     clipped, b, size). It tells the mean and the directions that stand out.
+//  3. fine (moments): the same about that mean, the directions that stand out
+//     squeezed until together they weigh as much as all the rest. Norms, and
+//     with them the noise, are then as small as the rest: what few strong
+//     directions hide becomes visible.
+//
+// Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014, is one
+// isotropic release of that kind; squeezing by an earlier release follows
+// Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020.
+//
+// A subject has a view if at least half of its values are there, and counts under
+// the stated pattern with most features whose views it has, or not at all: which
+// patterns there are is public, and no noised count chooses among them.
+//
+// Of a view that is there, missing values stand at the middle of their range in the
+// coarse sum and the others are drawn out by 1/√(share observed), which keeps the view's
+// sum of squares; in the fine sum they are predicted from the others by what the coarse
+// sum said.
+type Statistics struct {
+	layout   ppca.Layout
+	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)
+	patterns [][]int   // that subjects can have, in the plan's order
+}
+
+// Names of the sums, in order.
+const (
+	SumOverview = "overview"
+	SumCoarse   = "coarse moments"
+	SumFine     = "fine moments"
+)
+
+// The shares of the budget μ² of the three sums, together 1. The overview needs
+// little; the coarse sum may have somewhat more or less of the rest.
+const (
+	shareOverview = 0.04
+	shareCoarse   = 0.22
+	shareFine     = 0.74
+)
+
+// NewStatistics prepares the mechanism for one site. Ranges are the plan's, lowest
+// and highest plausible value of each feature; patterns are the sets of views, as
+// rising indices, that subjects can have there, at least one.
+func NewStatistics(l ppca.Layout, ranges [][2]float64, patterns [][]int) (*Statistics, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	if len(ranges) != l.Features() {
+		return nil, fmt.Errorf("%d ranges for %d features: every feature needs one", len(ranges), l.Features())
+	}
+	if len(patterns) == 0 {
+		return nil, fmt.Errorf("no pattern of views that subjects can have")
+	}
+	s := &Statistics{layout: l, patterns: patterns}
+	for _, p := range patterns {
+		if f, err := l.FeaturesOf(p); err != nil || len(f) == 0 {
+			return nil, fmt.Errorf("pattern %v is not one of the views", p)
+		}
+	}
+	for j, r := range ranges {
+		inv := 1 / (r[1] - r[0])
+		if !(inv > 0 && inv <= ppca.Largest && math.Abs(r[0]) <= ppca.Largest) {
+			return nil, fmt.Errorf("the range of feature %d is %v to %v: the highest value must exceed the lowest", j, r[0], r[1])
+		}
+		s.low, s.inv = append(s.low, r[0]), append(s.inv, inv)
+	}
+	return s, nil
+}
+
+// Patterns returns the patterns of views that the site releases sums for.
+func (s *Statistics) Patterns() [][]int { return s.patterns }
+
+// Sums declares the three sums. Their noise is relative: multiplied by one
+// common factor ([account.Scale]) it meets a total. A subject moves each sum by
+// at most 1, the norm of its vector being at most 1.
+func (s *Statistics) Sums() []privacy.Sum {
+	var blocks []int
+	for _, p := range s.patterns {
+		blocks = append(blocks, s.layout.Width(p)+2)
+	}
+	sum := func(name string, form privacy.Form, blocks []int, share, diameter float64) privacy.Sum {
+		return privacy.Sum{
+			Name: name, Unit: privacy.Subject, Form: form, Blocks: blocks, Bound: 1,
+			Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter, Count: 1},
+		}
+	}
+	return []privacy.Sum{
+		sum(SumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
+		sum(SumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
+		sum(SumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
+	}
+}
+
+// views returns the views that a subject has for this mechanism: those with at
+// least half of their values.
+func (s *Statistics) views(row [][]float64, dst []int) []int {
+	dst = dst[:0]
+	for k, d := range s.layout.Dims {
+		n := 0
+		if k < len(row) && len(row[k]) == d {
+			for _, x := range row[k] {
+				if !math.IsNaN(x) {
+					n++
+				}
+			}
+		}
+		if 2*n >= d {
+			dst = append(dst, k)
+		}
+	}
+	return dst
+}
+
+// unit brings a value to parts of its range, 0 in the middle and ±½ at the
+// ends; what lies beyond is taken as the end.
+func (s *Statistics) unit(j int, x float64) float64 {
+	return max(-0.5, min(0.5, (x-s.low[j])*s.inv[j]-0.5))
+}
+
+// The overview's vector is (√½ at the subject's pattern, √(½/K) e_k for each of
+// the K views), e_k = 4 × mean square of the view in parts of the ranges ≤ 1.
+const overviewHalf = math.Sqrt2 / 2
+
+// Overview writes what one subject contributes to the overview, into v, which
+// is zero, and returns its block, or −1 if it contributes nothing.
+func (s *Statistics) Overview(row [][]float64, v []float64) int {
+	at := s.pattern(s.views(row, nil))
+	if at < 0 {
+		return -1
+	}
+	v[at] = overviewHalf
+	for _, k := range s.patterns[at] {
+		lo, _ := s.layout.View(k)
+		sum, n := 0.0, 0
+		for i, x := range row[k] {
+			if !math.IsNaN(x) {
+				u := s.unit(lo+i, x)
+				sum, n = sum+4*u*u, n+1
+			}
+		}
+		v[len(s.patterns)+k] = overviewHalf * sum / float64(n) / math.Sqrt(float64(s.layout.Views()))
+	}
+	return 0
+}
+
+// pattern returns the pattern that a subject with these views counts under: the
+// one with most features among those whose views it has, or −1.
+func (s *Statistics) pattern(present []int) int {
+	best, most := -1, 0
+	for i, p := range s.patterns {
+		if d := s.layout.Width(p); d > most && ppca.ContainsAll(present, p) {
+			best, most = i, d
+		}
+	}
+	return best
+}

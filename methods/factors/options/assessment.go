@@ -1,0 +1,201 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/internal/stats"
+	"parley/internal/wire"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/between"
+	"parley/methods/factors/ppca"
+)
+
+// AssessTask asks how well the finished model describes a site.
+type AssessTask struct {
+	Scale Scale       `cbor:"scale"`
+	Model Params      `cbor:"model"`
+	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	// Sampling is how many times as large as the model says the variance of a view's predictions
+	// is for subjects who lack it; none where the parameters are taken for known.
+	Sampling wire.Vector `cbor:"sampling,omitempty"`
+	// Offset is by how much the site's own means differ from the model's; none where
+	// sites are taken for samples of one population.
+	Offset *Offset `cbor:"offset,omitempty"`
+	// Noise is how many times that of the model the noise variance of each view is at the
+	// site; none where sites are taken to have the same.
+	Noise wire.Vector `cbor:"noise,omitempty"`
+}
+
+// Predictor returns what the task's model says of subjects of the site that is asked, and
+// the model with the site's own means and noise.
+func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
+	model, err := t.Model.Unpack(l)
+	if err != nil {
+		return nil, nil, err
+	}
+	if model, err = between.At(l, model, t.Noise); err != nil {
+		return nil, nil, err
+	}
+	var p *ppca.Predictor
+	if t.Offset == nil {
+		p, err = ppca.NewPredictor(l, model)
+	} else if p, err = between.AtSite(l, model, t.Offset.Unpack()); err == nil {
+		for _, j := range model.Features {
+			model.Mu[j] += t.Offset.Mean[j]
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, model, errors.Join(p.Widen(t.Doubt), p.Sampled(t.Sampling))
+}
+
+// Assessment is what a site says of the finished model. All sums run over the
+// site's subjects, in scaled units.
+type Assessment struct {
+	Patterns []Pattern   `cbor:"patterns"`
+	LogLik   float64     `cbor:"log_lik"`   // summed over subjects
+	Expected float64     `cbor:"expected"`  // what LogLik is on average, if the model is right
+	Cells    wire.Vector `cbor:"cells"`     // observed values, per view
+	Total    wire.Vector `cbor:"total"`     // sums of squares about the site's means, per view
+	Residual wire.Matrix `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
+	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
+	// Sums of squares of the scores, and of products of two of these: see AddFourths of package precision.
+	ScoreSquares wire.Vector `cbor:"score_squares"` // q
+	ScoreFourths wire.Vector `cbor:"score_fourths"` // q × q by rows
+	// Sums of squares of each feature, as Total and the last column of Residual.
+	FeatureTotal    wire.Vector `cbor:"feature_total"`
+	FeatureResidual wire.Vector `cbor:"feature_residual"`
+	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
+	FeatureSquares wire.Vector `cbor:"feature_squares"`
+	FeatureFourths wire.Vector `cbor:"feature_fourths"`
+	// FeatureCells counts the values of each feature, where those of a view have not all as many.
+	FeatureCells wire.Vector  `cbor:"feature_cells,omitempty"`
+	LeftOut      *assess.Sums `cbor:"left_out"`
+	// Missing is how missing values go with what others predict of them; nil where none is missing.
+	Missing *assess.MissingnessSums `cbor:"missing,omitempty"`
+	// Noise is what the residuals show of the site's own noise.
+	Noise *between.Sums `cbor:"noise"`
+	// Serial is how scores go with those of the subject whose id is next.
+	Serial stats.SerialSums `cbor:"serial"`
+	// Subjects who were left out as outliers in each view, and in any.
+	Outliers wire.Vector `cbor:"outliers"`
+	Outlying float64     `cbor:"outlying"`
+}
+
+// Check refuses what no site could say of a model of q factors.
+func (a *Assessment) Check(l ppca.Layout, q int) error {
+	if a.Residual.Rows != l.Views() || a.Residual.Cols != q+1 || len(a.AbsError) != l.Views() || slices.Min(a.AbsError) < 0 {
+		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
+			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
+	}
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}); err != nil {
+		return err
+	}
+	if len(a.Outliers) != l.Views() || slices.Max(a.Outliers) > a.Outlying {
+		return fmt.Errorf("outliers of %d views, or more in one than %v", len(a.Outliers), a.Outlying)
+	}
+	if err := ppca.Counts("outliers", append([]float64{a.Outlying}, a.Outliers...), ppca.LargestCount); err != nil {
+		return err
+	}
+	if err := ppca.Finite("absolute errors", a.AbsError); err != nil {
+		return err
+	}
+	if _, err := UnpackPatterns(a.Patterns, l); err != nil {
+		return err
+	}
+	if err := a.Explained().Check(l); err != nil {
+		return err
+	}
+	if a.LeftOut == nil || a.Noise == nil {
+		return fmt.Errorf("no sums of views left out, or none of residuals")
+	}
+	if err := a.Noise.Check(l.Views()); err != nil {
+		return err
+	}
+	if err := a.LeftOut.Check(l.Views()); err != nil {
+		return err
+	}
+	if !a.Serial.Usable() {
+		return fmt.Errorf("no sums of scores and the next ones")
+	}
+	if a.Missing != nil {
+		if err := a.Missing.Check(l.Features()); err != nil {
+			return err
+		}
+	}
+	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
+		return err
+	}
+	for i, x := range [][]float64{a.FeatureSquares, a.FeatureFourths, a.ScoreSquares, a.ScoreFourths} {
+		if n := []int{l.Features(), l.Features(), q, q * q}[i]; len(x) != n || slices.Min(x) < 0 {
+			return fmt.Errorf("sums of squares below 0, or %d where there are %d", len(x), n)
+		}
+		if err := ppca.Finite("sums of squares", x); err != nil {
+			return err
+		}
+	}
+	if len(a.FeatureCells) > 0 {
+		if len(a.FeatureCells) != l.Features() {
+			return fmt.Errorf("values of %d features where there are %d", len(a.FeatureCells), l.Features())
+		}
+		if err := ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount); err != nil {
+			return err
+		}
+	}
+	for k, n := range a.Cells {
+		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
+			return fmt.Errorf("sums of squares and errors of view %d, of which there are no values", k)
+		}
+	}
+	if floats.Sum(a.Cells) < 1 {
+		return fmt.Errorf("subjects without a single value")
+	}
+	return ppca.CheckFactors(q, a.Mean, a.Cov)
+}
+
+// Pooled holds sums behind the variance explained, and nothing else.
+func Pooled(x *ppca.Explained) *Assessment {
+	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1, Data: x.Residual},
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
+}
+
+// Explained returns the sums behind the variance explained, sharing memory.
+func (a *Assessment) Explained() *ppca.Explained {
+	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
+		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
+}
+
+// Subjects counts those that have any value.
+func (a *Assessment) Subjects() (n int) {
+	for _, p := range a.Patterns {
+		n += p.Subjects
+	}
+	return n
+}
+
+// Together adds up what sites say, but for the factors.
+func Together(sites []*Assessment) *Assessment {
+	sum := &Assessment{}
+	for i, a := range sites {
+		if i == 0 {
+			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
+			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
+			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
+		} else {
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data},
+				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
+				floats.Add(x[0], x[1])
+			}
+		}
+		sum.Patterns = append(sum.Patterns, a.Patterns...)
+		sum.LogLik += a.LogLik
+	}
+	return sum
+}

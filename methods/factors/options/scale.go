@@ -1,0 +1,155 @@
+package options
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/methods/factors/ppca"
+	"parley/problem"
+)
+
+// FeatureSums is what a site says of each feature so that all sites can use
+// one scale: with moments, the number of values, their mean and their sum of
+// squared deviations; with extremes, the smallest and largest value instead.
+type FeatureSums struct {
+	N wire.Vector `cbor:"n"`
+	A wire.Vector `cbor:"a"` // mean, or minimum; 0 where nothing was observed
+	B wire.Vector `cbor:"b"` // squared deviations, or maximum
+}
+
+// NewFeatureSums are the sums of nobody, of d features.
+func NewFeatureSums(d int) *FeatureSums {
+	return &FeatureSums{N: make([]float64, d), A: make([]float64, d), B: make([]float64, d)}
+}
+
+// add takes in one value of feature j.
+func (s *FeatureSums) add(j int, x float64, extremes bool) {
+	s.N[j]++
+	switch {
+	case extremes && s.N[j] == 1:
+		s.A[j], s.B[j] = x, x
+	case extremes:
+		s.A[j], s.B[j] = min(s.A[j], x), max(s.B[j], x)
+	default:
+		delta := x - s.A[j]
+		s.A[j] += delta / s.N[j]
+		s.B[j] += delta * (x - s.A[j])
+	}
+}
+
+// addRow takes in the observed values of one subject.
+func (s *FeatureSums) addRow(views [][]float64, dims []int, extremes bool) {
+	j := 0
+	for k, d := range dims {
+		for i := range d {
+			if views[k] != nil && !math.IsNaN(views[k][i]) {
+				s.add(j+i, views[k][i], extremes)
+			}
+		}
+		j += d
+	}
+}
+
+// Merge takes in what another site says.
+func (s *FeatureSums) Merge(o *FeatureSums, extremes bool) {
+	for j, n := range o.N {
+		switch {
+		case n == 0:
+		case s.N[j] == 0:
+			s.N[j], s.A[j], s.B[j] = n, o.A[j], o.B[j]
+		case extremes:
+			s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], o.A[j]), max(s.B[j], o.B[j])
+		default:
+			total := s.N[j] + n
+			delta := o.A[j] - s.A[j]
+			s.A[j] += delta * n / total
+			s.B[j] += o.B[j] + delta*delta*s.N[j]*n/total
+			s.N[j] = total
+		}
+	}
+}
+
+// Check refuses what no site could say of its d features.
+func (s *FeatureSums) Check(d int, extremes bool) error {
+	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
+		return fmt.Errorf("feature sums: %d, %d and %d entries for %d features", len(s.N), len(s.A), len(s.B), d)
+	}
+	if err := ppca.Counts("feature sums: counts", s.N, ppca.LargestCount); err != nil {
+		return err
+	}
+	for j, n := range s.N {
+		ok := math.Abs(s.A[j]) <= ppca.LargestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
+		if extremes {
+			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= ppca.LargestValue && (n != 1 || s.A[j] == s.B[j])
+		} else {
+			ok = ok && s.B[j] >= 0 && s.B[j] <= n*ppca.LargestValue*ppca.LargestValue
+		}
+		if !ok {
+			return fmt.Errorf("feature sums: feature %d has the impossible entries %v, %v, %v", j, n, s.A[j], s.B[j])
+		}
+	}
+	return nil
+}
+
+// Scale turns pooled sums into the scale of a study. Features that nobody has
+// observed, or that are constant at all sites together, are reported by name.
+func (s *FeatureSums) Scale(set Setup, kind string) (*ppca.Scale, error) {
+	d := set.Layout.Features()
+	out := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	var wrong problem.List
+	for k, v := range set.Plan.Views {
+		lo, hi := set.Layout.View(k)
+		squares, count := 0.0, 0.0
+		for j := lo; j < hi; j++ {
+			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
+			// What varies by less than any measured thing would have no scale.
+			constant := s.B[j] < s.N[j]/(ppca.LargestValue*ppca.LargestValue)
+			if kind == ScaleMinMax {
+				constant = s.B[j]-s.A[j] < 1/ppca.LargestValue
+			}
+			if s.N[j] == 0 {
+				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
+				continue
+			}
+			if constant {
+				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", s.A[j]), Hint: "leave it out of the plan: a constant has no scale"})
+				continue
+			}
+			squares, count = squares+s.B[j], count+s.N[j]
+			out.Shift[j] = s.A[j]
+			if kind == ScaleMinMax {
+				out.Factor[j] = 1 / (s.B[j] - s.A[j])
+			} else {
+				out.Factor[j] = 1 / math.Sqrt(s.B[j]/s.N[j])
+			}
+		}
+		if kind == ScaleView {
+			for j := lo; j < hi; j++ {
+				out.Factor[j] = 1 / math.Sqrt(squares/count)
+			}
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	return out, out.Check(set.Layout)
+}
+
+// unitScale leaves values as they are.
+func unitScale(d int) *ppca.Scale {
+	s := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	for j := range s.Factor {
+		s.Factor[j] = 1
+	}
+	return s
+}
+
+// StartScale is the scale of a study as far as the plan alone says it; what it says
+// nothing of, sums of the rows do ([Options.Pools]) or every site for itself.
+func StartScale(set Setup) *ppca.Scale {
+	if set.Options.Scaling == ScaleRange {
+		return set.RangeScale()
+	}
+	return unitScale(set.Layout.Features())
+}

@@ -1,0 +1,100 @@
+package options
+
+import (
+	"fmt"
+
+	"parley/methods/factors/ppca"
+	"parley/problem"
+	"parley/study"
+)
+
+// Setup is a checked plan, its options, and how its features lie in memory: all that
+// both halves of a study know before it begins.
+type Setup struct {
+	Plan    *study.Plan
+	Options *Options
+	Layout  ppca.Layout
+}
+
+// SetUp reads a checked plan, whose method has to be this one.
+func SetUp(p *study.Plan) (Setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return Setup{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
+	}
+	dims := make([]int, len(p.Views))
+	for k, v := range p.Views {
+		dims[k] = len(v.Features)
+	}
+	layout, err := ppca.NewLayout(dims, opts.NoiseGroups())
+	return Setup{p, opts, layout}, err
+}
+
+// CheckRank refuses a model of other than the plan's number of factors: what a
+// site declares counts on that.
+func (s Setup) CheckRank(rank int) error {
+	if rank != s.Options.Latent {
+		return fmt.Errorf("a model of %d factors, and the plan has %d", rank, s.Options.Latent)
+	}
+	return nil
+}
+
+// CheckLatent refuses a number of factors that no model of these features has.
+func (s Setup) CheckLatent(q int) error {
+	if d := s.Layout.Features(); q < 1 || q >= d {
+		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", q, d), Hint: fmt.Sprintf("fewer factors than features: 1 to %d", d-1)}
+	}
+	return nil
+}
+
+// TooManyFactors says whether the plan's factors are more than the covariances of so many
+// features can tell, whatever the subjects: d features with noise of their own have d(d + 1)/2
+// variances and covariances, and a model dq − q(q − 1)/2 + d numbers (Ledermann 1937).
+func (s Setup) TooManyFactors(features int) bool {
+	d, q := features, s.Options.Latent
+	return s.Layout.Noise == ppca.NoisePerFeature && (d-q)*(d-q) < d+q
+}
+
+// Complete demands that the sites together have every feature of the plan.
+func (s Setup) Complete(p *ppca.Params) error {
+	if len(p.Features) == s.Layout.Features() {
+		return nil
+	}
+	at := 0
+	for k, v := range s.Plan.Views {
+		lo, hi := s.Layout.View(k)
+		for j := lo; j < hi; j++ {
+			if at < len(p.Features) && p.Features[at] == j {
+				at++
+				continue
+			}
+			advice := "leave it out of the plan"
+			if n := s.Options.Minimum; n > 1 {
+				advice += fmt.Sprintf(", or lower method.minimum: sets of views that fewer than %d subjects have do not count", n)
+			}
+			return fmt.Errorf("no site has a single value of feature %s of view %s: %s", v.Features[j-lo].Name, v.Name, advice)
+		}
+	}
+	return nil
+}
+
+// RangeScale is the scale that the plan's public ranges give, which a plan that uses
+// it has for all features.
+func (s Setup) RangeScale() *ppca.Scale {
+	out := &ppca.Scale{}
+	for _, v := range s.Plan.Views {
+		for _, f := range v.Features {
+			out.Shift = append(out.Shift, f.Range[0])
+			out.Factor = append(out.Factor, 1/(f.Range[1]-f.Range[0]))
+		}
+	}
+	return out
+}
+
+// Unit says what one scaled unit is, in words.
+func (o *Options) Unit() string { return unitOf[o.Scaling] }
+
+var unitOf = map[string]string{
+	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations", ScaleMinMax: "parts of a feature's range",
+	ScaleRange: "parts of a feature's public range", ScaleNone: "the features' own units", ScaleSiteRange: "parts of a feature's range at its site",
+}

@@ -1,0 +1,377 @@
+package ppca_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/internal/linalg"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+
+	"pgregory.net/rapid"
+)
+
+func TestFitNeverLosesLikelihood(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 4).Draw(rt, "q")
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		tr := factorstest.NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"), math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
+		rows := tr.Subjects(r, rapid.IntRange(5, 40).Draw(rt, "n"))
+		if rapid.Bool().Draw(rt, "holes") {
+			rows = factorstest.Hole(r, rows, 0.2)
+		}
+		if l.Views() > 1 && rapid.Bool().Draw(rt, "views") {
+			factorstest.Lacking(l, rows[:len(rows)/2], l.Views()-1)
+		}
+		f, err := ppca.Fit(l, factorstest.BlocksOf(t, l, rows), min(q, l.Features()-1), nil, ppca.FitOptions{MaxIter: 60})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		// Rounding is of the size of signal over noise, which degenerate draws
+		// bring to 10⁸.
+		rounding := 1e-10
+		for _, w := range f.W {
+			rounding = max(rounding, 1e-15*w*w/slices.Min(f.Noise))
+		}
+		for i := 1; i < len(f.Trace); i++ {
+			if f.Trace[i] < f.Trace[i-1]-rounding*(1+math.Abs(f.Trace[i])) {
+				rt.Fatalf("iteration %d: %v after %v", i, f.Trace[i], f.Trace[i-1])
+			}
+		}
+	})
+}
+
+// TestExpectationWithMissingCellsIsExact compares one iteration on blocks with
+// the same iteration written row by row, every subject with an own mask.
+func TestExpectationWithMissingCellsIsExact(t *testing.T) {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 4, 3, 2)
+		r := rand.New(rand.NewPCG(11, 1))
+		tr := factorstest.NewTruth(r, l, 2, 0.3)
+		rows := factorstest.Hole(r, tr.Subjects(r, 60), 0.25)
+		rows = append(rows, factorstest.Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
+		start := factorstest.NewTruth(r, l, 2, 1).P
+		f := factorstest.Must(ppca.NewPXEM(l, factorstest.BlocksOf(t, l, rows), 2, &start))(t)
+		ll := factorstest.Must(f.Expect())(t)
+		if err := f.Maximise(false); err != nil {
+			t.Fatal(err)
+		}
+		got := f.Model.Params(l, f.Features)
+		want, wantLL := bruteForceEM(l, start, rows)
+		if e := factorstest.WorstParams(&want, &got); e > 1e-11 {
+			t.Errorf("noise %d: parameters differ by %.1e", noise, e)
+		}
+		if math.Abs(ll-wantLL) > 1e-10*math.Abs(wantLL) {
+			t.Errorf("noise %d: log-likelihood %v, want %v", noise, ll, wantLL)
+		}
+	}
+}
+
+// bruteForceEM is one EM iteration with dense conditional Gaussians per row.
+func bruteForceEM(l ppca.Layout, p ppca.Params, rows [][]float64) (ppca.Params, float64) {
+	d, q, group := l.Features(), p.Rank, l.GroupOf()
+	q1 := q + 1
+	r, b := make([][]float64, d), make([][]float64, d)
+	for j := range d {
+		r[j], b[j] = make([]float64, q1*q1), make([]float64, q1)
+	}
+	square, count := make([]float64, d), make([]float64, d)
+	logLik := 0.0
+	for _, row := range rows {
+		var o []int
+		var t, mu []float64
+		for j, x := range row {
+			if !math.IsNaN(x) {
+				o, t, mu = append(o, j), append(t, x), append(mu, p.Mu[j])
+			}
+		}
+		n := len(o)
+		c := factorstest.Covariance(l, &p, o)
+		logLik += factorstest.LogDensity(t, mu, c)
+		linalg.Cholesky(c, n, n)
+		// x | t ~ N(W'C⁻¹δ, I − W'C⁻¹W), the textbook conditional.
+		cw := make([][]float64, q) // C⁻¹ W columns
+		for a := range q {
+			cw[a] = make([]float64, n)
+			for i, j := range o {
+				cw[a][i] = p.W[j*q+a]
+			}
+			linalg.CholSolve(c, n, n, cw[a])
+		}
+		x := make([]float64, q1)
+		x[q] = 1
+		xx := make([]float64, q1*q1)
+		for a := range q {
+			for i := range o {
+				x[a] += cw[a][i] * (t[i] - mu[i])
+			}
+		}
+		for a := range q {
+			xx[a*q1+a] = 1
+			for e := range q {
+				for i, j := range o {
+					xx[a*q1+e] -= cw[a][i] * p.W[j*q+e]
+				}
+			}
+		}
+		for i, j := range o {
+			count[j]++
+			square[j] += t[i] * t[i]
+			for a := range q1 {
+				b[j][a] += t[i] * x[a]
+				for e := range q1 {
+					r[j][a*q1+e] += xx[a*q1+e] + x[a]*x[e]
+				}
+			}
+		}
+	}
+	out := p.Clone()
+	res, n := make([]float64, l.Groups()), make([]float64, l.Groups())
+	for j := range d {
+		linalg.Cholesky(r[j], q1, q1)
+		sol := slices.Clone(b[j])
+		linalg.CholSolve(r[j], q1, q1, sol)
+		copy(out.W[j*q:], sol[:q])
+		out.Mu[j] = sol[q]
+		s := square[j]
+		for a := range q1 {
+			s -= sol[a] * b[j][a]
+		}
+		res[group[j]] += s
+		n[group[j]] += count[j]
+	}
+	for g := range res {
+		out.Noise[g] = res[g] / n[g]
+	}
+	return out, logLik
+}
+
+func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 4, 3, 5)
+		r := rand.New(rand.NewPCG(12, 1))
+		tr := factorstest.NewTruth(r, l, 2, 0.4)
+		rows := append(factorstest.Hole(r, tr.Subjects(r, 60), 0.1), factorstest.Lacking(l, tr.Subjects(r, 20), 2)...)
+		blocks := factorstest.BlocksOf(t, l, rows)
+		tight := factorstest.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
+		if !tight.Converged {
+			t.Fatal("did not converge")
+		}
+		at := func(put func(*ppca.Params, []float64)) func([]float64) float64 {
+			return func(x []float64) float64 {
+				p := tight.Params.Clone()
+				put(&p, x)
+				ll, _, err := ppca.LogLik(l, &p, blocks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ll
+			}
+		}
+		if g := factorstest.Gradient(at(func(p *ppca.Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
+			t.Errorf("noise %d: W is not stationary, %.1e", noise, g)
+		}
+		if g := factorstest.Gradient(at(func(p *ppca.Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
+			t.Errorf("noise %d: mu is not stationary, %.1e", noise, g)
+		}
+		if g := factorstest.Gradient(at(func(p *ppca.Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
+			t.Errorf("noise %d: noise is not stationary, %.1e", noise, g)
+		}
+		quick := factorstest.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
+		if gap := (tight.LogLik - quick.LogLik) / tight.Subjects; gap > 1e-4 || !quick.Converged {
+			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap, quick.Iterations)
+		}
+		// The truth cannot be likelier than the maximum.
+		if ll, _, _ := ppca.LogLik(l, &tr.P, blocks); ll > tight.LogLik {
+			t.Errorf("noise %d: the truth has log-likelihood %v, the fit %v", noise, ll, tight.LogLik)
+		}
+	}
+}
+
+func TestFitSaysWhenItDidNotConverge(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(13, 1))
+	f := factorstest.Must(ppca.Fit(l, factorstest.BlocksOf(t, l, factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2, nil, ppca.FitOptions{MaxIter: 3}))(t)
+	if f.Converged || f.Iterations != 3 || len(f.Trace) != 4 {
+		t.Errorf("converged %t after %d iterations with a trace of %d", f.Converged, f.Iterations, len(f.Trace))
+	}
+}
+
+// TestDegenerateDataEndSanely fits data that the model does not suit: either a
+// clear error or finite parameters must come out.
+func TestDegenerateDataEndSanely(t *testing.T) {
+	r := rand.New(rand.NewPCG(14, 1))
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 4, 3)
+		tr := factorstest.NewTruth(r, l, 2, 0.5)
+		same := tr.Subject(r)
+		constant := tr.Subjects(r, 20)
+		constantView := tr.Subjects(r, 20)
+		exact := factorstest.NewTruth(r, l, 2, 1e-300).Subjects(r, 20)
+		huge := tr.Subjects(r, 20)
+		tiny := tr.Subjects(r, 20)
+		for i := range 20 {
+			constant[i][2] = 0.1
+			copy(constantView[i][4:], []float64{1, 2, 3})
+			for j := range huge[i] {
+				huge[i][j] = 1e9 + huge[i][j]*1e-3
+				tiny[i][j] *= 1e-40
+			}
+		}
+		for name, c := range map[string]struct {
+			rows   [][]float64
+			failed error
+		}{
+			"one subject":       {tr.Subjects(r, 1), ppca.ErrNoVariance},
+			"the same twice":    {[][]float64{same, same}, ppca.ErrNoVariance},
+			"two subjects":      {tr.Subjects(r, 2), nil},
+			"three subjects":    {tr.Subjects(r, 3), nil},
+			"constant feature":  {constant, nil},
+			"constant view":     {constantView, nil},
+			"rank of the model": {exact, nil},
+			"far from zero":     {huge, nil},
+			"tiny":              {tiny, nil},
+			"single cells":      {factorstest.Hole(r, tr.Subjects(r, 4), 0.6), nil},
+			"views never together": {append(factorstest.Lacking(l, tr.Subjects(r, 20), 0),
+				factorstest.Lacking(l, tr.Subjects(r, 20), 1)...), nil},
+		} {
+			for _, q := range []int{1, 2, 6} {
+				f, err := ppca.Fit(l, factorstest.BlocksOf(t, l, c.rows), q, nil, ppca.FitOptions{MaxIter: 300})
+				if c.failed != nil {
+					if !errors.Is(err, c.failed) {
+						t.Errorf("%s, q=%d: error %v, want %v", name, q, err, c.failed)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s, q=%d: %v", name, q, err)
+					continue
+				}
+				if err := f.Params.Check(l); err != nil {
+					t.Errorf("%s, q=%d: %v", name, q, err)
+				}
+			}
+		}
+	}
+}
+
+func TestOneShotEqualsTheCentralFit(t *testing.T) {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := factorstest.Shape(t, noise, 7, 5, 6)
+		r := rand.New(rand.NewPCG(15, 1))
+		tr := factorstest.NewTruth(r, l, 3, 0.05)
+		var all []ppca.Block
+		var sites [][]ppca.Block
+		for c := range 3 {
+			// Populations are shifted along a factor, and one site lacks a view.
+			rows := factorstest.Shifted(tr, tr.Subjects(r, 90), float64(c))
+			if c == 2 {
+				factorstest.Lacking(l, rows, 1)
+			}
+			sites = append(sites, factorstest.BlocksOf(t, l, rows))
+			all = append(all, sites[c]...)
+		}
+		central := factorstest.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
+		one := factorstest.OneShot(t, l, sites, 3)
+		held := factorstest.BlocksOf(t, l, tr.Subjects(r, 500))
+		a, n, _ := ppca.LogLik(l, &central.Params, held)
+		b, _, _ := ppca.LogLik(l, &one.Params, held)
+		if gap := (a - b) / n; math.Abs(gap) > 0.02 {
+			t.Errorf("noise %d: held-out log-likelihood per subject differs by %v", noise, gap)
+		}
+		angles := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
+		if slices.Max(angles) > 0.02 {
+			t.Errorf("noise %d: principal angles %v", noise, angles)
+		}
+	}
+}
+
+func TestStartIsDeterministic(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 7, 5)
+	r := rand.New(rand.NewPCG(16, 1))
+	blocks := factorstest.BlocksOf(t, l, factorstest.Hole(r, factorstest.NewTruth(r, l, 3, 0.05).Subjects(r, 50), 0.1))
+	a, b := factorstest.Must(ppca.Start(l, blocks, 3))(t), factorstest.Must(ppca.Start(l, blocks, 3))(t)
+	if factorstest.WorstParams(a, b) != 0 {
+		t.Error("two starts from the same blocks differ")
+	}
+}
+
+func TestLocalRank(t *testing.T) {
+	for _, c := range []struct {
+		rank, features int
+		n              float64
+		want           int
+	}{{10, 33, 90, 10}, {10, 8, 90, 6}, {10, 33, 9, 7}, {10, 33, 2, 1}, {10, 2, 90, 1}} {
+		if got := ppca.LocalRank(c.rank, c.features, c.n); got != c.want {
+			t.Errorf("LocalRank(%d, %d, %v) = %d, want %d", c.rank, c.features, c.n, got, c.want)
+		}
+	}
+}
+
+// drawLayout draws a small layout; every view can take all q factors.
+func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
+	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")
+	return ppca.Layout{Dims: dims, Noise: noise}
+}
+
+func TestFitIterationsAgreeInEveryForm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 3).Draw(rt, "q")
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
+		tr := factorstest.NewTruth(r, l, q, 0.5)
+		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
+		start := factorstest.NewTruth(r, l, q, 1).P
+		var want *ppca.Params
+		var wantLL float64
+		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
+			f := factorstest.Must(ppca.NewPXEM(l, factorstest.Forms(l, rows)[name], q, &start))(t)
+			var ll float64
+			for range 6 {
+				var err error
+				if ll, err = f.Expect(); err != nil {
+					rt.Fatal(err)
+				}
+				if err := f.Maximise(true); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			p := f.Model.Params(l, f.Features)
+			if want == nil {
+				want, wantLL = &p, ll
+			}
+			if e := max(factorstest.WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
+				rt.Fatalf("%s differ from rows by %.1e", name, e)
+			}
+		}
+	})
+}
+
+// A copy of a feature has no noise of its own, and maximum likelihood would say so; the
+// least share is of each feature's own variance, and leaves the others' noise as it is.
+func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 5, 4)
+	r := rand.New(rand.NewPCG(8, 8))
+	rows := factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 80)
+	for _, row := range rows {
+		row[3] = 100 * row[2]
+	}
+	blocks := factorstest.BlocksOf(t, l, rows)
+	variance := make([]float64, l.Features())
+	factorstest.Moments(blocks...)[0].Squares(variance)
+	free := factorstest.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{}))(t)
+	held := factorstest.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
+	for j, v := range variance {
+		least := ppca.LeastNoise * v / 80
+		if bound := j == 2 || j == 3; bound != (free.Noise[j] < least) || held.Noise[j] < least*(1-1e-12) {
+			t.Errorf("feature %d: noise %v, and %v with a least share, which is %v", j, free.Noise[j], held.Noise[j], least)
+		}
+	}
+	if _, err := ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: 1}); err == nil {
+		t.Error("all of the variance may be noise")
+	}
+}

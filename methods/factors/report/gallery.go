@@ -1,0 +1,366 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+)
+
+// gallery is what one reading of a site's subjects keeps for the pictures of
+// its own report.
+type gallery struct {
+	set      options.Setup
+	scores   *scores
+	mean     string // whose mean the model has: in words
+	others   *assess.Predictor
+	subjects int
+	kept     []keptSubject
+	every    int                  // one subject in so many is kept
+	tests    *fitted.Associations // of the factors against the label columns
+	imputed  []imputedFeature     // of every feature
+	drawn    []int                // features whose values are kept
+	worst    []described          // of all subjects, the worst first
+}
+
+// keptSubject is a subject that is drawn.
+type keptSubject struct {
+	id     string
+	labels []string
+	z      []float64
+	moved  []float64 // per view: how far leaving it out moves the scores; NaN where that cannot be
+	lacks  bool      // a whole view
+	r2     []float64 // per view; NaN where nothing of it was measured
+	values []float64 // of the features drawn, in standard deviations from the mean; NaN where missing
+}
+
+// imputedFeature sums up what the model says of a feature of those who lack it.
+type imputedFeature struct {
+	n, mean, squares, within float64 // Welford's moments of the predictions, and the mean of their variances
+}
+
+// behindFeatures is how many features the picture of a factor's data has.
+const behindFeatures = 16
+
+// maxPoints bounds the subjects that are drawn: of more, every second is kept,
+// or every fourth, and so on.
+const maxPoints = 3000
+
+// look reads the rows once.
+func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
+	others := assess.Of(s.predictor)
+	g := &gallery{set: set, scores: s, others: others, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
+	g.drawn = g.strongest()
+	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
+	return g, fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		if len(values) > 0 {
+			g.tests.Add(row.Subject, z)
+		}
+		post.Impute(mean, values)
+		post.MissingVar(variance)
+		for i, j := range post.Missing {
+			f := &g.imputed[j]
+			f.n++
+			d := mean[i] - f.mean
+			f.mean += d / f.n
+			f.squares += d * (mean[i] - f.mean)
+			f.within += (variance[i] - f.within) / f.n
+		}
+		views := g.describe(row.ID, post, values)
+		g.rank(views)
+		return g.keep(row, z, post.Observed, values, views)
+	})
+}
+
+// keep keeps a subject if it is one of those that are drawn.
+func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) error {
+	g.subjects++
+	if (g.subjects-1)%g.every != 0 {
+		return nil
+	}
+	if len(g.kept) == maxPoints {
+		for i := range maxPoints / 2 {
+			g.kept[i] = g.kept[2*i]
+		}
+		g.kept, g.every = g.kept[:maxPoints/2], 2*g.every
+		if (g.subjects-1)%g.every != 0 {
+			return nil
+		}
+	}
+	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z), moved: make([]float64, g.set.Layout.Views())}
+	if err := g.others.Read(observed, values); err != nil {
+		return err
+	}
+	for k := range s.moved {
+		s.moved[k] = math.NaN()
+		if g.others.OK[k] {
+			squares := 0.0
+			for a, x := range z {
+				d := x - g.others.Factors(k)[a]
+				squares += d * d
+			}
+			s.moved[k] = math.Sqrt(squares)
+		}
+		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
+	}
+	for _, v := range views {
+		s.r2 = append(s.r2, v.r2)
+	}
+	for _, j := range g.drawn {
+		x := math.NaN()
+		if i, ok := slices.BinarySearch(observed, j); ok {
+			x = (values[i] - g.others.Mean(j)) / g.others.SD[j]
+		}
+		s.values = append(s.values, x)
+	}
+	g.kept = append(g.kept, s)
+	return nil
+}
+
+const (
+	worstNamed = 10 // subjects who are named because the model describes them badly
+	leastR2    = -1 // below which R² of single subjects is not told apart: they are near the mean
+)
+
+// described is how well the model describes one view of one subject.
+type described struct {
+	id    string
+	view  int
+	r2    float64
+	times float64 // squared residuals over what the model expects of them
+}
+
+// describe says how well the model describes each view of a subject; r2 is NaN where nothing
+// of the view was measured.
+func (g *gallery) describe(id string, post *ppca.Posterior, values []float64) (all []described) {
+	near, mean := make([]float64, len(values)), make([]float64, len(values))
+	post.Describe(near, values)
+	post.Reconstruct(mean, values)
+	for k := range g.set.Layout.Views() {
+		lo, hi := g.set.Layout.View(k)
+		left, total, squares, n := 0.0, 0.0, 0.0, 0.0
+		for i, j := range post.Observed {
+			if j < lo || j >= hi {
+				continue
+			}
+			left += (values[i] - near[i]) * (values[i] - near[i])
+			total += (values[i] - g.others.Mean(j)) * (values[i] - g.others.Mean(j))
+			if expected := post.ResidualVar(i); expected > 0 {
+				squares += (values[i] - mean[i]) * (values[i] - mean[i]) / expected
+				n++
+			}
+		}
+		all = append(all, described{id, k, max(1-left/total, leastR2), squares / n})
+	}
+	return all
+}
+
+// rank keeps a subject's views if they are among the worst described of all.
+func (g *gallery) rank(all []described) {
+	for _, x := range all {
+		if math.IsNaN(x.times) || len(g.worst) == worstNamed && x.times <= g.worst[worstNamed-1].times {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(g.worst, x, func(a, b described) int { return cmp.Compare(b.times, a.times) })
+		g.worst = slices.Insert(g.worst, at, x)
+		g.worst = g.worst[:min(len(g.worst), worstNamed)]
+	}
+}
+
+// strongest lists, over all factors with pictures, the features of each view that show them
+// most, ascending: what is kept of a subject's values.
+func (g *gallery) strongest() (features []int) {
+	for k := range g.set.Layout.Views() {
+		lo, hi := g.set.Layout.View(k)
+		for a := range min(g.scores.rank, fitted.DrawnFactors) {
+			features = append(features, g.ranked(a, lo, hi)...)
+		}
+	}
+	slices.Sort(features)
+	return slices.Compact(features)
+}
+
+// ranked lists the features from lo to hi that show factor a most, the strongest first.
+func (g *gallery) ranked(a, lo, hi int) (features []int) {
+	for j := lo; j < hi; j++ {
+		if g.others.Noise(j) > 0 && g.loading(a, j) != 0 {
+			features = append(features, j)
+		}
+	}
+	slices.SortStableFunc(features, func(i, j int) int {
+		return cmp.Compare(math.Abs(g.loading(a, j)), math.Abs(g.loading(a, i)))
+	})
+	return features[:min(len(features), behindFeatures)]
+}
+
+// loading is the standardised loading of feature j on factor a.
+func (g *gallery) loading(a, j int) float64 {
+	_, md := g.scores.predictor.Model()
+	return md.W[j*md.LD+a] / g.others.SD[j]
+}
+
+// lacking reports whether nobody here has view k: the model says something of all
+// its features for every subject.
+func (g *gallery) lacking(k int) bool {
+	lo, hi := g.set.Layout.View(k)
+	for j := lo; j < hi; j++ {
+		if g.others.Noise(j) > 0 && int(g.imputed[j].n) < g.subjects {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGroups is how many groups a picture can tell apart.
+const maxGroups = 8
+
+func parseNumber(s string) (float64, bool) {
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+}
+
+// grouping parts the kept subjects by a label column: its values, or quarters
+// of many numbers, or the most frequent of many words.
+func (g *gallery) grouping(column int) (names []string, of []int) {
+	unknown := func(s string) bool {
+		switch strings.ToLower(s) {
+		case "", "na", "nan", "null":
+			return true
+		}
+		return false
+	}
+	count, numeric := map[string]int{}, true
+	var numbers []float64
+	for _, s := range g.kept {
+		if label := s.labels[column]; !unknown(label) {
+			count[label]++
+			x, ok := parseNumber(label)
+			numeric = numeric && ok
+			numbers = append(numbers, x)
+		}
+	}
+	for name := range count {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if numeric {
+			x, _ := parseNumber(a)
+			y, _ := parseNumber(b)
+			if c := cmp.Compare(x, y); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a, b)
+	})
+	place := func(label string) int { return slices.Index(names, label) }
+	switch {
+	case len(names) > maxGroups && numeric:
+		names, place = quarters(numbers)
+	case len(names) > maxGroups:
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+		frequent := slices.Clone(names[:maxGroups-1])
+		slices.Sort(frequent)
+		names = append(slices.Clone(frequent), "others")
+		place = func(label string) int {
+			if i := slices.Index(frequent, label); i >= 0 {
+				return i
+			}
+			return len(frequent)
+		}
+	}
+	known := len(names)
+	for _, s := range g.kept {
+		if label := s.labels[column]; unknown(label) {
+			if len(names) == known {
+				names = append(names, "unknown")
+			}
+			of = append(of, known)
+		} else {
+			of = append(of, place(label))
+		}
+	}
+	return names, of
+}
+
+// quarters parts numbers into four ranges with about as many subjects each.
+func quarters(numbers []float64) (names []string, place func(string) int) {
+	sorted := slices.Sorted(slices.Values(numbers))
+	var upper []float64
+	for i := range 4 {
+		x := sorted[min((i+1)*len(sorted)/4, len(sorted)-1)]
+		if i == 3 {
+			x = sorted[len(sorted)-1]
+		}
+		if len(upper) == 0 || x > upper[len(upper)-1] {
+			upper = append(upper, x)
+		}
+	}
+	low := sorted[0]
+	for i, x := range upper {
+		name := "above " + figure.General.Text(low) + " to " + figure.General.Text(x)
+		if i == 0 {
+			name = figure.General.Text(low) + " to " + figure.General.Text(x)
+		}
+		names, low = append(names, name), x
+	}
+	return names, func(label string) int {
+		x, _ := parseNumber(label)
+		i, _ := slices.BinarySearch(upper, x)
+		return min(i, len(upper)-1)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// visit reads the rows again as far as the named subjects.
+func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *ppca.Posterior, values []float64) error) error {
+	left := len(ids)
+	err := fitted.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		if !slices.Contains(ids, row.ID) {
+			return nil
+		}
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// describedSection shows how well the model describes each subject.
+func (g *gallery) describedSection() figure.Section {
+	strips := g.byView("R² of the subject in the view, all factors together", "Variance explained of each subject", func(s *keptSubject, k int) float64 { return s.r2[k] })
+	t := figure.Table{ID: "worst-described", Title: "Subjects whom the model describes worst",
+		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
+		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}
+	for _, x := range g.worst {
+		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.id), append(t.Columns[1].Text, g.set.Plan.Views[x.view].Name)
+		t.Columns[2].Numbers, t.Columns[3].Numbers = append(t.Columns[2].Numbers, x.times), append(t.Columns[3].Numbers, x.r2)
+	}
+	return figure.Section{ID: "described", Title: "How well each subject is described",
+		Lead: "R² of one subject is the share of the subject's distance from the mean of " + g.mean + " that the factors account for. Subjects near the mean have little to account for, so that their R² is small or below 0 without anything being wrong; the table names those who really are far from the model.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "subjects-described", Title: "R² of each subject, by view", Chart: strips,
+				Caption: "One mark for each subject. The box spans the middle half of the subjects and the thick stroke is the median. What lies below −1 stands at −1.",
+				Alt:     "Strips of the variance explained of each subject in each view."}},
+			{Table: &t},
+		}}
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+)
+
+// Assessed is the result of a study in which sites, at least one, said how well the
+// model describes their subjects. Spread says how the rounds settled that estimated how
+// sites differ; nil where nothing did.
+func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
+	pooled := Pooled(sites)
+	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
+	if x, ok := numbers["mean_absolute_error"]; ok {
+		off = strconv.FormatFloat(x, 'f', 3, 64)
+	}
+	r := &method.Result{
+		Files:   files,
+		Metrics: numbers,
+		Headline: []figure.Fact{
+			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, pooled)},
+			{Name: "mean absolute error, in " + set.Options.Unit() + method.OfFit, Value: off},
+		},
+	}
+	r.Found, r.Sure = Found(m, Explained(m, pooled), withinSites), sure(set, m, sites)
+	if m.Separate() {
+		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
+		for _, v := range m.Views {
+			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
+		}
+	}
+	factors, err := factorSection(set, m, sites)
+	if err != nil {
+		return nil, err
+	}
+	says := VerdictNotes(m.Verdicts)
+	if untried(set, sites) && !saysNobodyHasTwo(m) {
+		why := "Nobody has two views"
+		if len(m.Views) == 1 {
+			why = "There is one view"
+		}
+		says = append(says, figure.Note{Title: why + ": how far to rely on the model is not known",
+			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing on this page says how well the model would predict."})
+	}
+	r.Sections = figure.Verdicts(says)
+	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
+	if m.Adjusts() {
+		r.Sections = append(r.Sections, m.AdjustedSection())
+	}
+	if m.Separate() {
+		r.Sections = append(r.Sections, m.SiteMeansSection())
+	}
+	if len(m.SiteNoise) > 0 {
+		r.Sections = append(r.Sections, m.SiteNoiseSection())
+	}
+	r.Sections = append(r.Sections, Variance(set, m, pooled, sites), m.LoadingSection(), factors)
+	if spread != nil && m.HasSpread() {
+		r.Sections = append(r.Sections, m.BetweenSection())
+	}
+	if section, ok := imputationSection(set, m, sites); ok {
+		r.Sections = append(r.Sections, section)
+	}
+	if spread != nil {
+		r.Sections = append(r.Sections, *spread)
+	}
+	return r, nil
+}
+
+// Unassessed is the result of a study in which no site said how well the model
+// describes it: under differential privacy that would be a further release, and
+// without it all sites may have left before they did.
+// What rests on such answers (subjects, variance explained, errors) is left out.
+func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites int, about ...figure.Section) *method.Result {
+	r := &method.Result{
+		Files:   files,
+		Metrics: map[string]float64{"factors": float64(set.Options.Latent)},
+		Headline: []figure.Fact{
+			{Name: "sites", Value: strconv.Itoa(sites)},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+		},
+		Sections: []figure.Section{Reading()},
+		Found:    Found(m, "", withinSites),
+		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
+	}
+	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
+	return r
+}
+
+// metrics leaves out what verdicts say must not be relied on.
+func metrics(set options.Setup, model *fitted.Model, rounds int, pooled *options.Assessment) map[string]float64 {
+	subjects := float64(pooled.Subjects())
+	m := map[string]float64{"subjects": subjects, "factors": float64(set.Options.Latent), "rounds": float64(rounds)}
+	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
+		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
+		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
+	}
+	explained := pooled.Explained()
+	for k, v := range set.Plan.Views {
+		if model.Void(v.Name) {
+			continue
+		}
+		if pooled.Cells[k] > 0 { // the only site with the view may have left
+			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
+		}
+		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
+			m["r2/"+v.Name] = r2
+		}
+	}
+	return m
+}
+
+// Explained gives the least and the most variance explained over the views; a
+// sum or a mean over views would mean nothing. Views of which verdicts say that this must
+// not be relied on are left out. Where every site has one subject,
+// nothing varies within sites, and there is nothing to explain.
+func Explained(m *fitted.Model, pooled *options.Assessment) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	explained := pooled.Explained()
+	var void []string
+	for k, v := range m.Views {
+		if m.Void(v.Name) {
+			void = append(void, v.Name)
+		} else if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
+			low, high = min(low, r2), max(high, r2)
+		}
+	}
+	says := fmt.Sprintf("%.0f to %.0f %%", low, high)
+	switch {
+	case len(void) == len(m.Views):
+		return notMeaningful
+	case low > high:
+		says = "unknown: no view varies within a site"
+	case low == high:
+		says = fmt.Sprintf("%.0f %%", low)
+	}
+	if len(void) > 0 {
+		says += ", but of " + shortened(void) + " " + notMeaningful
+	}
+	return says
+}
+
+// AddNoise says in a site's own report how its noise differs from the model's.
+func AddNoise(set options.Setup, r *method.Result, times []float64) {
+	var views []string
+	for k, x := range times {
+		if x != 1 {
+			views = append(views, fmt.Sprintf("%.2g in %s", x, set.Plan.Views[k].Name))
+		}
+	}
+	if len(views) == 0 {
+		return
+	}
+	note := figure.Note{Title: "This site has noise of its own", Text: "The variance of what the factors leave of your subjects' values is so many times that of all sites: " + strings.Join(views, ", ") + ". Scores and intervals here use it. More noise than elsewhere may come from other instruments, units or protocols."}
+	r.Sections[0].Items = append(r.Sections[0].Items, figure.Item{Note: &note})
+}

@@ -1,0 +1,383 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// differences names sites that the model does not describe as it describes the others, and says
+// nothing again of views of which disjointed has spoken.
+func (v *verdicts) differences() error {
+	expected, err := v.expected()
+	if err != nil {
+		return err
+	}
+	v.oddFeatures(expected)
+	v.flat(expected)
+	v.noise(expected)
+	v.strange()
+	return nil
+}
+
+// measureTails finds how heavy the tails of each view are.
+func (v *verdicts) measureTails() error {
+	expected, err := v.expected()
+	if err != nil {
+		return err
+	}
+	for k := range v.m.Views {
+		v.tails = append(v.tails, v.heaviness(k, expected, v.sites...))
+	}
+	for j, k := range v.set.Layout.ViewOf() {
+		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, expected, v.sites...)))
+	}
+	return nil
+}
+
+// heavinessOf is how many times as much the variance of a feature varies over samples as that of a
+// normal one: (κ − 1)/2, with the mean kurtosis κ of what the model leaves of it at sites where it
+// varies, among some. A 0/1 number that is rare, or one with a long tail, has much more.
+func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) float64 {
+	kurtosis, subjects := 0.0, 0.0
+	for i, s := range sites {
+		if n, u := expected[i][j].subjects, s.FeatureSquares[j]; u > 0 {
+			kurtosis, subjects = kurtosis+n*n*(s.FeatureFourths[j]/u)/u, subjects+n
+		}
+	}
+	if subjects == 0 {
+		return 1
+	}
+	return max(1, (kurtosis/subjects-1)/2)
+}
+
+// expected is what the model expects of the residuals at each site.
+func (v *verdicts) expected() (all [][]residual, err error) {
+	for _, s := range v.sites {
+		expected, err := v.residuals(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, expected)
+	}
+	return all, nil
+}
+
+// together counts the subjects of some sites that have view k and another.
+func (v *verdicts) together(k int, sites ...Site) (n float64) {
+	for _, s := range sites {
+		for _, p := range s.Patterns {
+			if len(p.Views) > 1 && slices.Contains(p.Views, k) {
+				n += float64(p.Subjects)
+			}
+		}
+	}
+	return n
+}
+
+// oddFeatures names single features that go with all others less closely at one site than
+// elsewhere, other than by what the whole view does there. The logarithms of the ratios of
+// residual variances are in units of their scatter over all sites and features, so that heavier
+// tails than the normal law's count.
+func (v *verdicts) oddFeatures(expected [][]residual) {
+	type odd struct {
+		site, feature int
+		comparison
+		excess float64
+	}
+	var all []odd
+	compared := v.versusOthers(expected)
+	for i := range v.sites {
+		for k := range v.m.Views {
+			lo, hi := v.set.Layout.View(k)
+			if v.uncovered(k) { // not normal, so that chance is another
+				continue
+			}
+			var here []odd
+			for j := lo; j < hi; j++ {
+				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
+					// A single value of a heavy tail decides a small site's variance, and shows there.
+					x.se *= math.Sqrt(max(v.featureTails[j], v.heavinessOf(j, expected[i:], v.sites[i])))
+					here = append(here, odd{site: i, feature: j, comparison: x})
+				}
+			}
+			logs := make([]float64, len(here))
+			for a, o := range here {
+				logs[a] = o.log
+			}
+			if len(here) == 0 {
+				continue
+			}
+			view := median(logs)
+			for _, o := range here {
+				o.excess = o.log - view
+				all = append(all, o)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	sizes := make([]float64, len(all))
+	for a, o := range all {
+		sizes[a] = math.Abs(o.excess / o.se)
+	}
+	limit := max(1, median(sizes)/distuv.UnitNormal.Quantile(0.75)) * distuv.UnitNormal.Quantile(1-falseVerdict/float64(len(all)))
+	view := v.set.Layout.ViewOf()
+	var where []string
+	var views []int
+	for _, o := range all {
+		if k := view[o.feature]; min(o.log, o.excess) > math.Log(weaker) && o.excess > limit*o.se {
+			lo, _ := v.set.Layout.View(k)
+			where = append(where, fmt.Sprintf("%s at %s (%.1f times)", v.m.Views[k].Features[o.feature-lo].Name, v.sites[o.site].Name, math.Exp(o.log)))
+			views, v.said[o.site][k] = append(views, k), true
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
+			"Features do not go with the others as they do elsewhere: %s", shortened(where))
+	}
+}
+
+// flat names features that vary far less at a site than at any other: what the factors leave of
+// them says nothing of that, because they leave of a constant what they explain. Where one site sees
+// all kinds of patients and another one kind, two sites tell nothing.
+func (v *verdicts) flat(expected [][]residual) {
+	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
+	var where []string
+	var views []int
+	for j, k := range v.set.Layout.ViewOf() {
+		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
+		for i, s := range v.sites {
+			vary[i] = math.NaN()
+			if n := expected[i][j].subjects; n >= fewToVary {
+				vary[i] = s.FeatureTotal[j] / (n - 1)
+			}
+		}
+		least := slices.DeleteFunc(slices.Clone(vary), math.IsNaN)
+		if len(least) < 3 {
+			continue
+		}
+		slices.Sort(least)
+		for i, s := range v.sites {
+			n, others := expected[i][j].subjects, least[0]
+			if vary[i] == others {
+				others = least[1]
+			}
+			// A few subjects can all have the same value: one who has not stands for that.
+			if ratio := vary[i] / others; ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
+				lo, _ := v.set.Layout.View(k)
+				times := "constant"
+				if ratio > unvarying {
+					times = fmt.Sprintf("%.2g times", ratio)
+				}
+				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.m.Views[k].Features[j-lo].Name, s.Name, times)), append(views, k)
+			}
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+			"Features vary far less at a site than elsewhere: %s", shortened(where))
+	}
+}
+
+// comparison is the logarithm of how many times as large the residual variance of a feature is
+// at a site as at the others with the same views, and its standard error; 0 where that is not
+// known. Where the views are others, so is what a model that is only nearly right leaves over.
+type comparison struct{ log, se float64 }
+
+// fewToCompare is the degrees of freedom from which the logarithm of a variance is nearly normal:
+// that of a few subjects can be as small as they please to lie close to the model.
+const fewToCompare = 10
+
+// versusOthers compares all features at all sites: sites × features.
+func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
+	d := v.set.Layout.Features()
+	out := make([][]comparison, len(v.sites))
+	for i := range out {
+		out[i] = make([]comparison, d)
+	}
+	type known struct{ ratio, freedom float64 }
+	for _, alike := range v.alike() {
+		here, before := make([]known, len(alike)), make([]known, len(alike))
+		for j := range d {
+			sum := known{}
+			for a, i := range alike {
+				ratio, freedom := excess(v.sites[i].FeatureResidual[j], expected[i][j:j+1])
+				here[a], before[a] = known{ratio, freedom}, sum
+				sum.ratio, sum.freedom = sum.ratio+freedom*ratio, sum.freedom+freedom
+			}
+			sum = known{} // of those after: a site far off would drown the others in a difference
+			for a := len(alike) - 1; a >= 0; a-- {
+				x := here[a]
+				elsewhere, rest := before[a].ratio+sum.ratio, before[a].freedom+sum.freedom
+				sum.ratio, sum.freedom = sum.ratio+x.freedom*x.ratio, sum.freedom+x.freedom
+				if x.ratio > 0 && x.freedom > 0 && elsewhere > 0 && rest >= fewToCompare {
+					out[alike[a]][j] = comparison{math.Log(x.ratio * rest / elsewhere), math.Sqrt(2/x.freedom + 2/rest)}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// alike lists the sites whose subjects have the same views, together.
+func (v *verdicts) alike() (out [][]int) {
+	for i, s := range v.sites {
+		a := slices.IndexFunc(out, func(like []int) bool { return sameViews(s, v.sites[like[0]]) })
+		if a < 0 {
+			out = append(out, []int{i})
+			continue
+		}
+		out[a] = append(out[a], i)
+	}
+	return out
+}
+
+// sameViews says whether the subjects of two sites have the same views.
+func sameViews(a, b Site) bool {
+	for k, n := range a.Cells {
+		if (n > 0) != (b.Cells[k] > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// median of a few numbers.
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// noise names sites whose noise is above the model's, view by view, beside those where it is
+// below.
+func (v *verdicts) noise(expected [][]residual) {
+	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
+	var noisy, quiet []string
+	var views []int
+	for i, s := range v.sites {
+		var more []string
+		for k := range v.m.Views {
+			lo, hi := v.set.Layout.View(k)
+			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
+			freedom /= max(v.tails[k], v.heaviness(k, expected[i:], s))
+			switch {
+			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
+			case ratio > unequal && beyond(ratio, freedom, tail):
+				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k), true
+			case ratio < 1/unequal && beyond(ratio, freedom, tail):
+				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
+			}
+		}
+		if len(more) > 0 {
+			noisy = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")))
+		}
+	}
+	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	if len(v.m.SiteNoise) > 0 {
+		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
+	}
+	switch {
+	case len(noisy) > 0 && len(quiet) > 0:
+		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
+	case len(noisy) > 0:
+		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
+	}
+}
+
+// heaviness is how many times as large as that of normal values the variance of subjects' squared
+// residuals of view k is within some sites, at least 1: by so much chance moves their sums farther
+// (Layard 1973). At a small site a single value of a heavy tail decides both.
+func (v *verdicts) heaviness(k int, expected [][]residual, sites ...Site) float64 {
+	lo, hi := v.set.Layout.View(k)
+	varies, subjects, normal, freedom := 0.0, 0.0, 0.0, 0.0
+	for i, s := range sites {
+		if n, u := s.Noise.Subjects[k], s.Noise.U[k]; n > 1 && u > 0 {
+			varies, subjects = varies+n*(n*s.Noise.Squares[k]/(u*u)-1), subjects+n-1
+		}
+		if _, f := excess(0, expected[i][lo:hi]); f > 0 && !math.IsInf(f, 1) {
+			normal, freedom = normal+s.Noise.Subjects[k], freedom+f
+		}
+	}
+	if !(subjects > 0 && normal > 0) {
+		return 1
+	}
+	return max(1, varies/subjects*freedom/(2*normal))
+}
+
+// strange names sites that the model describes badly for a reason that no other verdict gives.
+func (v *verdicts) strange() {
+	var strange []string
+	tail := falseVerdict / float64(len(v.sites))
+	for i, s := range v.sites {
+		cells := floats.Sum(s.Cells)
+		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > unequal && beyond(ratio, cells, tail) && !slices.Contains(v.said[i], true) {
+			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
+		}
+	}
+	if len(strange) > 0 {
+		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
+			"The model does not describe %s", shortened(strange))
+	}
+}
+
+// residual is what the model expects of a feature's residuals, summed over a site's subjects:
+// their squares, and the squares of these. Given all that is observed of a subject, the residual
+// t − W⟨x⟩ − μ of a feature has variance ψ − wᵀMw, M being the factors' covariance.
+type residual struct{ subjects, variance, squares float64 }
+
+// residuals returns those of all features at a site.
+func (v *verdicts) residuals(s Site) ([]residual, error) {
+	all := make([]residual, v.set.Layout.Features())
+	for _, pt := range s.Patterns {
+		features, err := v.set.Layout.FeaturesOf(pt.Views)
+		if err != nil {
+			return nil, err
+		}
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		if err != nil {
+			return nil, err
+		}
+		n := float64(pt.Subjects) * pt.Share
+		for i, j := range post.Observed {
+			x := post.ResidualVar(i)
+			all[j].subjects, all[j].variance, all[j].squares = all[j].subjects+n, all[j].variance+n*x, all[j].squares+n*x*x
+		}
+	}
+	for j, n := range s.FeatureCells {
+		if x := &all[j]; x.subjects > 0 {
+			part := n / x.subjects
+			x.subjects, x.variance, x.squares = n, part*x.variance, part*x.squares
+		}
+	}
+	return all, nil
+}
+
+// excess is a residual sum of squares over what the model expects of some features of a view, and
+// with how many degrees of freedom it is known: none where the site has nothing of them.
+func excess(squares float64, features []residual) (ratio, freedom float64) {
+	var all residual
+	for _, x := range features {
+		all.subjects, all.variance, all.squares = max(all.subjects, x.subjects), all.variance+x.variance, all.squares+x.squares
+	}
+	if !(all.variance > 0) || all.subjects <= 1 {
+		return 0, 0
+	}
+	left := (all.subjects - 1) / all.subjects // the residuals are about the site's own mean
+	return squares / (left * all.variance), left * all.variance * all.variance / all.squares
+}
+
+// beyond says whether chance would take a variance with so many degrees of freedom as far
+// from its expectation, on that side, with less than some probability.
+func beyond(ratio, freedom, tail float64) bool {
+	if ratio > 1 {
+		return mathext.GammaIncRegComp(freedom/2, ratio*freedom/2) < tail
+	}
+	return mathext.GammaIncReg(freedom/2, ratio*freedom/2) < tail
+}

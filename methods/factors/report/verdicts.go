@@ -1,0 +1,395 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/figure"
+	"parley/internal/stats"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+)
+
+// Limits of what is said.
+const (
+	// falseVerdict is the probability that a study whose model is right gets any verdict of
+	// one kind by chance, of those that hold what sites saw against what the model expects.
+	// Large studies notice whatever differs, so a difference also has to matter.
+	falseVerdict = 0.01
+	// unequal is by how much the noise of a site must differ: with a variance 1.3 times as
+	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
+	unequal = 1.3
+	// weaker is how many times as large as at the other sites the residual variance of a single
+	// feature must be: half of it is then what other sites do not have.
+	weaker = 2
+	// hardly is the ratio of a feature's variances below which it hardly varies at a site: a quarter
+	// of the standard deviation, as in another unit. fewToVary subjects tell how much it does.
+	hardly, fewToVary = 1. / 16, 10
+	// unvarying is the ratio that rounding leaves of a constant.
+	unvarying = 1e-12
+	// offCoverage is by how much a coverage must differ from 0.9.
+	offCoverage = 0.015
+	// alone is the share of a feature's variance given all others that its noise must make
+	// up for the feature not to be a Heywood case: with a factor for what a feature has
+	// alone it is a hundredth or so, and where two features share a factor a half.
+	alone = 0.05
+	// same is the share of their variances that factors leave features at most for them to be one by
+	// several names: twice the least that a fit gives, and what rounding to a seventh of a standard
+	// deviation leaves.
+	same = 0.002
+	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
+	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
+	//.
+	muchMissing = 0.1
+)
+
+// Verdicts are what speaks against relying on a model, most severe first, from what the
+// sites, at least one, said of it, and from views that lie apart or that sites standardised. Its parameters are those of
+// subjects of one site.
+// Nothing in verdicts says more of subjects than the sites did.
+func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart, standardised []options.SiteView) ([]fitted.Verdict, error) {
+	predictor, err := ppca.NewPredictor(set.Layout, p)
+	if err != nil {
+		return nil, err
+	}
+	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: assess.NewSums(set.Layout.Views())}
+	for _, s := range sites {
+		v.said = append(v.said, make([]bool, set.Layout.Views()))
+		v.all.Merge(s.LeftOut)
+	}
+	if err := v.measureTails(); err != nil {
+		return nil, err
+	}
+	v.unconnected()
+	v.apart(apart)
+	v.standardised(standardised)
+	if err := v.disjointed(); err != nil {
+		return nil, err
+	}
+	v.lone()
+	v.linked()
+	v.useless()
+	if err := v.differences(); err != nil {
+		return nil, err
+	}
+	v.intervals()
+	v.outliers()
+	v.tooMany()
+	if err := v.heywood(); err != nil {
+		return nil, err
+	}
+	v.redundant()
+	v.missing()
+	if err := v.selected(); err != nil {
+		return nil, err
+	}
+	v.serial()
+	return v.list, nil
+}
+
+// verdicts collects them.
+type verdicts struct {
+	set       options.Setup
+	m         *fitted.Model
+	predictor *ppca.Predictor
+	sites     []Site
+	all       *assess.Sums // of all sites
+	tails     []float64    // heaviness of each view's
+	doubt     []float64    // of each feature's predictions, by privacy noise; nil for none
+	// featureTails are those of each feature, no less than of its view.
+	featureTails []float64
+	said         [][]bool // of each site's views: why they differ has been said
+	list         []fitted.Verdict
+}
+
+func (v *verdicts) add(views []string, advice, says string, a ...any) {
+	v.list = append(v.list, fitted.Verdict{Says: fmt.Sprintf(says, a...), Advice: advice, Views: views})
+}
+
+// voids adds a verdict by which no number on how well the model describes its subjects may
+// be relied on.
+func (v *verdicts) voids(views []string, advice, says string, a ...any) {
+	v.add(views, advice, says, a...)
+	v.list[len(v.list)-1].Voids = v.views()
+}
+
+// views names some views, or all.
+func (v *verdicts) views(ks ...int) (names []string) {
+	for k, x := range v.m.Views {
+		if len(ks) == 0 || slices.Contains(ks, k) {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// serial says that subjects whose ids follow each other are alike.
+func (v *verdicts) serial() {
+	var all stats.SerialSums
+	for _, s := range v.sites {
+		all.Add(s.Serial)
+	}
+	if c := all.Correlation(falseVerdict); c > 0 {
+		v.add(nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
+			"Subjects whose ids follow each other are alike: their scores have a correlation of %.2f with those of the next", c)
+	}
+}
+
+// apart names the views of sites that have nothing in common with the same views elsewhere:
+// they spoil what all sites have together, the scale first.
+func (v *verdicts) apart(list []options.Apart) {
+	var where []string
+	var views []int
+	for _, a := range list {
+		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)", v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
+	}
+	if len(where) > 0 {
+		v.voids(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
+			"Values have nothing in common with those of other sites: %s", shortened(where))
+	}
+}
+
+// standardised names views that single sites seem to have scaled by themselves.
+func (v *verdicts) standardised(list []options.SiteView) {
+	var where []string
+	var views []int
+	for _, x := range list {
+		where, views = append(where, fmt.Sprintf("%s at %s", v.m.Views[x.View].Name, v.set.Plan.Sites[x.Site])), append(views, x.View)
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "There every feature has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These values are not in the unit of the others, and what sets the site's subjects apart is lost. Give the plan the values as they were measured.",
+			"Values seem to have been standardised at single sites: %s", shortened(where))
+	}
+}
+
+// useless names views that are predicted worse than by their means. The subjects who say so
+// took part in the fit, which makes their errors smaller than those of others: q factors
+// fitted to n subjects explain q/n of what has nothing to do with them, and err by as much
+// more elsewhere, so the error of others is about (n + q)/(n − q) times as large (the final
+// prediction error of Akaike 1970). A gain g over N values has a standard error of
+// about 2 √(g/N), the values being independent given the others. What is not above 0 by one of
+// them may be chance: 19 of 20 views that have nothing in common with others gain less.
+func (v *verdicts) useless() {
+	q := float64(len(v.m.Factors))
+	for k := range v.m.Views {
+		n := v.together(k, v.sites...)
+		if !(v.all.Squares[k] > 0) {
+			continue
+		}
+		gain := v.all.Gain(k)
+		times, chance := (1-gain)*(n+q)/max(n-q, 0), 2*math.Sqrt(max(gain, 0)/v.all.Cells[k])
+		switch says := "View %s is predicted from the other views no better than by its mean"; {
+		case math.IsInf(times, 1):
+			v.add(v.views(k), uselessAdvice, says+": %.0f subjects have it and another, and the model has %.0f factors", v.m.Views[k].Name, n, q)
+		case times > 1:
+			v.add(v.views(k), uselessAdvice, says+": the squared error at new subjects is about %.2f times that of the mean", v.m.Views[k].Name, times)
+		case times+chance > 1:
+			v.add(v.views(k), uselessAdvice, says+", as far as can be told: the squared error at new subjects is about %.2f times that of the mean, but chance would explain it", v.m.Views[k].Name, times)
+		}
+	}
+}
+
+const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
+
+// intervals names views whose intervals of 90 % hold another share of the values. Those who say
+// so took part in the fit, so that intervals look wider than they are for others: that they hold
+// too little needs to be beyond chance, and to matter, but not to matter beyond chance.
+func (v *verdicts) intervals() {
+	for k := range v.m.Views {
+		coverage := v.all.Coverage(k)
+		narrow := 0.9-coverage > max(offCoverage, v.chance()*v.all.CoverageError(k))
+		if !narrow && !v.uncovered(k) {
+			continue
+		}
+		kind, too := "narrow", " So do batches and drifts within sites: a factor more may hold them."
+		if coverage > 0.9 {
+			kind, too = "wide", ""
+		}
+		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
+			"Intervals for view %s are too %s: those of 90 %% held %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
+	}
+}
+
+// uncovered says whether the coverage of view k is off by what matters, beyond chance.
+func (v *verdicts) uncovered(k int) bool {
+	coverage, off := v.all.Coverage(k), offCoverage+v.chance()*v.all.CoverageError(k)
+	return 0.9-coverage > off || coverage-v.fittedCoverage(k) > off
+}
+
+// fittedCoverage is what intervals of 90 % hold of view k at most, of the subjects of the fit and if
+// the model is right. Where sites have means of their own, that of n subjects is fitted to the same
+// subjects: what they leave has at least (n − 1)/n of its variance, and intervals are for
+// others, whom the mean misses, and have at most (n + 1)/n of it.
+func (v *verdicts) fittedCoverage(k int) float64 {
+	if !v.m.Separate() {
+		return 0.9
+	}
+	in, cells := 0.0, 0.0
+	for _, s := range v.sites {
+		if c := s.LeftOut.Cells[k]; c > 0 {
+			n := max(v.together(k, s), 1)
+			in, cells = in+c*math.Erf(distuv.UnitNormal.Quantile(0.95)*math.Sqrt((n+1)/(n-1)/2)), cells+c
+		}
+	}
+	return in / cells
+}
+
+// chance is how many standard errors chance takes the coverage of any view, on either side.
+func (v *verdicts) chance() float64 {
+	return distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
+}
+
+// outliers says how many subjects the model does not describe because they were far from
+// all others.
+func (v *verdicts) outliers() {
+	var where []string
+	total := 0.0
+	for _, s := range v.sites {
+		if s.Outlying == 0 {
+			continue
+		}
+		var views []string
+		for k, n := range s.Outliers {
+			if n > 0 {
+				views = append(views, v.m.Views[k].Name)
+			}
+		}
+		total += s.Outlying
+		where = append(where, fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
+	}
+	if total > 0 {
+		v.add(nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
+			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), shortened(where))
+	}
+}
+
+func subjectsAre(n float64) string {
+	if n == 1 {
+		return "1 subject is"
+	}
+	return fmt.Sprintf("%.0f subjects are", n)
+}
+
+// heywood names features that hardly have noise beside a factor that rests on them alone:
+// of the variance that a feature has given all others, 1/(C⁻¹)_jj, its noise should be
+// more than a trace. Where features of a view share their noise, one cannot drive it down.
+func (v *verdicts) heywood() error {
+	if v.set.Layout.Noise != ppca.NoisePerFeature {
+		return nil
+	}
+	post, err := v.predictor.Given(v.features())
+	if err != nil {
+		return err
+	}
+	view := v.set.Layout.ViewOf()
+	var names []string
+	var views []int
+	for i, j := range post.Observed {
+		lo, _ := v.set.Layout.View(view[j])
+		f := v.m.Views[view[j]].Features[j-lo]
+		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ².
+		if post.ResidualVar(i) < alone*f.Noise {
+			names, views = append(names, f.Name), append(views, view[j])
+		}
+	}
+	if len(names) > 0 {
+		v.add(v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
+	}
+	return nil
+}
+
+// redundant names features that the model takes for one and the same: a factor goes through them
+// that leaves each hardly any noise, so that their number decides what the factor is.
+func (v *verdicts) redundant() {
+	if v.set.Layout.Noise != ppca.NoisePerFeature {
+		return
+	}
+	_, md := v.predictor.Model()
+	direction := func(j int) []float64 { return md.W[j*md.LD:][:md.Q] }
+	view := v.set.Layout.ViewOf()
+	var groups [][]int
+	for _, j := range v.features() {
+		w := direction(j)
+		if squares := floats.Dot(w, w); !(md.Psi[j] < same*(squares+md.Psi[j])) {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g []int) bool {
+			u := direction(g[0])
+			return math.Abs(floats.Dot(u, w)) > (1-same)*floats.Norm(u, 2)*floats.Norm(w, 2)
+		})
+		if at < 0 {
+			at, groups = len(groups), append(groups, nil)
+		}
+		groups[at] = append(groups[at], j)
+	}
+	var where []string
+	for _, g := range groups {
+		if len(g) < 2 {
+			continue
+		}
+		var names []string
+		for _, j := range g {
+			lo, _ := v.set.Layout.View(view[j])
+			names = append(names, v.m.Views[view[j]].Features[j-lo].Name)
+		}
+		where = append(where, strings.Join(names, " and "))
+	}
+	if len(where) > 0 {
+		v.add(nil, "A factor goes through them, whatever else it has to do with, because together they outweigh features that say more. If they are one measurement in several units or by several names, let the plan keep one of them.",
+			"Features say the same as each other: %s", shortened(where))
+	}
+}
+
+// tooMany says so if there are more factors than covariances can tell, whatever the subjects.
+func (v *verdicts) tooMany() {
+	d := len(v.features())
+	if v.set.TooManyFactors(d) {
+		v.voids(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
+			"%d factors are more than the covariances of %d features can tell", v.set.Options.Latent, d)
+	}
+}
+
+// features are those that the model describes.
+func (v *verdicts) features() []int {
+	return slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
+}
+
+// missing says so if many single cells are missing.
+func (v *verdicts) missing() {
+	observed, all := 0.0, 0.0
+	for _, s := range v.sites {
+		for _, p := range s.Patterns {
+			cells := float64(p.Subjects * v.set.Layout.Width(p.Views))
+			observed, all = observed+p.Share*cells, all+cells
+		}
+	}
+	if share := 1 - observed/all; share > muchMissing {
+		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was half a nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
+			"%.0f %% of the single values are missing in the views that subjects have: the model may be behind what the rows could show", 100*share)
+	}
+}
+
+// shortened lists the first few.
+func shortened(list []string) string {
+	const shown = 5
+	if more := len(list) - shown; more > 0 {
+		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(list, ", ")
+}
+
+// VerdictNotes are verdicts as notes, for the section that opens a report.
+func VerdictNotes(list []fitted.Verdict) (notes []figure.Note) {
+	for _, v := range list {
+		notes = append(notes, figure.Note{Title: v.Says, Text: v.Advice})
+	}
+	return notes
+}

@@ -1,0 +1,230 @@
+package factors
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/method/association"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/fitted"
+	"parley/problem"
+)
+
+// shiftedSites is a study at four sites, of which the last lacks a view, whose means have
+// this standard deviation.
+func shiftedSites(t testing.TB, shift float64, options string) *small {
+	t.Helper()
+	return shape{dims: []int{5, 4}, sites: 4, rows: 40, gaps: 0.1, lacks: map[[2]int]bool{{3, 1}: true},
+		options: "  latent: 1\n  rounds: 1\n" + options, shift: shift, seed: 3}.study(t)
+}
+
+func modelOf(t testing.TB, s *small) (*fitted.Model, *method.Result, *play) {
+	t.Helper()
+	p := newPlay(t, s)
+	r, err := p.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkResult(t, s.plan, r)
+	return factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t), r, p
+}
+
+// Sites get means of their own where they differ, where the plan says so, and nowhere else.
+func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
+	for _, c := range []struct {
+		shift   float64
+		options string
+		own     bool
+	}{
+		{0, "", false}, {2, "", true}, {2, "  site_means: pooled\n", false}, {0, "  site_means: separate\n", true},
+		{2, "  site_means: separate\n", true}, {2, "  noise: feature\n", true},
+	} {
+		s := shiftedSites(t, c.shift, c.options)
+		m, r, _ := modelOf(t, s)
+		at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/site-means.csv" })
+		section := slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "means-of-sites" })
+		if m.Separate() != c.own || at >= 0 != c.own || section != c.own {
+			t.Errorf("shifts of %v,%s: separate means in the model: %t, as a file: %t, in the report: %t, want %t", c.shift, c.options, m.Separate(), at >= 0, section, c.own)
+		}
+		if !c.own {
+			continue
+		}
+		if sd := *m.Views[0].MeanSD; c.shift == 0 && sd > 0.3 || c.shift > 0 && !(sd > 0.5 && sd < 1.5) {
+			t.Errorf("shifts of %v,%s: sd between sites %v, in units of the sd of all rows", c.shift, c.options, sd)
+		}
+		records := factorstest.Must(csv.NewReader(bytes.NewReader(r.Files[at].Data)).ReadAll())(t)
+		if len(records) != 1+4*5+3*4 { // the last site lacks four features
+			t.Errorf("%d lines of sites' means", len(records))
+		}
+	}
+}
+
+// What a site of the fit is told of its subjects, by the command and in its own report, is
+// about that site; of others the model knows less, and says so.
+func TestSubjectsOfASeenSite(t *testing.T) {
+	s := shiftedSites(t, 3, "")
+	m, _, p := modelOf(t, s)
+	impute := func(site string, isNew bool, rows *dataset.Table) (mean, sd float64, err error) {
+		var out bytes.Buffer
+		_, _, err = m.Impute(t.Context(), rows, &out, method.ImputeOptions{Site: site, NewSite: isNew, Level: 0.9})
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, line := range factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
+			if line[2] == "f1_0" {
+				return factorstest.Must(parse64(line[3]))(t), factorstest.Must(parse64(line[4]))(t), nil
+			}
+		}
+		t.Fatal("nothing was imputed")
+		return 0, 0, nil
+	}
+	// A subject of nothing but an average first feature; site 0's own mean of the other view.
+	data := s.data["site-0"]
+	var sum, n float64
+	for row := range data.Rows(t.Context()) {
+		if v := row.Views[1]; v != nil {
+			sum, n = sum+v[0], n+1
+		}
+	}
+	nobody := factorstest.Must(dataset.NewTable(data.Schema(), []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
+	own, ownSD, err := impute("site-0", false, nobody)
+	if err != nil || math.Abs(own-sum/n) > 0.4 {
+		t.Errorf("a subject of site-0 is expected at %v, the site's mean is %v: %v", own, sum/n, err)
+	}
+	lacking, lackingSD, err := impute("site-3", false, nobody) // nobody there has the view
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, allSD, _ := impute("", false, nobody)
+	other, otherSD, _ := impute("", true, nobody)
+	if !(ownSD < 0.6*allSD) || !(otherSD >= allSD) || math.Abs(other-all) > 1e-9 || math.Abs(lacking-all) > 1e-9 || math.Abs(lackingSD/otherSD-1) > 0.05 {
+		t.Errorf("sd %v at the site, %v at one that lacks the view, %v of all, %v of a new one; means %v, %v, %v, %v", ownSD, lackingSD, allSD, otherSD, own, lacking, all, other)
+	}
+	for _, c := range []struct {
+		site  string
+		isNew bool
+		want  string
+	}{{"site-9", false, "is not a site of the fit"}, {"site-0", true, "not both"}} {
+		if _, _, err := impute(c.site, c.isNew, nobody); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("site %q, new %t: %v", c.site, c.isNew, err)
+		}
+	}
+	// The site's own report has the same scores as the command.
+	var command bytes.Buffer
+	if _, _, err := m.Transform(t.Context(), data, &command, method.TransformOptions{Site: "site-0"}); err != nil {
+		t.Fatal(err)
+	}
+	var scores bytes.Buffer
+	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
+	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-0"))(t), data))(t)
+	if err := report.Files[0].Write(&scores); err != nil {
+		t.Fatal(err)
+	}
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	mean := 0.0
+	for i := range a[1:] {
+		x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t)
+		if math.Abs(x-y) > 1e-9 {
+			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
+		}
+		mean += x / float64(len(a)-1)
+	}
+	if math.Abs(mean) > 0.3 {
+		t.Errorf("the scores of a site's subjects are %v on average, and compare them with others of the site", mean)
+	}
+}
+
+// A view that one site has alone keeps the data from deciding whether sites have means of their
+// own. Where they differ, that is said, and so is what nobody knows if the plan gives them some.
+func TestALoneViewIsNamedWhereSitesDiffer(t *testing.T) {
+	for _, c := range []struct {
+		shift   float64
+		options string
+		want    string
+	}{
+		{0, "", ""}, {1, "  site_means: pooled\n", ""},
+		{1, "", "Sites' means differ in v0 ("}, {1, "  site_means: separate\n", "Sites' means differ, and only one site has v2"},
+	} {
+		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, lacks: map[[2]int]bool{{1, 2}: true, {2, 2}: true, {3, 2}: true},
+			options: "  latent: 1\n  rounds: 0\n" + c.options, shift: c.shift, seed: 3}.study(t)
+		m, r, _ := modelOf(t, s)
+		said := slices.IndexFunc(r.Verdicts(), func(v string) bool { return strings.HasPrefix(v, "Sites' means differ") })
+		if c.want == "" && said < 0 {
+			continue
+		}
+		if c.want == "" || said < 0 || !strings.HasPrefix(r.Verdicts()[said], c.want) || !strings.Contains(r.Verdicts()[said], "only one site has v2") {
+			t.Errorf("shifts of %v,%s: %q, want %q", c.shift, c.options, r.Verdicts(), c.want)
+			continue
+		}
+		var out bytes.Buffer // imputing the view says it again
+		_, notes, err := m.Impute(t.Context(), s.data["site-1"], &out, method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
+		if err != nil || !slices.ContainsFunc(notes, func(p problem.Problem) bool { return strings.HasPrefix(p.What, c.want) }) {
+			t.Errorf("imputing says %v: %v", notes, err)
+		}
+	}
+}
+
+// Who lacks a view goes with nothing: scores about the site's own means say so, and where nothing
+// says whose subjects they are, a warning does. Two right p values are below .001 in one of 500 seeds.
+func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
+	s := shape{dims: []int{5, 4}, sites: 4, rows: 150, options: "  latent: 2\n  rounds: 0\n", shift: 3, seed: 4}.study(t)
+	m, _, _ := modelOf(t, s)
+	schema := s.data["site-0"].Schema()
+	schema.Subject = []dataset.Column{{Name: "lacks"}}
+	var rows []dataset.Row
+	for row := range s.data["site-0"].Rows(t.Context()) {
+		some := dataset.Row{ID: row.ID, Views: slices.Clone(row.Views), Subject: []string{"no"}}
+		if len(rows)%2 == 0 {
+			some.Views[1], some.Subject[0] = nil, "yes"
+		}
+		rows = append(rows, some)
+	}
+	data := factorstest.Must(dataset.NewTable(schema, rows))(t)
+	for site, about := range map[string]bool{"": false, "site-0": true} {
+		account, _, err := m.Associate(t.Context(), data, method.AssociateOptions{Site: site})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Associations []struct{ P float64 } }
+		if err := json.Unmarshal(factorstest.Must(json.Marshal(account.Value))(t), &said); err != nil || len(said.Associations) != 2 {
+			t.Fatal(said, err)
+		}
+		warned := slices.ContainsFunc(account.Notes, func(p problem.Problem) bool { return strings.Contains(p.What, "nothing says whose subjects these are") })
+		if p := min(said.Associations[0].P, said.Associations[1].P); (p > 0.001) != about || warned == about {
+			t.Errorf("site %q: p %v, warned %t", site, p, warned)
+		}
+	}
+	if _, err := m.ReleaseAssociations(&association.Protocol{}, "elsewhere"); err == nil || !strings.Contains(err.Error(), `"elsewhere" is no site of the fit`) {
+		t.Errorf("releasing for a site that took no part: %v", err)
+	}
+}
+
+// A model whose sites' means do not fit it is refused.
+func TestModelsWithWrongSiteMeansAreRefused(t *testing.T) {
+	m, _, _ := modelOf(t, shiftedSites(t, 3, ""))
+	for what, wrong := range map[string]func(m *fitted.Model){
+		"offsets":                func(m *fitted.Model) { m.SiteMeans[0].Offset = m.SiteMeans[0].Offset[1:] },
+		"variance":               func(m *fitted.Model) { m.SiteMeans[1].Variance[0] = -1 },
+		"numbers":                func(m *fitted.Model) { m.SiteMeans[1].Factor[0] = nil },
+		"factors":                func(m *fitted.Model) { m.SiteMeans[1].Factor = append(m.SiteMeans[1].Factor, m.SiteMeans[1].Factor[0]) },
+		"means of site":          func(m *fitted.Model) { m.SiteMeans[0].Offset[0] = 1e80 },
+		"variance between sites": func(m *fitted.Model) { m.Views[0].Features[0].SiteVariance = -1 },
+	} {
+		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
+		wrong(other)
+		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("wrong %s: %v", what, err)
+		}
+	}
+}
+
+func parse64(s string) (float64, error) { return strconv.ParseFloat(s, 64) }

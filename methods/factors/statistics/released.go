@@ -1,0 +1,148 @@
+package statistics
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/factors/halves"
+	"parley/methods/factors/moments"
+	"parley/methods/factors/options"
+	"parley/problem"
+)
+
+// Study is a study that has its sites' releases from a file, so that anything can be
+// computed of them again: nothing of it costs privacy.
+type Study struct {
+	options.Setup
+	Sites    []string           // that released something, in the plan's order
+	Releases []moments.Released // theirs
+	noised   map[string]*declared
+	file     []byte
+	answers  []*siteSums
+}
+
+// answeredSite is releasedOfASite as it is read: diagnostics tell of the study's
+// own model, and have no use here.
+type answeredSite struct {
+	Site string `json:"site"`
+	siteSums
+	Diagnostics json.RawMessage `json:"diagnostics"`
+}
+
+// ReadReleased reads what the sites of a plan's study released, and checks that
+// it is what the plan declares. The plan's mechanism has to be statistics.
+func ReadReleased(set options.Setup, data []byte) (*Study, error) {
+	p := set.Plan
+	noised, err := declaredBy(set)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := p.Digest()
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Format string         `json:"format"`
+		Plan   string         `json:"plan_sha256"`
+		Sites  []answeredSite `json:"sites"`
+	}
+	if err := strictly(data, &file); err != nil {
+		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " + ReleasedName + " of a study's results"}
+	}
+	switch {
+	case file.Format != ReleasedFormat:
+		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", file.Format, ReleasedFormat)}
+	case file.Plan != digest.String():
+		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", file.Plan), Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
+	case len(file.Sites) < max(1, p.Quorum):
+		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
+	}
+	r := &Study{Setup: set, noised: noised, file: data}
+	last := -1
+	for i := range file.Sites {
+		site := &file.Sites[i]
+		at := slices.Index(p.Sites, site.Site)
+		if at <= last {
+			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", site.Site)}
+		}
+		last = at
+		answer, err := noised[site.Site].released(&site.siteSums)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site.Site, err)
+		}
+		r.Sites = append(r.Sites, site.Site)
+		r.answers, r.Releases = append(r.answers, &site.siteSums), append(r.Releases, *answer)
+	}
+	return r, nil
+}
+
+// strictly decodes one JSON value with known fields and nothing after it.
+func strictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("something follows its end")
+	}
+	return nil
+}
+
+// Refit makes the result of the study with another number of factors.
+func (r *Study) Refit(latent int) (*method.Result, error) {
+	if err := r.CheckLatent(latent); err != nil {
+		return nil, err
+	}
+	set, once := r.Setup, map[string]*declared{}
+	opts := *set.Options // the plan keeps its own number of factors
+	opts.Latent, set.Options = latent, &opts
+	for site, noised := range r.noised {
+		own := *noised
+		own.check = nil // what the study's own model was asked is not asked of another
+		once[site] = &own
+	}
+	w := way{halves.Common{Setup: set}, once}
+	c := halves.NewCoordinator(set, w)
+	s, err := r.answered(c)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := w.statistics(s); err != nil {
+		return nil, err
+	}
+	out, err := c.Result(s)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(out.Files, func(f method.File) bool { return f.Name == ReleasedName })
+	out.Files[at].Data = r.file // with everything that the study released
+	return out, nil
+}
+
+// answered is the state of the coordinator when all sites have answered.
+func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
+	ms, err := c.Init()
+	if err != nil {
+		return nil, err
+	}
+	s, scale := ms.(*halves.State), r.RangeScale()
+	s.Phase, s.Round, s.Steps, s.Scale = options.TaskStatistics, 1, 1, &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	for _, site := range r.Plan.Sites {
+		at := slices.Index(r.Sites, site)
+		if at < 0 {
+			s.Left = append(s.Left, site)
+			continue
+		}
+		if s.Inbox[site], err = wire.Marshal(r.answers[at]); err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,263 @@
+package statistics
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/halves"
+	"parley/methods/factors/moments"
+	"parley/methods/factors/options"
+	"parley/methods/factors/report"
+)
+
+// ReleasedName is the file of a result that holds what the sites released under
+// [options.MechanismStatistics].
+const ReleasedName = "model/released.json"
+
+// ReleasedFormat names the format of that file and its version.
+const ReleasedFormat = "parley/mvppca-released/1"
+
+// releasedFile is the noised sums as they left the sites. Everything that is
+// computed from them, by whomever, is covered by the study's guarantee.
+type releasedFile struct {
+	Format string            `json:"format"`
+	Plan   string            `json:"plan_sha256"`
+	Sites  []releasedOfASite `json:"sites"`
+}
+
+type releasedOfASite struct {
+	Site string `json:"site"`
+	siteSums
+	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
+}
+
+// releases are what the sites have released, in the plan's order.
+func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
+	for _, name := range c.Plan.Sites {
+		if answer := own(s).Released[name]; answer != nil {
+			r, err := c.noised[name].released(answer)
+			if err != nil {
+				return nil, nil, fmt.Errorf("site %s: %w", name, err)
+			}
+			sites, all = append(sites, name), append(all, *r)
+		}
+	}
+	return sites, all, nil
+}
+
+// Result is the result where the sites released noised statistics.
+func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
+	sites, releases, err := c.releases(s)
+	if err != nil {
+		return nil, err
+	}
+	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
+	for _, name := range sites {
+		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name], own(s).Checked[name]})
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
+	}
+	explained := own(s).Pooled.Explained()
+	subjects, noise := subjectsOf(releases), subjectsSD(releases)
+	r := &method.Result{
+		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
+		Metrics: map[string]float64{"factors": float64(c.Options.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
+		Headline: []figure.Fact{
+			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
+			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
+			{Name: "of a view's variance explained" + method.OfFit, Value: report.Explained(m, own(s).Pooled)},
+		},
+	}
+	differences := report.AndAmongSites
+	if len(releases) < 2 {
+		differences = report.OfOneSite
+	}
+	r.Found, r.Sure = report.Found(m, report.Explained(m, own(s).Pooled), differences), report.SureOfNoised
+	for k, v := range c.Plan.Views {
+		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) && !m.Void(v.Name) {
+			r.Metrics["r2/"+v.Name] = r2
+		}
+	}
+	doubt, err := c.doubtSection(s)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt, c.releasedSection(out.Sites, releases)}
+	var checks []checkOf
+	if c.checking() {
+		if checks, err = c.checks(s); err != nil {
+			return nil, err
+		}
+		c.checkMetrics(checks, r.Metrics)
+		r.Sections = append(r.Sections, c.checkSection(s, checks))
+	}
+	gains, err := c.gains(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range gains {
+		if !math.IsNaN(v.gain) {
+			r.Metrics["gain_over_mean/"+v.view] = v.gain
+		}
+	}
+	r.Sections = append(figure.Verdicts(report.VerdictNotes(m.Verdicts)), r.Sections...)
+	return r, nil
+}
+
+// Describe implements [halves.Way].
+func (c way) Describe(s *halves.State, m *fitted.Model) error {
+	m.Explains(own(s).Pooled.Explained())
+	m.Doubts(s.Doubt)
+	m.Biases = own(s).Biases
+	if v := c.beyondVerdict(own(s).Beyond); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if v := c.stillVerdict(own(s).Still); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	gains, err := c.gains(s)
+	if v := verdictOf(gains); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if v := c.worseVerdict(own(s).Worse); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if v := c.apartVerdict(own(s)); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if err == nil {
+		var linked []fitted.Verdict
+		linked, err = c.linked(s, m)
+		m.Verdicts = append(m.Verdicts, linked...)
+	}
+	if err == nil {
+		var uncounted *fitted.Verdict
+		if uncounted, err = c.uncounted(s); uncounted != nil {
+			m.Verdicts = append(m.Verdicts, *uncounted)
+		}
+	}
+	return err
+}
+
+// linked is the verdict on views that nothing observed links, by the noised counts.
+func (c way) linked(s *halves.State, m *fitted.Model) ([]fitted.Verdict, error) {
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	var sites []report.Site
+	for _, name := range c.Plan.Sites {
+		site := own(s).Released[name]
+		if site == nil {
+			continue
+		}
+		r, err := c.noised[name].released(site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		x := report.Site{Name: name, Assessment: &options.Assessment{}}
+		for _, lens := range r.Fine {
+			x.Patterns = append(x.Patterns, options.Pattern{Views: lens.Views, Subjects: int(math.Round(max(lens.Count, 0))), Share: 1})
+		}
+		sites = append(sites, x)
+	}
+	return report.Linked(c.Setup, m, model, sites, s.Doubt)
+}
+
+// overview shows who has what, by the sites' noised counts.
+func (c way) overview(sites []releasedOfASite, releases []moments.Released) figure.Section {
+	var all []figure.SiteSubjects
+	for i, site := range sites {
+		x := figure.SiteSubjects{Name: site.Site, Noise: subjectsSD(releases[i : i+1])}
+		for _, lens := range releases[i].Fine {
+			x.Patterns = append(x.Patterns, report.PatternOf(c.Setup, lens.Views, int(math.Round(max(lens.Count, 0)))))
+		}
+		all = append(all, x)
+	}
+	return method.Overview(c.Plan, all)
+}
+
+// releasedSection says what each site released, and how much of it is noise.
+func (c way) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
+	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
+		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
+			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects, noised", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "directions that stood out", Format: figure.Count, Numbers: figure.Numbers{}}}}
+	for i, site := range sites {
+		for _, lens := range releases[i].Fine {
+			names := make([]string, len(lens.Views))
+			for n, k := range lens.Views {
+				names[n] = c.Plan.Views[k].Name
+			}
+			t.Columns[0].Text = append(t.Columns[0].Text, site.Site)
+			t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(names, ", "))
+			for n, x := range []float64{math.Round(lens.Count), math.Sqrt(lens.CountVar), float64(len(lens.Squeeze))} {
+				t.Columns[n+2].Numbers = append(t.Columns[n+2].Numbers, x)
+			}
+		}
+	}
+	return figure.Section{ID: "released", Title: "What the sites released",
+		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
+		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
+			{Note: &figure.Note{Title: "Not every range that cuts values off is seen",
+				Text: "A feature is named where noised means and variances show that its values are crowded at an end of the plan's range, or at both. Where a third of them lie beyond the two ends together, what is left looks like a score of a few steps, and nothing is said. parley plan check --data tells each site exactly how many of its values lie beyond."}}}}
+}
+
+// noisedVarianceSection is the variance explained, of pooled and noised moments.
+func (c way) noisedVarianceSection(s *halves.State) figure.Section {
+	sec := report.Variance(c.Setup, nil, own(s).Pooled, nil)
+	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
+		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
+	for i, caption := range []string{
+		"The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
+		"R² of single features: 1 is a perfect description, and a feature near 0 goes its own way: imputing it is guessing its mean. Coloured by view.",
+	} {
+		sec.Items[i].Figure.Caption = caption
+	}
+	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
+	return sec
+}
+
+// doubtSection shows how much of the uncertainty of predictions is noise.
+func (c way) doubtSection(s *halves.State) (figure.Section, error) {
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return figure.Section{}, err
+	}
+	others := assess.New(c.Layout, model)
+	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
+		return figure.Section{}, err
+	}
+	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
+	from, lead := "from the other views", ""
+	if c.Layout.Views() > 1 {
+		b.Mark, lead = "to compare with: what the model itself leaves open, if all other views were measured", " The strokes show the standard deviation that such a prediction has by the model alone. What the noise kept the model from finding is in the strokes, not in the bars: a model that learned little has long strokes."
+	} else {
+		from = "that is not measured"
+	}
+	j := 0
+	for k, v := range c.Plan.Views {
+		for _, f := range v.Features {
+			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, math.Sqrt(s.Doubt[j]))
+			if others.OK[k] {
+				b.Marks = append(b.Marks, others.Within[j])
+			}
+			j++
+		}
+	}
+	return figure.Section{ID: "privacy-noise", Title: "What privacy noise adds to predictions",
+		Lead: "The noise in the releases is known, so its effect on the model is known too: the study was repeated with fresh noise on the repaired sums, and this is how far predictions of each feature " + from + " then missed, beyond what the model says of itself. Intervals of imputed values include it." + lead,
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "privacy-noise", Title: "Uncertainty of predictions that comes from privacy noise", Chart: b,
+			Caption: "The standard deviation that privacy noise adds, of the features with the most and the least of it, coloured by view.",
+			Alt:     "Bars of the standard deviation that privacy noise adds to predictions of each feature."}}}}, nil
+}

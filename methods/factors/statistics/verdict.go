@@ -1,0 +1,274 @@
+package statistics
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/factors/assess"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/halves"
+	"parley/methods/factors/moments"
+	"parley/methods/factors/ppca"
+)
+
+// A gain is what a view gains from being predicted from all others, over giving
+// everybody the mean: 1 − the ratio of the mean squared errors. With diagnostics it is
+// what the sites said of it, else what the model and the known law of the noise lead to
+// expect: the variance that the model leaves, and what privacy noise adds to it, over
+// the whole. Of a single view, which nothing predicts, it is the R² that the model
+// claims.
+type gain struct {
+	view string
+	gain float64
+	sd   float64 // of the privacy noise in it; 0 where it is an expectation
+}
+
+// leastGain is the expected gain below which a model counts as no better than the mean:
+// expectations rest on moments that are noised themselves.
+const leastGain = 0.1
+
+// poor says whether the model cannot be told to be better than the mean.
+func (v gain) poor() bool {
+	if v.sd > 0 {
+		return !(v.gain-2*v.sd > 0)
+	}
+	return !(v.gain >= leastGain)
+}
+
+// gains are those of every view.
+func (c way) gains(s *halves.State) ([]gain, error) {
+	var checks []checkOf
+	if c.checking() {
+		var err error
+		if checks, err = c.checks(s); err != nil {
+			return nil, err
+		}
+	}
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	others := assess.New(c.Layout, model)
+	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
+		return nil, err
+	}
+	explained := own(s).Pooled.Explained()
+	var out []gain
+	for k, view := range c.Plan.Views {
+		v := gain{view: view.Name, gain: explained.R2(k, explained.Rank)}
+		if others.OK[k] {
+			left, whole := 0.0, 0.0
+			for lo, hi := c.Layout.View(k); lo < hi; lo++ {
+				left += others.Within[lo]*others.Within[lo] + s.Doubt[lo]
+				whole += others.SD[lo] * others.SD[lo]
+			}
+			v.gain = 1 - left/whole
+		}
+		if len(checks) > 0 && !math.IsNaN(checks[0].views[k].Gain) && !math.IsNaN(v.gain) {
+			v.gain, v.sd = checks[0].views[k].Gain, checks[0].views[k].GainSD
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// falseWorse is the probability that a study of sites that are alike has a site of which it is
+// said that a view is predicted worse there than by its mean.
+const falseWorse = 0.01
+
+// worseThanTheMean lists the views of sites for which the model expects another gain than what
+// the site released shows, beyond the noise and beyond chance.
+func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, sites []string, told [][]moments.Unrepaired) (list []worse, err error) {
+	if len(sites) < 2 {
+		return nil, nil
+	}
+	far := distuv.UnitNormal.Quantile(1 - falseWorse/float64(len(sites)*c.Layout.Views()))
+	for i := range told {
+		var gains []moments.SiteGain
+		if gains, err = repaired.SiteGains(told[i], model); err != nil {
+			return nil, fmt.Errorf("site %s: %w", sites[i], err)
+		}
+		for k, g := range gains {
+			if g.Known && g.Gain < 0 && g.Less > far*g.SD {
+				list = append(list, worse{sites[i], k, g.Gain})
+			}
+		}
+	}
+	return list, nil
+}
+
+// worseVerdict names them; nil if there are none.
+func (c way) worseVerdict(list []worse) *fitted.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var where, views []string
+	for _, w := range list {
+		view := c.Plan.Views[w.View].Name
+		where = append(where, fmt.Sprintf("%s at %s (R² about −%.2f)", view, w.Site, -w.Gain))
+		if !slices.Contains(views, view) {
+			views = append(views, view)
+		}
+	}
+	return &fitted.Verdict{Says: "Predicted worse than by their means at single sites: " + strings.Join(where, ", "), Views: views,
+		Advice: "What these sites released says so, beyond the noise in it. Views do not go together there as they do elsewhere, or the site's means are others. Look for scales that run the other way there, ids that belong to other subjects in one of the files, mixed-up columns and other units. Do not impute these views for subjects of these sites; intervals there are too narrow, and the loadings everywhere are blurred."}
+}
+
+const (
+	// leastApart is the share of a view's variance between sites from which on it is said: of two sites
+	// of one size, means are then at least two thirds of a standard deviation apart. Of single
+	// features, of which a view can have many, it is more.
+	leastApart, leastApartAlone = 0.1, 0.3
+	// falseApart is the probability that means are said to differ of sites that are alike.
+	falseApart = 0.01
+)
+
+// apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
+// and beyond chance; nil if there are none.
+func (c way) apartVerdict(r *record) *fitted.Verdict {
+	if len(r.Apart) != c.Layout.Features() {
+		return nil
+	}
+	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
+	var shares, views []string
+	for k, view := range c.Plan.Views {
+		views = append(views, view.Name) // a site whose means are others in one view may have others in any
+		lo, hi := c.Layout.View(k)
+		share, farthest := 0.0, 0.0
+		var alone []string
+		for j, a := range r.Apart[lo:hi] {
+			share, farthest = share+a.Share/float64(hi-lo), max(farthest, a.Far)
+			if a.Share > leastApartAlone && a.Far > far {
+				alone = append(alone, fmt.Sprintf("at least %.0f %% in %s", 100*a.Share, view.Features[j].Name))
+			}
+		}
+		if few := alone != nil && 2*len(alone) < hi-lo; !few && share > leastApart && farthest > far {
+			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
+		}
+		if alone != nil {
+			shares = append(shares, alone...)
+		}
+	}
+	if shares == nil {
+		return nil
+	}
+	return &fitted.Verdict{Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,
+		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and values that are imputed at a site lean toward those of the others. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise let sites that are alike make a study of their own."}
+}
+
+// falseBeyond is the probability that a study of good ranges has a feature of which it is said that
+// values lie beyond its range.
+const falseBeyond = 0.01
+
+// beyondRanges lists the features of which many values lie beyond their ranges, beyond the noise.
+func (c way) beyondRanges(ends []moments.Ends) (list []beyond) {
+	const tests = 3 // of each feature
+	far := distuv.UnitNormal.Quantile(1 - falseBeyond/float64(tests*len(ends)))
+	of := c.Layout.ViewOf()
+	for j, e := range ends {
+		lo, _ := c.Layout.View(of[j])
+		low, high, between := e.Low > far, e.High > far, e.NotTwo
+		if twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+			between = e.NotZeroOne
+			if !(e.NotRare > far) {
+				low, high = false, false
+			}
+		}
+		if between > far && e.Spread > far {
+			low, high = true, true
+		}
+		if low || high {
+			list = append(list, beyond{Feature: j, Low: low, High: high})
+		}
+	}
+	return list
+}
+
+// twoNumbers says whether a range is that of a feature of two numbers, such as 0 and 1: if one of them
+// is rare, the mean is rightly near an end.
+func twoNumbers(r [2]float64) bool { return r[1]-r[0] == 1 && r[0] == math.Trunc(r[0]) }
+
+// mostNamed is how many features of each kind a verdict names.
+const mostNamed = 4
+
+// beyondVerdict names them; nil if there are none.
+func (c way) beyondVerdict(list []beyond) *fitted.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var below, above, both, views []string
+	of := c.Layout.ViewOf()
+	for _, b := range list {
+		view := c.Plan.Views[of[b.Feature]]
+		lo, _ := c.Layout.View(of[b.Feature])
+		to := &below
+		if b.Low && b.High {
+			to = &both
+		} else if b.High {
+			to = &above
+		}
+		*to = append(*to, view.Features[b.Feature-lo].Name)
+		if !slices.Contains(views, view.Name) {
+			views = append(views, view.Name)
+		}
+	}
+	var where []string
+	for _, side := range []struct {
+		says  string
+		names []string
+	}{{"below that of ", below}, {"above that of ", above}, {"on both sides of that of ", both}} {
+		if n := len(side.names); n > mostNamed {
+			where = append(where, fmt.Sprintf("%s%s and %d more", side.says, strings.Join(side.names[:mostNamed], ", "), n-mostNamed))
+		} else if n > 0 {
+			where = append(where, side.says+strings.Join(side.names, ", "))
+		}
+	}
+	return &fitted.Verdict{Says: "Many values lie beyond the plan's ranges, at whose ends they count: " + strings.Join(where, "; "), Views: views, Voids: views,
+		Advice: "What the sites released says so, beyond the noise in it: values are nearer to an end, or more spread, than values within a range are. The model describes what is left of them: means and variances are wrong, what is explained is of no meaning, and intervals of imputed values are too narrow. Give these features a wider range, in the unit of the files, from what is publicly known of them, and see that the sites' files have that unit: parley plan check --data tells each site how many of its values lie beyond. " +
+			"If no value can lie beyond an end, most values are crowded there, or have few steps; then a logarithm or a root of the values may suit a model of normal laws better. A new study costs its privacy again."}
+}
+
+// uncounted names the sites of which no subject may have counted: whose noised count is less
+// than two standard deviations of its noise. Nil if there is none.
+func (c way) uncounted(s *halves.State) (*fitted.Verdict, error) {
+	sites, releases, err := c.releases(s)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i, name := range sites {
+		if one := releases[i : i+1]; subjectsOf(one) < 2*subjectsSD(one) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return &fitted.Verdict{Says: "It may be that no subject counts at " + strings.Join(names, ", ") + ": the noised count is not above what noise makes of none",
+		Advice: "Either the site has few subjects for this total, or hardly any of them has one of the sets of views that the plan states for the site (patterns): who has none of them counts for nothing. The site's own report says exactly how many that are. Are the patterns of two sites swapped?"}, nil
+}
+
+// verdictOf warns of the views that gain nothing; nil if all do.
+func verdictOf(all []gain) *fitted.Verdict {
+	var poor []string
+	for _, v := range all {
+		if v.poor() {
+			poor = append(poor, v.view)
+		}
+	}
+	if len(poor) == 0 {
+		return nil
+	}
+	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can tell", "any view"
+	if len(poor) < len(all) {
+		views = strings.Join(poor, ", ")
+		what = "Predicted no better than by their means, as far as anybody can tell: " + views
+	}
+	return &fitted.Verdict{Says: what, Views: poor, Voids: poor,
+		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
+			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
+}

@@ -1,0 +1,227 @@
+package factors_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/local"
+	"parley/method"
+	"parley/methods/factors"
+	"parley/methods/factors/statistics"
+	"parley/privacy/account"
+	"parley/privacy/ledger"
+	"parley/sitestore"
+	"parley/study"
+)
+
+const noisedStudy = `
+parley: 1
+name: noised
+sites: [north, centre, south]
+quorum: 1
+views:
+  - {name: v, features: [{name: a, range: [0, 9]}, {name: b, range: [0, 9]}, {name: c, range: [0, 9]}]}
+  - {name: w, features: [{name: d, range: [0, 9]}, {name: e, range: [0, 9]}]}
+method: {name: mvppca, latent: 1}
+privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: %v}
+`
+
+// noised is the configuration of a run with the real gate, ledger and noise.
+func noised(t *testing.T, diagnostics float64) local.Config {
+	t.Helper()
+	plan, err := study.Parse("plan.yaml", fmt.Appendf(nil, noisedStudy, diagnostics), method.Registry{factors.Method{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	c := local.Config{Plan: plan, Methods: method.Registry{factors.Method{}}, Dir: t.TempDir(), Data: map[string]dataset.Source{}}
+	for _, site := range plan.Sites {
+		var rows []dataset.Row
+		for i := range 60 {
+			x := r.NormFloat64()
+			at := func(w float64) float64 { return 4 + w*x + 0.3*r.NormFloat64() }
+			row := dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{at(1), at(-1), at(0.5)}, {at(1), at(0.7)}}}
+			if i%7 == 0 {
+				row.Views[1] = nil
+			}
+			rows = append(rows, row)
+		}
+		if c.Data[site], err = dataset.NewTable(plan.Schema(), rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// charges reads what each site was charged.
+func charges(t *testing.T, c local.Config) map[string][]ledger.Entry {
+	t.Helper()
+	out := map[string][]ledger.Entry{}
+	for _, site := range c.Plan.Sites {
+		store, err := sitestore.Open(local.StorePath(local.StoresIn(c.Dir), site))
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged, err := ledger.Read(store)
+		if err := errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		out[site] = charged.Entries
+	}
+	return out
+}
+
+// A run that is interrupted at whatever it shows ends as it would have without:
+// each site is charged for one release, or two with diagnostics, that cost the
+// plan's total; what it released it sends again. From the stored releases comes
+// the same model, on one core and on two.
+func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
+	for share, kinds := range map[float64][]string{0: {"statistics"}, 0.2: {"statistics", "check"}} {
+		c := noised(t, share)
+		releases := map[string]string{} // digest by round and site
+		attempt := func(killAt int) (*local.Outcome, error) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			seen := 0
+			c.Observe = func(e engine.Event) {
+				if e.Round != nil {
+					for _, x := range e.Round.Sites {
+						key := fmt.Sprint(e.Round.Round, x.Site)
+						if old, ok := releases[key]; ok && old != x.Release {
+							t.Errorf("round %d: site %s sent other bytes after an interrupt", e.Round.Round, x.Site)
+						}
+						releases[key] = x.Release
+					}
+				}
+				if seen++; seen == killAt {
+					cancel(errKilled)
+				}
+			}
+			return local.Run(ctx, c)
+		}
+		killed := 0
+		var out *local.Outcome
+		for at := 1; ; at++ {
+			var err error
+			if out, err = attempt(at); err == nil {
+				break
+			} else if !errors.Is(err, errKilled) {
+				t.Fatalf("interrupted %d times: %v", killed, err)
+			}
+			killed++
+		}
+		if killed < len(kinds) {
+			t.Errorf("the run was interrupted %d times only", killed)
+		}
+		if want := len(kinds) * len(c.Plan.Sites); len(releases) != want {
+			t.Errorf("%d releases, want %d", len(releases), want)
+		}
+		for site, entries := range charges(t, c) {
+			var got []string
+			var all []account.Mechanism
+			for _, e := range entries {
+				got = append(got, e.Kind)
+				for _, s := range e.Request.Sums {
+					all = append(all, s.Mechanism)
+				}
+			}
+			if !slices.Equal(got, kinds) {
+				t.Errorf("%s was charged for %v, want %v", site, got, kinds)
+			}
+			epsilon, err := account.Epsilon(all, account.AddRemove, 1e-5)
+			if err != nil || epsilon > 3 || epsilon < 3*(1-1e-3) {
+				t.Errorf("%s was charged ε = %v (%v), want 3", site, epsilon, err)
+			}
+		}
+		before := maps.Clone(releases)
+		for cores := 1; cores <= 2; cores++ {
+			if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
+				t.Fatal(err)
+			}
+			old := runtime.GOMAXPROCS(cores)
+			again, err := attempt(0)
+			runtime.GOMAXPROCS(old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range out.Result.Files {
+				if !bytes.Equal(f.Data, again.Result.Files[i].Data) {
+					t.Errorf("on %d cores %s is another", cores, f.Name)
+				}
+			}
+			if !maps.Equal(out.Result.Metrics, again.Result.Metrics) || !maps.Equal(before, releases) {
+				t.Errorf("on %d cores the metrics or the releases are others", cores)
+			}
+		}
+		if reports, err := out.SiteReports(t.Context()); err != nil || len(reports) != len(c.Plan.Sites) {
+			t.Errorf("the sites' own reports: %d, %v", len(reports), err)
+		}
+	}
+}
+
+// broken is data that cannot always be read.
+type broken struct {
+	dataset.Source
+	fails func() bool
+}
+
+func (b broken) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	if b.fails() {
+		return func(yield func(*dataset.Row, error) bool) { yield(nil, errors.New("the disk is gone")) }
+	}
+	return b.Source.Rows(ctx)
+}
+
+// A site whose disk fails when it is asked for the diagnostics says nothing about
+// its rows by that: nothing is charged again, and the run goes on where it was
+// once the disk is back. The model, which the site took part in, is the same.
+func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
+	c := noised(t, 0.2)
+	gone := false
+	c.Data["centre"] = broken{c.Data["centre"], func() bool { return gone }}
+	c.Observe = func(e engine.Event) { gone = gone || e.Round != nil && e.Round.Round == 1 }
+	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Fatalf("a run without a disk: %v", err)
+	}
+	gone, c.Observe = false, nil
+	out, err := local.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Left) != 0 {
+		t.Errorf("%v left", out.Left)
+	}
+	if n := out.Result.Metrics["subjects_noised"]; n < 40 { // of 154 whose views the plan states; noise sd 19, six of which are less in 1 of 10⁹ runs
+		t.Errorf("the model rests on %v subjects", n)
+	}
+	i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
+	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"site":`)); n != 3 {
+		t.Errorf("releases of %d sites", n)
+	}
+	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"diagnostics":`)); n != 3 {
+		t.Errorf("diagnostics of %d sites", n)
+	}
+	for site, entries := range charges(t, c) {
+		if len(entries) != 2 {
+			t.Errorf("%s was charged %d times, want 2", site, len(entries))
+		}
+		for _, e := range entries {
+			if e.Attempt != 1 {
+				t.Errorf("%s: attempt %d of round %d", site, e.Attempt, e.Round)
+			}
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package factors_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/factors"
+	"parley/methods/factors/fitted"
+	"parley/problem"
+	"parley/study"
+)
+
+// world is a population with known parameters.
+type world struct {
+	dims []int
+	q    int
+	w    [][]float64 // d × q
+	mu   []float64
+	sd   []float64 // of the noise, by view
+}
+
+// bounds are those of the loadings and means of each view.
+var bounds = []float64{10, 5, 15}
+
+// paperWorld draws parameters as the paper's synthetic data have them: three
+// views of 15, 8 and 10 features and 5 factors, views differing in size and
+// noise.
+func paperWorld(r *rand.Rand) *world {
+	x := &world{dims: []int{15, 8, 10}, q: 5, sd: []float64{math.Sqrt2, 1, math.Sqrt(3)}}
+	for k, bound := range bounds {
+		for range x.dims[k] {
+			row := make([]float64, x.q)
+			for a := range row {
+				row[a] = bound * (2*r.Float64() - 1)
+			}
+			x.w, x.mu = append(x.w, row), append(x.mu, bound*(2*r.Float64()-1))
+		}
+	}
+	return x
+}
+
+// site moves every parameter by its own amount, of the given standard
+// deviation relative to the size of its view's loadings.
+func (x *world) site(r *rand.Rand, relative float64) *world {
+	y := *x
+	y.w, y.mu = nil, nil
+	j := 0
+	for k, d := range x.dims {
+		sd := relative * bounds[k] / math.Sqrt(3) // of a uniform variable
+		for range d {
+			moved := slices.Clone(x.w[j])
+			for a := range moved {
+				moved[a] += sd * r.NormFloat64()
+			}
+			y.w, y.mu = append(y.w, moved), append(y.mu, x.mu[j]+sd*r.NormFloat64())
+			j++
+		}
+	}
+	return &y
+}
+
+func (x *world) schema() dataset.Schema {
+	var s dataset.Schema
+	for k, d := range x.dims {
+		v := dataset.View{Name: fmt.Sprintf("v%d", k+1)}
+		for j := range d {
+			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("v%d_f%02d", k+1, j+1), Kind: dataset.Number})
+		}
+		s.Views = append(s.Views, v)
+	}
+	return s
+}
+
+// draw draws subjects whose factors have the given mean.
+func (x *world) draw(r *rand.Rand, prefix string, n int, mean []float64) []dataset.Row {
+	rows := make([]dataset.Row, n)
+	f := make([]float64, x.q)
+	for i := range rows {
+		rows[i] = dataset.Row{ID: fmt.Sprintf("%s%04d", prefix, i)}
+		for a := range f {
+			f[a] = r.NormFloat64()
+			if mean != nil {
+				f[a] += mean[a]
+			}
+		}
+		j := 0
+		for k, d := range x.dims {
+			values := make([]float64, d)
+			for c := range values {
+				values[c] = x.mu[j] + x.sd[k]*r.NormFloat64()
+				for a, w := range x.w[j] {
+					values[c] += w * f[a]
+				}
+				j++
+			}
+			rows[i].Views = append(rows[i].Views, values)
+		}
+	}
+	return rows
+}
+
+// fit runs a whole study in memory and reads the model that it leaves.
+func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, options string) *fitted.Model {
+	t.Helper()
+	var plan strings.Builder
+	fmt.Fprintf(&plan, "parley: 1\nname: coverage\nsites: [%s]\nviews:\n", strings.Join(evaluate.SiteNames(len(sites)), ", "))
+	for _, v := range schema.Views {
+		names := make([]string, len(v.Columns))
+		for j, c := range v.Columns {
+			names[j] = c.Name
+		}
+		fmt.Fprintf(&plan, "  - name: %s\n    features: [%s]\n", v.Name, strings.Join(names, ", "))
+	}
+	fmt.Fprintf(&plan, "method: {name: mvppca, latent: %d%s}\nprivacy: {protection: none}\n", q, options)
+	methods := method.Registry{factors.Method{}}
+	p, err := study.Parse("plan.yaml", []byte(plan.String()), methods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := map[string]dataset.Source{}
+	for i, name := range p.Sites {
+		data[name] = sites[i]
+	}
+	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
+	m, err := method.OpenModel(methods, out.Result.Files[at].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.(*fitted.Model)
+}
+
+// ownWay is said with reason where a site has both of two groups and others one each, and where
+// loadings differ between sites; intervals hold all the same.
+const ownWay = "in a way in which those of other sites do not"
+
+// coverage hides each view in turn and returns the share of its values that
+// the model's 90 % intervals hold: the mean over the views. The model has nothing to say of the
+// subjects but what is excused.
+func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []dataset.Row, newSite bool, excused ...string) float64 {
+	t.Helper()
+	full, err := dataset.NewTable(schema, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth, at := map[string]float64{}, 0
+	for _, row := range rows {
+		for k, v := range schema.Views {
+			for j, c := range v.Columns {
+				truth[row.ID+" "+c.Name] = row.Views[k][j]
+			}
+		}
+	}
+	share := 0.0
+	for k := range schema.Views {
+		var b bytes.Buffer
+		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, method.ImputeOptions{Level: 0.9, NewSite: newSite})
+		notes = slices.DeleteFunc(notes, func(p problem.Problem) bool {
+			return slices.ContainsFunc(excused, func(said string) bool { return strings.Contains(p.What, said) })
+		})
+		if err != nil || len(notes) > 0 {
+			t.Fatal(err, notes)
+		}
+		records, err := csv.NewReader(&b).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n != len(records)-1 || n != len(rows)*len(schema.Views[k].Columns) {
+			t.Fatalf("%d values imputed in %d lines", n, len(records)-1)
+		}
+		inside := 0
+		for _, line := range records[1:] {
+			low, _ := strconv.ParseFloat(line[5], 64)
+			high, _ := strconv.ParseFloat(line[6], 64)
+			if x := truth[line[0]+" "+line[2]]; low <= x && x <= high {
+				inside++
+			}
+			at++
+		}
+		share += float64(inside) / float64(n) / float64(len(schema.Views))
+	}
+	return share
+}
+
+// meanAndError returns the mean and its standard error.
+func meanAndError(x []float64) (mean, se float64) {
+	n := float64(len(x))
+	for _, v := range x {
+		mean += v / n
+	}
+	for _, v := range x {
+		se += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(se / (n - 1) / n)
+}
+
+// TestIntervalsOfAHiddenViewHoldWhatTheySay draws 20 data sets as the paper
+// does, of two groups in latent space, spreads them over three sites in each
+// of its four scenarios, and imputes each view of 133 new subjects. The mean
+// coverage of 90 % intervals must be 87 to 93 %.
+//
+// With other seeds this fails in fewer than one of a thousand runs: the means
+// are .895 to .896 with standard errors of .0015 (logged), more than ten of them from
+// the bounds.
+func TestIntervalsOfAHiddenViewHoldWhatTheySay(t *testing.T) {
+	const draws, train, test = 20, 267, 133
+	for _, sc := range []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK} {
+		t.Run(sc.String(), func(t *testing.T) {
+			t.Parallel()
+			got := make([]float64, draws)
+			for seed := range got {
+				r := rand.New(rand.NewPCG(uint64(seed), 71))
+				x := paperWorld(r)
+				schema := x.schema()
+				shift := make([]float64, x.q)
+				for a := range shift {
+					shift[a] = 20*r.Float64() - 10
+				}
+				rows := append(x.draw(r, "a", (train+test)/2, nil), x.draw(r, "b", (train+test)/2, shift)...)
+				r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+				learn, hidden := rows[:train], rows[train:]
+				sortRows(learn)
+				sortRows(hidden)
+				m := fit(t, schema, place(t, schema, learn, sc, uint64(seed)), x.q, ", scaling: view")
+				got[seed] = coverage(t, m, schema, hidden, false, ownWay)
+			}
+			mean, se := meanAndError(got)
+			t.Logf("coverage %.4f, standard error %.4f", mean, se)
+			if mean < 0.87 || mean > 0.93 {
+				t.Errorf("90 %% intervals hold %.1f %%", 100*mean)
+			}
+		})
+	}
+}
+
+// TestIntervalsHoldAfterASmallStudy draws 40 studies of three sites with twelve subjects each and
+// imputes each view of 100 new subjects: 90 % intervals hold 88 to 92 %, at a new site no fewer, and
+// with the parameters taken for known fewer than 86 %, so that the test can fail. With other seeds this fails in
+// fewer than one of a thousand runs, by the standard errors (logged).
+func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
+	const draws = 40
+	for name, options := range map[string]string{"noise of a view": ", noise: view", "noise of a feature": ", noise: feature"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, known, newSite := make([]float64, draws), make([]float64, draws), []float64(nil)
+			for seed := range got {
+				r := rand.New(rand.NewPCG(uint64(seed), 73))
+				x := paperWorld(r)
+				schema := x.schema()
+				var sites []dataset.Source
+				for i := range 3 {
+					table, err := dataset.NewTable(schema, x.draw(r, string(rune('a'+i)), 12, nil))
+					if err != nil {
+						t.Fatal(err)
+					}
+					sites = append(sites, table)
+				}
+				m := fit(t, schema, sites, x.q, options+", site_means: pooled")
+				m.Verdicts = nil // so few subjects have some
+				rows := x.draw(r, "n", 100, nil)
+				got[seed] = coverage(t, m, schema, rows, false)
+				if m.HasSpread() {
+					newSite = append(newSite, coverage(t, m, schema, rows, true)-got[seed])
+				}
+				for k := range m.Views {
+					m.Views[k].SamplingTimes = 0
+				}
+				known[seed] = coverage(t, m, schema, rows, false)
+			}
+			mean, se := meanAndError(got)
+			without, _ := meanAndError(known)
+			t.Logf("coverage %.4f, standard error %.4f; with parameters taken for known %.4f", mean, se, without)
+			if mean < 0.88 || mean > 0.92 {
+				t.Errorf("90 %% intervals hold %.1f %%", 100*mean)
+			}
+			if more, _ := meanAndError(newSite); len(newSite) < draws/2 || slices.Min(newSite) < -0.01 || more < 0 {
+				t.Errorf("at a new site they hold %.4f more, in %d studies, and %.4f at least", more, len(newSite), slices.Min(newSite))
+			}
+			if without > 0.86 {
+				t.Errorf("with the parameters taken for known 90 %% intervals hold %.1f %%: sampling costs nothing", 100*without)
+			}
+		})
+	}
+}
+
+// TestTinySitesAccuseNoHugeOne: three subjects can lie close to the model by chance, which says nothing
+// of 1500 others. The verdicts may come once in a hundred studies, each.
+func TestTinySitesAccuseNoHugeOne(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 74))
+		x := paperWorld(r)
+		var sites []dataset.Source
+		for i, n := range []int{1500, 3, 1} {
+			table, err := dataset.NewTable(x.schema(), x.draw(r, string(rune('a'+i)), n, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sites = append(sites, table)
+		}
+		for _, v := range fit(t, x.schema(), sites, x.q, "").Verdicts {
+			if strings.Contains(v.Says, "as they do elsewhere") {
+				t.Errorf("draw %d: %s", seed, v.Says)
+			}
+		}
+	}
+}
+
+func sortRows(rows []dataset.Row) {
+	slices.SortFunc(rows, func(a, b dataset.Row) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// place spreads subjects over three sites; a subject's group is the first
+// letter of its id.
+func place(t testing.TB, schema dataset.Schema, rows []dataset.Row, sc evaluate.Scenario, seed uint64) []dataset.Source {
+	t.Helper()
+	subjects := make([]evaluate.Subject, len(rows))
+	for i, row := range rows {
+		subjects[i] = evaluate.Subject{ID: row.ID, Group: row.ID[:1]}
+	}
+	names := evaluate.SiteNames(3)
+	placed, err := evaluate.Assign(subjects, names, sc, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacking, err := evaluate.Lacking(sc, len(names), len(schema.Views))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bySite := make([][]dataset.Row, len(names))
+	for i, p := range placed {
+		bySite[p.Site] = append(bySite[p.Site], rows[i])
+	}
+	var sources []dataset.Source
+	for i, rows := range bySite {
+		table, err := dataset.NewTable(schema, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, table.Without(lacking[i]...))
+	}
+	return sources
+}
+
+// TestIntervalsHoldAtASiteNeverSeen draws sites whose loadings and means
+// differ by 5 and by 20 % of the loadings' size, fits three of them, and
+// imputes at six others: with what sites differ by, 90 % intervals hold 86 to
+// 93 %; without it they hold fewer, so that the test can fail.
+//
+// With other seeds this fails in fewer than one of a thousand runs: the means are .92
+// and .91 with standard errors of .001 and .004 (logged).
+func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
+	const draws, fresh = 6, 6
+	for i, sd := range []float64{0.05, 0.2} {
+		t.Run(fmt.Sprint(sd), func(t *testing.T) {
+			t.Parallel()
+			plain, spread := make([]float64, draws), make([]float64, draws)
+			for seed := range uint64(draws) {
+				r := rand.New(rand.NewPCG(seed, 72))
+				x := paperWorld(r)
+				schema := x.schema()
+				var sites []dataset.Source
+				for range 3 {
+					table, err := dataset.NewTable(schema, x.site(r, sd).draw(r, "s", 90, nil))
+					if err != nil {
+						t.Fatal(err)
+					}
+					sites = append(sites, table)
+				}
+				m := fit(t, schema, sites, x.q, ", scaling: view")
+				for range fresh {
+					rows := x.site(r, sd).draw(r, "n", 60, nil)
+					plain[seed] += coverage(t, m, schema, rows, false, "as a group", ownWay) / fresh
+					spread[seed] += coverage(t, m, schema, rows, true, ownWay) / fresh
+				}
+			}
+			without, _ := meanAndError(plain)
+			with, se := meanAndError(spread)
+			t.Logf("coverage %.4f without the spread between sites, %.4f with it, standard error %.4f", without, with, se)
+			if with < 0.86 || with > 0.93 {
+				t.Errorf("90 %% intervals hold %.1f %%", 100*with)
+			}
+			if without > with-[]float64{0.01, 0.05}[i] {
+				t.Errorf("without the spread 90 %% intervals hold %.1f %%: there is nothing to add", 100*without)
+			}
+		})
+	}
+}

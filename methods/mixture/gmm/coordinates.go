@@ -1,0 +1,117 @@
+package gmm
+
+import (
+	"fmt"
+	"math"
+)
+
+// Coordinates maps a parameter θ to a vector u without constraints:
+// ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each component the lower Cholesky
+// factor of Σ_k by rows, its diagonal in logarithms.
+type Coordinates struct{ K, Dim int }
+
+// Len returns the length of u.
+func (c Coordinates) Len() int { return c.K - 1 + c.K*c.Dim + c.K*c.Triangle() }
+
+// Triangle returns how many numbers of u are one covariance.
+func (c Coordinates) Triangle() int { return c.Dim * (c.Dim + 1) / 2 }
+
+// Means returns the part of u that is the means.
+func (c Coordinates) Means(u []float64) []float64 { return u[c.K-1:][:c.K*c.Dim] }
+
+// To writes u of a mixture. An error means a covariance that is not positive
+// definite, or a weight of zero.
+func (c Coordinates) To(u []float64, m Mixture) error {
+	l, _, err := m.factors()
+	if err != nil {
+		return err
+	}
+	if !c.Logits(u, m.Weights) {
+		return fmt.Errorf("a weight of %v is zero and has no logarithm", m.Weights)
+	}
+	for k := range c.K {
+		c.Put(u, k, m.Mean(k), l[k*c.Dim*c.Dim:])
+	}
+	return nil
+}
+
+// Logits writes the part of u that is the weights, and reports whether all are positive.
+func (c Coordinates) Logits(u, weights []float64) bool {
+	last := weights[c.K-1]
+	for k, w := range weights {
+		if !(w > 0) {
+			return false
+		}
+		if k < c.K-1 {
+			u[k] = math.Log(w / last)
+		}
+	}
+	return true
+}
+
+// Put writes one component, given the Cholesky factor of its covariance.
+func (c Coordinates) Put(u []float64, k int, mean, l []float64) {
+	copy(u[c.K-1+k*c.Dim:], mean)
+	at := c.K - 1 + c.K*c.Dim + k*c.Triangle()
+	for i := range c.Dim {
+		at += copy(u[at:], l[i*c.Dim:][:i])
+		u[at] = math.Log(l[i*c.Dim+i])
+		at++
+	}
+}
+
+// From writes the mixture of u.
+func (c Coordinates) From(m Mixture, u []float64) {
+	c.Weights(m.Weights, u)
+	for k := range c.K {
+		c.Component(m, u, k)
+	}
+}
+
+// Component writes the mean and the covariance of component k.
+func (c Coordinates) Component(m Mixture, u []float64, k int) {
+	d := c.Dim
+	copy(m.Mean(k), c.Means(u)[k*d:])
+	cov, l := m.Cov(k), u[c.K-1+c.K*d+k*c.Triangle():][:c.Triangle()]
+	for i := range d {
+		for j := range i + 1 {
+			s := 0.0
+			for q := range j + 1 {
+				s += entry(l, i, q) * entry(l, j, q)
+			}
+			cov[i*d+j], cov[j*d+i] = s, s
+		}
+	}
+}
+
+// entry returns L_ij, j ≤ i, of a packed factor with logarithms on its diagonal.
+func entry(l []float64, i, j int) float64 {
+	v := l[i*(i+1)/2+j]
+	if i == j {
+		return math.Exp(v)
+	}
+	return v
+}
+
+// Weights writes the weights π of u.
+func (c Coordinates) Weights(pi, u []float64) {
+	top := 0.0
+	for _, v := range u[:c.K-1] {
+		top = max(top, v)
+	}
+	pi[c.K-1] = math.Exp(-top)
+	sum := pi[c.K-1]
+	for k, v := range u[:c.K-1] {
+		pi[k] = math.Exp(v - top)
+		sum += pi[k]
+	}
+	for k := range pi {
+		pi[k] /= sum
+	}
+}
+
+// LogDensity returns the log prior density of u: that of θ(u) and the logarithm
+// of the Jacobian. It is −Inf where u overflows.
+func (c Coordinates) LogDensity(p Prior, u []float64) float64 {
+	return NewUnconstrained(p).LogDensity(u)
+}

@@ -1,0 +1,205 @@
+package gmm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Means over 40 000 draws from a prior, within five standard errors (false failure
+// below 1e-5): π, μ, and Σ where it has moments.
+func TestPriorDraws(t *testing.T) {
+	p := Prior{[]float64{0.5, 1, 2.5}, []float64{1, -2}, 0.5, 9, []float64{6, 2, 2, 4}}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s, m, r := p.Sampler(), NewMixture(3, 2), rand.New(rand.NewPCG(1, 1))
+	const n = 40000
+	sum, square := make([]float64, 3+2+4), make([]float64, 9)
+	for range n {
+		s.Draw(r, m)
+		for i, v := range slices.Concat(m.Weights, m.Mean(1), m.Cov(1)) {
+			sum[i] += v / n
+			square[i] += v * v / n
+		}
+	}
+	want := slices.Concat([]float64{0.125, 0.25, 0.625}, p.Mean, p.MeanCovariance())
+	for i, w := range want {
+		if se := math.Sqrt((square[i] - sum[i]*sum[i]) / n); math.Abs(sum[i]-w) > 5*se {
+			t.Errorf("entry %d is %.4f on average, want %.4f ± %.4f", i, sum[i], w, se)
+		}
+	}
+}
+
+// drawn draws a mixture of any shape.
+func drawn(t *rapid.T) (Prior, Mixture) {
+	k, d := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 4).Draw(t, "d")
+	p, err := BoxPrior(make([]float64, d), slices.Repeat([]float64{4}, d), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMixture(k, d)
+	p.Sampler().Draw(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), m)
+	return p, m
+}
+
+func near(a, b []float64) bool {
+	for i, v := range a {
+		if math.Abs(v-b[i]) > 1e-7*(1+math.Abs(v)) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// Coordinates lead there and back, and order matters to neither the prior nor the
+// density of rows.
+func TestCoordinatesAndOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, m := drawn(t)
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		c := Coordinates{m.Components(), m.Dim}
+		u, back := make([]float64, c.Len()), NewMixture(c.K, c.Dim)
+		if err := c.To(u, m); err != nil {
+			t.Skip(err)
+		}
+		c.From(back, u)
+		if !near(m.Weights, back.Weights) || !near(m.Means, back.Means) || !near(m.Covs, back.Covs) {
+			t.Fatalf("%v became %v", m, back)
+		}
+		order := rapid.Permutation([]int{0, 1, 2, 3, 4}[:c.K]).Draw(t, "order")
+		other := m.Reorder(order)
+		if got := Match(m, other, nil); !near(other.Reorder(got).Means, m.Means) {
+			t.Fatalf("order %v was matched by %v", order, got)
+		}
+		v := slices.Clone(u)
+		c.Reorder(v, order)
+		c.From(back, v)
+		if !near(back.Means, other.Means) || !near(back.Weights, other.Weights) || !near(back.Covs, other.Covs) {
+			t.Fatalf("coordinates reordered by %v are %v, want %v", order, back, other)
+		}
+		a, b := c.LogDensity(p, u), c.LogDensity(p, v)
+		f, err1 := m.Density()
+		g, err2 := other.Density()
+		if err1 != nil || err2 != nil {
+			t.Skip(err1, err2)
+		}
+		x := slices.Clone(m.Mean(0))
+		if !near([]float64{a, f.Log(x)}, []float64{b, g.Log(x)}) {
+			t.Fatalf("densities %v and %v, %v and %v", a, b, f.Log(x), g.Log(x))
+		}
+	})
+}
+
+// The assignment is the best of all.
+func TestMatchIsBest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const n = 4
+		cost := rapid.SliceOfN(rapid.Float64Range(-5, 5), n*n, n*n).Draw(t, "cost")
+		sum := func(order []int) (s float64) {
+			for i, j := range order {
+				s += cost[i*n+j]
+			}
+			return s
+		}
+		got := sum(assign(cost, n))
+		var all func(order []int, at int)
+		all = func(order []int, at int) {
+			if at == n && sum(order) < got-1e-9 {
+				t.Fatalf("%v costs %v, less than %v", order, sum(order), got)
+			}
+			for i := at; i < n; i++ {
+				order[at], order[i] = order[i], order[at]
+				all(order, at+1)
+				order[at], order[i] = order[i], order[at]
+			}
+		}
+		all([]int{0, 1, 2, 3}, 0)
+	})
+}
+
+// Both ways to simulate give rows of the mixture: means within five standard errors
+// of independent rows.
+func TestSimulate(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	m := Mixture{2, []float64{0.7, 0.3}, []float64{0, 0, 4, 4}, []float64{1, 0.5, 0.5, 1, 2, 0, 0, 1}}
+	for name, simulate := range map[string]func(*rand.Rand, []float64) error{"independent": m.Simulate, "balanced": m.SimulateBalanced} {
+		const n = 20001
+		rows := make([]float64, 2*n)
+		if err := simulate(r, rows); err != nil {
+			t.Fatal(err)
+		}
+		var mean, cross float64
+		for k := range n {
+			mean += rows[2*k] / n
+			cross += rows[2*k] * rows[2*k+1] / n
+		}
+		// E x = 1.2, E x₁x₂ = 0.7·0.5 + 0.3·16
+		if math.Abs(mean-1.2) > 5*2.2/math.Sqrt(n) || math.Abs(cross-5.15) > 5*9/math.Sqrt(n) {
+			t.Errorf("%s: mean %v, product %v", name, mean, cross)
+		}
+	}
+}
+
+func TestMixturesAndPriorsThatAreNone(t *testing.T) {
+	good := Mixture{1, []float64{0.5, 0.5}, []float64{0, 1}, []float64{1, 1}}
+	for want, change := range map[string]func(m *Mixture){
+		"components":   func(m *Mixture) { m.Weights = nil },
+		"dimensions":   func(m *Mixture) { m.Dim = -1 },
+		"numbers":      func(m *Mixture) { m.Means = m.Means[:1] },
+		"probability":  func(m *Mixture) { m.Weights[0] = math.NaN() },
+		"sum to":       func(m *Mixture) { m.Weights[0] = 0.1 },
+		"an entry":     func(m *Mixture) { m.Means[1] = math.Inf(1) },
+		"not positive": func(m *Mixture) { m.Covs[1] = 0 },
+		"not finite":   func(m *Mixture) { m.Covs[1] = math.NaN() },
+	} {
+		m := good.Clone()
+		change(&m)
+		if err := m.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for want, change := range map[string]func(p *Prior){
+		"α of":       func(p *Prior) { p.Alpha[0] = 0 },
+		"m of":       func(p *Prior) { p.Mean[0] = math.NaN() },
+		"κ of":       func(p *Prior) { p.Kappa = -1 },
+		"ν of":       func(p *Prior) { p.Nu = 1 },
+		"Ψ has":      func(p *Prior) { p.Psi = p.Psi[:1] },
+		"symmetric":  func(p *Prior) { p.Psi[1] = 1 },
+		"components": func(p *Prior) { p.Alpha = nil },
+	} {
+		p, err := BoxPrior([]float64{0, 0}, []float64{1, 1}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&p)
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := BoxPrior([]float64{1}, []float64{1}, 1); err == nil {
+		t.Error("an empty box was taken")
+	}
+}
+
+// A component without rows may lie anywhere, and does not decide where those with rows
+// belong: here it comes nearest to where the other one was.
+func TestMatchGoesByWeight(t *testing.T) {
+	reference := Mixture{Dim: 1, Weights: []float64{0.98, 0.02}, Means: []float64{0, 50}, Covs: []float64{1, 1}}
+	m := Mixture{Dim: 1, Weights: []float64{0.97, 0.03}, Means: []float64{0.1, -50}, Covs: []float64{1, 1}}
+	if got := Match(reference, m, nil); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("order %v, want 0 and 1: the large component is where it was", got)
+	}
+	// In units of its own, the second feature tells components apart.
+	reference = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, 30, 1}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+	m = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{10, 1, 20, 0}, Covs: reference.Covs}
+	if got := Match(reference, m, []float64{100, 0.1}); !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("order %v, want 1 and 0", got)
+	}
+}

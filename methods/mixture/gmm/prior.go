@@ -1,0 +1,220 @@
+package gmm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Prior is the published prior of a mixture (section 2.2): π ~ Dir(α), and for
+// each component Σ ~ IW(ν, Ψ) and μ | Σ ~ N(m, Σ/κ).
+type Prior struct {
+	Alpha []float64 `json:"alpha" cbor:"alpha"` // α > 0, one for each component
+	Mean  []float64 `json:"mean" cbor:"mean"`   // m
+	Kappa float64   `json:"kappa" cbor:"kappa"` // κ > 0: rows that m is worth
+	Nu    float64   `json:"nu" cbor:"nu"`       // ν > d − 1; E Σ = Ψ/(ν − d − 1) for ν > d + 1
+	Psi   []float64 `json:"psi" cbor:"psi"`     // Ψ by rows
+}
+
+// BoxPrior returns the prior of k components that a public range of each feature
+// suggests: m its middle, κ 0.02, ν d + 3, Ψ 0.04 diag(R²) of its widths R, α 1, so
+// that means have a standard deviation of about R and E Σ is 0.02 diag(R²)
+// (Richardson and Green 1997, read for several dimensions). A range taken from
+// the rows themselves would be a leak.
+func BoxPrior(lo, hi []float64, k int) (Prior, error) {
+	d := len(lo)
+	if len(hi) != d {
+		return Prior{}, fmt.Errorf("a box of %d lower and %d upper ends", d, len(hi))
+	}
+	if err := checkShape(k, d); err != nil {
+		return Prior{}, err
+	}
+	p := Prior{make([]float64, k), make([]float64, d), 0.02, float64(d) + 3, make([]float64, d*d)}
+	for i := range p.Alpha {
+		p.Alpha[i] = 1
+	}
+	for i := range lo {
+		r := hi[i] - lo[i]
+		if !(r > 0) || math.IsInf(r, 0) {
+			return Prior{}, fmt.Errorf("feature %d has the range [%v, %v]: want a lower end below a finite upper one", i, lo[i], hi[i])
+		}
+		p.Mean[i] = (lo[i] + hi[i]) / 2
+		p.Psi[i*d+i] = 0.04 * r * r
+	}
+	return p, p.Check()
+}
+
+// Dim returns the number of features.
+func (p Prior) Dim() int { return len(p.Mean) }
+
+// Components returns K.
+func (p Prior) Components() int { return len(p.Alpha) }
+
+// Check reports what is wrong with a prior.
+func (p Prior) Check() error {
+	k, d := len(p.Alpha), len(p.Mean)
+	if err := checkShape(k, d); err != nil {
+		return err
+	}
+	for i, a := range p.Alpha {
+		if !(a > 0) || math.IsInf(a, 1) {
+			return fmt.Errorf("α of component %d is %v: want a positive number", i, a)
+		}
+	}
+	switch {
+	case NotFinite(p.Mean) >= 0:
+		return fmt.Errorf("m of the prior has an entry that is not finite")
+	case !(p.Kappa > 0) || math.IsInf(p.Kappa, 1):
+		return fmt.Errorf("κ of the prior is %v: want a positive number", p.Kappa)
+	case !(p.Nu > float64(d-1)) || math.IsInf(p.Nu, 1):
+		return fmt.Errorf("ν of the prior is %v: want more than %d, the dimension less 1", p.Nu, d-1)
+	case len(p.Psi) != d*d:
+		return fmt.Errorf("prior: Ψ has %d numbers, want %d × %d", len(p.Psi), d, d)
+	}
+	if err := CheckPositiveDefinite(p.Psi, d); err != nil {
+		return fmt.Errorf("prior: Ψ %w", err)
+	}
+	return nil
+}
+
+// Equal says whether two priors are one.
+func (p Prior) Equal(q Prior) bool {
+	return slices.Equal(p.Alpha, q.Alpha) && slices.Equal(p.Mean, q.Mean) && p.Kappa == q.Kappa && p.Nu == q.Nu && slices.Equal(p.Psi, q.Psi)
+}
+
+// Symmetric says whether the prior is the same for every order of components.
+func (p Prior) Symmetric() bool {
+	for _, a := range p.Alpha {
+		if a != p.Alpha[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// DirichletLogDensity returns ln Dir(π | α), with respect to the first K − 1 weights.
+func DirichletLogDensity(alpha, pi []float64) float64 {
+	s := dirichletConstant(alpha)
+	for k, a := range alpha {
+		if a != 1 {
+			s += (a - 1) * math.Log(pi[k])
+		}
+	}
+	return s
+}
+
+// dirichletConstant returns ln Γ(Σα) − Σ ln Γ(α).
+func dirichletConstant(alpha []float64) (s float64) {
+	sum := 0.0
+	for _, a := range alpha {
+		sum += a
+		g, _ := math.Lgamma(a)
+		s -= g
+	}
+	g, _ := math.Lgamma(sum)
+	return s + g
+}
+
+// InverseWishartLogDensity returns ln IW(Σ | ν, Ψ), with respect to the entries of
+// the lower triangle: −½[(ν+d+1) ln|Σ| − ν ln|Ψ| + tr(ΨΣ⁻¹)] − ½νd ln 2 − ln Γ_d(ν/2).
+// It is −Inf where Σ is not positive definite.
+func InverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
+	w, ok1 := newWishart(nu, psi, d)
+	l := append([]float64(nil), sigma...)
+	logDet, ok2 := Cholesky(l, d)
+	if !ok1 || !ok2 {
+		return math.Inf(-1)
+	}
+	return w.log(l, logDet)
+}
+
+// wishart is an inverse Wishart density, prepared.
+type wishart struct {
+	nu       float64
+	psi      []float64 // lower Cholesky factor of Ψ
+	constant float64
+	room     []float64
+}
+
+func newWishart(nu float64, psi []float64, d int) (w wishart, ok bool) {
+	w = wishart{nu: nu, psi: append([]float64(nil), psi...), room: make([]float64, d)}
+	logPsi, ok := Cholesky(w.psi, d)
+	f := float64(d)
+	w.constant = nu*logPsi/2 - nu*f/2*math.Ln2 - f*(f-1)/4*math.Log(math.Pi)
+	for i := range d {
+		g, _ := math.Lgamma((nu - float64(i)) / 2)
+		w.constant -= g
+	}
+	return w, ok
+}
+
+// log is the density of Σ given its Cholesky factor and ln |Σ|.
+func (w *wishart) log(sigma []float64, logSigma float64) float64 {
+	d, trace := len(w.room), 0.0 // |L_Σ⁻¹ L_Ψ|²
+	for j := range d {
+		for i := range d {
+			if w.room[i] = 0; i >= j {
+				w.room[i] = w.psi[i*d+j]
+			}
+		}
+		Forward(sigma, d, w.room)
+		trace += Squares(w.room)
+	}
+	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
+}
+
+// NormalLogDensity returns ln N(x | mean, Σ); −Inf where Σ is not positive definite.
+func NormalLogDensity(x, mean, sigma []float64) float64 {
+	d := len(x)
+	l, e := append([]float64(nil), sigma...), make([]float64, d)
+	logDet, ok := Cholesky(l, d)
+	if !ok {
+		return math.Inf(-1)
+	}
+	for i := range e {
+		e[i] = x[i] - mean[i]
+	}
+	Forward(l, d, e)
+	return -(float64(d)*math.Log(2*math.Pi) + logDet + Squares(e)) / 2
+}
+
+// LogDensity returns ln p(θ), with respect to the first K − 1 weights, the means and
+// the lower triangles of the covariances. It is −Inf where a covariance is not
+// positive definite.
+func (p Prior) LogDensity(m Mixture) float64 {
+	d := p.Dim()
+	s := DirichletLogDensity(p.Alpha, m.Weights)
+	spread := make([]float64, d*d)
+	for k := range m.Weights {
+		s += InverseWishartLogDensity(p.Nu, p.Psi, m.Cov(k), d)
+		for i, v := range m.Cov(k) {
+			spread[i] = v / p.Kappa
+		}
+		s += NormalLogDensity(m.Mean(k), p.Mean, spread)
+	}
+	return s
+}
+
+// MeanCovariance returns E Σ = Ψ/(ν − d − 1) by rows; nil where there is none.
+func (p Prior) MeanCovariance() []float64 {
+	f := p.Nu - float64(p.Dim()) - 1
+	if !(f > 0) {
+		return nil
+	}
+	mean := append([]float64(nil), p.Psi...)
+	for i := range mean {
+		mean[i] /= f
+	}
+	return mean
+}
+
+// Scale is what distances in each feature are measured by: the square root of Ψ's
+// diagonal, in the feature's unit.
+func (p Prior) Scale() []float64 {
+	d := p.Dim()
+	out := make([]float64, d)
+	for i := range out {
+		out[i] = math.Sqrt(p.Psi[i*d+i])
+	}
+	return out
+}

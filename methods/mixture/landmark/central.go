@@ -1,0 +1,33 @@
+package landmark
+
+import (
+	"context"
+
+	"parley/dataset"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/problem"
+)
+
+// Central is the posterior given the sums over all rows in one place, without noise: what a
+// study over sites is measured against. It is no result of a study, since nothing passed a gate.
+func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*gmm.Posterior, error) {
+	if !s.Options.Releases() {
+		return nil, problem.Problem{Where: "method.variant", What: "variant " + s.Options.Variant + " has no fit to rows in one place"}
+	}
+	own, err := New(s)
+	if err != nil {
+		return nil, err
+	}
+	own.Sum = nil
+	one := half{&options.Site{Setup: s}, own.release}
+	sums, err := one.sums(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	o, err := own.observation(&released{Sums: sums.Sums, Sites: []releasedSite{{Rows: float64(sums.Rows)}}})
+	if err != nil {
+		return nil, err
+	}
+	return own.posterior(o)
+}

@@ -1,0 +1,441 @@
+// Package options is what a plan says under method where the method is graffl ([Options]),
+// and what both halves know before anything is sent ([New]), at the coordinator and at every
+// site alike. Rows are seen through this package only: [Site.Read], [Site.Mixed] and [Coded]
+// leave out who takes no part, and put codes in place of features, so that no variant knows
+// of classes and encoders.
+package options
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/kernelmean"
+	"parley/study"
+)
+
+// The variants of the method.
+const (
+	// VariantLandmark is the default of one or two features, of codes and of a scarce class:
+	// every site releases its mean kernel values at public landmarks once.
+	VariantLandmark = "landmark"
+	// VariantSketch is the default of three features or more: every site releases
+	// once the means of cosines and sines of its rows at public random frequencies.
+	VariantSketch = "sketch"
+	// VariantPublished is Algorithm 2 of the paper, for comparison. It gives rows
+	// away and does not contract to the posterior.
+	VariantPublished = "published"
+	// VariantSet compares one simulated set for each proposal with the rows of every
+	// site, by a discrepancy that adds up over them; without protection.
+	VariantSet = "set"
+)
+
+var variants = []string{VariantLandmark, VariantSketch, VariantPublished, VariantSet}
+
+// Contracts says whether more work brings the variant's sample nearer to the posterior.
+func (o *Options) Contracts() bool { return o.Variant != VariantPublished }
+
+// Name is what plans call the method.
+const Name = "graffl"
+
+// Options are what a plan says under method.
+type Options struct {
+	Variant    string            `json:"variant"`             // one of the Variant constants
+	Components int               `json:"components"`          // K of the mixture, 1 to 64; no default, but of codes (1)
+	Prior      PriorOptions      `json:"prior"`               // public, in terms of the features' ranges
+	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
+	Sketch     *SketchOptions    `json:"sketch,omitempty"`    // variant sketch
+	Draws      int               `json:"draws,omitempty"`     // variants landmark and sketch: parameters in the sample, 64 to 10000 (384)
+	Published  *PublishedOptions `json:"published,omitempty"` // variant published
+	Set        *SetOptions       `json:"set,omitempty"`       // variant set
+	Encoder    *EncoderOptions   `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
+	Scarce     *ScarceOptions    `json:"scarce,omitempty"`    // none: the mixture is of all rows, and classes do not matter
+	// Calibration is how many replicates of simulation-based calibration the coordinator
+	// runs on data that it draws as this plan and its sites' numbers of rows say (0). It
+	// asks nothing of sites, and costs no privacy.
+	Calibration int `json:"calibration,omitempty"`
+
+	// ByLandmarks says that the plan names no variant, and would have [VariantSketch] but for its
+	// landmarks. It is of plans as they are written: one that was filled in names its variant.
+	ByLandmarks bool `json:"-"`
+}
+
+// PriorOptions make the prior of the features' public ranges, of widths R: see
+// [gmm.BoxPrior], whose numbers are the defaults.
+type PriorOptions struct {
+	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
+	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
+	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3 (0.02; of codes 0.005); 0 in a sketch learns it
+	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3)
+}
+
+// LandmarkOptions lay the landmarks over the box of the features' public ranges.
+type LandmarkOptions struct {
+	// Bandwidth is the kernel's, as a share of each feature's range. By default 1/16
+	// for one or two features, about the standard deviation of a component that is
+	// a quarter of the range wide; else half the distance of scattered landmarks.
+	Bandwidth float64 `json:"bandwidth"`
+	// Scattered is their number if they are scattered; 0 lays them on a grid
+	// (the default for one or two features; else 128). Of codes see Law.
+	Scattered int `json:"scattered"`
+	// Law is by which they are scattered: even, the default of features, or
+	// normal, that of codes.
+	Law string `json:"law,omitempty"`
+}
+
+// SketchOptions draw the frequencies of variant sketch.
+type SketchOptions struct {
+	// Scale is about the standard deviation of a component, as a share of each feature's range
+	// (1/16): components from half to twice as wide are found as well.
+	Scale float64 `json:"scale"`
+	// Frequencies is their number: by default three times that of the mixture's parameters,
+	// from 64 to 768.
+	Frequencies int `json:"frequencies"`
+	// Rows is how many complete rows all sites have together, at least, as is publicly known; 0
+	// for unknown (the default). A plan that needs more to find its components is refused.
+	Rows float64 `json:"rows,omitempty"`
+}
+
+// The laws by which landmarks are scattered.
+const (
+	// lawEven scatters them evenly over the box.
+	lawEven = "even"
+	// lawNormal scatters them around 0 with a standard deviation of a quarter of a
+	// code's largest value, where training an encoder pulls codes: of landmarks that are
+	// scattered evenly in five dimensions, hardly one is where rows are. Measured on codes of
+	// heart patients and ICU stays, 64 of them with a bandwidth of that quarter are as many as
+	// are of use to five numbers.
+	lawNormal = "normal"
+)
+
+const (
+	MaxDraws  = 10_000
+	scattered = 128 // landmarks for three features or more
+	gridShare = 1. / 16
+)
+
+// wideSpread is what covariances of components are expected to be, and where a sketch begins to learn it.
+const wideSpread = 0.02
+
+// defaultDraws is how many parameters a sample has.
+var defaultDraws = kernelmean.DefaultSampling(0).Particles
+
+// Releases says whether a site tells no more than one set of sums, of which the posterior is made.
+func (o *Options) Releases() bool { return o.Variant == VariantLandmark || o.Variant == VariantSketch }
+
+// Default is what a plan begins with: [Options.Fill] adds what depends on it.
+func Default() *Options {
+	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: wideSpread}}
+}
+
+// Features counts the features of a plan.
+func Features(p *study.Plan) (d int) {
+	for _, v := range p.Views {
+		d += len(v.Features)
+	}
+	return d
+}
+
+// Fill puts in the defaults that depend on the features or codes and the variant.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	o.fillCodes(p, missing)
+	d := o.Dim(p)
+	if missing("variant") && d > 2 && o.Encoder == nil && o.Scarce == nil {
+		if o.ByLandmarks = o.Landmarks != nil; !o.ByLandmarks {
+			o.Variant = VariantSketch
+		}
+	}
+	if missing("prior.freedom") {
+		o.Prior.Freedom = float64(d) + 3
+	}
+	switch o.Variant {
+	case VariantPublished:
+		o.fillPublished(missing)
+	case VariantSet:
+		o.fillSet(missing)
+	case VariantSketch:
+		o.fillSketch(d, missing)
+	case VariantLandmark:
+		if missing("draws") {
+			o.Draws = defaultDraws
+		}
+		if o.Landmarks == nil {
+			o.Landmarks = &LandmarkOptions{}
+		}
+		l := o.Landmarks
+		if missing("landmarks.law") && o.Encoder != nil && (missing("landmarks.scattered") || l.Scattered > 0) {
+			l.Law = lawNormal
+		}
+		if missing("landmarks.scattered") {
+			switch {
+			case l.Law == lawNormal && d <= 5:
+				l.Scattered = scattered / 2
+			case l.Law == lawNormal || d > 2:
+				l.Scattered = scattered
+			}
+		}
+		if missing("landmarks.bandwidth") {
+			l.Bandwidth = gridShare
+			switch {
+			case l.Law == lawNormal:
+				l.Bandwidth = min(1, max(0.7, float64(d)/5)/8)
+			case l.Scattered > 0:
+				l.Bandwidth = scatteredShare(l.Scattered, d)
+			}
+		}
+	}
+}
+
+// scatteredShare is half of the distance that n landmarks have in a box of d
+// features, as a share of its width; at most the whole width.
+func scatteredShare(n, d int) float64 {
+	side := math.Pow(float64(n), 1/float64(max(d, 1))) - 1
+	return min(1, 1/max(2*side, 1e-9))
+}
+
+// BeyondRange implements [study.RangeTeller]. Only a projection moves values to the ends of their
+// ranges: sums are of rows as they are, with and without noise. Landmarks lie within the ranges.
+func (o *Options) BeyondRange(*study.Plan) string {
+	switch {
+	case o.Encoder != nil && o.Encoder.Kind == EncoderProjection:
+		return study.RangeEnds
+	case o.Encoder == nil && o.Variant == VariantLandmark:
+		return study.RangeAsIs + ", but landmarks show little of those far beyond"
+	}
+	return study.RangeAsIs
+}
+
+// Check holds the options against the plan.
+func (o *Options) Check(p *study.Plan, report study.Report) {
+	if !report.OneOf("variant", o.Variant, variants...) {
+		return
+	}
+	if o.Components < 1 || o.Components > gmm.MaxComponents {
+		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
+	}
+	ready := o.checkFeatures(p, report)
+	if o.Encoder != nil {
+		ready = o.checkEncoder(p, report) && ready
+	}
+	if o.Scarce != nil {
+		o.checkScarce(p, report)
+	}
+	o.checkCalibration(report)
+	ready = o.checkPrior(p, report) && ready
+	if ready && o.Components >= 1 && o.Components <= gmm.MaxComponents {
+		o.checkSize(p, report)
+		if _, err := o.BoxPrior(p); err != nil {
+			report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
+		}
+	}
+	o.checkOthers(p, report)
+	switch o.Variant {
+	case VariantLandmark:
+		o.checkRelease(p, report)
+		o.checkLandmark(p, ready, report)
+	case VariantSketch:
+		o.checkRelease(p, report)
+		o.checkSketch(p, ready, report)
+	case VariantPublished:
+		o.checkPublished(report)
+	case VariantSet:
+		o.checkSet(report)
+	}
+}
+
+// checkOthers refuses options of another variant, and privacy where there is none.
+func (o *Options) checkOthers(p *study.Plan, report study.Report) {
+	for _, x := range []struct {
+		key, variant string
+		there        bool
+	}{{"landmarks", VariantLandmark, o.Landmarks != nil}, {"sketch", VariantSketch, o.Sketch != nil},
+		{"published", VariantPublished, o.Published != nil}, {"set", VariantSet, o.Set != nil}} {
+		if x.there && o.Variant != x.variant {
+			report(x.key, "belongs to variant: "+x.variant, "leave it out")
+		}
+	}
+	if o.Draws != 0 && !o.Releases() {
+		report("draws", "belongs to variant: "+VariantLandmark+" or "+VariantSketch, "leave it out")
+	}
+	if !o.Releases() && p.Privacy.Differential() {
+		what := "the published algorithm releases exact distances, which give rows away"
+		if o.Variant == VariantSet {
+			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
+		}
+		report("variant", what, "variant: landmark, or protection: none among simulated sites")
+	}
+}
+
+// checkFeatures wants a public range of every number that a box is made of.
+func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
+	ok := true
+	ranges, use := true, "which the prior and the landmarks are made of"
+	switch d := Features(p); {
+	case o.Encoder == nil && d > gmm.MaxDim:
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", gmm.MaxDim))
+		ok = false
+	case o.Encoder != nil && d > maxFeatures:
+		report("encoder", fmt.Sprintf("%d features are more than it takes", d), fmt.Sprintf("at most %d", maxFeatures))
+		ok = false
+	}
+	if o.Encoder != nil {
+		ranges, use = o.Encoder.Kind == EncoderProjection, "which a projection brings to common units"
+	}
+	const listed = 3 // one by one
+	without := 0
+	for k, v := range p.Views {
+		for j, f := range v.Features {
+			at := fmt.Sprintf("views[%d].features[%d] (%s)", k, j, f.Name)
+			switch {
+			case f.Kind == study.Category:
+				report(fmt.Sprintf("views[%d].features[%d]", k, j), f.Name+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
+				ok = false
+			case f.Range == nil && ranges:
+				if without++; without <= listed {
+					report("", at+" has no range, "+use,
+						fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
+				}
+				ok = false
+			case f.Range != nil && !(f.Range[0] < f.Range[1]):
+				ok = false // which the plan says already: nothing follows from such a range
+			}
+		}
+	}
+	if more := without - listed; more > 0 {
+		what := fmt.Sprintf("%d more features without a range", more)
+		if more == 1 {
+			what = "1 more feature without a range"
+		}
+		report("", what, "the same; or fewer features")
+	}
+	return ok
+}
+
+func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
+	ok := true
+	// Beyond these, weights or covariances drawn from the prior are not numbers any more
+	// that a sampler can go on from.
+	least := float64(o.Dim(p)) + 1.1 // from + 1 down there is no mean
+	for _, c := range []struct {
+		key       string
+		x, lo, hi float64
+	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3}, {"freedom", o.Prior.Freedom, least, 1e6}} {
+		learned := c.key == "spread" && c.x == 0 && o.Variant == VariantSketch
+		if !(c.x >= c.lo && c.x <= c.hi) && !learned {
+			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
+			ok = false
+		}
+	}
+	return ok
+}
+
+// maxNumbers is how many numbers a sample may have, so that it fits into a state, and a
+// batch of proposals into a message.
+const maxNumbers = 1 << 23
+
+// checkSize refuses samples that are too large for a state or a message.
+func (o *Options) checkSize(p *study.Plan, report study.Report) {
+	parameters, key := o.Draws, "draws"
+	switch {
+	case o.Variant == VariantPublished && o.Published != nil:
+		parameters, key = o.Published.Accepted, "published.accepted"
+	case o.Variant == VariantSet && o.Set != nil:
+		parameters, key = max(o.Set.Particles, SetBatch), "set.particles"
+	}
+	d := o.Dim(p)
+	if each := o.Components * (1 + d + d*d); parameters > maxNumbers/each {
+		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", parameters, o.Components, d, each, maxNumbers),
+			"fewer of them, fewer components, or fewer features")
+	}
+}
+
+// checkRelease is what variants have in common whose sites release one set of sums.
+func (o *Options) checkRelease(p *study.Plan, report study.Report) {
+	if o.Draws < 64 || o.Draws > MaxDraws {
+		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
+	}
+	pr := p.Privacy
+	if pr.Differential() {
+		if pr.Total == nil && pr.PerRelease != nil {
+			report("", "graffl calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
+		}
+		if pr.Unit == study.UnitSite {
+			report("", "sums over rows protect subjects: hardly anything is left of a whole site under noise that hides it", "privacy.unit: subject")
+		}
+		if pr.Diagnostics > 0 {
+			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
+		}
+	}
+}
+
+func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) {
+	l := o.Landmarks
+	switch {
+	case l == nil:
+		report("landmarks", "missing", "bandwidth and scattered")
+	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
+		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
+	case l.Scattered < 0 || l.Scattered > kernelmean.MaxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", kernelmean.MaxLandmarks))
+	case l.Law != "" && l.Law != lawEven && l.Law != lawNormal:
+		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+lawEven+", "+lawNormal)
+	case l.Law != "" && l.Scattered == 0:
+		report("landmarks.law", "landmarks on a grid follow none", "leave it out, or scattered: how many")
+	case l.Law == lawNormal && o.Encoder == nil:
+		report("landmarks.law", "a normal law around 0 is for codes, and the mixture is of features", lawEven+", or an encoder")
+	case ready:
+		if _, err := o.PlaceLandmarks(p); err != nil {
+			report("landmarks", err.Error(), "a larger bandwidth, or scattered landmarks")
+		}
+	}
+}
+
+// Box returns the public ranges of all features.
+func Box(p *study.Plan) (names []string, lo, hi []float64) {
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			names, lo, hi = append(names, f.Name), append(lo, f.Range[0]), append(hi, f.Range[1])
+		}
+	}
+	return names, lo, hi
+}
+
+// BoxPrior makes the prior of the public box.
+func (o *Options) BoxPrior(p *study.Plan) (gmm.Prior, error) {
+	_, lo, hi := o.Box(p)
+	q, err := gmm.BoxPrior(lo, hi, o.Components)
+	if err != nil {
+		return q, err
+	}
+	d := len(lo)
+	for k := range q.Alpha {
+		q.Alpha[k] = o.Prior.Concentration
+	}
+	q.Kappa, q.Nu = o.Prior.Kappa, o.Prior.Freedom
+	for i := range d {
+		r := hi[i] - lo[i]
+		q.Psi[i*d+i] = cmp.Or(o.Prior.Spread, wideSpread) * (q.Nu - float64(d+1)) * r * r
+	}
+	return q, q.Check()
+}
+
+// PlaceLandmarks lays the landmarks.
+func (o *Options) PlaceLandmarks(p *study.Plan) (kernelmean.Landmarks, error) {
+	_, lo, hi := o.Box(p)
+	h := make([]float64, len(lo))
+	for i := range h {
+		h[i] = o.Landmarks.Bandwidth * (hi[i] - lo[i])
+	}
+	switch n := o.Landmarks.Scattered; {
+	case o.Landmarks.Law == lawNormal:
+		sd := make([]float64, len(lo))
+		for i := range sd {
+			sd[i] = hi[i] / 4
+		}
+		return kernelmean.ScatterNormal(sd, h, n)
+	case n > 0:
+		return kernelmean.Scatter(lo, hi, h, n)
+	}
+	return kernelmean.Grid(lo, hi, h)
+}

@@ -1,0 +1,264 @@
+package options_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/mixture/mixturetest"
+	"parley/methods/mixture/options"
+	"parley/study"
+)
+
+// methods know the options of plans alone.
+var methods = method.Registry{mixturetest.Method{}}
+
+const (
+	unprotected = "{protection: none}"
+	protected   = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
+)
+
+// planText is a plan of one feature, two components and two sites.
+func planText(options, privacy string) string {
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}]}\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
+}
+
+func parse(t *testing.T, text string) *study.Plan {
+	t.Helper()
+	p, err := study.Parse("plan.yaml", []byte(text), methods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What a plan cannot mean is refused, under its key and with what would be right.
+func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"components: 0":                                         "method.components: a mixture of 0 components",
+		"variant: other":                                        `method.variant: "other" is not known`,
+		"draws: 10":                                             "method.draws: a sample of 10 parameters",
+		"prior: {kappa: 0}":                                     "method.prior.kappa: 0 is out of range",
+		"prior: {kappa: 1e-300}":                                "method.prior.kappa: 1e-300 is out of range",
+		"prior: {concentration: 1e-5}":                          "method.prior.concentration: 1e-05 is out of range",
+		"prior: {spread: 1e-300}":                               "method.prior.spread: 1e-300 is out of range",
+		"prior: {freedom: 2}":                                   "method.prior.freedom: 2 is out of range",
+		"prior: {freedom: 1e300}":                               "from 2.1 to 1e+06",
+		"landmarks: {bandwidth: 0}":                             "method.landmarks.bandwidth: 0 of a feature's range",
+		"landmarks: {bandwidth: 1e-4}":                          "needs more than 1024 landmarks",
+		"landmarks: {scattered: 2000}":                          "method.landmarks.scattered: 2000 landmarks",
+		"set: {rows: 10}":                                       "method.set: belongs to variant: set",
+		"variant: set\ndraws: 100":                              "method.draws: belongs to variant: landmark",
+		"variant: set\nset: {discrepancy: wasserstein}":         "may not be summed over sites",
+		"variant: set\nset: {discrepancy: mmd}":                 `bandwidth 0 of "mmd"`,
+		"variant: set\nset: {keep: 1}":                          "a share of 1 kept",
+		"variant: published\npublished: {rounds: 0}":            "method.published.rounds: 0 rounds",
+		"variant: published\npublished: {accepted: 0}":          "method.published.accepted: 0 accepted",
+		"variant: published\nlandmarks: {bandwidth: 0.1}":       "method.landmarks: belongs to variant: landmark",
+		"variant: published\npublished: {accepted: 2000000000}": "method.published.accepted",
+	} {
+		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
+	}
+	for change, want := range map[string]string{
+		"{name: x, range: [-1e200, 1e200]}":         "method.prior: prior: Ψ has an entry that is not finite",
+		"{name: x, range: [0, 1e-170]}":             "method.prior: prior: Ψ is not positive definite",
+		"{name: x}":                                 "has no range, which the prior and the landmarks are made of",
+		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
+	} {
+		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)
+	}
+}
+
+// Samples that fit into no state are refused before anybody computes one.
+func TestSamplesWithoutRoomAreRefused(t *testing.T) {
+	var features []string
+	for i := range 64 {
+		features = append(features, fmt.Sprintf("{name: f%d, range: [0, 1]}", i))
+	}
+	for options, want := range map[string]string{
+		"landmarks: {scattered: 100}":               "method.draws: 384 mixtures of 64 components in 64 dimensions",
+		"variant: published":                        "method.published.accepted: 1000 mixtures",
+		"variant: set\nset: {particles: 16}":        "method.set.particles: 100 mixtures",
+		"encoder: {kind: projection}\ndraws: 10000": "method.draws: 10000 mixtures of 64 components in 5 dimensions",
+	} {
+		text := strings.Replace(planText(options, unprotected), "components: 2", "components: 64", 1)
+		refused(t, strings.Replace(text, "{name: x, range: [-8, 8]}", strings.Join(features, ", "), 1), want)
+	}
+}
+
+// The exact variants are refused beside a promise, and landmarks beside promises
+// that they do not keep.
+func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
+	refused(t, planText("variant: published", protected), "exact distances, which give rows away")
+	refused(t, planText("variant: set", protected), "set discrepancies are released exactly")
+	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+	refused(t, planText("draws: 64", strings.Replace(protected, "total", "per_release", 1)), "the plan has none")
+	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
+}
+
+// scarcePlan is a plan of three features and an outcome, at two sites.
+func scarcePlan(options, privacy string) string {
+	return fmt.Sprintf("parley: 1\nname: scarce\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}, z]}\nsubjects: [sick]\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
+}
+
+const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}}"
+
+// Of dozens of features without a range some are named, and the rest counted; of a range
+// that is upside down nothing is said that follows from it.
+func TestRangesAreAskedForOnce(t *testing.T) {
+	var features []string
+	for i := range 7 {
+		features = append(features, fmt.Sprintf("f%d", i+1))
+	}
+	check := func(with string) string {
+		_, err := study.Parse("plan.yaml", []byte(strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", with, 1)), methods)
+		if err == nil {
+			t.Fatalf("%s was accepted", with)
+		}
+		return err.Error()
+	}
+	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 || !strings.Contains(got, "4 more features without a range") {
+		t.Error(got)
+	}
+	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method.prior") || strings.Contains(got, "method.landmarks") {
+		t.Error(got)
+	}
+}
+
+// Encoders and classes that mean nothing are refused too.
+func TestCodesThatMeanNothingAreRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"encoder: {kind: other}\n" + sick:                                     `method.encoder.kind: "other" is not known`,
+		"encoder: {kind: suffiae}":                                            "method.scarce: missing",
+		"encoder: {site: c}\n" + sick:                                         `method.encoder.site: "c" is not a site of this plan`,
+		"encoder: {shared: false, site: a}\n" + sick:                          "every site trains its own encoder",
+		"encoder: {box: 0}\n" + sick:                                          "method.encoder.box: codes within ± 0",
+		"encoder: {dimension: 0}\n" + sick:                                    "method.encoder.dimension: codes of 0 numbers",
+		"encoder: {dimension: 11}\n" + sick:                                   "method.encoder.dimension: codes of 11 numbers",
+		"encoder: {noise: 2}\n" + sick:                                        "method.encoder: noise is 2",
+		"encoder: {hidden: [0]}\n" + sick:                                     "method.encoder: hidden layer 1 is 0",
+		"encoder: {kind: projection}":                                         "z) has no range, which a projection brings to common units",
+		"encoder: {kind: projection, shared: false}":                          "follows from the plan, and every site has the same",
+		"encoder: {kind: projection, epochs: 3}":                              "method.encoder.epochs: a projection is not trained",
+		"encoder: {}\nlandmarks: {law: other}\n" + sick:                       `method.landmarks.law: "other" is not known`,
+		"encoder: {}\nlandmarks: {law: normal, scattered: 0}\n" + sick:        "landmarks on a grid follow none",
+		"landmarks: {law: normal}\n" + sick:                                   "a normal law around 0 is for codes",
+		sick:                                                                  "z) has no range, which the prior and the landmarks are made of",
+		"encoder: {}\nscarce: {held: 0.2}":                                    "method.scarce.outcome: missing",
+		"encoder: {}\nscarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes]}}":       "method.scarce.outcome.levels: 1 levels",
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes, yes]}}":  "a level that is there twice",
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes, \"\"]}}": "an empty level",
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, class: maybe}", 1):  `method.scarce.class: "maybe" is not a level of sick`,
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: 0.9}", 1):     "method.scarce.held: a share of 0.9",
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: -1}", 1):      "method.scarce.held: a share of -1",
+		"encoder: {}\ncalibration: 5\n" + sick:                                "method.calibration: 5 replicates",
+		"encoder: {}\ncalibration: 50\nvariant: set\n" + sick:                 "method.calibration: only variant landmark",
+	} {
+		refused(t, scarcePlan(options, unprotected), want)
+	}
+	refused(t, scarcePlan("encoder: {kind: suffiae}\n"+sick, protected), "no noise hides that")
+	refused(t, scarcePlan(sick, strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+}
+
+func refused(t *testing.T, plan, want string) {
+	t.Helper()
+	if _, err := study.Parse("plan.yaml", []byte(plan), methods); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q of\n%s", err, want, plan)
+	}
+}
+
+// Defaults follow the features and survive the plan's encoding.
+func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
+	for text, check := range map[string]func(o *options.Options) bool{
+		"encoder: {}\n" + sick: func(o *options.Options) bool {
+			return o.Encoder.Kind == options.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
+				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && *o.Landmarks == options.LandmarkOptions{Bandwidth: 0.125, Scattered: 64, Law: "normal"} && o.Prior.Spread == 0.005
+		},
+		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *options.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
+		"encoder: {kind: projection, dimension: 2}": func(o *options.Options) bool {
+			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 64
+		},
+		"variant: landmark": func(o *options.Options) bool {
+			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
+		},
+		"variant: sketch": func(o *options.Options) bool {
+			return o.Draws == 384 && o.Landmarks == nil && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64
+		},
+		"variant: published": func(o *options.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
+		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
+			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
+		},
+		"variant: set\nset: {proposals: 50000, least_acceptance: 0.002}": func(o *options.Options) bool {
+			return o.Set.Proposals == 50000 && o.Set.LeastAcceptance == 0.002 && o.Set.Keep == 0.7
+		},
+		"variant: set": func(o *options.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
+	} {
+		p := parse(t, strings.Replace(scarcePlan(text, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
+		if !strings.Contains(text, "encoder") {
+			p = parse(t, planText(text, unprotected))
+		}
+		if o := p.Method.Options.(*options.Options); !check(o) {
+			t.Errorf("%s: %+v", text, o)
+		}
+		data, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := study.Decode(data, methods)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if a, b := digest(t, p), digest(t, again); a != b {
+			t.Errorf("%s: encoding and decoding made another plan of it", text)
+		}
+	}
+}
+
+func digest(t *testing.T, p *study.Plan) string {
+	t.Helper()
+	d, err := p.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.String()
+}
+
+// Features decide the default variant, unless the plan says landmarks, codes or classes.
+func TestTheVariantFollowsTheFeatures(t *testing.T) {
+	three := func(text string) *options.Options {
+		plan := strings.Replace(planText(text, unprotected), "range: [-8, 8]}", "range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}", 1)
+		return parse(t, plan).Method.Options.(*options.Options)
+	}
+	for text, want := range map[string]string{
+		"draws: 64":                 options.VariantSketch,
+		"landmarks: {scattered: 9}": options.VariantLandmark,
+		"variant: landmark":         options.VariantLandmark,
+		"variant: set":              options.VariantSet,
+	} {
+		if o := three(text); o.Variant != want {
+			t.Errorf("%s: %s, want %s", text, o.Variant, want)
+		}
+	}
+	if o := parse(t, planText("draws: 64", unprotected)).Method.Options.(*options.Options); o.Variant != options.VariantLandmark {
+		t.Errorf("one feature: %s", o.Variant)
+	}
+}
+
+// A plan that cannot find its components is refused.
+func TestSketchesHaveLimits(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"variant: sketch\nsketch: {rows: 20}", "would not be found"},
+		{"variant: sketch\nsketch: {frequencies: 2}", "too many for 2 frequencies"},
+		{"variant: sketch\nsketch: {frequencies: 5000}", "5000 frequencies"},
+		{"variant: sketch\nsketch: {scale: 2}", "of a feature's range"},
+		{"variant: sketch\nsketch: {rows: -1}", "-1 rows"},
+		{"variant: landmark\nsketch: {rows: 1}", "belongs to variant: sketch"},
+		{"variant: set\ndraws: 64", "belongs to variant: landmark or sketch"},
+	} {
+		refused(t, planText(c.text, protected), c.want)
+	}
+}

@@ -1,0 +1,203 @@
+package mixture
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/privacy/privacytest"
+	"parley/study"
+)
+
+// refittable are plans whose releases are enough for another number of components.
+var refittable = []string{taskLandmarks, taskFrequencies, "private", "private, scattered", "private, sketch", "private, calibrated"}
+
+const releasedName = "model/released.json"
+
+// ended runs a study of a plan and returns its result.
+func ended(t testing.TB, text string) (*study.Plan, *method.Result) {
+	t.Helper()
+	p := parsePlan(t, text)
+	done, err := play(t, p, everySite(t, p, manyRows(t, p, 60), privacytest.Seeded(17)), honest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := done.c.Result(done.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, r
+}
+
+func fileOf(r *method.Result, name string) []byte {
+	at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return r.Files[at].Data
+}
+
+// What a site is asked for follows from the plan without its number of components, once the number
+// of frequencies is given.
+func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
+	for _, name := range refittable {
+		list := func(k int) string {
+			text := strings.Replace(studied()[name], "components: 2", fmt.Sprintf("components: %d", k), 1)
+			text = strings.Replace(text, "variant: sketch", "variant: sketch, sketch: {frequencies: 64}", 1)
+			all, err := Method{}.Requests(parsePlan(t, text), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%+v", all)
+		}
+		if two, five := list(2), list(5); two != five {
+			t.Errorf("%s: sites with 5 components are asked for %s, with 2 for %s", name, five, two)
+		}
+	}
+}
+
+// A refit with the study's own number of components is the study's result, byte by byte; with
+// another, it is another, and the releases and the plan stay.
+func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
+	for _, name := range refittable {
+		p, r := ended(t, studied()[name])
+		if file, err := (Method{}).ReleasedFile(p); file != releasedName || err != nil {
+			t.Errorf("%s: the file is %q, %v", name, file, err)
+		}
+		released := fileOf(r, releasedName)
+		for _, k := range []int{2, 1, 3} {
+			again, err := Method{}.Refit(p, released, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(fileOf(again, releasedName), released) {
+				t.Errorf("%s, %d components: the releases changed", name, k)
+			}
+			m, err := report.LoadModel(fileOf(again, "model/model.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Mean.Components() != k || m.Options.Components != k {
+				t.Errorf("%s, %d components: the model has %d, and says %d", name, k, m.Mean.Components(), m.Options.Components)
+			}
+			for _, file := range []string{"model/model.json", "model/posterior.csv"} {
+				if same := bytes.Equal(fileOf(again, file), fileOf(r, file)); same != (k == 2) {
+					t.Errorf("%s, %d components: %s is that of the study: %v", name, k, file, same)
+				}
+			}
+			for metric, x := range again.Metrics {
+				if k == 2 && x != r.Metrics[metric] {
+					t.Errorf("%s: %s is %v, and was %v", name, metric, x, r.Metrics[metric])
+				}
+			}
+		}
+		if k := p.Method.Options.(*options.Options).Components; k != 2 {
+			t.Errorf("%s: the plan now has %d components", name, k)
+		}
+	}
+}
+
+func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
+	for name, want := range map[string]string{
+		taskDistances:     "sites of variant published answer proposals for one number of components",
+		taskDiscrepancies: "sites of variant set answer proposals for one number of components",
+		"private codes":   "the mixture is of codes",
+		"private classes": "rows drawn from the study's own mixture",
+	} {
+		p, r := ended(t, studied()[name])
+		_, err := Method{}.Refit(p, []byte("{}"), 2)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parley run for each number") {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+		if _, other := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); fmt.Sprint(other) != fmt.Sprint(err) {
+			t.Errorf("%s: selection says %v", name, other)
+		}
+		if fileOf(r, releasedName) != nil {
+			t.Errorf("%s: what nothing can be made of is kept", name)
+		}
+	}
+	p, r := ended(t, studied()["private, sketch"])
+	released := fileOf(r, releasedName)
+	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
+		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d components: %v, want %q", k, err, want)
+		}
+	}
+}
+
+// What is not what the plan's sites release is an error that says so.
+func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
+	p, r := ended(t, studied()["private"])
+	released := string(fileOf(r, releasedName))
+	changed := func(change func(file map[string]any, first map[string]any)) string {
+		var file map[string]any
+		if err := json.Unmarshal([]byte(released), &file); err != nil {
+			t.Fatal(err)
+		}
+		change(file, file["sites"].([]any)[0].(map[string]any))
+		data, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if _, err := (Method{}).Refit(p, []byte(changed(func(_, _ map[string]any) {})), 1); err != nil {
+		t.Fatal(err)
+	}
+	for want, text := range map[string]string{
+		"this is not what sites released": "",
+		"something follows its end":       released + "{}",
+		`unknown field "note"`:            strings.Replace(released, `"format"`, `"note":"","format"`, 1),
+		"this program reads":              strings.Replace(released, "released/1", "released/2", 1),
+		"for another plan":                strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1),
+		"2 sums at the landmarks":         changed(func(f, _ map[string]any) { f["sums"] = []int{1, 2} }),
+		"quorum is 2":                     changed(func(f, first map[string]any) { f["sites"] = []any{first} }),
+		"or there twice":                  changed(func(f, first map[string]any) { f["sites"] = []any{first, first} }),
+		"are not what the plan has":       changed(func(_, first map[string]any) { first["sd"] = 0 }),
+		"is negative":                     changed(func(_, first map[string]any) { first["rows_sd"] = -1 }),
+		"site a: 1e+300 rows":             changed(func(_, first map[string]any) { first["rows"] = 1e300 }),
+		"sum 1 of":                        changed(func(f, _ map[string]any) { f["sums"].([]any)[0] = math.MaxFloat64 }),
+	} {
+		if _, err := (Method{}).Refit(p, []byte(text), 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Selection says of every number what a refit with it says, whatever others are tried.
+func TestSelectionSaysWhatRefitsSay(t *testing.T) {
+	p, r := ended(t, studied()["private"])
+	released := fileOf(r, releasedName)
+	last := 0.0
+	out, err := Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != 1 || len(out.Candidates) != 2 || out.Table.Len() != 2 || out.Option != "components" {
+		t.Errorf("%v done, %+v", last, out)
+	}
+	for _, c := range out.Candidates {
+		one, err := Method{}.Refit(p, released, c.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, x := range c.Scores {
+			if x != one.Metrics[name] {
+				t.Errorf("%d components: %s %v, a refit says %v", c.Value, name, x, one.Metrics[name])
+			}
+		}
+		if len(c.Doubts) != int(c.Scores["doubts"]) {
+			t.Errorf("%d components: %v doubts, %q", c.Value, c.Scores["doubts"], c.Doubts)
+		}
+	}
+	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err == nil {
+		t.Error("descending candidates were taken")
+	}
+}

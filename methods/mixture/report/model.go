@@ -1,0 +1,242 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/options"
+	"parley/methods/published/graffl/suffiae"
+	"parley/study"
+)
+
+// ModelFormat names the format of model.json.
+const ModelFormat = "parley/graffl-model/1"
+
+// Model is what a study found, as model.json: the sample itself is beside it, in
+// posterior.csv.
+type Model struct {
+	Format  string                `json:"format"`            // ModelFormat
+	Program string                `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan    string                `json:"plan_sha256"`
+	Study   string                `json:"study"`
+	Seed    uint64                `json:"seed"`
+	Private bool                  `json:"private"` // made from noised releases alone
+	Options *options.Options      `json:"options"`
+	Views   []ModelView           `json:"views"`
+	Prior   gmm.Prior             `json:"prior"`
+	Marks   *kernelmean.Landmarks `json:"landmarks,omitempty"` // variant landmark
+	Encoder *suffiae.Encoder      `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
+	Mean    gmm.Mixture           `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
+	Summed  []ModelParameter      `json:"parameters"`
+	Doubts  []string              `json:"doubts,omitempty"` // reasons against the mixture, of variants landmark and sketch
+	// Sample has some of the posterior's draws, which stand for all, for what is said of single
+	// rows. Nil of variant published, which has no posterior.
+	Sample *gmm.Posterior `json:"sample,omitempty"`
+}
+
+// ModelView is a view with its features.
+type ModelView struct {
+	Name    string        `json:"name"`
+	Columns []ModelColumn `json:"columns"`
+}
+
+// ModelColumn is a feature.
+type ModelColumn struct {
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit,omitempty"`
+	Missing []string `json:"missing,omitempty"` // cells that stand for a missing value
+}
+
+// ModelParameter is one number of the mixture, with the interval that holds it
+// with a probability of 90 %.
+type ModelParameter struct {
+	Component int     `json:"component"` // from 1
+	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
+	Mean      float64 `json:"mean"`
+	Low       float64 `json:"low_90"`
+	High      float64 `json:"high_90"`
+}
+
+// parameters lists what people read of a posterior.
+func (v *View) parameters() (all []ModelParameter) {
+	add := func(k int, name string, x interval) {
+		all = append(all, ModelParameter{k + 1, name, x.mean, x.low, x.high})
+	}
+	for k := range v.Options.Components {
+		add(k, "weight", weightOf(v.Posterior, k))
+		for i, name := range v.Names {
+			add(k, "mean of "+name, locationOf(v.Posterior, k, i))
+		}
+		for i, name := range v.Names {
+			add(k, "standard deviation of "+name, deviationOf(v.Posterior, k, i))
+		}
+	}
+	return all
+}
+
+// Files are those of the model.
+func (v *View) Files() ([]method.File, error) {
+	digest, err := v.Plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+	if v.Options.Contracts() {
+		m.Sample = kept(v.Posterior)
+	}
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the model: %w", err)
+	}
+	posterior, err := v.posteriorCSV()
+	if err != nil {
+		return nil, err
+	}
+	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
+}
+
+// ViewsOf lists the plan's features.
+func ViewsOf(p *study.Plan) (all []ModelView) {
+	for k, x := range p.Views {
+		view := ModelView{Name: x.Name}
+		for j, f := range x.Features {
+			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit, p.Codes(k, j)})
+		}
+		all = append(all, view)
+	}
+	return all
+}
+
+// LoadModel reads model.json. A model of another format or version is refused by
+// name, and whatever else is wrong with it is an error.
+func LoadModel(data []byte) (*Model, error) {
+	if err := method.CheckFormat(data, ModelFormat); err != nil {
+		return nil, err
+	}
+	m := new(Model)
+	err := json.Unmarshal(data, m)
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
+func (m *Model) check() error {
+	inputs := 0
+	for _, v := range m.Views {
+		inputs += len(v.Columns)
+	}
+	if m.Options == nil {
+		return errors.New("it has no options")
+	}
+	d := inputs
+	if m.Options.Encoder != nil {
+		d = m.Options.Encoder.Dimension
+	}
+	if m.Encoder != nil {
+		if err := m.Encoder.Check(); err != nil {
+			return err
+		}
+		if n := len(m.Encoder.Inputs.Centre); n != inputs || m.Encoder.Dimension() != d {
+			return fmt.Errorf("an encoder from %d inputs to codes of %d numbers, for %d features and codes of %d", n, m.Encoder.Dimension(), inputs, d)
+		}
+	}
+	switch {
+	case m.Mean.Dim != d || m.Prior.Dim() != d || m.Mean.Components() != m.Prior.Components():
+		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features or numbers of a code", m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
+	}
+	if err := m.Mean.Check(); err != nil {
+		return err
+	}
+	if err := m.Prior.Check(); err != nil {
+		return err
+	}
+	if m.Marks != nil {
+		if err := m.Marks.Check(); err != nil {
+			return err
+		}
+	}
+	if err := checkKept(m.Sample, m.Mean.Components(), m.Mean.Dim); err != nil {
+		return err
+	}
+	for i, p := range m.Summed {
+		if p.Component < 1 || p.Component > m.Mean.Components() || math.IsNaN(p.Mean) || !(p.Low <= p.High) {
+			return fmt.Errorf("parameter %d is of component %d, from %v to %v", i+1, p.Component, p.Low, p.High)
+		}
+	}
+	return nil
+}
+
+// Method implements [method.Model].
+func (m *Model) Method() string { return options.Name }
+
+// Schema implements [method.Model].
+func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
+
+// Schema is that of data with some views.
+func Schema(views []ModelView) (s dataset.Schema) {
+	for _, v := range views {
+		view := dataset.View{Name: v.Name}
+		for _, c := range v.Columns {
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: dataset.Number, Missing: c.Missing})
+		}
+		s.Views = append(s.Views, view)
+	}
+	return s
+}
+
+// Summary implements [method.Summariser]. Of the parameters it gives the first.
+func (m *Model) Summary(top int) (*method.Account, error) {
+	shown := m.Summed[:min(max(top, 0), len(m.Summed))]
+	protection := "none: fitted from exact releases"
+	if m.Private {
+		protection = "differential: fitted from noised releases"
+	}
+	table := parameterTable(shown)
+	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant},
+		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
+	if e := m.Options.Encoder; e != nil {
+		facts = append(facts, figure.Fact{Name: "mixture of", Value: fmt.Sprintf("codes of %d numbers, by %s", e.Dimension, e.Kind)})
+	}
+	if y := m.Options.Scarce; y != nil {
+		facts = append(facts, figure.Fact{Name: "rows are of", Value: y.Outcome.Column + " " + y.Class})
+	}
+	if !m.Options.Contracts() {
+		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
+	}
+	return &method.Account{
+		Facts:  facts,
+		Tables: []figure.Table{*table},
+		Value: struct {
+			Format     string           `json:"format"`
+			Study      string           `json:"study"`
+			Plan       string           `json:"plan_sha256"`
+			Options    *options.Options `json:"options"`
+			Private    bool             `json:"private"`
+			Parameters []ModelParameter `json:"parameters"`
+		}{m.Format, m.Study, m.Plan, m.Options, m.Private, shown},
+	}, nil
+}
+
+func parameterTable(all []ModelParameter) *figure.Table {
+	var component, name []string
+	var mean, low, high figure.Numbers
+	for _, p := range all {
+		component, name = append(component, strconv.Itoa(p.Component)), append(name, p.Name)
+		mean, low, high = append(mean, p.Mean), append(low, p.Low), append(high, p.High)
+	}
+	return &figure.Table{ID: "components", Title: "Parameters", Caption: "Mean, and the ends of the interval that holds 90 %.",
+		Columns: []figure.Column{{Name: "component", Text: component}, {Name: "parameter", Text: name}, {Name: "mean", Numbers: mean}, {Name: "5 %", Numbers: low}, {Name: "95 %", Numbers: high}}}
+}

@@ -1,0 +1,136 @@
+// Package sketch learns a Gaussian mixture from one release: the mean of cosines and sines of
+// the rows at public random frequencies, which are values of their empirical characteristic
+// function (Keriven, Bourrier, Gribonval and Pérez, "Sketching for large-scale learning of
+// mixture models", 2018; Chatalic and others, "Compressive learning with privacy
+// guarantees", 2021). Its expectation and covariance under a mixture are closed forms in any
+// dimension, where landmarks in a box of many dimensions lie far from all rows.
+//
+// [Frequencies] are drawn by [New]; a site adds up [Frequencies.Features] of its rows, whose
+// norm is [Frequencies.NormBound]; [Frequencies.Posterior] is a sample of the posterior given
+// what the sites' noised sums come to, [Frequencies.Fit] holds it against them;
+// [Frequencies.RowsNeeded] says from a plan alone how many rows that takes.
+//
+// Nothing here protects rows: noise and bounds that are relied on belong to a session of
+// package privacy. Everything is a function of its arguments and seeds, to the last bit on
+// one architecture, on any number of cores. Wrong arguments are errors, never panics.
+package sketch
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"parley/methods/mixture/gmm"
+)
+
+// MaxFrequencies bounds the time that a posterior takes, which grows with their cube. Twice as many
+// frequencies as parameters leave means about 1.4 times as uncertain at ε 5 as 9000 rows would,
+// 1.5 times as many 1.65 times: five components in ten dimensions have 329 parameters.
+const MaxFrequencies = 768
+
+// Frequencies are public vectors ω_j: a row x contributes cos ω_j·z and sin ω_j·z, where
+// z_i = (x_i − Centre_i)/Scale_i, for each of them. They come from the plan: one that
+// whoever asks may choose would scan the rows out.
+type Frequencies struct {
+	Dim    int
+	Centre []float64 // of each feature's public range, in its unit
+	Scale  []float64 // about the standard deviation of a component, in the feature's unit
+	Omega  []float64 // by rows, count × Dim, in radians per Scale
+	half   float64   // half of the widest range, in units of Scale
+}
+
+// New draws count frequencies for a public box. Directions are random, in orthogonal blocks;
+// an eighth of the lengths are even in their logarithm from the width of the box to that of
+// a component, which tells where components are at all, the others even from 0.3 to 3. A
+// component's mean shows best at the inverse of its standard deviation, so that those from half
+// to twice as wide as the scale are seen.
+func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
+	d := len(lo)
+	f := Frequencies{Dim: d}
+	if d < 1 || d > gmm.MaxDim || len(hi) != d || len(scale) != d {
+		return f, fmt.Errorf("frequencies over a box of %d lower and %d upper ends with %d scales: want as many of each, 1 to %d", d, len(hi), len(scale), gmm.MaxDim)
+	}
+	if count < 1 || count > MaxFrequencies {
+		return f, fmt.Errorf("%d frequencies: want 1 to %d", count, MaxFrequencies)
+	}
+	for i, s := range scale {
+		if !(hi[i] > lo[i]) || math.IsInf(hi[i]-lo[i], 0) || !(s > 0) || math.IsInf(s, 0) {
+			return f, fmt.Errorf("feature %d has the range [%v, %v] and scale %v: want a finite range and a positive scale", i, lo[i], hi[i], s)
+		}
+		f.Centre = append(f.Centre, lo[i]+(hi[i]-lo[i])/2)
+		f.Scale = append(f.Scale, s)
+		f.half = max(f.half, (hi[i]-lo[i])/2/s)
+	}
+	r := rand.New(rand.NewPCG(seed, gmm.SplitMix(seed)))
+	lengths := make([]float64, 0, count)
+	far := count / 8
+	for j := range far {
+		u := (float64(j) + 0.5) / float64(far)
+		lengths = append(lengths, min(0.9, 0.7/f.half)*math.Pow(max(0.9*f.half/0.7, 1), u))
+	}
+	for j := range count - far {
+		u := (float64(j) + 0.5) / float64(count-far)
+		lengths = append(lengths, shortest+(longest-shortest)*u)
+	}
+	r.Shuffle(count, func(i, j int) { lengths[i], lengths[j] = lengths[j], lengths[i] })
+	f.Omega = make([]float64, count*d)
+	for j := range count {
+		w, first := f.Omega[j*d:][:d], j-j%d // of the block of orthogonal directions
+		for {
+			for i := range w {
+				w[i] = r.NormFloat64()
+			}
+			before := math.Sqrt(gmm.Squares(w))
+			for b := first; b < j; b++ {
+				other := f.Omega[b*d:][:d]
+				t := dot(w, other) / gmm.Squares(other)
+				for i, v := range other {
+					w[i] -= t * v
+				}
+			}
+			if n := math.Sqrt(gmm.Squares(w)); n > 1e-6*before {
+				for i := range w {
+					w[i] *= lengths[j] / n
+				}
+				break
+			}
+		}
+	}
+	return f, nil
+}
+
+// The lengths of most frequencies, in radians per Scale.
+const shortest, longest = 0.3, 3.0
+
+// Count is how many frequencies there are.
+func (f Frequencies) Count() int { return len(f.Omega) / max(f.Dim, 1) }
+
+// Len is how many numbers a row contributes: a cosine and a sine for each frequency.
+func (f Frequencies) Len() int { return 2 * f.Count() }
+
+// farthest is how many scales from the centre a row counts as at most.
+const farthest = 1e6
+
+// Features writes φ(x): all cosines, then all sines.
+func (f Frequencies) Features(dst, x []float64) {
+	m := f.Count()
+	for j := range m {
+		t := 0.0
+		for i, w := range f.Omega[j*f.Dim:][:f.Dim] {
+			// A gross error is as far as everything far outside: its cosine must be a number.
+			t += w * min(max((x[i]-f.Centre[i])/f.Scale[i], -farthest), farthest)
+		}
+		dst[m+j], dst[j] = math.Sincos(t)
+	}
+}
+
+// NormBound returns B ≥ |φ(x)| for every x: cos² + sin² = 1 for every frequency, so that the
+// norm of every row is the root of their number.
+func (f Frequencies) NormBound() float64 { return math.Sqrt(float64(f.Count())) * (1 + 1e-12) }
+
+func dot(a, b []float64) (s float64) {
+	for i, v := range a {
+		s += v * b[i]
+	}
+	return s
+}

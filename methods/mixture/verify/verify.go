@@ -1,0 +1,228 @@
+// Package verify compares the numerics of method graffl with numbers from independent
+// implementations: [Vectors] runs one file of test vectors, whose "schema" begins with
+// [Schema], through the packages that studies run, and gives one check for each entry with
+// the tolerance that its description states. A file that cannot be run is an error.
+package verify
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/vectors"
+	"parley/methods/mixture/inversion"
+	"parley/methods/mixture/kernelmean"
+	"parley/methods/published/graffl/abc"
+	"parley/methods/published/graffl/suffiae"
+	"parley/privacy/account"
+)
+
+// Schema is how the "schema" of this package's test vectors begins.
+const Schema = "graffl/"
+
+// Vectors runs one file of published test vectors through this package and
+// compares every entry with the tolerance its description states. The file's
+// "schema" says which of the formats it is; an unknown one is an error, and so is a
+// file that cannot be run.
+func Vectors(file []byte) ([]vectors.Check, error) {
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+		"graffl/discrepancy/1": vectors.Format((*discrepancyFile).verify),
+		"graffl/selection/1":   verifySelection,
+		"graffl/priors/1":      vectors.Format((*priorsFile).verify),
+		"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
+		"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
+		"graffl/suffiae/1":     suffiae.Verify,
+	})
+}
+
+// The description's tolerances; the floors keep entries near zero from asking for
+// more digits than float64 has.
+var (
+	tolNumber  = vectors.Tolerance{Rel: 1e-9, Floor: 1e-3}
+	tolMoments = vectors.Tolerance{Rel: 1e-8, Floor: 1e-3}
+	tolSolved  = vectors.Tolerance{Rel: 1e-9, Floor: 1}
+)
+
+// flat joins rows that must all have one length.
+func flat(what string, rows [][]float64, length int) ([]float64, error) {
+	var out []float64
+	for i, r := range rows {
+		if len(r) != length {
+			return nil, fmt.Errorf("row %d of %s has %d numbers: want %d", i, what, len(r), length)
+		}
+		out = append(out, r...)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no rows", what)
+	}
+	return out, nil
+}
+
+func width(rows [][]float64) int {
+	if len(rows) == 0 {
+		return 0
+	}
+	return len(rows[0])
+}
+
+type discrepancyFile struct {
+	Schema string `json:"schema"`
+	Cases  []struct {
+		Encoded   [][]float64 `json:"x_enc"`
+		Generated [][]float64 `json:"x_gen"`
+		Squared   []float64   `json:"squared_distance"`
+	} `json:"cases"`
+}
+
+func (f *discrepancyFile) verify(list *vectors.List) error {
+	for i, c := range f.Cases {
+		d := width(c.Encoded)
+		x, err := flat("x_enc", c.Encoded, d)
+		if err != nil {
+			return err
+		}
+		g, err := flat("x_gen", c.Generated, d)
+		if err != nil {
+			return err
+		}
+		if len(x) != len(g) {
+			return fmt.Errorf("case %d pairs %d rows with %d", i, len(c.Encoded), len(c.Generated))
+		}
+		got := make([]float64, len(c.Encoded))
+		abc.SquaredDistances(got, x, g, d)
+		list.Floats(fmt.Sprintf("cases[%d].squared_distance", i), c.Squared, got, tolNumber)
+	}
+	return nil
+}
+
+func verifySelection(file []byte, list *vectors.List) error {
+	type accepted struct {
+		Iteration int     `json:"iteration"`
+		Site      int     `json:"site"`
+		Row       int     `json:"row"`
+		Distance  float64 `json:"distance"`
+	}
+	var f struct {
+		Schema     string        `json:"schema"`
+		Rows       []int         `json:"n_j"`
+		Iterations int           `json:"iterations"`
+		Distances  [][][]float64 `json:"distances"`
+		TieRule    string        `json:"tie_rule"`
+		Cases      []struct {
+			L        int        `json:"L"`
+			Accepted []accepted `json:"accepted"`
+			Largest  float64    `json:"eps_largest_accepted"`
+			Smallest *float64   `json:"eps_smallest_rejected"`
+		} `json:"cases"`
+		Schedule []struct {
+			N     int   `json:"N"`
+			Rows  []int `json:"n_j"`
+			Floor int   `json:"iterations_floor"`
+			Ceil  int   `json:"iterations_ceil"`
+			Used  int   `json:"proposals_used_floor"`
+		} `json:"schedule"`
+	}
+	if err := vectors.Decode(file, &f); err != nil {
+		return err
+	}
+	list.Equal("iterations", f.Iterations, len(f.Distances))
+	for t, sites := range f.Distances {
+		counts := make([]int, len(sites))
+		for j, rows := range sites {
+			counts[j] = len(rows)
+		}
+		list.Equal(fmt.Sprintf("n_j[%d]", t), f.Rows, counts)
+	}
+	for i, c := range f.Cases {
+		entry := fmt.Sprintf("cases[%d]", i)
+		h, err := abc.NewAcceptance(c.L)
+		if err != nil {
+			return fmt.Errorf("%s: %w", entry, err)
+		}
+		for t, sites := range f.Distances {
+			for j, rows := range sites {
+				for k, v := range rows {
+					if err := h.Offer(abc.Answer{Iteration: t, Site: j, Row: k, Distance: v}); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		got := h.Sorted()
+		list.Equal(entry+".accepted", len(c.Accepted), len(got))
+		for k, a := range got[:min(len(got), len(c.Accepted))] {
+			list.Equal(fmt.Sprintf("%s.accepted[%d]", entry, k), abc.Answer(c.Accepted[k]), a)
+		}
+		largest, smallest := h.Thresholds()
+		list.Float(entry+".eps_largest_accepted", c.Largest, largest, vectors.Tolerance{})
+		if c.Smallest == nil {
+			list.Equal(entry+".eps_smallest_rejected", math.Inf(1), smallest)
+		} else {
+			list.Float(entry+".eps_smallest_rejected", *c.Smallest, smallest, vectors.Tolerance{})
+		}
+	}
+	for i, c := range f.Schedule {
+		total := 0
+		for _, n := range c.Rows {
+			if n < 1 {
+				return fmt.Errorf("schedule[%d]: a site of %d rows", i, n)
+			}
+			total += n
+		}
+		if total == 0 {
+			return fmt.Errorf("schedule[%d] has no rows", i)
+		}
+		floor, ceil := abc.Rounds(c.N, c.Rows)
+		list.Equal(fmt.Sprintf("schedule[%d]", i), []int{c.Floor, c.Ceil, c.Used}, []int{floor, ceil, floor * total})
+	}
+	return nil
+}
+
+type privacyFile struct {
+	Schema        string `json:"schema"`
+	Trilateration struct {
+		Probes  [][]float64 `json:"probes"`
+		Squared []float64   `json:"squared_distances"`
+		Row     []float64   `json:"row"`
+		Note    string      `json:"note"`
+	} `json:"trilateration"`
+	Gaussian []struct {
+		Epsilon float64 `json:"epsilon"`
+		Delta   float64 `json:"delta"`
+		Value   float64 `json:"value"`
+	} `json:"gaussian_mechanism_sigma_over_sensitivity"`
+	Landmark struct {
+		Bound float64   `json:"norm_bound_B"`
+		Rows  []int     `json:"n_j"`
+		L2    []float64 `json:"l2_replace_one"`
+		Note  string    `json:"note"`
+	} `json:"landmark_sensitivity"`
+}
+
+func (f *privacyFile) verify(list *vectors.List) error {
+	d := len(f.Trilateration.Row)
+	points, err := flat("probes", f.Trilateration.Probes, d)
+	if err != nil {
+		return err
+	}
+	row, err := inversion.Trilaterate(points, f.Trilateration.Squared, d)
+	if err != nil {
+		return err
+	}
+	list.Floats("trilateration.row", f.Trilateration.Row, row, tolSolved)
+	for i, c := range f.Gaussian {
+		got, err := account.AnalyticGaussian(c.Epsilon, c.Delta)
+		if err != nil {
+			return err
+		}
+		list.Float(fmt.Sprintf("gaussian_mechanism_sigma_over_sensitivity[%d]", i), c.Value, got, tolNumber)
+	}
+	got := make([]float64, len(f.Landmark.Rows))
+	for j, n := range f.Landmark.Rows {
+		if n < 1 {
+			return fmt.Errorf("a site of %d rows", n)
+		}
+		got[j] = kernelmean.ReplaceOne(f.Landmark.Bound) / float64(n)
+	}
+	list.Floats("landmark_sensitivity.l2_replace_one", f.Landmark.L2, got, tolNumber)
+	return nil
+}

@@ -1,0 +1,103 @@
+package dppvi
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/privacy/account"
+)
+
+// The numbers are those of an independent implementation (numpy) for clients of
+// the published experiments: rows, δ, and updates at ε of 0.5, 0.75 and 1.
+func TestPaperUpdates(t *testing.T) {
+	for _, c := range []struct {
+		rows int
+		want [3]int
+	}{
+		{3907, [3]int{30, 68, 121}},
+		{390, [3]int{6, 13, 24}},
+		{7424, [3]int{30, 70, 123}},
+		{1172, [3]int{29, 67, 118}},
+		{6642, [3]int{30, 70, 124}},
+	} {
+		u := Update{glm.Logistic{}, 108, c.rows, settings()}
+		for i, epsilon := range []float64{0.5, 0.75, 1} {
+			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: Delta(c.rows)})
+			if err != nil || got != c.want[i] {
+				t.Errorf("%d rows at ε = %v: %d updates, %v; want %d", c.rows, epsilon, got, err, c.want[i])
+			}
+		}
+	}
+	// Below ln(1/δ)/32 the orders end.
+	u := Update{glm.Logistic{}, 108, 3907, settings()}
+	if n, err := allowed(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
+		t.Errorf("%d updates, %v, where the accountant promises nothing", n, err)
+	}
+}
+
+// Steps lead towards the local optimum, and accumulators carry over: the second
+// update's first step is shorter.
+func TestPublishedUpdate(t *testing.T) {
+	d := simulated(7, 200, 4, binary)
+	prior := glm.Isotropic(4, 0, 1)
+	q := prior
+	want, _ := optimise(t, &glm.Local{Likelihood: glm.Logistic{}, Data: d, Cavity: prior})
+	u := Update{glm.Logistic{}, 4, 200, settings()}
+	u.BatchShare = 0.5
+	r := rand.New(rand.NewPCG(1, 2))
+	sum := clippedSum(r, d, 8, 0.5, 75, 0)
+	squares := make([]float64, 8)
+	before, err := q.KL(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		if q, err = u.run(q, q.Over(prior), squares, r, sum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := q.KL(want)
+	if err != nil || !(after < before/20) {
+		t.Errorf("from %v to %v nats from the optimum (%v)", before, after, err)
+	}
+	for i, s := range squares {
+		if !(s > 0) {
+			t.Errorf("accumulator %d is %v", i, s)
+		}
+	}
+}
+
+// The same draws and sums give the same bits, and sums of a wrong form an error.
+func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
+	d := simulated(9, 100, 3, binary)
+	u := Update{glm.Logistic{}, 3, 100, settings()}
+	run := func() glm.Gaussian {
+		r := rand.New(rand.NewPCG(3, 4))
+		q, err := u.run(glm.Isotropic(3, 0, 1), glm.Flat(3), make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	a, b := run(), run()
+	near(t, "eta", a.Eta, b.Eta, 0)
+	near(t, "lambda", a.Lambda, b.Lambda, 0)
+	for name, bad := range map[string][]float64{"short": {1}, "not a number": {math.NaN(), 0, 0, 0, 0, 0}} {
+		sum := func(func(glm.Row, float64, []float64)) ([]float64, error) { return bad, nil }
+		if _, err := u.run(glm.Isotropic(3, 0, 1), glm.Flat(3), make([]float64, 6), rand.New(rand.NewPCG(1, 1)), sum); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := u.run(glm.Isotropic(3, 0, 1), glm.Flat(3), make([]float64, 5), rand.New(rand.NewPCG(1, 1)), nil); err == nil {
+		t.Error("five accumulators of six were accepted")
+	}
+}
+
+// settings are those that a plan has by default.
+func settings() (o options.Published) {
+	o.Fill(func(string) bool { return true })
+	return o
+}

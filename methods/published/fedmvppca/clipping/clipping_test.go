@@ -1,0 +1,169 @@
+package clipping
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"parley/method/methodtest"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"pgregory.net/rapid"
+
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+	"parley/methods/published/fedmvppca/iteration"
+)
+
+// clipped is a plan of three sites under difference-clipping, of which the second lacks a view.
+const clipped = `
+parley: 1
+name: small
+seed: 5
+privacy: {protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}
+views:
+  - {name: v0, features: [{name: a, range: [-20, 20]}, {name: b, range: [-20, 20]}, {name: c, range: [-20, 20]}]}
+  - {name: v1, features: [{name: d, range: [-20, 20]}, {name: e, range: [-20, 20]}]}
+sites: [site-0, site-1, site-2]
+method:
+  name: mvppca
+  variant: published
+  latent: 2
+  rounds: 3
+  patterns: [{site: site-1, views: [v0]}]
+`
+
+// What the session is given to clip at 1 is what [iteration.ClipDifference], which the
+// vectors hold, clips at g.
+func TestChangeInUnitsOfTheClip(t *testing.T) {
+	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(NewPlan(set, "site-0"))(t)
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
+		set.Options.Clipping.Difference = &options.DifferenceOptions{
+			Mean: options.GaussianPart{Constant: constant}, Loadings: options.GaussianPart{Constant: constant}, Noise: options.LaplacePart{Constant: constant},
+		}
+		prior, own := drawPrior(r, l), drawPrior(r, l).Params
+		for k := range l.Views() {
+			want, err := iteration.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, pt := range c.parts {
+				if pt.view != k {
+					continue
+				}
+				v := make([]float64, pt.length)
+				c.change(prior, &own, i, v)
+				// Columns that are zero by rule are not released.
+				lo, hi := l.View(k)
+				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
+				copy(whole.W[lo*prior.Rank:], want.W)
+				copy(whole.Mu[lo:hi], want.Mu)
+				whole.Noise[k] = want.Noise
+				g, clipped := c.radius(prior, pt), make([]float64, pt.length)
+				pt.read(l, &whole, clipped)
+				length := max(1, math.Sqrt(floats.Dot(v, v)))
+				for n, x := range v {
+					x /= length
+					if math.Abs(g*x-clipped[n]) > 1e-12*g {
+						t.Fatalf("view %d, %s: entry %d is %v, want %v", k, pt.kind, n, g*x, clipped[n])
+					}
+				}
+				if sd := g * c.sums[i].Mechanism.Noise; pt.kind == ofVariance && math.Abs(sd-want.ScaleNoise) > 1e-12*sd || pt.kind == ofMeans && math.Abs(sd-want.SDMu) > 1e-12*sd {
+					t.Fatalf("view %d, %s: noise %v", k, pt.kind, sd)
+				}
+			}
+		}
+	})
+}
+
+// drawPrior draws a prior whose laws all have a standard deviation, and whose
+// views of more features than factors have all columns.
+func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
+	d, q := l.Features(), 2
+	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	for i := range p.W {
+		p.W[i] = r.NormFloat64()
+	}
+	for i := range p.Mu {
+		p.Mu[i] = r.NormFloat64()
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		for j := lo; j < hi; j++ { // the column rule
+			clear(p.W[j*q+iteration.EffectiveRank(hi-lo, q):][:q-iteration.EffectiveRank(hi-lo, q)])
+		}
+		p.Noise[k] = r.ExpFloat64() + 0.01
+		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())
+		p.Alpha, p.Beta = append(p.Alpha, 2.1+r.ExpFloat64()), append(p.Beta, r.ExpFloat64()+0.01)
+	}
+	return p
+}
+
+func TestClipWithoutAStandardDeviation(t *testing.T) {
+	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(NewPlan(set, "site-0"))(t)
+	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
+	prior.Alpha[0], prior.VarW[0] = 2, 0
+	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
+	for i, pt := range c.parts {
+		v := make([]float64, pt.length)
+		c.change(prior, &own, i, v)
+		switch {
+		case pt.view == 0 && pt.kind == ofVariance:
+			if g := c.radius(prior, pt); g != prior.Noise[0] {
+				t.Errorf("a law without a spread clips at %v, want its variance %v", g, prior.Noise[0])
+			}
+		case pt.view == 0 && pt.kind == ofLoadings:
+			if g := c.radius(prior, pt); g != 0 || slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
+				t.Errorf("a prior without spread clips at %v and lets %v through", g, v)
+			}
+		}
+	}
+}
+
+func TestStandsOut(t *testing.T) {
+	for _, c := range []struct {
+		squares, noise float64
+		n              int
+		want           float64
+	}{
+		{0, 1, 1, 0}, {0, 0, 3, 0}, {20, 1, 1, 0}, {21, 1, 1, 1 - 1.0/21}, // 1 + 2√6.9 + 13.8 = 20.07
+		{100, 0, 5, 1}, {165, 1, 100, 0}, {200, 1, 100, 0.5},
+	} {
+		if got := standsOut(c.squares, c.n, c.noise); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("|z|² = %v of %d entries with noise %v: %v, want %v", c.squares, c.n, c.noise, got, c.want)
+		}
+	}
+}
+
+func TestASiteHoldsWhatThePlanSays(t *testing.T) {
+	c := factorstest.Must(NewPlan(factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t), "site-1"))(t)
+	views := c.Held([][]float64{{1, 2, 3}, {4, 5}})
+	if views[0] == nil || views[1] != nil {
+		t.Errorf("a site that lacks view v1 uses %v", views)
+	}
+	if views = c.Held([][]float64{{1, math.NaN(), 3}, nil}); views[0] != nil {
+		t.Errorf("a view with a missing value is used: %v", views)
+	}
+}
+
+// What noise alone does to the spread between sites at (10, 0.01), constant 1 and three
+// sites: ×0.77·√(2/3) a round.
+func TestRecursionOfTheNoise(t *testing.T) {
+	var features []string
+	for j := range 33 {
+		features = append(features, fmt.Sprintf("{name: f%d, range: [-20, 20]}", j))
+	}
+	text := clipped[:strings.Index(clipped, "views:")] + "views:\n  - {name: v0, features: [" + strings.Join(features, ", ") + "]}\n" + clipped[strings.Index(clipped, "sites:"):strings.Index(clipped, "  latent")] + "  latent: 5\n"
+	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), text)))(t)
+	rates := factorstest.Must(NewPlans(set))(t).recursion(set)
+	if got := 20 * math.Log10(rates[0].loadings); math.Abs(got+4.03) > 0.01 || rates[0].means != rates[0].loadings || rates[0].sites != 3 {
+		t.Errorf("rates %+v: %.3f decades in 20 rounds, want -4.03", rates, got)
+	}
+}

@@ -1,0 +1,319 @@
+package exact
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+)
+
+// coordinator asks all sites for common units and counts of levels, then again and again
+// for sums until Newton's steps have settled, and at the end how well the model predicts.
+type coordinator struct{ common }
+
+// New is the coordinator's half of a study.
+func New(s *options.Setup) method.Coordinator { return coordinator{common{s}} }
+
+// state is what the coordinator carries.
+type state struct {
+	Phase   string                          `cbor:"phase"`
+	Round   int                             `cbor:"round"` // exchanges of sums asked for
+	Left    []string                        `cbor:"left"`
+	Moments map[string]*options.ScaleAnswer `cbor:"moments"`         // until they are pooled
+	Levels  []float64                       `cbor:"levels"`          // how often each level of each category was observed
+	Cells   []float64                       `cbor:"cells,omitempty"` // how many of each feature were observed
+	Scale   *options.Scale                  `cbor:"scale"`
+	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
+	Fit     fit                             `cbor:"fit"`
+	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way
+	Rows    map[string]int                  `cbor:"rows"`              // of each site
+	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	// With random intercepts: the search, the derivatives of the exchange under way, which are
+	// kept of the last one with the points asked for, and at the end the spread of sites.
+	Search  *glm.Search                    `cbor:"search,omitempty"`
+	Points  map[string]*pointsAnswer       `cbor:"points,omitempty"`
+	Asked   []glm.MixedPoint               `cbor:"asked,omitempty"`
+	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
+	Reports map[string]*predict.Assessment `cbor:"reports"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) {
+	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Points: map[string]*pointsAnswer{}, Reports: map[string]*predict.Assessment{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Moments == nil || s.Sums == nil || s.Rows == nil || s.Reports == nil {
+		return nil, fmt.Errorf("the state is not one of a joint posterior")
+	}
+	if s.Points == nil {
+		s.Points = map[string]*pointsAnswer{}
+	}
+	if err := errors.Join(
+		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, options.TaskAssess),
+		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) }),
+		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
+		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
+	); err != nil {
+		return nil, err
+	}
+	for site, n := range s.Rows {
+		if err := method.Member(c.Plan.Sites, site); err != nil || n < 1 || n > options.MostRows {
+			return nil, fmt.Errorf("the state has %d rows of site %s", n, site)
+		}
+	}
+	if s.Scale == nil {
+		if s.Phase != "" && s.Phase != options.TaskScale {
+			return nil, fmt.Errorf("the state has no scale")
+		}
+		return s, nil
+	}
+	for i, d := range []density{s.Fit.At, s.Fit.Last} {
+		if i > 0 && len(d.Mean) == 0 { // no step has been made
+			continue
+		}
+		if _, err := c.checkDensity(&Task{Scale: s.Scale, At: d}); err != nil {
+			return nil, fmt.Errorf("the state's density: %w", err)
+		}
+	}
+	if n := s.Fit.Next; len(n.Mean) != len(n.Variance) || len(n.Mean) > 0 && (len(n.Mean) != c.Weights() || len(s.Fit.Trace) == 0 || len(s.Fit.Last.Mean) == 0) {
+		return nil, fmt.Errorf("the state's last step has %d means and %d variances of %d weights", len(n.Mean), len(n.Variance), c.Weights())
+	}
+	if n := len(s.Classes); n > 0 && (n != c.classes() || n == 1) {
+		return nil, fmt.Errorf("the state has counts of %d classes, not %d", n, c.classes())
+	}
+	if err := c.restoreRandom(s); err != nil {
+		return nil, err
+	}
+	_, levels := c.Counted()
+	if n := len(c.Encoding.Columns); len(s.Levels) != levels || len(s.Cells) != n {
+		return nil, fmt.Errorf("the state has counts of %d levels and %d features, where the plan has %d and %d", len(s.Levels), len(s.Cells), levels, n)
+	}
+	for _, n := range slices.Concat(s.Levels, s.Cells, s.Classes) {
+		if !glm.Inside(n, 0, options.MostRows*float64(len(c.Plan.Sites))) {
+			return nil, fmt.Errorf("the state has a count of %v", n)
+		}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: c.Options.Rounds + 2}
+	if c.Options.Random() {
+		step.Of += 2 // the grid
+	}
+	var err error
+	switch s.Phase {
+	case "":
+		s.Phase = options.TaskScale
+		step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) { return options.ScaleTask{}, nil })
+	case options.TaskScale:
+		if err = c.pool(s); err == nil {
+			step.Tasks, err = c.ask(s)
+		}
+	case taskMarginal, taskGrid:
+		step.Tasks, step.Info, err = c.search(s)
+	case taskSums:
+		step.Tasks, step.Info, err = c.advance(s)
+	case options.TaskAssess:
+		s.Phase = method.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == method.Done
+	step.Progress = 1 + s.Round
+	step.Of = max(step.Of, step.Progress+1)
+	if s.Phase == options.TaskAssess || step.Done {
+		step.Progress = step.Of
+	}
+	return step, nil
+}
+
+func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.Sites, s.Left) }
+
+// pool makes common units of what the sites counted.
+func (c coordinator) pool(s *state) (err error) {
+	var moments []*options.ScaleAnswer
+	for _, site := range c.Plan.Sites {
+		a := s.Moments[site]
+		if a == nil {
+			continue
+		}
+		moments = append(moments, a)
+		if s.Cells == nil {
+			s.Levels, s.Cells = make([]float64, len(a.Levels)), make([]float64, len(c.Encoding.Columns))
+		}
+		for i, n := range c.Cells(a) {
+			s.Cells[i] += n
+		}
+		for i, n := range a.Levels {
+			s.Levels[i] += n
+		}
+	}
+	s.Unlike = c.Unlike(c.Plan.Sites, s.Moments)
+	clear(s.Moments)
+	if s.Scale, err = c.Pool(moments); err == nil {
+		s.Fit.At = c.begin(s.Scale)
+	}
+	return err
+}
+
+// ask asks all sites for sums.
+func (c coordinator) ask(s *state) ([]method.Task, error) {
+	if c.Options.Random() {
+		return c.askPoints(s)
+	}
+	s.Phase = taskSums
+	s.Round++
+	clear(s.Sums)
+	return method.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At}, nil })
+}
+
+// askQuality asks all sites how well the model predicts.
+func (c coordinator) askQuality(s *state) ([]method.Task, error) {
+	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At, s.Tau}, nil })
+	return method.Optional(tasks), err
+}
+
+// advance makes a step of the sites' sums, and asks again or goes on to the assessment.
+func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
+	total := newSums(c.Weights())
+	for _, site := range c.Plan.Sites {
+		if own := s.Sums[site]; own != nil {
+			total.add(own)
+			s.Rows[site] = own.Rows
+		}
+	}
+	s.Classes = total.Classes
+	before := len(s.Fit.Trace)
+	if total.Rows > 0 {
+		s.Fit.take(c.common, s.Scale, total)
+	}
+	if n := len(s.Fit.Trace); n > before {
+		info = method.Info{"step in standard deviations": s.Fit.Trace[n-1]}
+	}
+	if !s.Fit.Settled && !s.Fit.Stuck && s.Round < c.Options.Rounds {
+		tasks, err = c.ask(s)
+		return tasks, info, err
+	}
+	clear(s.Sums)
+	s.Phase = options.TaskAssess
+	tasks, err = c.askQuality(s)
+	return tasks, info, err
+}
+
+// Fold implements [method.Coordinator].
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	err := method.Expect(in, c.Plan.Sites, s.Phase)
+	if err != nil {
+		return nil, err
+	}
+	switch in.Kind {
+	case options.TaskScale:
+		a := new(options.ScaleAnswer)
+		if err = method.DecodeAnswer(in, a); err == nil {
+			err = a.Check(c.Counted())
+		}
+		s.Moments[in.Site] = a
+	case taskSums:
+		a := new(Sums)
+		if err = method.DecodeAnswer(in, a); err == nil {
+			err = a.check(c.Weights(), c.classes())
+		}
+		s.Sums[in.Site] = a
+	case taskMarginal, taskGrid:
+		err = c.foldPoints(s, in)
+	case options.TaskAssess:
+		a := new(predict.Assessment)
+		if err = method.DecodeAnswer(in, a); err == nil {
+			err = c.checkReport(a)
+		}
+		s.Reports[in.Site] = a
+	default:
+		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	return s, err
+}
+
+// checkReport refuses an assessment that is none of the plan's model.
+func (c coordinator) checkReport(a *predict.Assessment) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if err := c.checkResiduals(a); err != nil || a.Periods == nil {
+		return err
+	}
+	if c.periods() == 0 {
+		return fmt.Errorf("sums by periods, which were not asked for")
+	}
+	return a.Periods.Check(c.periods(), c.Weights()-c.periods())
+}
+
+// checkResiduals refuses residuals of other outcomes than the plan's.
+func (c coordinator) checkResiduals(a *predict.Assessment) error {
+	classes := c.classes()
+	all := a.Classes
+	if a.Residuals != nil {
+		all = append(slices.Clone(all), a.Residuals)
+	}
+	switch {
+	case len(all) == 0:
+		return nil
+	case classes > 1 && a.Residuals != nil, classes == 1 && len(a.Classes) > 0:
+		return fmt.Errorf("sums of residuals, which were not asked for")
+	case len(all) != classes:
+		return fmt.Errorf("residuals of %d classes, where there are %d", len(all), classes)
+	}
+	for _, s := range all {
+		if s == nil {
+			return fmt.Errorf("no residuals of a class")
+		}
+		if err := s.Check(c.Weights()/classes, c.features()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leave implements [method.Coordinator]: what the site gave to steps that were made stays in
+// them, and the next steps are made without it.
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	s.Left = left
+	delete(s.Sums, site)
+	delete(s.Points, site)
+	if s.Search != nil {
+		s.Search.Forget()
+	}
+	if s.Phase == taskSums && slices.Contains(left, site) {
+		s.Fit.Bound, s.Fit.Next = -1e300, reached{} // of other rows: any step is an improvement
+	}
+	return s, nil
+}
+
+// Share gives every site the model: it is the study's result.
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*state)
+	return wire.Marshal(Task{s.Scale, s.Fit.At, s.Tau})
+}

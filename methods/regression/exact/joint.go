@@ -1,0 +1,300 @@
+// Package exact is the posterior of all weights together, with their correlations: the
+// default variant of pvi without privacy. It is the normal density that maximises the
+// evidence lower bound, which Newton's method finds from one sum over the rows of every
+// site in each exchange; for many rows it is what maximum likelihood with standard errors
+// from the information matrix says, with a weak prior. Of several classes it is Laplace's
+// approximation: mode and inverse information.
+//
+// Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go
+// for what a site answers. [New] puts both halves together for a plan, and [Central] is the
+// same fit to all rows in one place.
+package exact
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/study"
+)
+
+// taskSums asks for [Sums].
+const taskSums = "sums"
+
+// settled is how far the last step may have moved, in standard deviations, for the fit to
+// count as converged: the optimum is then closer still, as steps shrink. From the step of
+// number many on settledLate is enough, as every one is an exchange with all sites.
+const (
+	settled     = 1e-3
+	many        = 10
+	settledLate = 5e-3
+)
+
+// Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
+// too.
+type Task struct {
+	Scale *options.Scale `cbor:"scale"`
+	At    density        `cbor:"at"`
+	Tau   *glm.Spread    `cbor:"tau,omitempty"` // of a finished model with random intercepts
+}
+
+// common is what both halves know of a plan.
+type common struct{ *options.Setup }
+
+// periods is how many the outcome has; 0 if it is no time until an event.
+func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
+
+// classes is how many the outcome has with weights of their own; 1 if there is one activation.
+func (c common) classes() int { return c.Likelihood.Activations() }
+
+// features is how many columns are those of features by themselves, before their products.
+func (c common) features() (columns int) {
+	for i := range c.Encoding.Columns {
+		columns += c.Encoding.Columns[i].Width()
+	}
+	return columns
+}
+
+// at returns the likelihood where its noise is estimated, as it is so far.
+func (c common) at(noise float64) glm.Likelihood {
+	if c.estimated() {
+		return glm.Linear{Variance: noise}
+	}
+	return c.Likelihood
+}
+
+// estimated says whether the variance of the outcome around its expectation is estimated.
+func (c common) estimated() bool {
+	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
+}
+
+// free is how many degrees of freedom so many rows leave to the estimated noise of a number, no less
+// than 1 where the prior takes the place of rows; 0 of other outcomes.
+func (c common) free(rows float64) float64 {
+	if !c.estimated() {
+		return 0
+	}
+	return max(rows-float64(c.Weights()), 1)
+}
+
+// farthest is how far one step may move activations, as a root mean square over rows in
+// the weights of the information: Newton's step from far away would go beyond what can be
+// calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
+// whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
+// step.
+func (c common) farthest(q glm.Normal) float64 {
+	if l := c.Options.Likelihood; l == options.LikelihoodLinear || (l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && certain(q) {
+		return math.Inf(1)
+	}
+	return 3
+}
+
+// largest bounds the mean of a weight, so that the sums under it are within those that a
+// coordinator takes: a number's grow with the square of its distance, in units of the noise.
+func (c common) largest(noise float64) float64 {
+	if l, ok := c.at(noise).(glm.Linear); ok {
+		return 1e25 * math.Sqrt(l.Variance)
+	}
+	return options.FactorLargest
+}
+
+// begin is where the fit begins: all weights 0 for sure, but an intercept at the outcome's mean,
+// so that its zero decides nothing; and the outcome's noise all of its variance.
+func (c common) begin(scale *options.Scale) density {
+	p := c.Weights()
+	d := density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
+	for j, group := range c.Encoding.Groups() {
+		if group == glm.InterceptGroup && scale != nil {
+			d.Mean[j] = scale.Mean
+		}
+	}
+	if c.estimated() {
+		d.Noise = scale.Outcome
+	}
+	return d
+}
+
+// fit is Newton's method between exchanges.
+type fit struct {
+	At     density   `cbor:"at"`     // where sums are asked for
+	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
+	Next   reached   `cbor:"next"`   // where that step led, before it was carried on to At
+	Bound  float64   `cbor:"bound"`  // what steps raise, at Last: see [common.bound]
+	Halved int       `cbor:"halved"` // how often the last step was
+	Trace  []float64 `cbor:"trace"`  // how far each step moved
+	// Settled says that the last step hardly moved; Stuck that there was no better one.
+	Settled bool `cbor:"settled"`
+	Stuck   bool `cbor:"stuck"`
+}
+
+// mostHalvings is how often a step is halved that makes the bound smaller.
+const mostHalvings = 8
+
+// bound is what steps raise: the evidence lower bound, or of several classes, whose steps lead to the
+// mode, the logarithm of the posterior density at the mean, but for a constant. Not
+// finite where it cannot be calculated.
+func (c common) bound(prior glm.Gaussian, q glm.Normal, s *Sums) float64 {
+	if c.classes() > 1 {
+		b := s.Value
+		for j, l := range prior.Lambda {
+			off := q.Mean[j] - prior.Eta[j]/l
+			b -= l * off * off / 2
+		}
+		return b
+	}
+	kl, err := q.KL(prior)
+	if err != nil {
+		return math.Inf(-1)
+	}
+	return s.Value - kl
+}
+
+// take moves on by the sums at At.
+func (f *fit) take(c common, scale *options.Scale, s *Sums) {
+	prior := c.PriorOf(scale)
+	q := f.At.normal()
+	bound := c.bound(prior, q, s)
+	first := len(f.Trace) == 0
+	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
+		if f.Halved++; f.Halved > mostHalvings {
+			f.At, f.Stuck = f.Last, true
+			return
+		}
+		f.At = pack(between(f.Last.normal(), q), math.Sqrt(f.Last.Noise*f.At.Noise))
+		return
+	}
+	noise := f.At.Noise
+	if c.estimated() {
+		n := float64(s.Rows)
+		if c.Options.Weight != "" {
+			n = s.Weight * noise // their information is weight/noise
+		}
+		at := noise
+		noise = noiseOf(prior, q, s, at, n, scale.Outcome)
+		s = s.times(at / noise)
+	}
+	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
+	if !ok {
+		if f.Stuck = true; first { // nothing was learned
+			mean, variance := prior.Moments()
+			covariance := make([]float64, glm.Triangle(len(mean)))
+			for j, v := range variance {
+				covariance[glm.Packed(j, j)] = v
+			}
+			glm.Centre(mean, covariance, c.classes())
+			f.At = density{mean, covariance, noise}
+		}
+		return
+	}
+	if noise > 0 {
+		moved = max(moved, math.Abs(math.Log(noise/f.At.Noise)))
+	}
+	if !glm.Finite(moved) {
+		moved = math.MaxFloat64
+	}
+	if !glm.Finite(bound) {
+		bound = -math.MaxFloat64
+	}
+	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
+	on := next
+	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && c.classes() == 1 && max(moved, f.Trace[n-1]) < nearby {
+		precision := append([]float64(nil), s.Information...)
+		for j, l := range prior.Lambda {
+			precision[glm.Packed(j, j)] += l
+		}
+		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise), moved, precision)
+	}
+	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0
+	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)
+}
+
+// centralFit is a fit to all rows in one place.
+type centralFit struct {
+	Model *fitted.Model
+	*fitted.Forecaster
+}
+
+// Central fits all rows in one place by the same steps.
+func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralFit, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	c := common{s}
+	var scale *options.Scale
+	moments := new(options.ScaleAnswer)
+	if !s.Options.Noised(p) { // whose plan has all constants and references
+		if moments, err = s.Moments(ctx, rows); err != nil {
+			return nil, err
+		}
+		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
+			return nil, err
+		}
+	}
+	d, err := s.Design(ctx, scale, rows)
+	if err != nil {
+		return nil, err
+	}
+	f := &fit{At: c.begin(scale)}
+	for range 200 {
+		f.take(c, scale, gather(c.at(f.At.Noise), f.At.normal(), d))
+		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
+			break
+		}
+	}
+	if !f.Settled {
+		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
+	}
+	m, err := c.model(scale, f)
+	if err != nil {
+		return nil, err
+	}
+	m.Free = c.free(float64(d.Rows()))
+	if len(moments.Levels) > 0 { // so that new subjects lack what they do to a fit to sites
+		m.Sites = []fitted.ModelSite{{Rows: d.Rows()}}
+		m.Counts(moments.Levels)
+	}
+	out := &centralFit{Model: m}
+	out.Forecaster, err = m.Forecaster(rows.Schema())
+	return out, err
+}
+
+// model is the fitted model; what the sites gave is still to be added.
+func (c common) model(scale *options.Scale, f *fit) (*fitted.Model, error) {
+	e, err := c.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	o := *c.Options
+	if c.estimated() {
+		o.NoiseVariance = &f.At.Noise
+	}
+	m, err := fitted.New(c.Plan, &o, c.PriorOf(scale), f.At.normal(), e)
+	if err != nil {
+		return nil, err
+	}
+	converged := f.Settled
+	m.Converged = &converged
+	return m, nil
+}
+
+// density is a normal density over weights as it travels and is kept, with the variance of
+// a number's noise; 0 for other outcomes.
+type density struct {
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"`
+	Noise      float64     `cbor:"noise"`
+}
+
+func pack(q glm.Normal, noise float64) density { return density{q.Mean, q.Covariance, noise} }
+
+// normal returns the density of what was checked.
+func (d density) normal() glm.Normal {
+	q, _ := glm.NewNormal(d.Mean, d.Covariance)
+	return q
+}

@@ -1,0 +1,96 @@
+package exact
+
+import (
+	"fmt"
+	"math"
+
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// open checks a task against the plan: that it is refused does not depend on the site's
+// rows.
+func (c common) open(t method.Task) (*Task, glm.Normal, error) {
+	task := new(Task)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, glm.Normal{}, err
+	}
+	if t.Kind == taskSums && c.Options.Random() {
+		return nil, glm.Normal{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	q, err := c.check(task)
+	return task, q, err
+}
+
+// check returns the density of a task.
+func (c common) check(t *Task) (glm.Normal, error) {
+	if err := c.checkTau(t); err != nil {
+		return glm.Normal{}, err
+	}
+	return c.checkDensity(t)
+}
+
+func (c common) checkDensity(t *Task) (glm.Normal, error) {
+	if _, err := c.Scaled(t.Scale); err != nil {
+		return glm.Normal{}, err
+	}
+	if len(t.At.Mean) != c.Weights() {
+		return glm.Normal{}, fmt.Errorf("%d means of %d weights", len(t.At.Mean), c.Weights())
+	}
+	q, err := glm.NewNormal(t.At.Mean, t.At.Covariance)
+	if err != nil {
+		return q, err
+	}
+	for j, m := range q.Mean {
+		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) || !glm.Inside(q.Variance[j], 0, options.FactorLargest) {
+			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j, options.FactorLargest)
+		}
+	}
+	if c.estimated() != (t.At.Noise != 0) || t.At.Noise != 0 && !glm.Inside(t.At.Noise, 1/options.FactorLargest, options.FactorLargest) {
+		return q, fmt.Errorf("a noise variance of %v", t.At.Noise)
+	}
+	return q, nil
+}
+
+// largestSum bounds every number of an answer: far beyond what rows of honest studies give,
+// and so that no product of a few overflows.
+const largestSum = 1e75
+
+// check refuses sums that no rows give. Whatever passes is of a kind that a step can be made
+// of, and added to what others gave: the information is not negative in any direction,
+// rounding aside.
+func (s *Sums) check(weights, classes int) error {
+	if len(s.Gradient) != weights || len(s.Information) != glm.Triangle(weights) {
+		return fmt.Errorf("%d and %d sums for %d weights", len(s.Gradient), len(s.Information), weights)
+	}
+	if s.Rows < 1 || s.Rows > options.MostRows || !glm.Inside(s.Value, -largestSum, largestSum) || !glm.Inside(s.Weight, 0, largestSum) {
+		return fmt.Errorf("sums of %d rows with value %v and weight %v", s.Rows, s.Value, s.Weight)
+	}
+	if classes == 1 {
+		classes = 0
+	}
+	rows := 0.0
+	for _, n := range s.Classes {
+		if rows += n; n < 0 || n != math.Trunc(n) {
+			return fmt.Errorf("%v rows of a class", n)
+		}
+	}
+	if len(s.Classes) != classes || classes > 0 && rows != float64(s.Rows) {
+		return fmt.Errorf("%v rows of %d classes, of %d in all", s.Classes, classes, s.Rows)
+	}
+	for j, g := range s.Gradient {
+		if v := s.Information[glm.Packed(j, j)]; !glm.Inside(g, -largestSum, largestSum) || !glm.Inside(v, 0, largestSum) {
+			return fmt.Errorf("gradient %v and information %v of weight %d", g, v, j)
+		}
+	}
+	for i := range weights {
+		for j := range i {
+			x := s.Information[glm.Packed(i, j)]
+			if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; !(x*x <= most*1.000001) {
+				return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
+			}
+		}
+	}
+	return nil
+}

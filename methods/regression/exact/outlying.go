@@ -1,0 +1,126 @@
+package exact
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/regression/glm"
+)
+
+// ownIntercepts follow from what sites have sent: of a marginal log-likelihood that has the
+// derivative g by the common intercept and minus the second one c, the site's estimate is g/c
+// and its variance 1/c − τ², as a normal likelihood has g = b̂/(s² + τ²) and c = 1/(s² + τ²). They
+// are taken at the point of the grid that is nearest to the median of τ.
+func (c coordinator) ownIntercepts(s *state) map[string]ownIntercept {
+	at := 0
+	for k, x := range s.Asked {
+		if far := math.Log(s.Tau.Median); math.Abs(x.LogTau-far) < math.Abs(s.Asked[at].LogTau-far) {
+			at = k
+		}
+	}
+	square := math.Exp(2 * s.Asked[at].LogTau)
+	var columns []int
+	for j, group := range c.Encoding.Groups() {
+		if group == glm.InterceptGroup || group == glm.PeriodGroup { // of a row one is 1
+			columns = append(columns, j)
+		}
+	}
+	own := map[string]ownIntercept{}
+	for site, a := range s.Points {
+		d, first, second := a.At[at], 0.0, 0.0
+		for n, j := range columns {
+			first += d.Gradient[j]
+			for m, k := range columns[:n+1] {
+				second += d.Curvature[glm.Packed(j, k)]
+				if m < n {
+					second += d.Curvature[glm.Packed(j, k)]
+				}
+			}
+		}
+		if told := second * square; told > tellsNothing {
+			own[site] = ownIntercept{first / second, max(1/second-square, 0)}
+		}
+	}
+	return own
+}
+
+// tellsNothing is a share of what a site could tell of its intercept that rounding leaves.
+const tellsNothing = 1e-6
+
+// strayAlarm is the probability with which some site is called far from the others where the
+// intercepts of all are draws from one normal distribution.
+const strayAlarm = 0.01
+
+// stray says which sites' intercepts are far from those of all others: by a t test of each
+// with the mean and variance that the others have, which is exact where rows tell as much at every
+// site (the externally studentised residual), with Bonferroni's correction for the number of sites.
+// Where rows tell more at a site than elsewhere, the others know less of its variance than their
+// number says: degrees of freedom are those of an estimate with as much error (Satterthwaite).
+func stray(sites []string, all map[string]ownIntercept) (says []string) {
+	for _, site := range sites {
+		own, ok := all[site]
+		if !ok {
+			continue
+		}
+		var others []ownIntercept
+		for _, name := range sites {
+			if o, ok := all[name]; ok && name != site {
+				others = append(others, o)
+			}
+		}
+		if len(others) < 2 {
+			return nil
+		}
+		mean, between, unsure := law(others)
+		n, expected := float64(len(others)), own.Variance+between
+		t := (own.Estimate - mean) / math.Sqrt(expected+unsure)
+		share := min(expected/unsure/n, 1) // of what the others know of this variance
+		chance := 2 * distuv.StudentsT{Sigma: 1, Nu: (n - 1) * share * share}.Survival(math.Abs(t))
+		if !(chance*(n+1) < strayAlarm) {
+			continue
+		}
+		word := "higher"
+		if t < 0 {
+			word = "lower"
+		}
+		says = append(says, fmt.Sprintf("The intercept of %s is far from those of the other sites: it is %s by %.0f times the standard deviation that they let expect. How much sites differ, the common intercept and what is predicted of a new site are then largely those of %s. See whether it codes the outcome and the features as the others do; if it does, see what the estimates are without it.", site, word, math.Abs(t), site))
+	}
+	return says
+}
+
+// law is the normal distribution of intercepts of which some are estimated: its mean, its
+// variance, and that of the mean (Paule and Mandel, J Res Natl Bur Stand 1982).
+func law(some []ownIntercept) (mean, between, unsure float64) {
+	at := func(between float64) (excess float64) {
+		all, sum := 0.0, 0.0
+		for _, x := range some {
+			w := 1 / (x.Variance + between)
+			all, sum = all+w, sum+w*x.Estimate
+		}
+		mean, unsure = sum/all, 1/all
+		for _, x := range some {
+			d := x.Estimate - mean
+			excess += d / (x.Variance + between) * d
+		}
+		return excess - float64(len(some)-1)
+	}
+	low, high := 0.0, 0.0
+	for _, x := range some {
+		for _, y := range some {
+			high = max(high, (x.Estimate-y.Estimate)*(x.Estimate-y.Estimate))
+		}
+	}
+	tiny := high * 1e-12
+	for range 100 {
+		between = (low + high) / 2
+		if at(between+tiny) > 0 {
+			low = between
+		} else {
+			high = between
+		}
+	}
+	at(between + tiny)
+	return mean, between, unsure
+}

@@ -1,0 +1,392 @@
+package exact
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
+	"parley/problem"
+)
+
+// remainder is what is left of one activation's outcomes: of a class, or of all there is.
+type remainder struct {
+	class string // "" where there is one activation
+	all   *predict.Residuals
+	sites []*predict.Residuals // in the plan's order; nil of sites that gave none
+}
+
+// name is that of a term with the class that it is an effect on.
+func (l remainder) name(term string) string {
+	if l.class == "" {
+		return term
+	}
+	return term + " on " + l.class
+}
+
+// remainders lists what is left of every activation; nil if sites gave nothing.
+func (c coordinator) remainders(s *state, pooled *predict.Assessment) (parts []remainder) {
+	of := func(a *predict.Assessment) []*predict.Residuals {
+		switch {
+		case a == nil:
+			return nil
+		case a.Residuals != nil:
+			return []*predict.Residuals{a.Residuals}
+		}
+		return a.Classes
+	}
+	for k, all := range of(pooled) {
+		part := remainder{all: all, sites: make([]*predict.Residuals, len(c.Plan.Sites))}
+		if c.classes() > 1 {
+			part.class = c.Options.Outcome.Levels[k]
+		}
+		for i, name := range c.Plan.Sites {
+			if own := of(s.Reports[name]); own != nil {
+				part.sites[i] = own[k]
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// misfits says how outcomes are other than the likelihood takes them for: apart by sites, bent in
+// a feature, more variable for some of its values, skewed or with heavy tails. Of classes each is
+// looked at by itself, but for what their variances say, which follow from their probabilities.
+func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessment) (says []string) {
+	parts := c.remainders(s, pooled)
+	if len(parts) == 0 || !s.Fit.Settled { // what has not settled leaves residuals of its own
+		return nil
+	}
+	var apart, within, differing, curved []string
+	for _, part := range parts {
+		if by := predict.Apart(part.sites, part.all, len(parts)); by != nil && !c.Options.Random() {
+			apart = append(apart, c.farthest(by, part.class)...)
+		}
+	}
+	for _, part := range parts {
+		if apart == nil {
+			within = append(within, c.within(s, part, len(parts), m)...)
+		}
+		differing = append(differing, c.differing(part, len(parts), m)...)
+		curved = append(curved, c.curved(part, len(parts), m)...)
+	}
+	if len(apart) > 0 {
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", strings.Join(apart, ", "), c.apart()))
+	} else if len(within) > 0 {
+		says = append(says, fmt.Sprintf("Within sites the effect of %s than between them: one coefficient mixes the two, and can even have the wrong sign. %s", problem.Names(within), c.mixes()))
+	}
+	if len(differing) > 0 {
+		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site, and its standard error is too small for all sites like these, by about the factor stated. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
+	}
+	change, changing := c.changing(pooled, m)
+	says = append(says, change...)
+	if len(curved) > 0 {
+		changes := ""
+		if slices.ContainsFunc(curved, func(name string) bool { return slices.Contains(changing, name) }) { // who is left later has other values
+			changes = " An effect that changes over time looks like this too."
+		}
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
+	}
+	if pairs, example := c.multiplied(parts, curved, m); len(pairs) > 0 {
+		says = append(says, fmt.Sprintf("The effects of %s depend on each other: outcomes go with their product, which the model lacks. A coefficient is then an average over subjects, and may hold for few of them. Give the model the product (interactions: [[%s]]), and read neither effect without the other.", problem.Names(pairs), example))
+	}
+	highest := 0.0
+	for _, part := range parts {
+		highest = max(highest, part.all.Together(len(parts)))
+	}
+	if highest > 0 {
+		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
+	}
+	says = append(says, c.unrecorded(parts, m)...)
+	says = append(says, c.misweighted(parts, pooled)...)
+	if pooled.Residuals == nil {
+		return says
+	}
+	return append(says, c.uneven(parts[0], len(curved) > 0, m)...)
+}
+
+// misweighted says that standard errors are off as rows have weights that are no numbers of people: by the
+// part where they are most so. Of counts that vary more and of a number whose noise the plan states that is
+// said elsewhere.
+func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) []string {
+	most := 1.0
+	for _, part := range parts {
+		if times := part.all.Misweighted(len(parts)); math.Abs(math.Log(times)) > math.Abs(math.Log(most)) {
+			most = times
+		}
+	}
+	if most == 1 || len(report.Dispersion(c.Options, pooled, c.Weights())) > 0 || c.Options.Likelihood == options.LikelihoodLinear && !c.estimated() {
+		return nil
+	}
+	wrong, change, factor, all := "narrow", "widen", most, parts[0].all
+	if most < 1 {
+		wrong, change, factor = "wide", "narrow", 1/most
+	}
+	advice := fmt.Sprintf("Divide the weights by their mean over all sites, %.3g, and see whether this is still said.", all.Weight/float64(all.Rows))
+	if mean := all.Weight / float64(all.Rows); math.Abs(mean-1) < 0.05 {
+		advice = fmt.Sprintf("Their mean is 1, so that this is by how unequal they are: %s the standard errors by the factor.", change)
+	}
+	return []string{fmt.Sprintf("Standard errors do not fit the weights %s, which are no numbers of people. They are those of as many rows as the weights add up to, %.4g, and there are %d. Standard errors and intervals are too %s: by a factor of about %.2g. %s", c.Options.Weight, all.Weight, all.Rows, wrong, factor, advice)}
+}
+
+// uneven says how errors are other than those of the likelihood, where effects are straight: more
+// variable for some values of features or at a site, skewed or with heavy tails.
+func (c coordinator) uneven(part remainder, curved bool, m *fitted.Model) (says []string) {
+	if low, two := predict.TwoValues(part.sites, part.all); two && c.Options.Likelihood == options.LikelihoodLinear {
+		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
+	}
+	end, share := predict.Bounded(part.sites, part.all)
+	if end != 0 && c.estimated() && !curved {
+		side, last := "above", "highest"
+		if end < 0 {
+			side, last = "below", "lowest"
+		}
+		says = append(says, fmt.Sprintf("Outcomes end where the model expects more of them: by the model %.0f %% lie %s the %s of their site, and none does. Predictions and intervals reach beyond what there is, and effects are averages, smaller for subjects near that end. Fit counts by likelihood: poisson, name the values of a short score as levels, or take logarithms of a positive outcome.", 100*share, side, last))
+	}
+	wider := c.wider(part.all, m)
+	if len(wider) > 0 {
+		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
+	}
+	if i, times := predict.Noisier(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
+		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
+	} else if c.estimated() && !curved && len(wider) == 0 && end == 0 { // which skew residuals too
+		switch skewness, kurtosis, skewed, heavy := part.all.Shape(); {
+		case skewed:
+			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
+		case heavy:
+			says = append(says, fmt.Sprintf("The errors of predictions have heavy tails (kurtosis %.1f, where 3 is normal), so a few subjects decide the estimates, and intervals of predictions miss the few by far. Look for outliers of %s.", kurtosis, c.Options.Outcome.Column))
+		}
+	}
+	return says
+}
+
+// apart says what to do about sites that differ.
+func (c coordinator) apart() string {
+	if len(c.Plan.Sites) < options.FewestRandom || c.classes() > 1 {
+		return "Make the site a feature, a category that says where a subject is from."
+	}
+	return "Let sites have intercepts of their own: site_effects: random. The report then says where these are not enough, since the means of a feature go with them."
+}
+
+// mixes says what to do about effects within sites that are other than between them.
+func (c coordinator) mixes() string {
+	random := " Random intercepts (site_effects: random) alone take such differences out only where sites are large."
+	switch {
+	case c.Options.Random():
+		random = " Random intercepts alone take such differences out only where sites are large."
+	case c.classes() > 1: // which has none
+		random = ""
+	}
+	return "See whether sites have these features in the same unit and coding. If they do, make the site a feature, a category that says where a subject is from, or give every subject the mean of the feature at its site as a further feature." + random
+}
+
+// within names the features whose effect within sites is other than between them, in one of so many
+// parts.
+func (c coordinator) within(s *state, part remainder, parts int, m *fitted.Model) (names []string) {
+	groups, sites, all := m.Encoding.Groups(), part.sites, part.all
+	other := predict.Within
+	if c.Options.Random() {
+		known, contextual := c.contextual(s, sites, groups)
+		if contextual == nil {
+			return nil
+		}
+		sites, all = known, predict.Pool(known)
+		other = func(sites []*predict.Residuals, all *predict.Residuals, j, tests int) float64 {
+			return predict.WithinRandom(sites, all, contextual, j, tests)
+		}
+	}
+	for j, name := range m.Encoding.Features() {
+		if ofEverybody(groups[j]) {
+			continue
+		}
+		switch sum := other(sites, all, j, parts*len(groups)); {
+		case sum > 0:
+			names = append(names, part.name(name)+" is higher")
+		case sum < 0:
+			names = append(names, part.name(name)+" is lower")
+		}
+	}
+	return names
+}
+
+// ofEverybody says whether columns of a group belong to no feature.
+func ofEverybody(group string) bool { return group == glm.InterceptGroup || group == glm.PeriodGroup }
+
+// contextual is the fit of random intercepts to the sites that gave residuals too, and these; nil
+// if it cannot be told, as without an intercept.
+func (c coordinator) contextual(s *state, sites []*predict.Residuals, groups []string) (known []*predict.Residuals, fit *glm.Contextual) {
+	var ones []int
+	for j, g := range groups {
+		if ofEverybody(g) {
+			ones = append(ones, j)
+		}
+	}
+	var all [][]*glm.Derivatives
+	for i, name := range c.Plan.Sites {
+		if a := s.Points[name]; a != nil && sites[i] != nil {
+			known, all = append(known, sites[i]), append(all, a.derivatives())
+		}
+	}
+	if len(ones) == 0 || len(known) == 0 {
+		return nil, nil
+	}
+	fit, err := glm.NewContextual(c.random(s.Scale), s.Asked, all, ones)
+	if err != nil { // which the fit itself would have met, but for sites that left
+		return nil, nil
+	}
+	return known, fit
+}
+
+// differing names the features whose effect is not the same at all sites, in one of so many parts, and
+// the site that is farthest off.
+func (c coordinator) differing(part remainder, parts int, m *fitted.Model) (names []string) {
+	groups, tests := m.Encoding.Groups(), 0
+	for _, g := range groups {
+		if !ofEverybody(g) {
+			tests++
+		}
+	}
+	for j, name := range m.Encoding.Features() {
+		if ofEverybody(groups[j]) {
+			continue
+		}
+		if by, times := predict.Differing(part.sites, part.all, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
+			most, word := 0, "higher"
+			for i, x := range by {
+				if math.Abs(x) > math.Abs(by[most]) {
+					most = i
+				}
+			}
+			if by[most] < 0 {
+				word = "lower"
+			}
+			names = append(names, fmt.Sprintf("%s (%s at %s; %.1f)", part.name(name), word, c.Plan.Sites[most], times))
+		}
+	}
+	return names
+}
+
+// curved names the features whose effect is bent, in one of so many parts.
+func (c coordinator) curved(part remainder, parts int, m *fitted.Model) (curved []string) {
+	names, groups := m.Encoding.Features(), m.Encoding.Groups()
+	straight := map[string]bool{}
+	for i := range m.Encoding.Columns {
+		col := &m.Encoding.Columns[i]
+		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
+	}
+	for j, name := range names {
+		if straight[groups[j]] && part.all.Curved(j, parts*len(names)) {
+			curved = append(curved, part.name(name))
+		}
+	}
+	return curved
+}
+
+// mostNamed is how many pairs of features are named.
+const mostNamed = 5
+
+// multiplied names the pairs of features whose product outcomes go with most, and the first of them as a
+// plan does. Features whose effects bend are left out: where two go together, their product bends with each.
+func (c coordinator) multiplied(parts []remainder, curved []string, m *fitted.Model) (names []string, example string) {
+	groups, features := m.Encoding.Groups(), c.features()
+	tests := len(parts) * features * (features - 1) / 2
+	type pair struct {
+		a, b, class string
+		share       float64
+	}
+	var found []pair
+	for _, part := range parts {
+		for k, b := range groups[:features] {
+			for j, a := range groups[:k] {
+				if a == b || slices.Contains(curved, part.name(a)) || slices.Contains(curved, part.name(b)) {
+					continue
+				}
+				share := part.all.Multiplied(j, k, tests)
+				if share == 0 {
+					continue
+				}
+				at := slices.IndexFunc(found, func(p pair) bool { return p.a == a && p.b == b })
+				if at < 0 {
+					found = append(found, pair{a, b, part.class, share})
+				} else if share > found[at].share {
+					found[at].class, found[at].share = part.class, share
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(p, q pair) int { return cmp.Compare(q.share, p.share) })
+	for _, p := range found[:min(len(found), mostNamed)] {
+		name := p.a + " and " + p.b
+		if p.class != "" {
+			name += " on " + p.class
+		}
+		names = append(names, name)
+	}
+	if len(found) > mostNamed {
+		names = append(names, fmt.Sprintf("%d more pairs", len(found)-mostNamed))
+	}
+	if len(found) > 0 {
+		example = found[0].a + ", " + found[0].b
+	}
+	return names, example
+}
+
+// wider names the features whose standard error is too small, with the factor.
+func (c coordinator) wider(all *predict.Residuals, m *fitted.Model) (wider []string) {
+	_, variance := m.Posterior.Moments()
+	times := all.Wider(variance, c.estimated())
+	for j, name := range m.Encoding.Features() {
+		if times[j] > 1 {
+			wider = append(wider, fmt.Sprintf("%.1f for %s", times[j], name))
+		}
+	}
+	return wider
+}
+
+// farthest says how the two sites that are farthest off differ, in a class if there are several.
+func (c coordinator) farthest(by []float64, class string) (parts []string) {
+	low, high := 0, 0
+	for i, x := range by {
+		if x < by[low] {
+			low = i
+		}
+		if x > by[high] {
+			high = i
+		}
+	}
+	if class == "" && !c.Options.Numeric() {
+		class = c.Options.Outcome.Levels[1]
+	}
+	for _, i := range []int{low, high} {
+		x, word := by[i], "higher"
+		if x < 0 {
+			x, word = -x, "lower"
+		}
+		what, unit := "the mean", ""
+		if !c.Options.Numeric() {
+			what, x, unit = "the share of "+class, 100*x, " points"
+		}
+		if c.Options.Likelihood == options.LikelihoodHazard {
+			what = "the share of events in a period"
+		}
+		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i], figure.General.Text(rounded(x)), unit, word))
+	}
+	return parts
+}
+
+// rounded keeps two digits.
+func rounded(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-1)
+	return math.Round(x/unit) * unit
+}

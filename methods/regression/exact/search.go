@@ -1,0 +1,95 @@
+package exact
+
+import (
+	"fmt"
+
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// askPoints asks all sites for derivatives.
+func (c coordinator) askPoints(s *state) ([]method.Task, error) {
+	if s.Search == nil {
+		s.Search = glm.NewSearch(c.random(s.Scale))
+	}
+	s.Round++
+	clear(s.Points)
+	s.Phase = taskMarginal
+	if len(s.Search.Grid) > 0 {
+		s.Phase = taskGrid
+	}
+	return method.Ask(s.Phase, c.staying(s), func(string) (any, error) { return pointsTask{s.Scale, s.Search.Ask()}, nil })
+}
+
+// search makes a step of the sites' derivatives, and asks again or goes on to the
+// assessment.
+func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, err error) {
+	points := s.Search.Ask()
+	sums := make([]*glm.Derivatives, len(points))
+	for i := range sums {
+		sums[i] = glm.NewDerivatives(c.Weights())
+	}
+	for _, site := range c.Plan.Sites {
+		if a := s.Points[site]; a != nil {
+			s.Rows[site] = a.Rows
+			for i, d := range a.derivatives() {
+				sums[i].Add(d)
+			}
+		}
+	}
+	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("after %d exchanges: how much sites differ cannot be found: %w\n  hint: site_effects: none, or fewer features", s.Round, err)
+	}
+	if q == nil {
+		if x := s.Search.Size; x > 0 && len(s.Search.Grid) == 0 {
+			s.Fit.Trace = append(s.Fit.Trace, x)
+			info = method.Info{"step in standard deviations": x}
+		}
+		tasks, err = c.askPoints(s)
+		return tasks, info, err
+	}
+	s.Asked = points
+	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
+	s.Tau = &q.Tau
+	s.Phase = options.TaskAssess
+	tasks, err = c.askQuality(s)
+	return tasks, nil, err
+}
+
+// foldPoints takes in a site's derivatives.
+func (c coordinator) foldPoints(s *state, in method.Contribution) error {
+	a := new(pointsAnswer)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return err
+	}
+	if err := a.check(len(s.Search.Ask()), c.Weights()); err != nil {
+		return err
+	}
+	s.Points[in.Site] = a
+	return nil
+}
+
+// restoreRandom checks what a state of random intercepts has in addition.
+func (c coordinator) restoreRandom(s *state) error {
+	if s.Search == nil {
+		if s.Phase == taskMarginal || s.Phase == taskGrid || s.Tau != nil {
+			return fmt.Errorf("the state is not one of random intercepts")
+		}
+		return nil
+	}
+	if err := s.Search.Check(c.Weights()); err != nil {
+		return fmt.Errorf("the state's search: %w", err)
+	}
+	points := s.Search.Ask()
+	if over := s.Tau != nil; over != (s.Asked != nil) || over && len(s.Asked) != len(points) {
+		return fmt.Errorf("the state's grid has %d points of %d", len(s.Asked), len(points))
+	}
+	for _, x := range s.Asked {
+		if err := x.Check(c.Weights()); err != nil {
+			return fmt.Errorf("the state's grid: %w", err)
+		}
+	}
+	return method.Kept(s.Points, c.Plan.Sites, "derivatives", func(a *pointsAnswer) error { return a.check(len(points), c.Weights()) })
+}

@@ -1,0 +1,153 @@
+package exact
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
+	"parley/privacy"
+)
+
+// site is the half at one site. Between tasks it remembers only what one pass over
+// the same rows gives again.
+type site struct {
+	common
+	name string
+	options.Reader
+}
+
+// NewSite is the site's half of a study.
+func NewSite(s *options.Setup, name string) *site { return &site{common: common{s}, name: name} }
+
+// Listed is what the site is asked for over the whole study, at most.
+func (h *site) Listed() []privacy.Listed {
+	ask := func(kind string, times, values int, what string) privacy.Listed {
+		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: values}}}}
+	}
+	numbers, levels := h.Counted()
+	p := h.Weights()
+	list := []privacy.Listed{ask(options.TaskScale, 1, 3*len(numbers)+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	if h.Options.Random() {
+		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
+		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
+			ask(taskGrid, glm.MostGrid, h.values(glm.GridPoints), what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
+	} else {
+		values, what := 3+p+glm.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
+		if k := h.classes(); k > 1 {
+			values, what = values+k, what+"; number of rows with each level of the outcome"
+		}
+		list = append(list, ask(taskSums, h.Options.Rounds, values, what))
+	}
+	values, says := predict.Values, predict.Says
+	if k := h.classes(); k == 1 {
+		values, says = values+predict.ResidualValues(p, h.features()), says+"; "+predict.ResidualsSay
+	} else {
+		values, says = values+k*predict.ResidualValues(p/k, h.features()), says+"; for each level of the outcome, "+predict.ResidualsSay
+	}
+	if k := h.periods(); k > 0 {
+		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
+	}
+	return append(list, ask(options.TaskAssess, 1, values, says))
+}
+
+// Run implements [method.Site].
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	data, err := s.Data()
+	if err != nil {
+		return method.Answer{}, err
+	}
+	var answer any
+	switch t.Kind {
+	case options.TaskScale:
+		if err = h.CheckRows(ctx, data); err == nil {
+			answer, err = h.Moments(ctx, data)
+		}
+	case taskMarginal, taskGrid:
+		answer, err = h.derive(ctx, t, data)
+	case taskSums, options.TaskAssess:
+		answer, err = h.answer(ctx, t, data)
+	default:
+		err = fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, s.State())
+}
+
+// answer answers what is asked under a posterior.
+func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task, q, err := h.open(t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	l := h.at(task.At.Noise)
+	if t.Kind == taskSums {
+		return gather(l, q, d), nil
+	}
+	b, err := h.own(task, d)
+	if err != nil {
+		return nil, err
+	}
+	a := report.Assess(l, q, b, d)
+	if h.classes() > 1 {
+		a.Classes = predict.ClassResiduals(l, q, d, h.features())
+	} else {
+		a.Residuals = predict.ResidualsOf(l, q, b, d, h.features())
+	}
+	if k := h.periods(); k > 0 {
+		a.Periods = predict.PeriodsOf(l, q, b, d, k)
+	}
+	return a, nil
+}
+
+// Report shows a site its own rows under the shared model, and with random intercepts has the
+// model of its own subjects. It never leaves.
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	task := new(Task)
+	if err := wire.Unmarshal(shared, task); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	q, err := h.check(task)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	e, err := h.Scaled(task.Scale)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	if task.Tau == nil {
+		return report.OwnReport(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
+	}
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	b, err := h.own(task, d)
+	if err != nil {
+		return nil, err
+	}
+	r, err := report.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := h.model(task.Scale, &fit{At: task.At, Settled: true})
+	if err != nil {
+		return nil, err
+	}
+	m.BetweenSites, m.Verdicts = task.Tau, fitted.Undetermined(m)
+	file, err := m.At(h.name, *b).Encode()
+	r.Files = []method.File{{Name: "model/model.json", Data: file}}
+	return r, err
+}

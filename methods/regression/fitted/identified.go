@@ -1,0 +1,309 @@
+package fitted
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/regression/glm"
+	"parley/problem"
+)
+
+// A dependency of columns is near where the condition index is above nearDependency, and a
+// column has a part in it if more than partOf of its variance comes from there (Belsley, Kuh
+// and Welsch, Regression Diagnostics, 1980, section 3.2).
+const nearDependency, partOf = 30, 0.5
+
+// unknown is the information, in units of the prior's, below which a posterior deviation is
+// above nine tenths of the prior's: the same rule marks single coefficients.
+const unknown = 1/0.81 - 1
+
+// Most is the largest number of columns that are looked into: an eigenvalue problem of
+// their size takes a second.
+const Most = 500
+
+// Undetermined says which features the data hardly tell apart, and which splines bend where
+// there are no data. Both follow from the posterior alone, of several classes from that of the one
+// that the data know best: columns are the same for all.
+func Undetermined(m *Model) (says []string) {
+	groups, names := m.Encoding.Groups(), m.Encoding.Features()
+	k := bestKnown(m, len(names))
+	terms := termsOf(k, m, groups)
+	if len(terms) == 0 || len(terms) > Most {
+		return nil
+	}
+	for _, set := range k.dependencies(terms) {
+		if !shareFeature(groups, set) {
+			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(namesOf(set, names), ", ")))
+		}
+	}
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		if len(c.Knots) > 0 && k.straight(slices.DeleteFunc(slices.Clone(terms), func(t glm.Row) bool { return groups[t.Index[0]] != c.Name })) {
+			says = append(says, fmt.Sprintf("How the effect of %s bends is known from the prior alone: at the sites it has hardly any values around the knots of its spline, %v to %v. See whether the knots are in the unit of the data, or leave the spline out.", c.Name, c.Knots[0], c.Knots[len(c.Knots)-1]))
+		}
+	}
+	return says
+}
+
+// Divided says which features a private study does not tell apart, so that how their effects divide what
+// they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
+// the posterior if data say as little as the noise leaves possible.
+func Divided(m *Model, least, prior glm.Normal) (says []string) {
+	groups, names := m.Encoding.Groups(), m.Encoding.Features()
+	k := knowledge{m.Weights(), prior}
+	terms := termsOf(k, m, groups)
+	if len(terms) < 2 || len(terms) > Most {
+		return nil
+	}
+	for _, set := range k.divided(terms, least) {
+		if !shareFeature(groups, set) {
+			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly the same. They are %s. What their effects add up to is known, but the part of each is the prior's: in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not read their coefficients one by one.", problem.Names(namesOf(set, names))))
+		}
+	}
+	return says
+}
+
+func namesOf(terms []glm.Row, features []string) (list []string) {
+	for _, t := range terms {
+		list = append(list, features[t.Index[0]])
+	}
+	return list
+}
+
+// knowledge is the posterior and the prior of the weights of one activation.
+type knowledge struct{ posterior, prior glm.Normal }
+
+// bestKnown is that of the class whose weights have the least variance in units of the prior's.
+func bestKnown(m *Model, width int) (best knowledge) {
+	q := m.Weights()
+	mean, variance := m.Before()
+	from, least := 0, math.Inf(1)
+	for start := 0; start < len(q.Mean); start += width {
+		sum := 0.0
+		for j := start; j < start+width; j++ {
+			sum += q.Variance[j] / variance[j]
+		}
+		if sum < least {
+			from, least = start, sum
+		}
+	}
+	to := from + width
+	best = knowledge{glm.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]}, glm.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
+	for i := from; i < to; i++ {
+		row := q.Covariance[glm.Packed(i, 0):]
+		best.posterior.Covariance = append(best.posterior.Covariance, row[from:i+1]...)
+	}
+	return best
+}
+
+// termsOf lists effects as combinations of weights: every column but intercept and periods, of
+// a category without a reference against the level that is known best. What all levels have in
+// common is nothing that single ones could be told apart by.
+func termsOf(known knowledge, m *Model, groups []string) (terms []glm.Row) {
+	variance := known.posterior.Variance
+	at := 0
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		base := -1
+		if len(c.Levels) > 0 && c.Reference == "" {
+			base = at
+			for j := at; j < at+c.Width(); j++ {
+				if variance[j] < variance[base] {
+					base = j
+				}
+			}
+		}
+		for j := at; j < at+c.Width(); j++ {
+			switch {
+			case base < 0:
+				terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
+			case j != base:
+				terms = append(terms, glm.Row{Index: []int32{int32(j), int32(base)}, Value: []float64{1, -1}})
+			}
+		}
+		at += c.Width()
+	}
+	for ; at < len(groups) && groups[at] != glm.InterceptGroup && groups[at] != glm.PeriodGroup; at++ {
+		terms = append(terms, glm.Row{Index: []int32{int32(at)}, Value: []float64{1}})
+	}
+	return terms
+}
+
+// information is what the data say of some effects, all else being unknown: the inverse of
+// their posterior covariance less that of their prior, which it returns too. Not ok if that
+// cannot be calculated.
+func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok bool) {
+	precision := func(q glm.Normal) (*mat.SymDense, bool) {
+		s := mat.NewSymDense(len(terms), nil)
+		for a := range terms {
+			for b := range a + 1 {
+				s.SetSym(a, b, q.Between(terms[a], terms[b]))
+			}
+		}
+		var chol mat.Cholesky
+		inverse := new(mat.SymDense)
+		return inverse, chol.Factorize(s) && glm.Usable(chol.InverseTo(inverse))
+	}
+	prior, ok = precision(k.prior)
+	if !ok {
+		return nil, nil, false
+	}
+	all, ok := precision(k.posterior)
+	if !ok {
+		return nil, nil, false
+	}
+	data = mat.NewSymDense(len(terms), nil)
+	for a := range terms {
+		for b := range a + 1 {
+			data.SetSym(a, b, all.At(a, b)-prior.At(a, b))
+		}
+	}
+	return data, prior, true
+}
+
+// dependencies lists sets of effects whose columns are nearly combinations of each other. Those
+// that the data say nothing of have no part in any.
+func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
+	h, prior, ok := k.information(terms)
+	if !ok {
+		return nil
+	}
+	var told []glm.Row
+	var at []int
+	for a := range terms {
+		if h.At(a, a) > unknown*prior.At(a, a) {
+			told, at = append(told, terms[a]), append(at, a)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	scaled := mat.NewSymDense(len(at), nil)
+	for i, a := range at {
+		for j, b := range at[:i+1] {
+			scaled.SetSym(i, j, h.At(a, b)/math.Sqrt(h.At(a, a)*h.At(b, b)))
+		}
+	}
+	return joined(told, scaled, func(int) bool { return true }, func(values []float64) (limit float64, variance func(float64) float64) {
+		largest := slices.Max(values)
+		return largest / (nearDependency * nearDependency), func(x float64) float64 { return 1 / max(x, 1e-12*largest) }
+	})
+}
+
+// inflated is how many times as large as with all others known the variance of an effect must be, to say that it
+// is known but for the others: three standard errors.
+const inflated = 9
+
+// divided lists sets of effects that are known together and not one by one: what the data say of them at
+// least, given as a covariance, leaves directions that only the prior speaks of, and these make up most of the
+// variance of each. Noise alone leaves some, so that effects must be near to each other by the posterior, too.
+func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
+	own, prior, ok := k.information(terms)
+	if !ok {
+		return nil
+	}
+	h, _, ok := knowledge{least, k.prior}.information(terms)
+	if !ok {
+		return nil
+	}
+	near := make([]bool, len(terms))
+	for a, t := range terms {
+		near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
+		for b := range a + 1 {
+			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
+		}
+	}
+	return joined(terms, h, func(i int) bool { return near[i] }, func([]float64) (float64, func(float64) float64) {
+		return unknown, func(x float64) float64 { return 1 / (1 + max(x, 0)) }
+	})
+}
+
+// joined lists sets of effects, of those that may be in one, most of whose variance comes from the same
+// directions: of information below a limit. Law tells the limit, and the variance along a direction by its
+// information.
+func joined(terms []glm.Row, information *mat.SymDense, may func(i int) bool, law func(values []float64) (limit float64, variance func(float64) float64)) (sets [][]glm.Row) {
+	var e mat.EigenSym
+	if len(terms) < 2 || !e.Factorize(information, true) {
+		return nil
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	values := e.Values(nil) // ascending
+	limit, variance := law(values)
+	near := 0
+	for near < len(values) && values[near] < limit {
+		near++
+	}
+	var involved []int
+	for i := range terms {
+		within, all := 0.0, 0.0
+		for d, x := range values {
+			part := v.At(i, d) * v.At(i, d) * variance(x)
+			if all += part; d < near {
+				within += part
+			}
+		}
+		if within > partOf*all && may(i) {
+			involved = append(involved, i)
+		}
+	}
+	for len(involved) > 0 {
+		set := []int{involved[0]}
+		involved = involved[1:]
+		for next := 0; next < len(set); next++ {
+			involved = slices.DeleteFunc(involved, func(i int) bool {
+				product := 0.0
+				for d := range near {
+					product += v.At(set[next], d) * v.At(i, d)
+				}
+				if math.Abs(product) > 0.1 {
+					set = append(set, i)
+					return true
+				}
+				return false
+			})
+		}
+		if len(set) > 1 {
+			slices.Sort(set)
+			var found []glm.Row
+			for _, i := range set {
+				found = append(found, terms[i])
+			}
+			sets = append(sets, found)
+		}
+	}
+	return sets
+}
+
+// shareFeature says whether effects belong to one feature and its interactions, such as the
+// functions of a spline or the levels of a category: how near these are to each other is known
+// to whoever chose them.
+func shareFeature(groups []string, terms []glm.Row) bool {
+	of := func(t glm.Row) []string { return strings.Split(groups[t.Index[0]], " × ") }
+	for _, f := range of(terms[0]) {
+		if !slices.ContainsFunc(terms, func(t glm.Row) bool { return !slices.Contains(of(t), f) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// straight says whether the data know at most one direction of a spline's functions: no more
+// than that it rises or falls.
+func (k knowledge) straight(terms []glm.Row) bool {
+	h, prior, ok := k.information(terms)
+	if !ok {
+		return false
+	}
+	for a := range terms {
+		for b := range a + 1 {
+			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
+		}
+	}
+	var e mat.EigenSym
+	return e.Factorize(h, false) && e.Values(nil)[len(terms)-2] < unknown
+}

@@ -1,0 +1,322 @@
+// Package fitted is a fitted model and what can be done with it: [LoadModel] reads
+// model.json, and a [Model] then describes itself, predicts rows, is compared with
+// others and exported, as the interfaces of package method ask. A model is a function of its file
+// alone; a file that does not fit together gives an error.
+package fitted
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/problem"
+	"parley/study"
+)
+
+// ModelFormat names the format of model.json and its version; OldFormat is one that is
+// read too, of models whose weights are all taken as independent.
+const (
+	ModelFormat = "parley/pvi-model/2"
+	OldFormat   = "parley/pvi-model/1"
+)
+
+// Model is a fitted model with everything that its use needs. It is what
+// model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
+// Posterior and of the factors, for the d columns that Encoding makes.
+type Model struct {
+	Format    string           `json:"format"`
+	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string           `json:"plan_sha256"`
+	Study     string           `json:"study"`
+	Seed      uint64           `json:"seed"`
+	Private   bool             `json:"private"` // fitted from noised releases alone
+	Options   *options.Options `json:"options"`
+	Views     []modelView      `json:"views"`
+	Encoding  glm.Encoding     `json:"encoding"`
+	Prior     glm.Gaussian     `json:"prior"`
+	Posterior glm.Gaussian     `json:"posterior"` // of each weight by itself
+	// Covariance is that of all weights together, its lower triangle by rows; left out
+	// where the approximation takes them as independent.
+	Covariance []float64 `json:"covariance,omitempty"`
+	// Free is how many degrees of freedom rows leave to the noise of a number, if it was
+	// estimated from them: weights, and the next outcome, have Student's t distribution then.
+	Free  float64     `json:"degrees_of_freedom,omitempty"`
+	Sites []ModelSite `json:"sites"`
+	// Converged says whether the fit ended because it had settled; left out where a
+	// plan's number of rounds ends it in any case.
+	Converged *bool `json:"converged,omitempty"`
+	// Verdicts are what the report of the fit says first: why it may not be relied on.
+	Verdicts []string `json:"verdicts,omitempty"`
+	// BetweenSites is the standard deviation of the sites' random intercepts, where they
+	// have any. The intercepts themselves stay at the sites.
+	BetweenSites *glm.Spread `json:"between_sites,omitempty"`
+	// Site is what a site knows of its own intercept, in a model that is kept there: it is of
+	// that site's subjects alone.
+	Site    *ownSite        `json:"site,omitempty"`
+	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
+}
+
+// modelView is a view of a model: its columns in their order.
+type modelView struct {
+	Name    string        `json:"name"`
+	Columns []modelColumn `json:"columns"`
+}
+
+// modelColumn is a feature; a category if it has levels.
+type modelColumn struct {
+	Name   string   `json:"name"`
+	Unit   string   `json:"unit,omitempty"`
+	Levels []string `json:"levels,omitempty"`
+	Other  string   `json:"other,omitempty"` // level that one not listed counts as
+	// Missing are cells that stand for a missing value.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// ModelSite is what one site contributed.
+type ModelSite struct {
+	Name        string       `json:"name"`
+	Updates     int          `json:"updates"`               // of its factor, or exchanges of a joint fit
+	Rows        int          `json:"rows,omitempty"`        // of a joint fit
+	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [glm.Information]
+	Left        bool         `json:"left,omitempty"`
+	Factor      glm.Gaussian `json:"factor,omitzero"` // of a product of factors
+}
+
+// ownSite is a site's own intercept.
+type ownSite struct {
+	Name string `json:"name"`
+	predict.SiteEffect
+}
+
+// At returns the model of a site's own subjects, which stays there.
+func (m *Model) At(site string, b predict.SiteEffect) *Model {
+	own := *m
+	own.Site = &ownSite{site, b}
+	return &own
+}
+
+// outcomeEffect is a [glm.Effect] on the activation of one class; of binary and
+// linear models there is only one, without a name.
+type outcomeEffect struct {
+	Class string `json:"class,omitempty"`
+	glm.Effect
+	// Subjects is how many have the level, where that is known.
+	Subjects *float64 `json:"subjects,omitempty"`
+}
+
+// Label is the feature, with the class if there are several.
+func (e *outcomeEffect) Label() string {
+	if e.Class == "" {
+		return e.Feature
+	}
+	return e.Class + ": " + e.Feature
+}
+
+// New is the model of a plan whose posterior is q, over columns that e makes; what single
+// sites contributed is still to be added.
+func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal, e *glm.Encoding) (*Model, error) {
+	digest, err := plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	posterior, err := q.Marginals()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
+		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
+	for k, v := range plan.Views {
+		view := modelView{Name: v.Name}
+		for j, f := range v.Features {
+			c := modelColumn{Name: f.Name, Unit: f.Unit, Missing: plan.Codes(k, j)}
+			if f.Kind == study.Category {
+				c.Levels, c.Other = f.Levels, f.Other
+			}
+			view.Columns = append(view.Columns, c)
+		}
+		m.Views = append(m.Views, view)
+	}
+	m.Effects, err = m.effects()
+	return m, err
+}
+
+// Weights is the posterior of all weights.
+func (m *Model) Weights() glm.Normal {
+	q := m.Posterior.Normal()
+	q.Covariance = m.Covariance
+	return q
+}
+
+// Before has mean and variance of each weight before the data. Of a joint posterior of several
+// classes weights are what is left without what all classes have in common: see [glm.Centre].
+func (m *Model) Before() (mean, variance []float64) {
+	mean, variance = m.Prior.Moments()
+	if classes := float64(len(m.Options.Classes())); classes > 1 && m.Covariance != nil {
+		for j := range mean {
+			mean[j], variance[j] = 0, variance[j]*(1-1/classes)
+		}
+	}
+	return mean, variance
+}
+
+// own is effect j in the features' own units as a combination of the weights of its class.
+func (m *Model) own(j int) glm.Row {
+	width := m.Encoding.Width()
+	r := m.Encoding.Own(j % width)
+	for i := range r.Index {
+		r.Index[i] += int32(j / width * width)
+	}
+	return r
+}
+
+// effects brings the posterior to the features' own units.
+func (m *Model) effects() (all []outcomeEffect, err error) {
+	for k, class := range m.Options.Classes() {
+		effects, err := m.Encoding.Effects(m.Weights(), k*m.Encoding.Width())
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range effects {
+			all = append(all, outcomeEffect{Class: class, Effect: e})
+		}
+	}
+	return all, nil
+}
+
+// Encode writes model.json: the same model always gives the same bytes.
+func (m *Model) Encode() ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the model: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// LoadModel reads model.json. A model of another format or version is refused by
+// name; so is one whose numbers do not fit together.
+func LoadModel(data []byte) (*Model, error) {
+	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, OldFormat) != nil {
+		return nil, err
+	}
+	m := new(Model)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
+// check says what is wrong with a model that came from elsewhere.
+func (m *Model) check() error {
+	o := m.Options
+	switch {
+	case o == nil:
+		return fmt.Errorf("it has no options")
+	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
+		return fmt.Errorf("a linear model without a positive noise variance")
+	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" || !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
+		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels), o.Outcome.Cuts, m.Encoding.Periods)
+	case o.Likelihood != options.LikelihoodHazard && len(m.Encoding.Periods) > 0:
+		return fmt.Errorf("periods in a %s model", o.Likelihood)
+	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
+		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
+	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
+		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
+	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != options.LikelihoodLinear:
+		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
+	case !slices.Contains(options.Likelihoods(), o.Likelihood):
+		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
+	}
+	if err := m.Encoding.Check(); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	if _, err := m.Encoding.Bind(m.Schema(), nil); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	p := o.Family().Activations() * m.Encoding.Width()
+	if err := m.Posterior.CheckProper(p); err != nil {
+		return fmt.Errorf("posterior: %w", err)
+	}
+	if err := m.Prior.CheckProper(p); err != nil {
+		return fmt.Errorf("prior: %w", err)
+	}
+	if t := m.BetweenSites; t != nil {
+		if err := t.Check(); err != nil {
+			return fmt.Errorf("between sites: %w", err)
+		}
+	}
+	if b := m.Site; b != nil {
+		if m.BetweenSites == nil || !(b.Variance >= 0) || !glm.Finite(b.Mean) || !glm.Finite(b.Variance) || len(b.Slope) != p {
+			return fmt.Errorf("site %q: an intercept of %v with variance %v and %d slopes for %d weights", b.Name, b.Mean, b.Variance, len(b.Slope), p)
+		}
+	}
+	if m.Covariance != nil {
+		full := slices.Clone(m.Covariance) // singular by what all classes have in common
+		if len(full) == glm.Triangle(p) {
+			glm.Pin(full, p, o.Family().Activations())
+		}
+		q, err := glm.NewNormal(m.Weights().Mean, full)
+		if err == nil {
+			_, err = q.KL(m.Prior)
+		}
+		if err != nil {
+			return fmt.Errorf("covariance: %w", err)
+		}
+	}
+	if len(m.Effects) != p {
+		return fmt.Errorf("%d effects of %d weights", len(m.Effects), p)
+	}
+	for _, s := range m.Sites {
+		if s.Factor.Eta == nil && m.Covariance != nil {
+			continue // a joint fit has no factors
+		}
+		if err := s.Factor.Check(p); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Method implements [method.Model].
+func (m *Model) Method() string { return options.Name }
+
+// Cautions implements [method.Cautious].
+func (m *Model) Cautions() (notes method.Notes) {
+	for _, v := range m.Verdicts {
+		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
+	}
+	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
+		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says", Hint: "allow the plan more method.rounds, and run it again"})
+	}
+	return notes
+}
+
+// Schema implements [method.Model]: the views and features in the model's order, and of
+// subject columns that of offsets, if there are any.
+func (m *Model) Schema() dataset.Schema {
+	var s dataset.Schema
+	for _, v := range m.Views {
+		view := dataset.View{Name: v.Name}
+		for _, c := range v.Columns {
+			kind := dataset.Number
+			if len(c.Levels) > 0 {
+				kind = dataset.Category
+			}
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other, Missing: c.Missing})
+		}
+		s.Views = append(s.Views, view)
+	}
+	if offset := m.Encoding.Offset; offset != "" {
+		s.Subject = []dataset.Column{{Name: offset, Kind: dataset.Label}}
+	}
+	return s
+}

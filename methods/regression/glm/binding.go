@@ -1,0 +1,267 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+)
+
+// Outcome declares what is to be predicted: a column that describes subjects.
+type Outcome struct {
+	Column string `json:"column"`
+	// Levels are the classes. Two of them under a logistic likelihood are −1 and
+	// +1 in this order. Without levels the outcome is a number.
+	Levels []string `json:"levels,omitempty"`
+	// Event makes Column the time that a subject was followed for, and names the column
+	// that says how that ended: Levels are being followed no longer, and the event.
+	Event string `json:"event,omitempty"`
+	// Cuts are the ends of periods of that time, in its unit.
+	Cuts evaluate.Cuts `json:"cuts,omitempty"`
+}
+
+// Judged is the outcome as predictions of it are judged.
+func (o *Outcome) Judged() evaluate.Outcome {
+	if o.Event != "" {
+		return evaluate.Outcome{Column: o.Event, Levels: o.Levels, Times: &evaluate.Times{Column: o.Column, Cuts: o.Cuts}}
+	}
+	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
+}
+
+// Value returns an outcome as likelihoods with the given number of activations
+// take it. An error quotes the cell: it is for the people of the site.
+func (o *Outcome) Value(activations int, text string) (float64, error) {
+	y, err := o.Judged().Value(text)
+	if err != nil || activations > 1 || len(o.Levels) == 0 {
+		return y, err
+	}
+	if len(o.Levels) != 2 {
+		return 0, fmt.Errorf("outcome %s has %d levels, and a binary model two", o.Column, len(o.Levels))
+	}
+	return 2*y - 1, nil
+}
+
+// Binding reads rows of one schema by an encoding.
+type Binding struct {
+	encoding *Encoding
+	places   []place
+	cells    []float64
+	outcome  *Outcome // nil if outcomes are not read
+	subject  int      // column of the outcome
+	event    int      // column of the event; −1 without one
+	offset   int      // column of offsets; −1 without one
+	weight   int      // column of weights; −1 without one, or where outcomes are not read
+}
+
+// place is where a column of the encoding is found.
+type place struct {
+	view, column int
+	code         []float64 // of the schema's levels; nil for numbers
+}
+
+// Bind finds an encoding's columns in a schema, by name and kind. The outcome may
+// be nil: then only inputs are read.
+func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
+	err := e.Check()
+	if err != nil {
+		return nil, err
+	}
+	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o, event: -1, weight: -1}
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		p, found := find(s, c.Name)
+		if found == nil {
+			return nil, fmt.Errorf("the data have no column %q", c.Name)
+		}
+		if category := len(c.Levels) > 0; category != (found.Kind == dataset.Category) {
+			return nil, fmt.Errorf("column %s: the model and the data do not agree on whether it is a category", c.Name)
+		}
+		for _, l := range found.Levels {
+			p.code = append(p.code, c.Code(l))
+		}
+		b.places[i] = p
+	}
+	if o != nil {
+		if b.subject, err = subjectColumn(s, o.Column, "the outcome"); err != nil {
+			return nil, err
+		}
+		if b.event, err = subjectColumn(s, o.Event, "the event"); err != nil {
+			return nil, err
+		}
+		if b.weight, err = subjectColumn(s, e.Weight, "the weight"); err != nil {
+			return nil, err
+		}
+	}
+	b.offset, err = subjectColumn(s, e.Offset, "the offset")
+	return b, err
+}
+
+// subjectColumn finds a column that describes subjects; −1 for no name.
+func subjectColumn(s dataset.Schema, name, what string) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	at := slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == name })
+	if at < 0 {
+		return 0, fmt.Errorf("the data have no subject column %q, %s", name, what)
+	}
+	return at, nil
+}
+
+func find(s dataset.Schema, name string) (place, *dataset.Column) {
+	for v := range s.Views {
+		for c := range s.Views[v].Columns {
+			if s.Views[v].Columns[c].Name == name {
+				return place{view: v, column: c}, &s.Views[v].Columns[c]
+			}
+		}
+	}
+	return place{}, nil
+}
+
+// Cell returns what a subject has in a column of the encoding, as the data have it:
+// a number, or the place of a level in the schema; NaN if it is missing.
+func (b *Binding) Cell(r *dataset.Row, column int) float64 {
+	p := b.places[column]
+	if view := r.Views[p.view]; view != nil {
+		return view[p.column]
+	}
+	return math.NaN()
+}
+
+// Level returns the place of a subject's level among those of the encoding's column; −1
+// if it is missing or not declared.
+func (b *Binding) Level(r *dataset.Row, column int) int {
+	x, code := b.Cell(r, column), b.places[column].code
+	if !(x >= 0 && x < float64(len(code))) {
+		return -1
+	}
+	return int(code[int(x)])
+}
+
+// Row writes a subject's row of the design matrix to dst, whose slices it reuses.
+func (b *Binding) Row(r *dataset.Row, dst *Row) error {
+	for i, p := range b.places {
+		x := b.Cell(r, i)
+		if p.code != nil && !math.IsNaN(x) {
+			if !(x >= 0 && x < float64(len(p.code))) { // no level of the schema
+				x = -1
+			} else {
+				x = p.code[int(x)]
+			}
+		}
+		b.cells[i] = x
+	}
+	if err := b.encoding.Encode(b.cells, dst); err != nil {
+		return err
+	}
+	if b.offset >= 0 {
+		x, err := readNumber(r.Subject[b.offset])
+		if err != nil {
+			return fmt.Errorf("offset %s: %w", b.encoding.Offset, err)
+		}
+		if most := b.encoding.OffsetLimit; most > 0 && !Inside(x, -most, most) {
+			return fmt.Errorf("offset %s: %v is beyond ±%v, which no log-odds or logarithm of an exposure is: see whether the column has the exposure itself in place of its logarithm", b.encoding.Offset, x, most)
+		}
+		dst.Offset = x
+	}
+	if b.weight >= 0 {
+		x, err := readNumber(r.Subject[b.weight])
+		if err == nil && !(x > 0) {
+			err = fmt.Errorf("%v is not positive", x)
+		}
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", b.encoding.Weight, err)
+		}
+		dst.Weight = x
+	}
+	return nil
+}
+
+// Lacks says whether the subject that Row read last has no cell in a column of the encoding, which
+// therefore has no effect.
+func (b *Binding) Lacks(column int) bool {
+	return math.IsNaN(b.cells[column]) && b.encoding.Columns[column].Missing.Rule == Neutral
+}
+
+// With writes the row that Row read last to dst as if the subject had another cell in a column: a
+// number, or the place of a level of the encoding. It leaves out the offset.
+func (b *Binding) With(column int, cell float64, dst *Row) error {
+	was := b.cells[column]
+	b.cells[column] = cell
+	err := b.encoding.Encode(b.cells, dst)
+	b.cells[column] = was
+	return err
+}
+
+// readNumber reads a cell of the subjects table.
+func readNumber(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !Finite(x) {
+		return 0, fmt.Errorf("%q is not a finite number", text)
+	}
+	return x, nil
+}
+
+// Rows calls yield with the rows of the design matrix that a subject makes, one for each
+// person-period where there are periods and otherwise a single one, and with their
+// outcomes. It uses x as work space; rows are valid until the next. The binding must have
+// been made with an outcome.
+func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y float64) error) error {
+	if b.event < 0 {
+		y, err := b.Outcome(l, r)
+		if err == nil {
+			err = b.Row(r, x)
+		}
+		if err != nil {
+			return err
+		}
+		return yield(*x, y)
+	}
+	seen, err := b.Seen(r)
+	if err != nil {
+		return err
+	}
+	if err := b.Row(r, x); err != nil {
+		return err
+	}
+	return b.encoding.Person(x, seen.Periods, seen.Failed, yield)
+}
+
+// followUp is how a subject was followed.
+type followUp struct {
+	Time    float64
+	Event   bool // at that time
+	Periods int  // that the subject counts in
+	Failed  bool // the event was in the last of them
+}
+
+// Seen returns how a subject was followed. The binding must have been made with an event.
+func (b *Binding) Seen(r *dataset.Row) (f followUp, err error) {
+	if f.Time, err = readNumber(r.Subject[b.subject]); err != nil {
+		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	o := evaluate.Outcome{Column: b.outcome.Event, Levels: b.outcome.Levels}
+	end, err := o.Value(r.Subject[b.event])
+	if err != nil {
+		return f, err
+	}
+	f.Event = end == 1
+	if f.Periods, f.Failed, err = b.outcome.Cuts.Seen(f.Time, f.Event); err != nil {
+		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	return f, nil
+}
+
+// Outcome returns a subject's outcome, where it is no time until an event. The binding
+// must have been made with one.
+func (b *Binding) Outcome(l Likelihood, r *dataset.Row) (float64, error) {
+	y, err := b.outcome.Value(l.Activations(), r.Subject[b.subject])
+	if err == nil {
+		err = l.Check(y)
+	}
+	return y, err
+}

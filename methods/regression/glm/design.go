@@ -1,0 +1,154 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Row is one row of a design matrix, in coordinate form: Value[i] stands in
+// column Index[i], all other columns are zero. Columns ascend.
+type Row struct {
+	Index  []int32
+	Value  []float64
+	Offset float64 // is added to every activation: a term whose weight is known to be 1
+	Weight float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
+	Later  bool    // a later period of the subject whose row is before it
+	Lacks  []int32 // the columns of features whose cell is missing and has no effect
+}
+
+// Design is a design matrix with its outcomes, kept as the entries that are not
+// zero. A category in one-hot form costs one entry whatever its levels.
+type Design struct {
+	columns int
+	start   []int // of row i in index and value; one more than rows
+	index   []int32
+	value   []float64
+	outcome []float64
+	offset  []float64
+	weight  []float64
+	later   []bool
+	lacks   map[int][]int32 // of the rows that lack any
+}
+
+// NewDesign returns a matrix of the given number of columns without rows.
+func NewDesign(columns int) *Design { return &Design{columns: columns, start: []int{0}} }
+
+// Rows returns the number of rows.
+func (d *Design) Rows() int { return len(d.outcome) }
+
+// Columns returns the number of columns.
+func (d *Design) Columns() int { return d.columns }
+
+// Row returns row i. It is valid as long as the design and must not be changed.
+func (d *Design) Row(i int) Row {
+	lo, hi := d.start[i], d.start[i+1]
+	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i], Lacks: d.lacks[i]}
+}
+
+// Outcome returns the outcome of row i.
+func (d *Design) Outcome(i int) float64 { return d.outcome[i] }
+
+// Append adds a copy of a row with its outcome. Columns must ascend and exist,
+// and values be finite, the weight not negative.
+func (d *Design) Append(r Row, outcome float64) error {
+	if len(r.Index) != len(r.Value) {
+		return fmt.Errorf("row %d: %d columns and %d values", d.Rows(), len(r.Index), len(r.Value))
+	}
+	last := int32(-1)
+	for i, j := range r.Index {
+		if j <= last || int(j) >= d.columns {
+			return fmt.Errorf("row %d: column %d after column %d, of %d columns", d.Rows(), j, last, d.columns)
+		}
+		if !Finite(r.Value[i]) {
+			return fmt.Errorf("row %d: the value %v in column %d is not finite", d.Rows(), r.Value[i], j)
+		}
+		last = j
+	}
+	if !Finite(outcome) {
+		return fmt.Errorf("row %d: the outcome %v is not finite", d.Rows(), outcome)
+	}
+	if !Finite(r.Offset) || !(r.Weight >= 0) || !Finite(r.Weight) {
+		return fmt.Errorf("row %d: the offset %v is not finite, or the weight %v negative or not finite", d.Rows(), r.Offset, r.Weight)
+	}
+	if r.Weight == 0 {
+		r.Weight = 1
+	}
+	d.index = append(d.index, r.Index...)
+	d.value = append(d.value, r.Value...)
+	d.start = append(d.start, len(d.index))
+	d.outcome = append(d.outcome, outcome)
+	d.offset = append(d.offset, r.Offset)
+	d.weight = append(d.weight, r.Weight)
+	d.later = append(d.later, r.Later)
+	if len(r.Lacks) > 0 {
+		if d.lacks == nil {
+			d.lacks = map[int][]int32{}
+		}
+		d.lacks[len(d.later)-1] = slices.Clone(r.Lacks)
+	}
+	return nil
+}
+
+// AppendDense adds a row given with its zeros.
+func (d *Design) AppendDense(x []float64, outcome float64) error {
+	if len(x) != d.columns {
+		return fmt.Errorf("row %d: %d values for %d columns", d.Rows(), len(x), d.columns)
+	}
+	var r Row
+	for j, v := range x {
+		if v != 0 {
+			r.Index, r.Value = append(r.Index, int32(j)), append(r.Value, v)
+		}
+	}
+	return d.Append(r, outcome)
+}
+
+// Activation returns mean and variance of Offset + w·x under independent weights with
+// the given means and variances.
+func (r Row) Activation(mean, variance []float64) (a, c float64) {
+	a, c = r.products(mean, variance)
+	return a + r.Offset, c
+}
+
+// products returns Σ x w and Σ x² v.
+func (r Row) products(mean, variance []float64) (a, c float64) {
+	for i, j := range r.Index {
+		x := r.Value[i]
+		a += x * mean[j]
+		c += x * x * variance[j]
+	}
+	return a, c
+}
+
+// Norm returns the Euclidean length of the row.
+func (r Row) Norm() float64 {
+	s := 0.0
+	for _, x := range r.Value {
+		s += x * x
+	}
+	return math.Sqrt(s)
+}
+
+// People tells weights of rows that can be numbers of people, as in a table of counts, from others.
+type People struct {
+	rows, weights float64
+	parts         bool // whether one is not whole
+}
+
+// Count counts the weight of a row.
+func (p *People) Count(weight float64) {
+	p.rows, p.weights, p.parts = p.rows+1, p.weights+weight, p.parts || weight != math.Trunc(weight)
+}
+
+// manyPeople is more than a row of a table of counts stands for, on average over enough rows, and less
+// than weights of a sample of a population are.
+const manyPeople, enoughRows = 100, 100
+
+// mostPeople is more than any site has.
+const mostPeople = 1 << 31
+
+// Possible says whether the weights counted can be numbers of people.
+func (p *People) Possible() bool {
+	return !p.parts && p.weights <= mostPeople && (p.rows < enoughRows || p.weights <= manyPeople*p.rows)
+}

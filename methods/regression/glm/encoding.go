@@ -1,0 +1,357 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/judge/evaluate"
+)
+
+// Fallback says what takes the place of a cell that cannot be used as it is.
+type Fallback struct {
+	Rule  FallbackRule `json:"rule"`
+	Level string       `json:"level,omitempty"` // of useLevel: one of the column's levels
+}
+
+// FallbackRule is a kind of fallback.
+type FallbackRule string
+
+const (
+	// Refuse, as the empty rule, makes the cell an error.
+	Refuse FallbackRule = "refuse"
+	// Neutral leaves the cell without effect: a number becomes the centre of its
+	// column, a category none of its levels, which with a reference is the reference.
+	Neutral FallbackRule = "neutral"
+	// useLevel takes the cell as the named level. For categories only.
+	useLevel FallbackRule = "level"
+)
+
+// Column declares one input of the model: a number, or a category if it has levels.
+// Nothing of it is learned from rows: constants are public, or were released.
+type Column struct {
+	Name string `json:"name"`
+	// A number x enters as (x − Centre)/Scale. Scale is positive.
+	Centre float64 `json:"centre,omitempty"`
+	Scale  float64 `json:"scale,omitempty"`
+	// Bounded numbers are first moved to the nearest end of Centre ± Scale.
+	Bounded bool `json:"bounded,omitempty"`
+	// A number with knots enters by the basis of a restricted cubic spline, each function
+	// from its value at Centre and over Scale.
+	Knots Knots `json:"knots,omitempty"`
+	// Limit, if it is not 0, bounds numbers as they enter: to −Limit … Limit.
+	Limit float64 `json:"limit,omitempty"`
+	// A category enters as one column of 0 and 1 for each level, but for the reference,
+	// if there is one: the others are then measured against it.
+	Levels    []string `json:"levels,omitempty"`
+	Reference string   `json:"reference,omitempty"`
+
+	Missing Fallback `json:"missing"`          // of a cell that was not observed
+	Unseen  Fallback `json:"unseen,omitempty"` // of a level that is not declared
+}
+
+// FromRange declares a number by a public range: it becomes −1 … 1, and values
+// outside are moved to the ends.
+func FromRange(name string, low, high float64) Column {
+	return Column{Name: name, Centre: low + (high-low)/2, Scale: (high - low) / 2, Bounded: true}
+}
+
+// Interaction names two columns whose entries are multiplied: one column of the design
+// matrix for each pair of their columns, the first one's outside. A number counts from its
+// centre, so that the weights of both columns alone are effects where the other is at its
+// centre, or at none of its levels.
+type Interaction [2]string
+
+// Encoding makes design matrices from declared columns.
+type Encoding struct {
+	Columns      []Column      `json:"columns"`
+	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
+	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Intercept    bool          `json:"intercept"`              // a last column of ones
+	// Offset and Weight are columns that describe subjects: what is added to every
+	// activation, and what a row's log-likelihood is multiplied by.
+	Offset string `json:"offset,omitempty"`
+	Weight string `json:"weight,omitempty"`
+	// OffsetLimit, if it is not 0, bounds offsets: one beyond it is an error.
+	OffsetLimit float64 `json:"offset_limit,omitempty"`
+}
+
+// Check reports columns that contradict themselves.
+func (e *Encoding) Check() error {
+	if len(e.Columns) == 0 && !e.Intercept && len(e.Periods) == 0 {
+		return fmt.Errorf("no columns")
+	}
+	seen := map[string]bool{}
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		if c.Name == "" || seen[c.Name] {
+			return fmt.Errorf("column %d: the name %q is empty or not the only one", i+1, c.Name)
+		}
+		seen[c.Name] = true
+		if err := c.check(); err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+	}
+	return e.checkTerms()
+}
+
+func (c *Column) check() error {
+	category := len(c.Levels) > 0
+	switch {
+	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0 || c.Limit != 0):
+		return fmt.Errorf("has levels and constants of a number: want one of both")
+	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
+		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+	case !(c.Limit >= 0) || !Finite(c.Limit):
+		return fmt.Errorf("limit %v: want a number from 0", c.Limit)
+	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):
+		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
+	case !category && c.Unseen != Fallback{}:
+		return fmt.Errorf("a number has no unseen levels")
+	}
+	if len(c.Knots) > 0 {
+		if err := c.Knots.Check(); err != nil {
+			return err
+		}
+	}
+	for i, l := range c.Levels {
+		if slices.Contains(c.Levels[:i], l) {
+			return fmt.Errorf("level %q is declared twice", l)
+		}
+	}
+	for name, f := range map[string]Fallback{"missing": c.Missing, "unseen": c.Unseen} {
+		switch f.Rule {
+		case "", Refuse, Neutral:
+			if f.Level != "" {
+				return fmt.Errorf("%s: the rule %q takes no level", name, f.Rule)
+			}
+		case useLevel:
+			if !slices.Contains(c.Levels, f.Level) {
+				return fmt.Errorf("%s: level %q is not declared", name, f.Level)
+			}
+		default:
+			return fmt.Errorf("%s: unknown rule %q: want %s, %s or %s", name, f.Rule, Refuse, Neutral, useLevel)
+		}
+	}
+	return nil
+}
+
+// Width returns the number of columns in the design matrix.
+func (c *Column) Width() int {
+	if len(c.Knots) > 0 {
+		return c.Knots.Width()
+	}
+	if c.Reference != "" {
+		return len(c.Levels) - 1
+	}
+	return max(1, len(c.Levels))
+}
+
+// Own returns the levels that have a column of their own, in order.
+func (c *Column) Own() []string {
+	if c.Reference == "" {
+		return c.Levels
+	}
+	return slices.DeleteFunc(slices.Clone(c.Levels), func(l string) bool { return l == c.Reference })
+}
+
+// place returns the column of a level; not ok of the reference, which has none.
+func (c *Column) place(level int) (column int, ok bool) {
+	if c.Reference == "" {
+		return level, true
+	}
+	switch r := slices.Index(c.Levels, c.Reference); {
+	case level == r:
+		return 0, false
+	case level > r:
+		return level - 1, true
+	}
+	return level, true
+}
+
+// Width returns the number of columns of the design matrix.
+func (e *Encoding) Width() int {
+	n := 0
+	for i := range e.Columns {
+		n += e.Columns[i].Width()
+	}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		n += a.Width() * b.Width()
+	}
+	n += len(e.Periods)
+	if e.Intercept {
+		n++
+	}
+	return n
+}
+
+// Features names the columns of the design matrix: age, workclass=Private,
+// age × sex=male, period (0, 30], intercept.
+func (e *Encoding) Features() []string {
+	var names []string
+	for i := range e.Columns {
+		names = append(names, e.Columns[i].names()...)
+	}
+	names = append(names, e.termNames()...)
+	for _, p := range e.Periods.Names() {
+		names = append(names, "period "+p)
+	}
+	if e.Intercept {
+		names = append(names, "intercept")
+	}
+	return names
+}
+
+// Code returns a category's level as the number that Encode takes: its place
+// among the levels, or −1 for one that is not declared.
+func (c *Column) Code(level string) float64 { return float64(slices.Index(c.Levels, level)) }
+
+// Encode writes the row of one subject to dst, whose slices it reuses. There is
+// a cell for every column: a number, or the code of a level; NaN where nothing
+// was observed. An error quotes the cell: it is for the people of the site.
+func (e *Encoding) Encode(cells []float64, dst *Row) error {
+	if len(cells) != len(e.Columns) {
+		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))
+	}
+	*dst = Row{Index: dst.Index[:0], Value: dst.Value[:0], Lacks: dst.Lacks[:0]}
+	at := 0
+	for i, x := range cells {
+		c := &e.Columns[i]
+		j, v, err := c.encode(x)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		switch {
+		case math.IsNaN(x) && c.Missing.Rule == Neutral:
+			for j := range c.Width() {
+				dst.Lacks = append(dst.Lacks, int32(at+j))
+			}
+		case v != 0 && len(c.Knots) > 0:
+			c.appendBasis(v, at, dst)
+		case v != 0:
+			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, v)
+		}
+		at += c.Width()
+	}
+	at = e.appendTerms(at, dst)
+	if e.Intercept {
+		dst.Index, dst.Value = append(dst.Index, int32(at)), append(dst.Value, 1)
+	}
+	return nil
+}
+
+// appendBasis adds the basis of a spline at a scaled number that is not zero.
+func (c *Column) appendBasis(v float64, at int, dst *Row) {
+	var here, centre [maxKnots]float64
+	c.Knots.Basis(c.Centre+v*c.Scale, here[:])
+	c.Knots.Basis(c.Centre, centre[:])
+	for j := range c.Width() {
+		if x := (here[j] - centre[j]) / c.Scale; x != 0 {
+			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, x)
+		}
+	}
+}
+
+// encode returns the only entry of a cell that is not zero, or zero.
+func (c *Column) encode(x float64) (j int, v float64, err error) {
+	if math.IsNaN(x) {
+		return c.fall(c.Missing, "the value is missing", "missing")
+	}
+	if len(c.Levels) == 0 {
+		if c.Bounded {
+			x = min(max(x, c.Centre-c.Scale), c.Centre+c.Scale)
+		}
+		if v = (x - c.Centre) / c.Scale; !Finite(v) {
+			return 0, 0, fmt.Errorf("the value %v cannot be scaled", x)
+		}
+		if c.Limit > 0 {
+			v = Clamp(v, c.Limit)
+		}
+		return 0, v, nil
+	}
+	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
+		return c.fall(c.Unseen, "the level is not one of those declared", "unseen")
+	}
+	return c.entry(int(x))
+}
+
+// entry is that of a level: none of the reference.
+func (c *Column) entry(level int) (int, float64, error) {
+	if j, ok := c.place(level); ok {
+		return j, 1, nil
+	}
+	return 0, 0, nil
+}
+
+func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
+	switch f.Rule {
+	case Neutral:
+		return 0, 0, nil
+	case useLevel:
+		return c.entry(slices.Index(c.Levels, f.Level))
+	}
+	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
+}
+
+// Neutral says in words what a cell without effect counts as: see [Neutral].
+func (c *Column) Neutral() string {
+	switch {
+	case c.Reference != "":
+		return c.Reference
+	case len(c.Levels) > 0:
+		return "none of its levels"
+	}
+	return fmt.Sprintf("%.4g", c.Centre)
+}
+
+// Effect is what the posterior says of one feature, in the feature's own units.
+type Effect struct {
+	Feature string `json:"feature"`
+	// Of the change in activation per unit of a number, or by a level.
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+}
+
+// Effects takes the scaling of numbers out of weights, those of the activation that begins
+// at an offset. The intercept, if there is one, and the periods become the activation
+// where numbers are 0 instead of at their centres: see [Encoding.Own].
+func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
+	names := e.Features()
+	if len(q.Mean) < offset+len(names) {
+		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
+	}
+	out := make([]Effect, 0, len(names))
+	for j := range names {
+		mean, variance := q.Activation(e.Own(j), offset)
+		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
+	}
+	return out, nil
+}
+
+// Own is effect j in the features' own units as a combination of weights. Numbers of splines
+// and interactions stay at their centres in that of the intercept, or of a period.
+func (e *Encoding) Own(j int) Row {
+	var scales []float64
+	var centres Row
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		if len(c.Levels) == 0 && c.Centre != 0 && !e.centred(c) {
+			centres.Index, centres.Value = append(centres.Index, int32(len(scales))), append(centres.Value, -c.Centre/c.Scale)
+		}
+		for range c.Width() {
+			scales = append(scales, c.scale())
+		}
+	}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		for range a.Width() * b.Width() {
+			scales = append(scales, a.scale()*b.scale())
+		}
+	}
+	if j < len(scales) {
+		return Row{Index: []int32{int32(j)}, Value: []float64{1 / scales[j]}}
+	}
+	centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, 1)
+	return centres
+}

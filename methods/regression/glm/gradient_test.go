@@ -1,0 +1,203 @@
+package glm
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"pgregory.net/rapid"
+
+	"parley/internal/linalg"
+)
+
+// Gradients of all rows, as one minibatch, add up to that of the free energy, and
+// so does the shortcut that goes by the entries that are not zero.
+func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		columns := rapid.IntRange(1, 5).Draw(t, "columns")
+		var l Likelihood = Logistic{}
+		outcome := binary
+		if rapid.Bool().Draw(t, "softmax") {
+			l, outcome = Softmax{3}, func(r *rand.Rand, f float64) float64 { return float64(r.IntN(3)) }
+		}
+		d := simulated(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 20).Draw(t, "rows"), columns, outcome)
+		p := l.Activations() * columns
+		local := Local{l, d, Isotropic(p, 0.5, 2)}
+		x := append(rapid.SliceOfN(rapid.Float64Range(-2, 2), p, p).Draw(t, "mean"),
+			rapid.SliceOfN(rapid.Float64Range(-3, 2), p, p).Draw(t, "log var")...)
+		want := make([]float64, 2*p)
+		local.Value(x[:p], x[p:], want[:p], want[p:])
+		n := float64(d.Rows())
+		g, err := NewGradient(l, local.Cavity, columns, n, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.At(x)
+		bound := rapid.Float64Range(0.1, 20).Draw(t, "bound")
+		row, sum := make([]float64, 2*p), make([]float64, 2*p)
+		clipped, short := make([]float64, 2*p), make([]float64, 2*p)
+		factors := 0.0
+		for i := range d.Rows() {
+			g.Example(d.Row(i), d.Outcome(i), row)
+			floats.Add(sum, row)
+			factor := ClipFactor(floats.Norm(row, 2), bound)
+			floats.AddScaled(clipped, factor, row)
+			got := g.AddClipped(d.Row(i), d.Outcome(i), bound, short)
+			near(t, "factor", []float64{factor}, []float64{got}, 1e-10)
+			factors += got
+		}
+		g.AddShared(factors, short)
+		near(t, "sum", want, sum, 1e-9)
+		near(t, "clipped", clipped, short, 1e-9)
+	})
+}
+
+// The scale is N/L for the likelihood and 1/L for the divergence.
+func TestMinibatchesAreScaledAsPublished(t *testing.T) {
+	g, err := NewGradient(Linear{1}, Isotropic(1, 0, 1), 1, 1000, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.At([]float64{3, 0}) // q = N(3, 1), cavity N(0, 1): ∇KL = (3, 0)
+	got := make([]float64, 2)
+	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
+	// y − a = 1: by the mean 1·x = 2, by the logarithm of the variance −½·x²·v = −2.
+	near(t, "gradient", []float64{50*2 - 3.0/20, 50 * -2}, got, 1e-12)
+	g.With(Linear{2})
+	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
+	near(t, "with twice the noise", []float64{50*1 - 3.0/20, 50 * -1}, got, 1e-12)
+}
+
+func TestGradientsAllocateNothing(t *testing.T) {
+	for _, l := range []Likelihood{Logistic{}, LogisticBy{Rule: Sampled([]float64{1, -1})}, Linear{1}, Softmax{3}} {
+		p := 4 * l.Activations()
+		g, err := NewGradient(l, Isotropic(p, 0, 1), 4, 100, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, dst := make([]float64, 2*p), make([]float64, 2*p)
+		state := Adagrad{1, make([]float64, 2*p)}
+		row := Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
+		if n := testing.AllocsPerRun(20, func() {
+			g.At(x)
+			g.Example(row, 1, dst)
+			g.AddClipped(row, 1, 3, dst)
+			state.Step(x, dst)
+		}); n > 0 {
+			t.Errorf("%T: %v allocations", l, n)
+		}
+	}
+}
+
+func TestAdagradShortensItsSteps(t *testing.T) {
+	s := Adagrad{0.5, make([]float64, 2)}
+	x := make([]float64, 2)
+	for _, want := range []float64{0.5, 0.5 + 0.5/math.Sqrt2, 0.5 + 0.5/math.Sqrt2 + 0.5/math.Sqrt(3)} {
+		s.Step(x, []float64{4, -0.1})
+		near(t, "x", []float64{want, -want}, x, 1e-8)
+	}
+	if err := s.Check(2); err != nil {
+		t.Error(err)
+	}
+	for want, bad := range map[string]Adagrad{
+		"learning rate":  {0, make([]float64, 2)},
+		"1 accumulators": {1, make([]float64, 1)},
+		"accumulator 1":  {1, []float64{0, math.NaN()}},
+		"accumulator 0":  {1, []float64{-1, 0}},
+	} {
+		if err := bad.Check(2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", bad, err, want)
+		}
+	}
+}
+
+func TestPointsAreDensities(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q, _ := densities(t)
+		back, err := FromPoint(Point(q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "eta", q.Eta, back.Eta, 1e-12)
+		near(t, "lambda", q.Lambda, back.Lambda, 1e-12)
+	})
+	for _, x := range [][]float64{{0, 1000}, {0, -1000}, {math.Inf(1), 0}, {0, math.NaN()}} {
+		if _, err := FromPoint(x); err == nil {
+			t.Errorf("%v is a density", x)
+		}
+	}
+}
+
+func TestUnusableMinibatchesAreRefused(t *testing.T) {
+	prior := Isotropic(2, 0, 1)
+	for _, c := range [][2]float64{{0, 1}, {1, 0}, {math.NaN(), 1}, {1, math.Inf(1)}, {-1, -1}} {
+		if _, err := NewGradient(Logistic{}, prior, 2, c[0], c[1]); err == nil && !math.IsInf(c[1], 1) {
+			t.Errorf("rows and batch of %v pass", c)
+		}
+	}
+	if _, err := NewGradient(Logistic{}, prior, 3, 10, 1); err == nil {
+		t.Error("a cavity over other weights passes")
+	}
+}
+
+// Adult's first training rows, as DP-SGD meets them.
+func benchmarkGradient(b *testing.B) (*Design, *Gradient) {
+	d := income(b, "split")["train"]
+	g, err := NewGradient(Logistic{}, Isotropic(108, 0, 1), 108, 3907, 79)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := make([]float64, 216)
+	for j := range 108 {
+		x[j], x[108+j] = 0.1, -4
+	}
+	g.At(x)
+	return d, g
+}
+
+// The gradient as a session of package privacy asks for it, written in full.
+func BenchmarkExampleGradient(b *testing.B) {
+	d, g := benchmarkGradient(b)
+	dst := make([]float64, g.Len())
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		g.Example(d.Row(i), d.Outcome(i), dst)
+		i = (i + 1) % 3907
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "examples/s")
+}
+
+// The same clipped and summed, by entries that are not zero.
+func BenchmarkClippedGradient(b *testing.B) {
+	d, g := benchmarkGradient(b)
+	sum := make([]float64, g.Len())
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		g.AddClipped(d.Row(i), d.Outcome(i), 75, sum)
+		i = (i + 1) % 3907
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "examples/s")
+}
+
+// A plain dense product of the same size, for comparison: of each row with 108
+// columns, mean and variance of its activation, and their gradients added to 216
+// entries; nothing else.
+func BenchmarkDenseProduct(b *testing.B) {
+	d, _ := benchmarkGradient(b)
+	const n = 3907
+	ld := linalg.Stride(2)
+	x := make([]float64, n*108)
+	for i := range n {
+		copy(x[i*108:], dense(d, i))
+	}
+	w, f, sum := make([]float64, 108*ld), make([]float64, n*ld), make([]float64, 108*ld)
+	for b.Loop() {
+		linalg.MulAdd(f, x, 108, 1, w, n, 108, 2)
+		linalg.MulAdd(sum, x, 1, 108, f, 108, n, 2)
+	}
+	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "examples/s")
+}

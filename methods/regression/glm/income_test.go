@@ -1,0 +1,195 @@
+package glm
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+)
+
+const incomeData = "../../../examples/income/data"
+
+// The columns of the census data, in the order of the design matrix.
+var (
+	adultNumbers    = []string{"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
+	adultCategories = []string{"workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country"}
+)
+
+// incomeOutcome is what the example predicts.
+var incomeOutcome = Outcome{Column: "income", Levels: []string{"<=50K", ">50K"}}
+
+// incomeTable is the example's data with the schema that a plan would give them.
+var incomeTable = sync.OnceValues(func() (*dataset.Table, error) {
+	ctx := context.Background()
+	schema := dataset.Schema{Views: []dataset.View{{Name: "person"}}}
+	for _, c := range []string{"income", "split", "A", "B", "C", "D", "uci"} {
+		schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
+	}
+	cells, err := incomeCells()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range adultNumbers {
+		schema.Views[0].Columns = append(schema.Views[0].Columns, dataset.Column{Name: name})
+	}
+	for _, name := range adultCategories {
+		schema.Views[0].Columns = append(schema.Views[0].Columns,
+			dataset.Column{Name: name, Kind: dataset.Category, Levels: slices.Compact(slices.Sorted(slices.Values(cells[name])))})
+	}
+	dir, err := dataset.Open(ctx, incomeData, dataset.Options{Schema: &schema})
+	if err != nil {
+		return nil, err
+	}
+	return dataset.Collect(ctx, dir)
+})
+
+// incomeCells reads the example's files as text, by column.
+func incomeCells() (map[string][]string, error) {
+	cells := map[string][]string{}
+	for _, name := range []string{"subjects.csv.gz", "view_person.csv.gz"} {
+		f, err := os.Open(incomeData + "/" + name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		unpacked, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, err
+		}
+		records, err := csv.NewReader(unpacked).ReadAll()
+		if err != nil {
+			return nil, err
+		}
+		for i, column := range records[0] {
+			for _, r := range records[1:] {
+				cells[column] = append(cells[column], r[i])
+			}
+		}
+	}
+	return cells, nil
+}
+
+// income is the example as the published experiments see it: numbers
+// standardised over all rows, and rows sorted by a subject column.
+func income(t testing.TB, by string) map[string]*Design {
+	t.Helper()
+	table, err := incomeTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := table.Schema()
+	var e Encoding
+	for j, c := range schema.Views[0].Columns {
+		if c.Kind == dataset.Category {
+			e.Columns = append(e.Columns, Column{Name: c.Name, Levels: c.Levels})
+			continue
+		}
+		var values []float64
+		for r := range table.Rows(context.Background()) {
+			values = append(values, r.Views[0][j])
+		}
+		e.Columns = append(e.Columns, standardised(c.Name, values, func(int) bool { return true }))
+	}
+	b, err := e.Bind(schema, &incomeOutcome)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := slices.IndexFunc(schema.Subject, func(c dataset.Column) bool { return c.Name == by })
+	out := map[string]*Design{}
+	var row Row
+	for r := range table.Rows(context.Background()) {
+		y, err := b.Outcome(Logistic{}, r)
+		if err == nil {
+			err = b.Row(r, &row)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := out[r.Subject[label]]
+		if d == nil {
+			d = NewDesign(e.Width())
+			out[r.Subject[label]] = d
+		}
+		if err := d.Append(row, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// The ceiling of the method: exact central inference on the fixed split, numbers
+// of an independent implementation (numpy).
+func TestExactInferenceReachesThePublishedCeiling(t *testing.T) {
+	parts := income(t, "split")
+	prior := Isotropic(108, 0, 1)
+	local := Local{Logistic{}, parts["train"], prior}
+	q, info, err := local.Optimum(prior, Solve{})
+	if err != nil || !info.Converged || info.Gradient > 1e-8 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if math.Abs(info.Value+12580.819357643) > 1e-6 {
+		t.Errorf("ELBO %.9f, want -12580.819357643", info.Value)
+	}
+	p, err := PredictBinary(parts["test"], q, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Correct != 8314 || math.Abs(p.LogLik+0.317013) > 5e-7 {
+		t.Errorf("%d rows correct, log-likelihood %.6f; want 8314 and -0.317013", p.Correct, p.LogLik)
+	}
+	var c evaluate.Calibration
+	for i, x := range p.Expected {
+		c.Add(x, parts["test"].Outcome(i) > 0)
+	}
+	if c.Error() > 0.02 {
+		t.Errorf("calibration %+v", c)
+	}
+}
+
+func BenchmarkExactInferenceOnAdult(b *testing.B) {
+	train := income(b, "split")["train"]
+	prior := Isotropic(108, 0, 1)
+	local := Local{Logistic{}, train, prior}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, info, err := local.Optimum(prior, Solve{}); err != nil || !info.Converged {
+			b.Fatal(info, err)
+		}
+	}
+}
+
+// standardised declares a number by its mean and its deviation (divisor n) over
+// some rows.
+func standardised(name string, values []float64, of func(row int) bool) Column {
+	var n, mean, square float64
+	for i, x := range values {
+		if of(i) {
+			n++
+			mean += x
+		}
+	}
+	mean /= n
+	for i, x := range values {
+		if of(i) {
+			square += (x - mean) * (x - mean)
+		}
+	}
+	return Column{Name: name, Centre: mean, Scale: math.Sqrt(square / n)}
+}
+
+// dense returns a row of a design with its zeros.
+func dense(d *Design, i int) []float64 {
+	x := make([]float64, d.Columns())
+	r := d.Row(i)
+	for k, j := range r.Index {
+		x[j] = r.Value[k]
+	}
+	return x
+}

@@ -1,0 +1,389 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// nodes of the quadrature over a site's intercept: what they leave of the logarithm is
+// below 1e-9 for usual sites, and 1e-6 for a single subject where sites differ by τ = 3.
+const nodes = 25
+
+var rule = GaussHermite(nodes)
+
+// logTauLargest bounds ln τ about that of its prior's scale: beyond e^±12 deviations between
+// sites are none, or are all there is. logTauBeyond bounds it in any unit of an outcome.
+const (
+	logTauLargest = 12
+	logTauBeyond  = 72
+)
+
+// MixedPoint is where derivatives are asked for.
+type MixedPoint struct {
+	Weights []float64 `cbor:"w" json:"weights"`
+	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauBeyond
+}
+
+// Check reports a point that is none of p weights, or beyond what can be calculated with.
+func (x MixedPoint) Check(p int) error {
+	if len(x.Weights) != p {
+		return fmt.Errorf("a point of %d weights, want %d", len(x.Weights), p)
+	}
+	for j, w := range x.Weights {
+		if !Inside(w, -largestWeight, largestWeight) {
+			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
+		}
+	}
+	if !Inside(x.LogTau, -logTauBeyond, logTauBeyond) {
+		return fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauBeyond)
+	}
+	return nil
+}
+
+// largestWeight bounds weights at which derivatives are asked for.
+const largestWeight = 1e20
+
+// Derivatives are those of a log-likelihood by p weights and then by ln τ.
+type Derivatives struct {
+	Value     float64
+	Gradient  []float64 // p + 1
+	Curvature []float64 // minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
+}
+
+// NewDerivatives returns zeros for p weights.
+func NewDerivatives(p int) *Derivatives {
+	return &Derivatives{Gradient: make([]float64, p+1), Curvature: make([]float64, (p+1)*(p+2)/2)}
+}
+
+// Add adds another site's.
+func (d *Derivatives) Add(o *Derivatives) {
+	d.Value += o.Value
+	for i, x := range o.Gradient {
+		d.Gradient[i] += x
+	}
+	for i, x := range o.Curvature {
+		d.Curvature[i] += x
+	}
+}
+
+// Marginal is the log-likelihood of a site's rows over its random intercept,
+//
+//	ℓ(w, ln τ) = ln ∫ Πᵢ p(yᵢ | xᵢ·w + τz)^{wᵢ} φ(z) dz,
+//
+// by adaptive Gauss–Hermite quadrature in one dimension (Pinheiro and Bates, J Comput
+// Graph Stat 1995). The likelihood has one activation and is log-concave in it.
+type Marginal struct {
+	likelihood Likelihood
+	data       *Design
+	eta        []float64 // of each row, without the intercept
+	first      []float64 // at the last intercept: derivative by the activation
+	curve      []float64 // and minus the second one
+}
+
+// New is the marginal likelihood of a design's rows.
+func New(l Likelihood, d *Design) (*Marginal, error) {
+	if l.Activations() != 1 {
+		return nil, fmt.Errorf("a random intercept belongs to a model of one activation, not of %d", l.Activations())
+	}
+	for i := range d.Rows() {
+		if err := l.Check(d.Outcome(i)); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	n := d.Rows()
+	return &Marginal{likelihood: l, data: d, eta: make([]float64, n), first: make([]float64, n), curve: make([]float64, n)}, nil
+}
+
+// at sets the activations without intercept.
+func (m *Marginal) at(weights []float64) {
+	none := make([]float64, len(weights))
+	for i := range m.eta {
+		m.eta[i], _ = m.data.Row(i).Activation(weights, none)
+	}
+}
+
+// rows sums up the rows' log-likelihood at intercept b, and its first and minus its
+// second derivative by b; those of each row stay in first and curve.
+func (m *Marginal) rows(b float64) (value, first, curve float64) {
+	var a, c [1]float64
+	var d [2]float64
+	var h [3]float64
+	for i, eta := range m.eta {
+		a[0] = eta + b
+		w := m.data.Row(i).Weight
+		value += w * m.likelihood.Expect(m.data.Outcome(i), a[:], c[:], d[:], h[:])
+		m.first[i], m.curve[i] = w*d[0], -w*h[0]
+		first += m.first[i]
+		curve += m.curve[i]
+	}
+	return value, first, curve
+}
+
+// quadrature returns intercepts b with their posterior probabilities, and the value ℓ. Of
+// normal outcomes b is normal, and values that are far larger than what they differ by, as
+// with outliers or a noise that is far too small, leave none of their digits there.
+func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) {
+	if _, ok := m.likelihood.(Linear); ok {
+		_, first, curve := m.rows(0)
+		precision := curve + 1/(tau*tau)
+		mode := first / precision
+		for k, z := range rule.Nodes {
+			b[k], p[k] = mode+z/math.Sqrt(precision), rule.Weights[k]
+		}
+		value, _, _ = m.rows(mode)
+		return b, p, value - mode*mode/(2*tau*tau) - math.Log1p(tau*tau*curve)/2
+	}
+	rule.Adaptive(func(z float64) (float64, float64) {
+		_, first, curve := m.rows(tau * z)
+		return tau * first, -tau * tau * curve
+	}, b[:], p[:])
+	top := math.Inf(-1)
+	for k, z := range b {
+		b[k] = tau * z
+		v, _, _ := m.rows(b[k])
+		p[k] += v
+		top = max(top, p[k])
+	}
+	sum := 0.0
+	for k := range p {
+		p[k] = math.Exp(p[k] - top)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+	return b, p, top + math.Log(sum)
+}
+
+// At returns the derivatives at a point, exact but for the quadrature: the gradient is the
+// posterior mean of that of the rows and of b's prior, and the curvature the mean of theirs
+// less the covariance of the gradient (Louis, J R Stat Soc B 1982). By ln τ the gradient is
+// u − 1, u = b²/τ². That by the weights is g = s x̄ + g̃: s the derivative by b, x̄ the mean
+// row in the weights of its curvature, and g̃ what is left. Where sites differ by more than
+// rows tell of b, nearly all of the information on x̄ cancels, and s is taken from b: as
+// E (s − b/τ²) f = −E f′ for any f,
+//
+//	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
+func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
+	p := len(x.Weights)
+	if err := x.Check(m.data.Columns()); err != nil {
+		return nil, err
+	}
+	m.at(x.Weights)
+	d := NewDerivatives(p)
+	tau := math.Exp(x.LogTau)
+	b, prob, value := m.quadrature(tau)
+	d.Value = value
+	curve := make([]float64, len(m.eta)) // E h of each row
+	g := make([][]float64, len(prob))    // by the weights, then s or b/τ², then u
+	for k, b := range b {
+		_, s, _ := m.rows(b)
+		g[k] = append(make([]float64, p, p+2), s, b/tau*(b/tau))
+		for i := range m.eta {
+			r := m.data.Row(i)
+			for t, j := range r.Index {
+				g[k][j] += m.first[i] * r.Value[t]
+			}
+			curve[i] += prob[k] * m.curve[i]
+		}
+	}
+	centre, all := m.information(curve, d)
+	base, shift := all, 0.0
+	large := tau*tau*all > 1
+	if large {
+		base = 1 / (tau * tau)
+	}
+	outer := newOuter(p + 2)
+	for i := range prob {
+		k := (i + nodes/2) % nodes // the mode first
+		for j, c := range centre {
+			g[k][j] -= c * g[k][p]
+		}
+		if large {
+			g[k][p] = b[k] / (tau * tau)
+		}
+		outer.add(prob[k], g[k])
+	}
+	mean, cov := outer.moments()
+	s, u := cov[Packed(p, 0):], cov[Packed(p+1, 0):]
+	if large {
+		shift = 2 * mean[p]
+	}
+	at := 0
+	for i, c := range centre {
+		d.Gradient[i] = mean[i] + c*mean[p]
+		for j := range i + 1 {
+			d.Curvature[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
+			at++
+		}
+	}
+	for j, c := range centre {
+		d.Curvature[at+j] = -u[j] - c*(u[p]-shift)
+	}
+	d.Gradient[p], d.Curvature[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
+	d.concave(p)
+	return d, nil
+}
+
+// information puts Σ h x xᵀ into the curvature by the weights, with the curvatures h of rows by
+// their activation, and takes x̄ x̄ᵀ Σ h away again. It returns x̄, the mean of x with weights h,
+// and Σ h.
+func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, all float64) {
+	centre = make([]float64, m.data.Columns())
+	for i, h := range h {
+		r := m.data.Row(i)
+		all += h
+		for t, j := range r.Index {
+			centre[j] += h * r.Value[t]
+			row := d.Curvature[Packed(int(j), 0):]
+			for u := range t + 1 {
+				row[r.Index[u]] += h * r.Value[t] * r.Value[u]
+			}
+		}
+	}
+	at := 0
+	for i := range centre {
+		if all > 0 {
+			centre[i] /= all
+		}
+		for j := range i + 1 {
+			d.Curvature[at] -= all * centre[i] * centre[j]
+			at++
+		}
+	}
+	return centre, all
+}
+
+// concave takes away what errors of quadrature make convex: of p weights the marginal
+// likelihood is log-concave (Prékopa, 1973), and where τ is large beside what a row or two
+// can tell, the nodes are too few to show it.
+func (d *Derivatives) concave(p int) {
+	convex := false
+	for j := range p {
+		convex = convex || d.Curvature[j*(j+3)/2] < 0
+	}
+	if !convex {
+		return
+	}
+	block := symmetric(d.Curvature, p)
+	if !floor(block, 0) {
+		return // whoever takes the curvature refuses it
+	}
+	for i := range p {
+		for j := range i + 1 {
+			d.Curvature[Packed(i, j)] = block.At(i, j)
+		}
+	}
+}
+
+// symmetric reads the first n rows of a lower triangle.
+func symmetric(lower []float64, n int) *mat.SymDense {
+	s := mat.NewSymDense(n, nil)
+	at := 0
+	for i := range n {
+		for j := range i + 1 {
+			s.SetSym(i, j, lower[at])
+			at++
+		}
+	}
+	return s
+}
+
+// floor raises the eigenvalues of a symmetric matrix to smallest. It leaves it as it is, and says
+// no, if they are not found.
+func floor(m *mat.SymDense, smallest float64) bool {
+	var e mat.EigenSym
+	if !e.Factorize(m, true) {
+		return false
+	}
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	values := e.Values(nil)
+	for i := range len(values) {
+		for j := range i + 1 {
+			x := 0.0
+			for k, value := range values {
+				x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
+			}
+			m.SetSym(i, j, x)
+		}
+	}
+	return true
+}
+
+// outer gathers a mean and a covariance of weighted vectors, about the first of them, so
+// that little cancels.
+type outer struct {
+	centre, mean, d []float64
+	square          []float64 // lower triangle
+}
+
+func newOuter(n int) *outer {
+	return &outer{mean: make([]float64, n), d: make([]float64, n), square: make([]float64, n*(n+1)/2)}
+}
+
+func (o *outer) add(p float64, g []float64) {
+	if p == 0 {
+		return
+	}
+	if o.centre == nil {
+		o.centre = append([]float64(nil), g...)
+	}
+	at := 0
+	for i := range g {
+		o.d[i] = g[i] - o.centre[i]
+		o.mean[i] += p * o.d[i]
+		for j := range i + 1 {
+			o.square[at] += p * o.d[i] * o.d[j]
+			at++
+		}
+	}
+}
+
+// moments returns the mean and the covariance, which takes the place of square.
+func (o *outer) moments() (mean, covariance []float64) {
+	at := 0
+	for i := range o.mean {
+		for j := range i + 1 {
+			o.square[at] -= o.mean[i] * o.mean[j]
+			at++
+		}
+	}
+	for i := range o.mean {
+		o.mean[i] += o.centre[i]
+	}
+	return o.mean, o.square
+}
+
+// intercept is what a site knows of its own intercept: normal, by the first two moments.
+type intercept struct {
+	Mean, Variance float64   // given the weights
+	Slope          []float64 // derivative of the mean by each weight
+}
+
+// Intercept returns the posterior of the site's intercept at a point. With weights that
+// are N(m, S) themselves it is N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b
+// has variance Variance + (x + Slope)ᵀ S (x + Slope).
+func (m *Marginal) Intercept(x MixedPoint) intercept {
+	m.at(x.Weights)
+	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
+	out := intercept{Slope: make([]float64, len(x.Weights))}
+	for k, p := range prob {
+		out.Mean += p * b[k]
+	}
+	// The slope is the covariance of b with the gradient by the weights.
+	for k, p := range prob {
+		d := b[k] - out.Mean
+		out.Variance += p * d * d
+		m.rows(b[k])
+		for i, f := range m.first {
+			r := m.data.Row(i)
+			for t, j := range r.Index {
+				out.Slope[j] += p * d * f * r.Value[t]
+			}
+		}
+	}
+	return out
+}

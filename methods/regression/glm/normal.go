@@ -1,0 +1,217 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Normal is a density over weights: N(Mean, Σ), where Σ has Variance on its diagonal.
+// Covariance is its lower triangle by rows, d(d+1)/2 numbers for d weights; nil if the
+// weights are independent.
+type Normal struct {
+	Mean, Variance []float64
+	Covariance     []float64
+}
+
+// Normal returns the same density. The Gaussian is proper.
+func (g Gaussian) Normal() Normal {
+	mean, variance := g.Moments()
+	return Normal{Mean: mean, Variance: variance}
+}
+
+// NewNormal is the density with a full covariance, given as its lower triangle by rows.
+func NewNormal(mean, covariance []float64) (Normal, error) {
+	n := Normal{mean, make([]float64, len(mean)), covariance}
+	if len(covariance) != Triangle(len(mean)) {
+		return n, fmt.Errorf("%d covariances of %d weights, want %d", len(covariance), len(mean), Triangle(len(mean)))
+	}
+	for j := range mean {
+		if n.Variance[j] = covariance[Packed(j, j)]; !(n.Variance[j] >= 0) {
+			return n, fmt.Errorf("the variance of weight %d is %v", j, n.Variance[j])
+		}
+	}
+	for i := range mean {
+		for j := range i {
+			if c := covariance[Packed(i, j)]; !(c*c <= n.Variance[i]*n.Variance[j]*1.000001) {
+				return n, fmt.Errorf("the covariance of weights %d and %d is %v, beyond their variances %v and %v", j, i, c, n.Variance[j], n.Variance[i])
+			}
+		}
+	}
+	return n, nil
+}
+
+// Triangle is how many numbers the lower triangle of a d × d matrix has.
+func Triangle(d int) int { return d * (d + 1) / 2 }
+
+// Packed is the place of entry (i, j) in a lower triangle by rows, j ≤ i.
+func Packed(i, j int) int { return i*(i+1)/2 + j }
+
+// Marginals is the density that takes weights as independent, with the same means and
+// variances.
+func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
+
+// Activation returns mean and variance of Offset + Σ x w over the weights from an offset on.
+func (n Normal) Activation(r Row, offset int) (a, c float64) {
+	if n.Covariance == nil {
+		return r.Activation(n.Mean[offset:], n.Variance[offset:])
+	}
+	a = r.Offset
+	for i, j := range r.Index {
+		x, at := r.Value[i], offset+int(j)
+		a += x * n.Mean[at]
+		c += x * x * n.Variance[at]
+		row := n.Covariance[Packed(at, 0):]
+		for k := range i {
+			c += 2 * x * r.Value[k] * row[offset+int(r.Index[k])]
+		}
+	}
+	return a, max(c, 0) // rounding
+}
+
+// Across returns the covariance of Σ x w over the weights from an offset on and from an earlier one.
+func (n Normal) Across(r Row, offset, earlier int) (c float64) {
+	for i, j := range r.Index {
+		row := n.Covariance[Packed(offset+int(j), earlier):]
+		for k, m := range r.Index {
+			c += r.Value[i] * r.Value[k] * row[m]
+		}
+	}
+	return c
+}
+
+// Between returns the covariance of Σ a w and Σ b w.
+func (n Normal) Between(a, b Row) (c float64) {
+	for i, j := range a.Index {
+		for k, m := range b.Index {
+			x := a.Value[i] * b.Value[k]
+			switch {
+			case n.Covariance != nil:
+				c += x * n.Covariance[Packed(int(max(j, m)), int(min(j, m)))]
+			case j == m:
+				c += x * n.Variance[j]
+			}
+		}
+	}
+	return c
+}
+
+// KL returns the divergence of the density from an independent prior p, in nats:
+//
+//	½ Σⱼ [λⱼ (Σⱼⱼ + (mⱼ − nⱼ)²) − ln λⱼ − 1] − ½ ln |Σ|
+//
+// It is an error if Σ is not positive definite.
+func (n Normal) KL(p Gaussian) (float64, error) {
+	kl, logDet := 0.0, 0.0
+	if n.Covariance == nil {
+		for _, v := range n.Variance {
+			logDet += math.Log(v)
+		}
+	} else {
+		var chol mat.Cholesky
+		if !chol.Factorize(Symmetric(n.Covariance, len(n.Mean))) {
+			return 0, fmt.Errorf("the covariance is not positive definite")
+		}
+		logDet = chol.LogDet()
+	}
+	for j, l := range p.Lambda {
+		diff := n.Mean[j] - p.Eta[j]/l
+		kl += l*(n.Variance[j]+diff*diff) - math.Log(l) - 1
+	}
+	return (kl - logDet) / 2, nil
+}
+
+// Symmetric unpacks a lower triangle by rows.
+func Symmetric(lower []float64, d int) *mat.SymDense {
+	m := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range i + 1 {
+			m.SetSym(i, j, lower[Packed(i, j)])
+		}
+	}
+	return m
+}
+
+// Lower packs a symmetric matrix.
+func Lower(m mat.Symmetric) []float64 {
+	d := m.SymmetricDim()
+	lower := make([]float64, 0, Triangle(d))
+	for i := range d {
+		for j := range i + 1 {
+			lower = append(lower, m.At(i, j))
+		}
+	}
+	return lower
+}
+
+// Centre takes out of a mean and a covariance, given as its lower triangle by rows, what all of K
+// classes have in common, of which a softmax likelihood says nothing: for weights class by class the
+// mean becomes C m and the covariance C S C with C = (I − 11ᵀ/K) ⊗ I, which is singular. What is
+// left are effects on a class's log-odds against the geometric mean of all classes,
+// f_k − Σ f_l / K = ln p_k − Σ ln p_l / K. Of one class nothing is taken out.
+func Centre(mean, lower []float64, classes int) {
+	if classes < 2 {
+		return
+	}
+	d, k := len(mean)/classes, float64(classes)
+	rows, columns := make([]float64, classes), make([]float64, classes) // means of a block
+	at := func(a, j, b, i int) *float64 {
+		j, i = a*d+j, b*d+i
+		return &lower[Packed(max(j, i), min(j, i))]
+	}
+	for j := range d {
+		common := 0.0
+		for a := range classes {
+			common += mean[a*d+j] / k
+		}
+		for a := range classes {
+			mean[a*d+j] -= common
+		}
+		for i := range j + 1 {
+			clear(rows)
+			clear(columns)
+			all := 0.0
+			for a := range classes {
+				for b := range classes {
+					s := *at(a, j, b, i) / k
+					rows[a], columns[b], all = rows[a]+s, columns[b]+s, all+s/k
+				}
+			}
+			for a := range classes {
+				last := classes
+				if i == j { // whose block is symmetric
+					last = a + 1
+				}
+				for b := range last {
+					*at(a, j, b, i) += all - rows[a] - columns[b]
+				}
+			}
+		}
+	}
+	for j := range mean { // rounding
+		lower[Packed(j, j)] = max(lower[Packed(j, j)], 0)
+	}
+}
+
+// Pin makes a covariance or a precision, given as its lower triangle by rows, one that can be
+// inverted where only what all classes have in common is in the way: it adds that direction of every
+// column, as large as the column's diagonal is on average. Nothing that [Centre] leaves is changed, if all classes have
+// one prior.
+func Pin(lower []float64, weights, classes int) {
+	if classes < 2 {
+		return
+	}
+	d := weights / classes
+	for j := range d {
+		size := 0.0
+		for a := range classes {
+			size += lower[Packed(a*d+j, a*d+j)] / float64(classes)
+		}
+		for a := range classes {
+			for b := range a + 1 {
+				lower[Packed(a*d+j, b*d+j)] += size / float64(classes)
+			}
+		}
+	}
+}

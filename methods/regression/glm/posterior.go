@@ -1,0 +1,188 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/interp"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Posterior is what is known of weights and τ: a mixture of normal distributions of the
+// weights over a grid of ln τ, by its first two moments, and the density of τ.
+type Posterior struct {
+	Mean       []float64 // of the weights
+	Covariance []float64 // their lower triangle by rows
+	Tau        Spread
+	Settled    bool // whether the weights are found wherever τ may be
+}
+
+// Spread is the posterior of the standard deviation between sites.
+type Spread struct {
+	Median float64 `json:"median" cbor:"median"`
+	Low    float64 `json:"low_90" cbor:"low"` // the 5 % quantile
+	High   float64 `json:"high_90" cbor:"high"`
+	Square float64 `json:"mean_square" cbor:"square"` // E τ², the variance that a new site adds
+}
+
+// Check reports what is no posterior of a standard deviation.
+func (t Spread) Check() error {
+	most := math.Exp(logTauBeyond + 1)
+	if !(t.Low > 0) || !(t.Low <= t.Median && t.Median <= t.High && t.High <= most) || !Inside(t.Square, 0, most*most) {
+		return fmt.Errorf("a standard deviation between sites of %v, from %v to %v", t.Median, t.Low, t.High)
+	}
+	return nil
+}
+
+// posterior takes one Newton step of the weights at each point of the grid, and integrates
+// them out by Laplace's method there.
+func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Posterior, error) {
+	n := len(grid[0].Weights)
+	means := make([][]float64, len(grid))
+	covariances := make([]mat.SymDense, len(grid))
+	logTau, evidence := make([]float64, len(grid)), make([]float64, len(grid)) // without the prior of τ
+	for k, c := range at {
+		if err := c.weights.InverseTo(&covariances[k]); !Usable(err) {
+			return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
+		}
+		means[k] = append([]float64(nil), grid[k].Weights...)
+		for j, x := range c.step {
+			means[k][j] += x
+		}
+		logTau[k] = grid[k].LogTau
+		evidence[k] = c.evidence() - p.logTau(logTau[k])
+		if k > 0 && !(logTau[k] > logTau[k-1]) {
+			return nil, fmt.Errorf("ln τ = %v has left what can be calculated with: the sites do not differ, or too much", logTau[k])
+		}
+	}
+	tau, share, err := p.tauOf(logTau, evidence)
+	if err != nil {
+		return nil, err
+	}
+	if wide { // a share below 0 of a point whose covariance is many times that of others would count
+		sum := 0.0
+		for k := range share {
+			share[k] = max(share[k], 0)
+			sum += share[k]
+		}
+		floats.Scale(1/sum, share)
+	}
+	out := &Posterior{Mean: make([]float64, n), Covariance: make([]float64, n*(n+1)/2), Tau: tau}
+	for k, p := range share {
+		for j, x := range means[k] {
+			out.Mean[j] += p * x
+		}
+	}
+	for k, p := range share {
+		at := 0
+		for i := range n {
+			for j := range i + 1 {
+				out.Covariance[at] += p * (covariances[k].At(i, j) + (means[k][i]-out.Mean[i])*(means[k][j]-out.Mean[j]))
+				at++
+			}
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(symmetric(out.Covariance, n)) {
+		return nil, fmt.Errorf("%w: the weights differ too much between points of the grid", ErrNotConverged)
+	}
+	return out, nil
+}
+
+// fine is how many steps the density is integrated by for each step of the grid, and tail
+// how many steps it goes on below the grid, and above.
+const (
+	fine = 64
+	tail = 12
+)
+
+// tauOf returns quantiles and the mean square of τ, and the share by which each grid point
+// counts in an expectation of what changes with τ. The logarithm of the evidence is a cubic
+// spline between the points, and straight outside; the prior is exact everywhere. What an
+// expectation is taken of is such a spline too, and constant outside.
+func (p Prior) tauOf(logTau, evidence []float64) (t Spread, share []float64, err error) {
+	var spline interp.NotAKnotCubic
+	if err := spline.Fit(logTau, evidence); err != nil {
+		return t, nil, fmt.Errorf("the density of τ: %w", err)
+	}
+	n := len(logTau)
+	first, last := logTau[0], logTau[n-1]
+	step := (last - first) / float64(n-1)
+	slopeLow, slopeHigh := spline.PredictDerivative(first), spline.PredictDerivative(last)
+	top := math.Inf(-1)
+	for k, v := range evidence {
+		top = max(top, v+p.logTau(logTau[k]))
+	}
+	density := func(x float64) float64 {
+		v := p.logTau(x) - top
+		switch {
+		case x < first:
+			v += evidence[0] + slopeLow*(x-first)
+		case x > last:
+			v += evidence[n-1] + slopeHigh*(x-last)
+		default:
+			v += spline.Predict(x)
+		}
+		return math.Exp(v)
+	}
+	count := (n - 1 + 2*tail) * fine
+	h, begin := step/fine, first-tail*step
+	cumulated := make([]float64, count+1)
+	sum := 0.0
+	for i := range count {
+		x := begin + (float64(i)+0.5)*h
+		v := density(x)
+		sum += v
+		cumulated[i+1] = sum
+		t.Square += v * math.Exp(2*x)
+	}
+	if !(sum > 0) || !Finite(sum) || density(begin) > 1e-3 || density(begin+float64(count)*h) > 1e-3 {
+		return t, nil, fmt.Errorf("%w: the density of τ does not fall on both sides of its mode", ErrNotConverged)
+	}
+	t.Square /= sum
+	share = make([]float64, n)
+	for k := range share {
+		unit := make([]float64, n)
+		unit[k] = 1
+		var weight interp.NotAKnotCubic
+		if err := weight.Fit(logTau, unit); err != nil {
+			return t, nil, fmt.Errorf("the density of τ: %w", err)
+		}
+		for i := range count {
+			x := min(max(begin+(float64(i)+0.5)*h, first), last)
+			share[k] += (cumulated[i+1] - cumulated[i]) / sum * weight.Predict(x)
+		}
+	}
+	quantile := func(q float64) float64 {
+		i := 0
+		for cumulated[i+1] < q*sum {
+			i++
+		}
+		part := (q*sum - cumulated[i]) / (cumulated[i+1] - cumulated[i])
+		return math.Exp(begin + (float64(i)+part)*h)
+	}
+	t.Low, t.Median, t.High = quantile(0.05), quantile(0.5), quantile(0.95)
+	return t, share, nil
+}
+
+// endShare is the share of each quantile of 5 and 95 % beside the median in a rule of three points
+// that has the variance of a normal ln τ: 1/(2 · 1.645²).
+const endShare = 0.1848
+
+// InterceptOver is [Marginal.Intercept] averaged over what is known of τ, by its median and its
+// quantiles: with few rows at each site τ is the larger part of what is not known.
+func (m *Marginal) InterceptOver(weights []float64, t Spread) intercept {
+	out := intercept{Slope: make([]float64, len(weights))}
+	square := 0.0
+	for _, at := range []struct{ tau, share float64 }{{t.Low, endShare}, {t.Median, 1 - 2*endShare}, {t.High, endShare}} {
+		b := m.Intercept(MixedPoint{Weights: weights, LogTau: math.Log(at.tau)})
+		out.Mean += at.share * b.Mean
+		square += at.share * (b.Variance + b.Mean*b.Mean)
+		for j, x := range b.Slope {
+			out.Slope[j] += at.share * x
+		}
+	}
+	out.Variance = max(square-out.Mean*out.Mean, 0)
+	return out
+}

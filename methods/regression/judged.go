@@ -1,0 +1,85 @@
+package regression
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/regression/exact"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/options"
+	"parley/methods/regression/partitioned"
+	"parley/problem"
+	"parley/study"
+)
+
+// Outcome implements [method.Supervised].
+func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+	}
+	return o.Outcome.Judged(), nil
+}
+
+// Evaluator implements [method.Evaluable]. The model knows nothing of how sites
+// differ, so that a new site is to it as any other.
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Forecaster(p.Schema()) // whose rows have columns of subjects that the model needs not
+}
+
+// Sized implements [method.Sizer].
+func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok || len(o.Rows) == 0 {
+		return p
+	}
+	sized, with := *p, *o
+	with.Rows = nil
+	for _, site := range p.Sites {
+		with.Rows = append(with.Rows, options.SiteRows{Site: site, Rows: max(subjects[site], 1)})
+	}
+	sized.Method.Options = &with
+	return &sized
+}
+
+// Central implements [method.Centraliser]: the same posterior fitted to all rows, or
+// exact mean-field inference, which is what partitioned inference converges to and the
+// ceiling of everything private. Numbers are scaled as the plan says, by moments of all rows if it says
+// standard.
+func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
+	if o, ok := p.Method.Options.(*options.Options); ok && o.Joint() {
+		return exact.Central(ctx, p, rows)
+	}
+	return partitioned.Central(ctx, p, rows)
+}
+
+// Simulate implements [method.Simulator].
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+	return Subjects(p, c)
+}
+
+// CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
+// as nothing, so that there is nothing to refuse.
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Privacy.Differential() {
+		if err := s.CheckRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s.Notes(ctx, rows)
+}

@@ -1,0 +1,111 @@
+package regression
+
+import (
+	"parley/internal/vectors"
+	"parley/method"
+	"parley/methods/published/dppvi"
+	"parley/methods/regression/exact"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/halves"
+	"parley/methods/regression/options"
+	"parley/methods/regression/partitioned"
+	"parley/methods/regression/private"
+	"parley/methods/regression/verify"
+	"parley/privacy"
+	"parley/study"
+)
+
+// Method is partitioned variational inference for the registry.
+type Method struct{}
+
+// Name implements [method.Method].
+func (Method) Name() string { return options.Name }
+
+// Options implements [method.Method]: a pointer to [options.Options].
+func (Method) Options() any { return options.Default() }
+
+// Coordinator implements [method.Method].
+func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Options.Noised(p):
+		return private.New(s)
+	case s.Options.Joint():
+		return exact.New(s), nil
+	}
+	c, err := commonOf(s, p.Sites)
+	if err != nil {
+		return nil, err
+	}
+	return halves.NewCoordinator(c), nil
+}
+
+// Site implements [method.Method].
+func (Method) Site(p *study.Plan, name string) (method.Site, error) {
+	return siteOf(p, name)
+}
+
+// listing is a site's half, which says what it may be asked for.
+type listing interface {
+	method.Site
+	Listed() []privacy.Listed
+}
+
+func siteOf(p *study.Plan, name string) (listing, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Options.Noised(p):
+		return private.NewSite(s, name)
+	case s.Options.Joint():
+		return exact.NewSite(s, name), nil
+	}
+	c, err := commonOf(s, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	return halves.NewSite(c, name), nil
+}
+
+// commonOf works out what the halves of the given sites know of a plan.
+func commonOf(s *options.Setup, sites []string) (*halves.Common, error) {
+	variant := partitioned.New
+	switch private := s.Plan.Privacy.Differential(); {
+	case private && s.Options.Variant == options.VariantPublished:
+		variant = dppvi.New
+	case !private && s.Options.Variant == options.VariantGlobal:
+		variant = dppvi.NewGlobal
+	}
+	return halves.New(s, sites, variant)
+}
+
+// Revision implements [method.Method].
+func (Method) Revision() int { return 16 }
+
+// Requests implements [method.Method].
+func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+	h, err := siteOf(p, name)
+	if err != nil {
+		return nil, err
+	}
+	return h.Listed(), nil
+}
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return verify.Schema }
+
+// Verify implements [method.Verifier].
+func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error) {
+	return verify.Vectors(file, m, means)
+}
+
+// ModelFormats implements [method.Opener].
+func (Method) ModelFormats() []string { return []string{fitted.ModelFormat, fitted.OldFormat} }
+
+// OpenModel implements [method.Opener].
+func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }

@@ -1,0 +1,589 @@
+// Package options is what a plan says of a regression ([Options], with defaults that depend
+// on each other and on privacy), what both halves know from the plan before anything is sent
+// ([New]), and what passes between them: tasks, answers, and the Gaussians and scales in
+// them, each with the bounds that whoever reads it demands. Rows are read through [Setup], so
+// that all that see them bring them to the same columns. Methods that check return an error,
+// and never panic.
+package options
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"parley/methods/regression/glm"
+	"parley/problem"
+	"parley/study"
+)
+
+// Name is the method's.
+const Name = "pvi"
+
+// The variants of the method.
+const (
+	// variantJoint is a posterior of all weights together, with their correlations, by
+	// Newton's method from sums over rows: the default without privacy, where there are at most
+	// [mostJoint] weights.
+	variantJoint = "joint"
+	// VariantPartitioned is partitioned variational inference, as published without
+	// privacy: weights are taken as independent. It is the default everywhere else.
+	VariantPartitioned = "partitioned"
+	// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
+	// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
+	// how many updates a site may make. It needs every site's number of rows.
+	VariantPublished = "published"
+	// VariantGlobal is the paper's baseline, one model for all by stochastic gradients. Only to compare.
+	VariantGlobal = "global"
+)
+
+// The schedules: which site refines its factor when.
+const (
+	// ScheduleSequential lets one site after the other update, in the plan's order,
+	// each from the q that the last one left.
+	ScheduleSequential = "sequential"
+	// ScheduleSynchronous lets all sites update from the same q, and multiplies
+	// their changes together.
+	ScheduleSynchronous = "synchronous"
+	// ScheduleAsynchronous lets every site work all the time, from the q that was
+	// newest when it began. How long an update takes is drawn from an exponential
+	// distribution whose mean is in proportion to the site's declared rows.
+	ScheduleAsynchronous = "asynchronous"
+	// ScheduleRandom is what the paper simulates as asynchronous: one site at a
+	// time, drawn with a probability in proportion to 1/rows, from the newest q.
+	ScheduleRandom = "random"
+)
+
+// The likelihoods.
+const (
+	LikelihoodLogistic = "logistic" // two levels
+	LikelihoodSoftmax  = "softmax"  // two levels or more, with weights for each
+	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
+	LikelihoodPoisson  = "poisson"  // a count, whose rate's logarithm is the activation
+	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
+)
+
+// mostJoint is the largest number of weights of a joint posterior by default: each exchange
+// sends half as many numbers as its square, which are then 16 megabytes.
+const mostJoint = 2000
+
+// noisedRounds is how many gradients a private joint posterior is made of.
+const noisedRounds = 20
+
+// The columns that a category has.
+const (
+	CodingReference = "reference" // one for each level but one, against which the others are measured
+	codingLevels    = "levels"    // one for each level
+)
+
+// FewestRandom is how many sites tell how much sites differ.
+const FewestRandom = 3
+
+// What sites may differ by beyond what the features of their subjects say.
+const (
+	effectsNone   = "none"
+	effectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
+)
+
+// The ways to bring numbers to common units.
+const (
+	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
+	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
+	ScaleConstants = "constants" // by centres and scales that the plan gives
+)
+
+var (
+	variants    = []string{variantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
+	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
+	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
+	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
+)
+
+// Likelihoods lists the likelihoods.
+func Likelihoods() []string { return slices.Clone(likelihoods) }
+
+// Largest bounds a plan's own numbers: those that are positive lie in
+// 1/Largest … Largest, so that no product of a few of them overflows.
+const Largest = 1e50
+
+// Options are what a plan says under method.
+type Options struct {
+	Variant       string      `json:"variant"`                  // one of the Variant constants
+	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
+	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
+	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
+	Intercept     bool        `json:"intercept"`                // a column of ones (true)
+	// PriorVariance is that of every weight around 0 (1; in a joint posterior 6.25, a deviation of 2.5 for one
+	// standard deviation of a number). Of a joint linear model it is in units of the outcome's variance, whether or
+	// not noise_variance is given: a default that says nothing in any unit of the outcome.
+	PriorVariance     float64 `json:"prior_variance"`
+	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100), of a joint linear model about the outcome's mean
+
+	Coding     string      `json:"coding"`               // one of the Coding constants (reference in a joint posterior with an intercept, else levels)
+	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
+
+	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
+	Weight       string      `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
+	Priors       []termPrior `json:"priors,omitempty"`       // of single terms, in place of prior_variance
+	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
+	SiteEffects string `json:"site_effects,omitempty"`
+
+	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
+	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
+	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
+
+	Schedule  string     `json:"schedule"`            // one of the Schedule constants
+	Rounds    int        `json:"rounds"`              // updates of each site; asynchronous and random: on average
+	Damping   float64    `json:"damping"`             // share of each change that is applied, in (0, 1]
+	Tolerance *float64   `json:"tolerance,omitempty"` // without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
+	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or variant goes by them
+
+	// Clip bounds, under differential privacy, the norm of what one subject (or one
+	// site, where that is the unit) adds to a sum; longer contributions are
+	// shortened. It decides nothing about privacy, which the noise is scaled for.
+	// By default ½ √(features) for subjects, and 75 in variant published.
+	Clip      *float64   `json:"clip,omitempty"`
+	Published *Published `json:"published,omitempty"`
+	Global    *Global    `json:"global,omitempty"`
+}
+
+// Reference is the level of a category against which the others are measured.
+type Reference struct {
+	Feature string `json:"feature"`
+	Level   string `json:"level"`
+}
+
+// Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
+// known without looking at the data.
+type Constant struct {
+	Feature string  `json:"feature"`
+	Centre  float64 `json:"centre"`
+	Scale   float64 `json:"scale"`
+}
+
+// spline makes a number enter by a restricted cubic spline with public knots, in the
+// feature's unit.
+type spline struct {
+	Feature string    `json:"feature"`
+	Knots   glm.Knots `json:"knots,omitempty"`
+}
+
+// termPrior is the prior of the weights of one term in place of the one that all others have, in
+// scaled units.
+type termPrior struct {
+	// Feature is a feature, "intercept", "period", or an interaction, as "age × sex".
+	Feature  string  `json:"feature"`
+	Level    string  `json:"level,omitempty"` // of a category: of this level alone
+	Mean     float64 `json:"mean,omitempty"`  // (0)
+	Variance float64 `json:"variance"`
+}
+
+// Of says whether the prior is of a weight with the given name and group: see
+// [glm.Encoding.Features] and [glm.Encoding.Groups].
+func (p *termPrior) Of(name, group string) bool {
+	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
+}
+
+// OwnPrior says whether a weight has a prior of its own, by name and group as in [glm.Encoding].
+func (o *Options) OwnPrior(name, group string) bool {
+	return slices.ContainsFunc(o.Priors, func(p termPrior) bool { return p.Of(name, group) })
+}
+
+// SiteRows is how many rows a site has, which is then public.
+type SiteRows struct {
+	Site string `json:"site"`
+	Rows int    `json:"rows"`
+}
+
+// Default returns options with the defaults that depend on nothing.
+func Default() *Options {
+	return &Options{Intercept: true, Missing: string(glm.Neutral)}
+}
+
+// Fill puts in the defaults that depend on other options and on privacy.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	if missing("likelihood") {
+		switch n := len(o.Outcome.Levels); {
+		case o.Outcome.Event != "":
+			o.Likelihood = LikelihoodHazard
+		case n == 2:
+			o.Likelihood = LikelihoodLogistic
+		case n > 2:
+			o.Likelihood = LikelihoodSoftmax
+		default:
+			o.Likelihood = LikelihoodLinear
+		}
+	}
+	if missing("intercept") && o.Likelihood == LikelihoodHazard {
+		o.Intercept = false // every period has one
+	}
+	if missing("variant") {
+		o.Variant = VariantPartitioned
+		if o.jointByDefault(p) {
+			o.Variant = variantJoint
+		}
+	}
+	if missing("coding") {
+		o.Coding = codingLevels
+		if o.Joint() && o.based() {
+			o.Coding = CodingReference
+		}
+	}
+	o.fillPrior(p, missing)
+	if missing("scaling") {
+		o.Scaling = ScaleStandard
+		if p.Privacy.Differential() {
+			o.Scaling = ScaleRange
+		}
+		if len(o.Constants) > 0 {
+			o.Scaling = ScaleConstants
+		}
+	}
+	if o.Joint() {
+		if missing("rounds") {
+			o.Rounds = 25
+			if o.Noised(p) {
+				o.Rounds = noisedRounds
+			}
+		}
+		return
+	}
+	if p.Privacy.Differential() && o.Variant != VariantGlobal {
+		o.fillPrivate(p, missing)
+		return
+	}
+	if missing("schedule") {
+		o.Schedule = ScheduleSequential
+		if o.Variant == VariantGlobal {
+			o.Schedule = ScheduleRandom
+		}
+	}
+	if o.Variant == VariantGlobal {
+		o.fillGlobal(missing)
+		return
+	}
+	if missing("rounds") {
+		o.Rounds = map[string]int{ScheduleSequential: 20}[o.Schedule]
+		if o.Rounds == 0 {
+			o.Rounds = 60
+		}
+	}
+	if missing("damping") {
+		// Changes that are made beside each other add up: with as many sites, a
+		// full step of each would be that many steps in the direction they share.
+		o.Damping = 1
+		if o.concurrent() {
+			o.Damping = 2 / float64(1+max(1, len(p.Sites)))
+		}
+	}
+	if missing("tolerance") {
+		small := 1e-3
+		o.Tolerance = &small
+	}
+}
+
+// Joint says whether the posterior is of all weights together.
+func (o *Options) Joint() bool { return o.Variant == variantJoint }
+
+// based says whether something stands for a subject of all references.
+func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
+
+func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
+	weights, intercept := 1.0, 1.0
+	if o.Joint() && !o.Noised(p) {
+		weights, intercept = 6.25, 100
+	}
+	if missing("prior_variance") {
+		o.PriorVariance = weights
+	} else if !o.Joint() || o.Noised(p) {
+		intercept = o.PriorVariance
+	}
+	if missing("intercept_variance") {
+		o.InterceptVariance = intercept
+	}
+}
+
+func (o *Options) fillGlobal(missing func(key string) bool) {
+	if missing("rounds") {
+		o.Rounds = 1000
+	}
+	if missing("damping") {
+		o.Damping = 1
+	}
+	if o.Global == nil {
+		o.Global = &Global{}
+	}
+	o.Global.Fill(missing)
+}
+
+// concurrent says whether sites work beside each other.
+func (o *Options) concurrent() bool {
+	return o.Schedule == ScheduleSynchronous || o.Schedule == ScheduleAsynchronous
+}
+
+// ByTotal says whether the schedule counts updates of all sites together.
+func (o *Options) ByTotal() bool {
+	return o.Schedule == ScheduleRandom || o.Schedule == ScheduleAsynchronous
+}
+
+// RowsOf returns the declared number of rows of a site; 1 if none are.
+func (o *Options) RowsOf(site string) int {
+	for _, r := range o.Rows {
+		if r.Site == site {
+			return r.Rows
+		}
+	}
+	return 1
+}
+
+// AllRows adds up the declared rows.
+func (o *Options) AllRows() (n int) {
+	for _, r := range o.Rows {
+		n += r.Rows
+	}
+	return n
+}
+
+// Check holds the options against the plan.
+func (o *Options) Check(p *study.Plan, report study.Report) {
+	c := optionCheck{o, p, report}
+	c.report.OneOf("variant", o.Variant, variants...)
+	c.joint()
+	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
+	c.outcome()
+	c.event()
+	c.terms()
+	c.plain()
+	c.scaling()
+	c.positive("prior_variance", o.PriorVariance)
+	c.positive("intercept_variance", o.InterceptVariance)
+	c.references()
+	report.AtLeast("rounds", o.Rounds, 1)
+	c.rows()
+	c.variant()
+	c.privacy()
+}
+
+// optionCheck is a check of options on its way.
+type optionCheck struct {
+	*Options
+	p      *study.Plan
+	report study.Report
+}
+
+// joint checks what only one of joint and other posteriors has.
+func (c *optionCheck) joint() {
+	if !c.Joint() {
+		c.report.OneOf("schedule", c.Schedule, schedules...)
+		c.report.Share("damping", c.Damping, "of a change cannot be applied")
+		return
+	}
+	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil, "rows": len(c.Rows) > 0} {
+		if there {
+			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or variant: partitioned")
+		}
+	}
+	if c.Noised(c.p) {
+		c.noised()
+	}
+}
+
+// references checks the coding of categories.
+func (c *optionCheck) references() {
+	c.report.OneOf("coding", c.Coding, CodingReference, codingLevels)
+	if c.Coding != CodingReference {
+		if len(c.References) > 0 {
+			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
+		}
+		return
+	}
+	if !c.Joint() {
+		c.report("coding", "only a joint posterior has references", "coding: levels")
+	}
+	if !c.based() {
+		c.report("coding", "without an intercept nothing stands for the references", "intercept: true, or coding: levels")
+	}
+	levels := map[string][]string{}
+	for _, v := range c.p.Views {
+		for _, f := range v.Features {
+			levels[f.Name] = f.Levels
+		}
+	}
+	seen := map[string]bool{}
+	for i, r := range c.References {
+		at := fmt.Sprintf("references[%d]", i)
+		switch {
+		case len(levels[r.Feature]) == 0:
+			c.report(at+".feature", fmt.Sprintf("%q is no category of the plan", r.Feature), "the name of a category under views")
+		case seen[r.Feature]:
+			c.report(at+".feature", fmt.Sprintf("%q is there twice", r.Feature), "each feature once")
+		case !slices.Contains(levels[r.Feature], r.Level):
+			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature), "one of "+problem.Names(levels[r.Feature]))
+		}
+		seen[r.Feature] = true
+	}
+}
+
+// Reference is the level that the plan names for a category; "" if it names none.
+func (o *Options) Reference(feature string) string {
+	for _, r := range o.References {
+		if r.Feature == feature {
+			return r.Level
+		}
+	}
+	return ""
+}
+
+func (c *optionCheck) positive(key string, x float64) {
+	if c.report.Positive(key, x) && !glm.Inside(x, 1/Largest, Largest) {
+		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
+	}
+}
+
+// outcome checks the outcome, and the likelihood that fits it.
+func (c *optionCheck) outcome() {
+	y := c.Outcome
+	if y.Column == "" {
+		c.report("outcome", "what is to be predicted is missing", "such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects")
+		return
+	}
+	if !slices.Contains(c.p.Subjects, y.Column) {
+		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column), "list it there; it may not be a feature of a view")
+	}
+	for i, l := range y.Levels {
+		if l == "" || slices.Contains(y.Levels[:i], l) {
+			c.report("outcome.levels", fmt.Sprintf("level %q is empty or there twice", l), "each class once")
+		}
+	}
+	c.report.OneOf("likelihood", c.Likelihood, likelihoods...)
+	n := len(y.Levels)
+	switch {
+	case c.Likelihood == LikelihoodLogistic && n != 2:
+		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n), "two levels, or likelihood: softmax for more")
+	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > glm.MaxClasses):
+		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", glm.MaxClasses))
+	case (c.Likelihood == LikelihoodLinear || c.Likelihood == LikelihoodPoisson) && n > 0:
+		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood), "leave them out, or likelihood: logistic or softmax")
+	}
+	switch {
+	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
+		c.report("noise_variance", "belongs to likelihood: linear", "leave it out")
+	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil && c.Joint(): // it is estimated
+	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil:
+		c.report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation", "such as noise_variance: 1, in the outcome's unit squared")
+	case c.NoiseVariance != nil:
+		c.positive("noise_variance", *c.NoiseVariance)
+	}
+}
+
+// scaling checks that every number is brought to common units.
+func (c *optionCheck) scaling() {
+	c.report.OneOf("scaling", c.Scaling, scalings...)
+	if c.Scaling == ScaleStandard && c.p.Privacy.Differential() {
+		c.report("scaling", "pooled means and standard deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
+	}
+	if len(c.Constants) > 0 && c.Scaling != ScaleConstants {
+		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling), "scaling: constants, or leave them out")
+	}
+	given := map[string]bool{}
+	for i, k := range c.Constants {
+		at := fmt.Sprintf("constants[%d]", i)
+		if given[k.Feature] {
+			c.report(at+".feature", fmt.Sprintf("%q is there twice", k.Feature), "each feature once")
+		}
+		given[k.Feature] = true
+		c.positive(at+".scale", k.Scale)
+		if !glm.Inside(k.Centre, -Largest, Largest) {
+			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre), fmt.Sprintf("a number within ±%v", Largest))
+		}
+	}
+	for k, v := range c.p.Views {
+		for j, f := range v.Features {
+			at := fmt.Sprintf("views[%d].features[%d]", k, j)
+			known := given[f.Name]
+			delete(given, f.Name)
+			switch {
+			case f.Kind == study.Category && known:
+				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name), "leave it out")
+			case f.Kind == study.Category:
+			case c.Scaling == ScaleRange && f.Range == nil:
+				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", ScaleRange, at, f.Name),
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
+			case c.Scaling == ScaleRange && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
+				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
+			case c.Scaling == ScaleConstants && !known:
+				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		c.report("constants", fmt.Sprintf("%q is not a feature of the plan", name), "the name of a number under views")
+	}
+}
+
+// rows checks the declared numbers of rows.
+func (c *optionCheck) rows() {
+	seen := map[string]bool{}
+	for i, r := range c.Rows {
+		at := fmt.Sprintf("rows[%d]", i)
+		switch {
+		case !slices.Contains(c.p.Sites, r.Site):
+			c.report(at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site), "one of "+problem.Names(c.p.Sites))
+		case seen[r.Site]:
+			c.report(at+".site", fmt.Sprintf("site %s is named twice", r.Site), "one entry for each site")
+		case r.Rows < 1:
+			c.report(at+".rows", fmt.Sprintf("%d rows", r.Rows), "at least 1")
+		}
+		seen[r.Site] = true
+	}
+	for _, site := range c.p.Sites {
+		if len(c.Rows) > 0 && !seen[site] {
+			c.report("rows", fmt.Sprintf("site %s has no entry", site), "one entry for each site, or none at all")
+		}
+	}
+}
+
+// variant checks what belongs to one variant alone.
+func (c *optionCheck) variant() {
+	if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
+		c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+	}
+	if c.Published != nil && c.Variant != VariantPublished {
+		c.report("published", "these options belong to variant: published", "leave them out")
+	}
+	if c.Variant != VariantGlobal {
+		if c.Global != nil {
+			c.report("global", "these options belong to variant: global", "leave them out")
+		}
+		return
+	}
+	switch {
+	case c.Global == nil:
+		c.report("global", "missing", "learning_rate and batch_share")
+		return
+	case len(c.Rows) == 0:
+		c.report("rows", "missing: every site's step is scaled to the rows of all sites", "the number of rows of each site, which is then public")
+	}
+	if c.Schedule == ScheduleSynchronous || c.Schedule == ScheduleSequential {
+		c.report("schedule", fmt.Sprintf("%q is not one of variant: global", c.Schedule), "random, as published, or asynchronous")
+	}
+	if c.Damping != 1 {
+		c.report("damping", "the steps of variant: global are not damped", "leave it out")
+	}
+	if c.Tolerance != nil {
+		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
+	}
+	c.Global.Check(c.positive, c.report)
+}
+
+// BeyondRange implements [study.RangeTeller].
+func (o *Options) BeyondRange(p *study.Plan) string {
+	switch {
+	case o.Scaling == ScaleRange:
+		return study.RangeEnds
+	case o.Noised(p):
+		return "and count within the limits of the plan's constants"
+	}
+	return study.RangeAsIs
+}

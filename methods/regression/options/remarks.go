@@ -1,0 +1,219 @@
+package options
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/methods/regression/glm"
+	"parley/problem"
+)
+
+// Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a
+// private study counts as nothing, weights that make standard errors too small, times that lie in
+// no period or beyond all of them, splines without a value between their outer knots, and outlying
+// numbers; and which cells are absent, with what they count as. It never leaves
+// the site. Rows that cannot be used are left out of the rest.
+func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source) (says, absent []string, err error) {
+	columns := s.Encoding.Columns
+	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
+	distance := make([]distances, len(columns))
+	var times followed
+	var x glm.Row
+	subjects, weights, squares := 0, 0.0, 0.0
+	var people glm.People
+	var unused unusable
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		subjects++
+		unused.count(row.ID, b.Rows(s.Likelihood, row, &x, func(glm.Row, float64) error { return nil }))
+		for j := range columns {
+			x := b.Cell(row, j)
+			if math.IsNaN(x) {
+				missing[j]++
+				continue
+			}
+			values[j]++
+			distance[j].count(&columns[j], x)
+			if k := columns[j].Knots; len(k) > 0 && x > k[0] && x < k[len(k)-1] {
+				inside[j]++
+			}
+		}
+		if s.Options.Weight != "" && b.Row(row, &x) == nil {
+			weights, squares = weights+x.Weight, squares+x.Weight*x.Weight
+			people.Count(x.Weight)
+		}
+		if s.Options.Outcome.Event != "" {
+			times.count(s.Options.Outcome.Cuts, row, b)
+		}
+	}
+	says = append(unused.says(subjects), times.says(s)...)
+	if s.Options.Noised(s.Plan) {
+		says = append(says, farOff(columns, distance)...)
+	}
+	n := float64(subjects)
+	if !people.Possible() && (weights > 2*n || weights < n/2) {
+		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
+	}
+	if times := math.Sqrt(n*squares) / weights; !people.Possible() && times > muchTooSmall {
+		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
+	}
+	var kinds []string // of what counts in the place of missing cells, in order
+	lacks := map[string][]string{}
+	for j := range columns {
+		c := &columns[j]
+		if missing[j] > 0 && s.Options.Missing == string(glm.Neutral) {
+			as := c.Neutral()
+			switch {
+			case len(c.Levels) > 0 && c.Reference != "" && s.Options.Reference(c.Name) == "":
+				as = "the reference"
+			case len(c.Levels) == 0 && s.Options.Scaling == ScaleStandard:
+				as = "the mean"
+			}
+			if !slices.Contains(kinds, as) {
+				kinds = append(kinds, as)
+			}
+			lacks[as] = append(lacks[as], fmt.Sprintf("%s for %d", c.Name, missing[j]))
+		}
+		if k := c.Knots; len(k) > 0 && values[j] > 0 && inside[j] == 0 {
+			says = append(says, fmt.Sprintf("None of %d values of %s is between the outer knots of its spline, %v and %v. See whether the knots are in the unit of the data.", values[j], c.Name, k[0], k[len(k)-1]))
+		}
+	}
+	for _, as := range kinds {
+		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, subjects, strings.Join(lacks[as], ", ")))
+	}
+	far, err := s.outlying(ctx, b, data)
+	return append(says, far...), absent, err
+}
+
+// muchTooSmall is by how many times standard errors may be too small before that is said. What
+// weights w make of a sample's standard errors is about √(n Σw²)/Σw (Kish, Survey Sampling, 1965,
+// section 11.7), where they have nothing to do with outcomes.
+const muchTooSmall = 1.2
+
+// unusable counts rows that the plan cannot read.
+type unusable struct {
+	rows  int
+	first string
+	why   error
+}
+
+func (u *unusable) count(id string, why error) {
+	if why == nil {
+		return
+	}
+	if u.rows++; u.rows == 1 {
+		u.first, u.why = id, why
+	}
+}
+
+// says tells how many of so many subjects take no part.
+func (u *unusable) says(subjects int) []string {
+	if u.rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, subjects, u.first, u.why)}
+}
+
+// distances are those of a number's values from its centre in the plan, in scales.
+type distances struct {
+	values, far     int     // all, and those two scales off or more
+	squares, beyond float64 // of all, and of the far ones
+}
+
+func (d *distances) count(c *glm.Column, x float64) {
+	if c.Scale == 0 || len(c.Knots) > 0 {
+		return
+	}
+	z := (x - c.Centre) / c.Scale
+	if c.Limit > 0 {
+		z = glm.Clamp(z, c.Limit)
+	}
+	d.values, d.squares = d.values+1, d.squares+z*z
+	if math.Abs(z) > 1.999 { // the ends of a range are two off
+		d.far, d.beyond = d.far+1, d.beyond+z*z
+	}
+}
+
+// A fit that shortens rows does not describe a number of whose squares far values have mostlyFar: of
+// normal ones with the plan's centre and scale they have ¼, and chance hardly ever makes it of enough.
+const (
+	mostlyFar = 0.7
+	enough    = 100
+)
+
+// farOff names the numbers that vary mostly where a private fit shortens rows.
+func farOff(columns []glm.Column, all []distances) []string {
+	var names []string
+	for j, d := range all {
+		if d.values >= enough && d.beyond > mostlyFar*d.squares {
+			names = append(names, fmt.Sprintf("%s (%s)", columns[j].Name, figure.Plural(d.far, "value")))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Values two of the plan's scales or more from its centre make most of how numbers vary about it: %s. A private fit shortens such rows, so that estimates and intervals of all features can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, make a number that is mostly one value a category, and plan a long-tailed one in logarithms.", problem.Names(names))}
+}
+
+// followed counts how long subjects were followed.
+type followed struct{ subjects, none, first, beyond, late int }
+
+func (f *followed) count(cuts []float64, row *dataset.Row, b *glm.Binding) {
+	seen, err := b.Seen(row)
+	if err != nil {
+		return // such a row cannot be used, which is said elsewhere
+	}
+	f.subjects++
+	if seen.Periods == 0 {
+		f.none++
+	}
+	if seen.Time <= cuts[0] {
+		f.first++
+	}
+	if seen.Time > cuts[len(cuts)-1] {
+		f.beyond++
+	}
+	if seen.Event && !seen.Failed {
+		f.late++
+	}
+}
+
+// says tells which times do not count as they are. Where they are those of most subjects, the
+// unit may be another one than that of the cuts.
+func (f *followed) says(s *Setup) (says []string) {
+	y := s.Options.Outcome
+	if f.none > 0 {
+		says = append(says, fmt.Sprintf("%d of %d subjects count in no period: they were followed for less than half of the first, without an event.", f.none, f.subjects))
+	}
+	if f.late > 0 {
+		says = append(says, fmt.Sprintf("%d of %d subjects have the event after the last cut, %v, and count as without one.", f.late, f.subjects, y.Cuts[len(y.Cuts)-1]))
+	}
+	unit := fmt.Sprintf("See whether %s is in the unit of the cuts.", y.Column)
+	switch {
+	case 2*f.beyond > f.subjects:
+		says = append(says, fmt.Sprintf("%d of %d subjects were followed beyond the last cut, %v. ", f.beyond, f.subjects, y.Cuts[len(y.Cuts)-1])+unit)
+	case f.subjects > 0 && len(y.Cuts) > 1 && f.first == f.subjects, 2*f.none > f.subjects:
+		says = append(says, fmt.Sprintf("%d of %d subjects were followed no further than the first cut, %v. ", f.first, f.subjects, y.Cuts[0])+unit)
+	}
+	return says
+}
+
+// Notes are [Setup.Remarks] for the people of a site before a study.
+func (s *Setup) Notes(ctx context.Context, data dataset.Source) (notes problem.List, err error) {
+	b, err := s.Bind(&s.Encoding, data.Schema())
+	if err != nil {
+		return nil, err
+	}
+	says, absent, err := s.Remarks(ctx, b, data)
+	for _, text := range append(says, absent...) {
+		notes.Add(problem.Problem{Where: "subjects", What: strings.TrimSuffix(text, ".")})
+	}
+	return notes, err
+}

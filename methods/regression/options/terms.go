@@ -1,0 +1,186 @@
+package options
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/methods/regression/glm"
+	"parley/study"
+)
+
+// terms checks what the plan says of terms beyond one for each feature.
+func (c *optionCheck) terms() {
+	features := map[string]*study.Feature{}
+	for k := range c.p.Views {
+		for j := range c.p.Views[k].Features {
+			f := &c.p.Views[k].Features[j]
+			features[f.Name] = f
+		}
+	}
+	for i, s := range c.Splines {
+		at := fmt.Sprintf("splines[%d]", i)
+		switch f := features[s.Feature]; {
+		case f == nil || f.Kind == study.Category:
+			c.report(at+".feature", fmt.Sprintf("%q is not a number of the plan", s.Feature), "the name of a number under views")
+		case slices.ContainsFunc(c.Splines[:i], func(o spline) bool { return o.Feature == s.Feature }):
+			c.report(at+".feature", fmt.Sprintf("%q is there twice", s.Feature), "each feature once")
+		}
+		if err := s.Knots.Check(); err != nil {
+			c.report(at+".knots", err.Error(), "public knots in the feature's unit, such as quantiles of the literature: [35, 50, 65, 80]")
+		}
+	}
+	for i, t := range c.Interactions {
+		at := fmt.Sprintf("interactions[%d]", i)
+		if len(t) != 2 || t[0] == t[1] {
+			c.report(at, fmt.Sprintf("%q is not a pair of features", t), "two of them, such as [age, sex]")
+			continue
+		}
+		for _, name := range t {
+			if features[name] == nil {
+				c.report(at, fmt.Sprintf("%q is not a feature of the plan", name), "the names of features under views")
+			}
+		}
+		for _, o := range c.Interactions[:i] {
+			if slices.Contains(o, t[0]) && slices.Contains(o, t[1]) {
+				c.report(at, fmt.Sprintf("%q is there twice", t), "each pair once")
+			}
+		}
+	}
+	for key, column := range map[string]string{"offset": c.Offset, "weight": c.Weight} {
+		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column || column == c.Outcome.Event) {
+			c.report(key, fmt.Sprintf("%q is not a column under subjects of its own", column), "list it there; it may be neither a feature of a view nor the outcome")
+		}
+	}
+	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
+		c.report("offset", "what is added to the activation of every class changes nothing", "leave it out, or another likelihood")
+	}
+	for i := range c.Priors {
+		c.prior(fmt.Sprintf("priors[%d]", i), i, features)
+	}
+}
+
+// prior checks one of the priors of single terms.
+func (c *optionCheck) prior(at string, i int, features map[string]*study.Feature) {
+	p := &c.Priors[i]
+	known := map[string]bool{"intercept": c.Intercept, "period": c.Likelihood == LikelihoodHazard}
+	for _, t := range c.Interactions {
+		known[strings.Join(t, " × ")] = true
+	}
+	f := features[p.Feature]
+	if f == nil && !known[p.Feature] {
+		c.report(at+".feature", fmt.Sprintf("%q is no term of the model", p.Feature), "a feature, intercept, period, or an interaction as in \"age × sex\"")
+	}
+	if p.Level != "" && (f == nil || f.Kind != study.Category || !slices.Contains(f.Levels, p.Level)) {
+		c.report(at+".level", fmt.Sprintf("%q is not a level of %s", p.Level, p.Feature), "a level that the plan gives the category")
+	}
+	if p.Level != "" && f != nil && c.Coding == CodingReference {
+		switch c.Reference(p.Feature) {
+		case "":
+			c.report(at+".level", fmt.Sprintf("which level of %s is the reference follows from the sites' counts", p.Feature), fmt.Sprintf("references: [{feature: %s, level: …}], or coding: levels", p.Feature))
+		case p.Level:
+			c.report(at+".level", fmt.Sprintf("%q is the reference of %s, and the reference has no weight", p.Level, p.Feature), "another level, or another reference")
+		}
+	}
+	for j := range i {
+		if o := &c.Priors[j]; o.Feature == p.Feature && (o.Level == p.Level || o.Level == "" || p.Level == "") {
+			c.report(at, fmt.Sprintf("%s has a prior already", p.Feature), "one for each term, or one for each level")
+		}
+	}
+	c.positive(at+".variance", p.Variance)
+	if p.Mean != 0 && c.Likelihood == LikelihoodSoftmax {
+		c.report(at+".mean", "the same mean for every class changes nothing", "leave it out, or another likelihood")
+	}
+	if !glm.Inside(p.Mean, -Largest, Largest) {
+		c.report(at+".mean", fmt.Sprintf("%v is not finite, or cannot be calculated with", p.Mean), fmt.Sprintf("a number within ±%v", Largest))
+	}
+}
+
+// event checks a time until an event.
+func (c *optionCheck) event() {
+	y := c.Outcome
+	if c.Likelihood != LikelihoodHazard {
+		if y.Event != "" || len(y.Cuts) > 0 {
+			c.report("outcome", fmt.Sprintf("event and cuts belong to likelihood: %s", LikelihoodHazard), "leave them out, or the likelihood")
+		}
+		return
+	}
+	if !slices.Contains(c.p.Subjects, y.Event) || y.Event == y.Column {
+		c.report("outcome.event", fmt.Sprintf("%q is not a second column under subjects", y.Event), "the column that says how the time ended, such as event: died")
+	}
+	if len(y.Levels) != 2 {
+		c.report("outcome.levels", fmt.Sprintf("%d levels of the event", len(y.Levels)), "two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
+	}
+	if err := y.Cuts.Check(); err != nil {
+		c.report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, 60, 90]")
+	}
+	if c.Intercept {
+		c.report("intercept", "every period has a coefficient of its own", "leave it out")
+	}
+}
+
+// plain says that what only plans without privacy and of the default variant can have is
+// not there.
+func (c *optionCheck) plain() {
+	var has []string
+	for what, there := range map[string]bool{
+		"likelihood: " + c.Likelihood: c.Likelihood == LikelihoodPoisson || c.Likelihood == LikelihoodHazard,
+		"interactions":                len(c.Interactions) > 0,
+		"splines":                     len(c.Splines) > 0,
+		"weight":                      c.Weight != "",
+		"site_effects: random":        c.Random(),
+	} {
+		if there {
+			has = append(has, what)
+		}
+	}
+	slices.Sort(has)
+	if c.SiteEffects != "" {
+		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
+	}
+	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
+		c.report("site_effects", "only a joint posterior has random intercepts", "variant: joint, or site_effects: none")
+	}
+	if c.Random() && c.Likelihood == LikelihoodSoftmax {
+		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each class has one", "site_effects: none, or two levels and likelihood: logistic")
+	}
+	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
+		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to be known", "such as noise_variance: 1, in the outcome's unit squared")
+	}
+	if c.Random() && len(c.p.Sites) < FewestRandom {
+		c.report("site_effects", fmt.Sprintf("how much sites differ cannot be told from %d", len(c.p.Sites)), "three sites at least, or site_effects: none")
+	}
+	for _, what := range has {
+		key, _, _ := strings.Cut(what, ":")
+		switch {
+		case c.p.Privacy.Differential():
+			c.report(key, fmt.Sprintf("%s has no differentially private form", what), "protection: none, or leave it out")
+		case c.Variant != VariantPartitioned && !c.Joint():
+			c.report(key, fmt.Sprintf("variant: %s does not know %s", c.Variant, what), "variant: joint, or leave it out")
+		}
+	}
+}
+
+// columns is the number of columns of the plan's features, with one for each level, and of
+// its other terms.
+func (o *Options) columns(p *study.Plan) int {
+	width := map[string]int{}
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			width[f.Name] = max(1, len(f.Levels))
+		}
+	}
+	for _, s := range o.Splines {
+		width[s.Feature] = len(s.Knots) - 1
+	}
+	n := len(o.Outcome.Cuts)
+	for _, w := range width {
+		n += w
+	}
+	for _, t := range o.Interactions {
+		if len(t) == 2 {
+			n += width[t[0]] * width[t[1]]
+		}
+	}
+	return n
+}

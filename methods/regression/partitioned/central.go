@@ -1,0 +1,62 @@
+package partitioned
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/study"
+)
+
+// fit is an exact fit to all rows in one place.
+type fit struct {
+	Model *fitted.Model
+	Info  glm.Info // with the evidence lower bound as Value
+
+	*fitted.Forecaster
+}
+
+// Central fits all rows in one place: exact mean-field inference, which partitioned
+// inference converges to. Numbers are scaled as the plan says, by moments of all rows if
+// it says standard.
+func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*fit, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	var scale *options.Scale
+	if s.Options.Scaling == options.ScaleStandard {
+		moments, err := s.Moments(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
+			return nil, err
+		}
+	}
+	d, err := s.Design(ctx, scale, rows)
+	if err != nil {
+		return nil, err
+	}
+	q, info, err := (&glm.Local{Likelihood: s.Likelihood, Data: d, Cavity: s.Prior}).Optimum(s.Prior, glm.Solve{})
+	if err != nil {
+		return nil, err
+	}
+	if !info.Converged {
+		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
+	}
+	e, err := s.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	fit := &fit{Info: info}
+	if fit.Model, err = fitted.New(p, s.Options, s.Prior, q.Normal(), e); err != nil {
+		return nil, err
+	}
+	fit.Model.Private = false
+	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
+	return fit, err
+}

@@ -1,0 +1,45 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/methods/regression/glm"
+)
+
+// No number that a model or a row can hold makes a prediction panic, or anything
+// but a probability.
+func TestPredictionsTakeAnyNumber(t *testing.T) {
+	wild := []float64{0, 1, -1, 1e-300, 1e150, -1e308, 1.7e308, math.Inf(1), math.Inf(-1), math.NaN()}
+	r := rand.New(rand.NewPCG(4, 4))
+	for _, l := range []glm.Likelihood{glm.Logistic{}, glm.Softmax{Classes: 2}, glm.Softmax{Classes: 5}, glm.Linear{Variance: 1}} {
+		k := l.Activations()
+		m := New(l, glm.Isotropic(k, 0, 1).Normal(), 1)
+		a := NewAssessment()
+		rows := 0
+		for range 3000 {
+			for i := range k {
+				m.A[i], m.C[i] = wild[r.IntN(len(wild))], math.Abs(wild[r.IntN(len(wild))])
+			}
+			l.Predict(m.A, m.C, m.P)
+			y := 1.0
+			p, _, _, logLik := m.judge(y)
+			if math.Abs(logLik) > rowLargest || math.IsNaN(logLik) || !(p >= 0 && p <= 1) {
+				t.Fatalf("%T at %v, %v: probability %v, log-likelihood %v", l, m.A, m.C, p, logLik)
+			}
+			m.Score(y, a)
+			rows++
+			first, second := make([]float64, 2*k), make([]float64, k*(2*k+1))
+			l.Slopes(y, m.A, m.C, first)
+			l.Expect(y, m.A, m.C, first, second)
+		}
+		for i := range m.P { // whatever Predict would have made of it
+			m.P[i] = math.NaN()
+		}
+		m.judge(1)
+		if err := a.Check(); err != nil || a.Rows != rows {
+			t.Errorf("%T: an assessment of %d rows: %v", l, a.Rows, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/judge/evaluate"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// Assessment is how well the model predicts outcomes that are known, in sums over
+// rows, so that those of several sites add up.
+type Assessment struct {
+	Rows    int     `cbor:"rows"`
+	Correct int     `cbor:"correct"`         // the most probable class was the outcome
+	LogLik  float64 `cbor:"log_lik"`         // of the outcomes, in nats
+	Squares float64 `cbor:"squares"`         // numbers: of the prediction's errors
+	Noise   float64 `cbor:"noise,omitempty"` // standard deviation of privacy noise on every count; 0 without, and never sent
+	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
+	// how often what they were given to happened. Of two classes the second counts,
+	// of more the most probable one.
+	Count    wire.Vector `cbor:"count"`
+	Expected wire.Vector `cbor:"expected"`
+	Observed wire.Vector `cbor:"observed"`
+	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
+	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
+	// Residuals are what is left of outcomes, where that was asked for; of several classes those
+	// of each.
+	Residuals *Residuals   `cbor:"residuals,omitempty"`
+	Classes   []*Residuals `cbor:"classes,omitempty"`
+	Periods   *Periods     `cbor:"periods,omitempty"` // of person-periods, likewise
+}
+
+// Bins is how many bins calibration has.
+const Bins = len(evaluate.Calibration{})
+
+// Values is how many numbers an assessment has, and Says what they are.
+const (
+	Values = 7 + 3*Bins + 2*ranks
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds, and of counts their sum, Pearson's χ² and what it varies by"
+)
+
+// NewAssessment is that of no rows.
+func NewAssessment() *Assessment {
+	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins), Observed: make(wire.Vector, Bins)}
+}
+
+// Check refuses what no rows can give, where they were counted without noise.
+func (a *Assessment) Check() error {
+	const most = options.MostRows * rowLargest
+	if a.Rows < 1 || a.Rows > options.MostRows || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.LogLik, -most, most) || !glm.Inside(a.Squares, 0, most) || a.Noise != 0 {
+		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
+	}
+	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
+		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
+	}
+	if a.Ranking != nil {
+		if err := a.Ranking.check(a.Rows); err != nil {
+			return err
+		}
+	}
+	if a.Counts != nil {
+		if err := a.Counts.check(); err != nil {
+			return err
+		}
+	}
+	for i, n := range a.Count {
+		if !glm.Inside(n, 0, float64(a.Rows)) || !glm.Inside(a.Observed[i], 0, n) || !glm.Inside(a.Expected[i], 0, n*1.000001) {
+			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
+		}
+	}
+	return nil
+}
+
+// Add adds the sums of other rows.
+func (a *Assessment) Add(b *Assessment) {
+	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
+	a.Noise = math.Hypot(a.Noise, b.Noise)
+	if b.Ranking != nil {
+		if a.Ranking == nil {
+			a.Ranking = newRanking()
+		}
+		a.Ranking.add(b.Ranking)
+	}
+	if c := b.Counts; c != nil {
+		if a.Counts == nil {
+			a.Counts = new(dispersion)
+		}
+		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
+	}
+	a.Residuals = Pool([]*Residuals{a.Residuals, b.Residuals})
+	if a.Classes == nil && len(b.Classes) > 0 {
+		a.Classes = make([]*Residuals, len(b.Classes))
+	}
+	for k, s := range b.Classes {
+		a.Classes[k] = Pool([]*Residuals{a.Classes[k], s})
+	}
+	a.Periods = poolPeriods(a.Periods, b.Periods)
+	for i := range Bins {
+		a.Count[i] += b.Count[i]
+		a.Expected[i] += b.Expected[i]
+		a.Observed[i] += b.Observed[i]
+	}
+}
+
+// Separated says whether the predictions tell so many classes apart without an error, or, of
+// two, whether some threshold would. Under privacy noise that is not known, and false.
+func (a *Assessment) Separated(classes int) bool {
+	r := a.Ranking
+	switch {
+	case a.Noise > 0 || (r != nil) != (classes == 2):
+		return false
+	case r == nil:
+		return a.Correct == a.Rows
+	}
+	cases, controls := r.Classes()
+	return cases > 0 && controls > 0 && (a.Correct == a.Rows || r.separated())
+}
+
+// RSquared is the share of the variance of numbers that the model explains; NaN where they do not
+// vary or nothing is known of their residuals.
+func (a *Assessment) RSquared() float64 {
+	s := a.Residuals
+	if s == nil {
+		return math.NaN()
+	}
+	n := float64(s.Rows)
+	total := s.Squares - s.Total*s.Total/n
+	if !(total > 1e-12*s.Squares) {
+		return math.NaN()
+	}
+	return 1 - a.Squares/total
+}
+
+// Calibration turns sums into frequencies. Bins that noise could have filled, with
+// less than three standard deviations of it, are left empty, and frequencies are kept
+// within what their bin allows.
+func (a *Assessment) Calibration() (c evaluate.Calibration) {
+	for i := range c {
+		n := a.Count[i]
+		if !(n > 3*a.Noise) {
+			continue
+		}
+		half := 0.5 / float64(Bins)
+		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
+		c[i] = evaluate.Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
+	}
+	return c
+}
+
+// middle is that of a bin.
+func middle(i int) float64 { return (float64(i) + 0.5) / float64(Bins) }
+
+// bin counts a probability, and whether what it was given to happened.
+func (a *Assessment) bin(p float64, happened bool) {
+	i := binOf(p)
+	a.Count[i]++
+	a.Expected[i] += p
+	if happened {
+		a.Observed[i]++
+	}
+}
+
+func binOf(p float64) int {
+	if !(p > 0) { // NaN too, which is no whole number
+		return 0
+	}
+	return min(int(min(p, 1)*float64(Bins)), Bins-1)
+}

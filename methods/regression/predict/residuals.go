@@ -1,0 +1,568 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/internal/wire"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// Residuals are sums over rows of r = y − E y, whose variance under the model is v; by column over
+// the rows whose value x there is not zero; and by weight of the model with what a row's outcome
+// moves it by, r·c. A row of weight w counts as w rows, if weights can be numbers of people. If not,
+// they may be a sample's, or say how exact each outcome is: each row is then one, that adds w
+// times as much to what moves weights and to what the model expects of that. Either way the
+// model's dispersion is Second by Weight.
+type Residuals struct {
+	Rows     int     `cbor:"rows"`
+	Weight   float64 `cbor:"weight"`    // Σ w
+	Sampled  bool    `cbor:"sampled"`   // whether weights are no numbers of people
+	Net      float64 `cbor:"net"`       // Σ wr
+	Variance float64 `cbor:"variance"`  // Σ wv
+	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v
+	Third    float64 `cbor:"third"`     // Σ w(r/√v)³
+	Fourth   float64 `cbor:"fourth"`    // Σ w(r/√v)⁴
+	Absolute float64 `cbor:"absolute"`  // Σ w|r|/√v
+	Total    float64 `cbor:"total"`     // Σ y
+	Squares  float64 `cbor:"squares"`   // Σ y²
+	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest, in steps
+	Above    float64 `cbor:"above"`     // and above its highest
+	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see package serial
+	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
+	NextVary float64 `cbor:"next_vary"` // Σ z²d²
+
+	Score       wire.Vector `cbor:"score"`        // Σ wrx
+	Bread       wire.Vector `cbor:"bread"`        // Σ wvx²
+	Xs          wire.Vector `cbor:"xs"`           // Σ wx
+	Tilt        wire.Vector `cbor:"tilt"`         // Σ wx|r|/√v
+	Spread      wire.Vector `cbor:"spread"`       // Σ wvc²
+	Meat        wire.Vector `cbor:"meat"`         // Σ wr²c²; Sampled: Σ (wrc)²
+	MeatSquares wire.Vector `cbor:"meat_squares"` // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
+
+	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking subjects of a
+	// site lack or have.
+	LackNet      wire.Vector `cbor:"lack_net"`      // Σ wr
+	LackMoved    wire.Vector `cbor:"lack_moved"`    // Σ w times what r would be by cells that are missing by chance
+	LackVariance wire.Vector `cbor:"lack_variance"` // Σ wv
+	LackSquares  wire.Vector `cbor:"lack_squares"`  // Σ wr²; Sampled: Σ (wr)²
+
+	// By column and bin of its values, the bins of a column one after the other.
+	BinNet      wire.Vector `cbor:"bin_net"`      // Σ wr
+	BinVariance wire.Vector `cbor:"bin_variance"` // Σ wv
+	BinXs       wire.Vector `cbor:"bin_xs"`       // Σ wvx
+	BinSquares  wire.Vector `cbor:"bin_squares"`  // Σ wr²; Sampled: Σ (wr)²
+
+	// By pair of feature columns x and y, where there are not too many: see products.
+	PairNet      wire.Vector `cbor:"pair_net"`      // Σ wrxy
+	PairVariance wire.Vector `cbor:"pair_variance"` // Σ wvxy
+	PairFirst    wire.Vector `cbor:"pair_first"`    // Σ wvx²y, of the later column's square
+	PairSecond   wire.Vector `cbor:"pair_second"`   // Σ wvxy²
+	PairBread    wire.Vector `cbor:"pair_bread"`    // Σ wvx²y²
+	PairSquares  wire.Vector `cbor:"pair_squares"`  // Σ wr²x²y²; Sampled: Σ (wr)²x²y²
+
+	without []int       // subjects who lack a cell, by column
+	series  []remaining // of subjects in their order, which no sum but those of neighbours needs
+}
+
+// remaining is what is left of a subject's outcomes, and its variance under the model: of survival over all
+// periods that it was seen in.
+type remaining struct{ net, variance float64 }
+
+// edges divide the values of a feature, in its standard deviations, into bins. They are close to
+// each other at the mean, where most values of a skewed feature are.
+var edges = [...]float64{-1, -0.5, -0.25, 0, 0.25, 0.5, 1}
+
+// bins is the number of bins.
+const bins = len(edges) + 1
+
+// bin is the one that a value is in.
+func bin(x float64) (k int) {
+	for k < len(edges) && !(x < edges[k]) {
+		k++
+	}
+	return k
+}
+
+// ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns, the
+// first of which are columns of features that are paired.
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+
+// ResidualValues is how many numbers residuals of so many columns have.
+func ResidualValues(columns, features int) int {
+	return 16 + (11+4*bins)*columns + 6*pairs(features)
+}
+
+func newResiduals(columns, pairs int) *Residuals {
+	s := &Residuals{without: make([]int, columns)}
+	for _, v := range s.vectors() {
+		*v = make(wire.Vector, columns)
+	}
+	for _, v := range s.binned() {
+		*v = make(wire.Vector, bins*columns)
+	}
+	for _, v := range s.paired() {
+		*v = make(wire.Vector, pairs)
+	}
+	return s
+}
+
+func (s *Residuals) vectors() []*wire.Vector {
+	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares, &s.LackNet, &s.LackMoved, &s.LackVariance, &s.LackSquares}
+}
+
+func (s *Residuals) binned() []*wire.Vector {
+	return []*wire.Vector{&s.BinNet, &s.BinVariance, &s.BinXs, &s.BinSquares}
+}
+
+func (s *Residuals) paired() []*wire.Vector {
+	return []*wire.Vector{&s.PairNet, &s.PairVariance, &s.PairFirst, &s.PairSecond, &s.PairBread, &s.PairSquares}
+}
+
+func (s *Residuals) numbers() []*float64 {
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above, &s.Next, &s.NextOwn, &s.NextVary}
+}
+
+// count counts a row with an outcome y of so much expectation and variance, which moves weights by
+// influence. Cells that it lacks would move its expectation by so much, were they missing by chance.
+func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence []float64) {
+	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
+	v = min(max(v, 1/rowLargest), rowLargest)
+	r := glm.Clamp(y-expected, rowLargest)
+	z := r / math.Sqrt(v)
+	w := min(max(row.Weight, 1/options.Largest), options.Largest)
+	squared, fourth := w, w // what weights squares and fourth powers
+	if s.Sampled {
+		squared, fourth = w*w, w*w*w*w
+	}
+	s.Rows++
+	if n := len(s.series); row.Later && n > 0 {
+		s.series[n-1].net, s.series[n-1].variance = s.series[n-1].net+r, s.series[n-1].variance+v
+	} else {
+		s.series = append(s.series, remaining{r, v})
+	}
+	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
+		add(s.numbers()[i], x)
+	}
+	for i, j := range row.Index {
+		x := row.Value[i]
+		add(&s.Score[j], w*r*x)
+		at := bins*int(j) + bin(x)
+		for k, part := range []float64{w * r, w * v, w * v * x, squared * r * r} {
+			add(&(*s.binned()[k])[at], part)
+		}
+		add(&s.Bread[j], w*v*x*x)
+		add(&s.Xs[j], w*x)
+		add(&s.Tilt[j], w*x*math.Abs(z))
+	}
+	for _, j := range row.Lacks {
+		if !row.Later {
+			s.without[j]++
+		}
+		add(&s.LackNet[j], w*r)
+		add(&s.LackMoved[j], w*moved)
+		add(&s.LackVariance[j], w*v)
+		add(&s.LackSquares[j], squared*r*r)
+	}
+	if len(s.PairNet) > 0 {
+		s.products(row, w*r, w*v, squared*r*r)
+	}
+	for j, c := range influence {
+		add(&s.Spread[j], w*v*c*c)
+		add(&s.Meat[j], squared*(r*c)*(r*c))
+		add(&s.MeatSquares[j], fourth*(r*c)*(r*c)*(r*c)*(r*c))
+	}
+}
+
+// MostPaired is the largest number of features' columns whose products are looked at: a site's sums of
+// them are then as many as those of six exchanges.
+const MostPaired = 128
+
+// pairs is how many products of two of so many features' columns are looked at.
+func pairs(features int) int {
+	if features > MostPaired {
+		return 0
+	}
+	return features * (features - 1) / 2
+}
+
+// pair is the place of the product of columns j < k.
+func pair(j, k int) int { return k*(k-1)/2 + j }
+
+// products adds what a row's products of features' columns go with: what is left, its variance and its
+// square, all by the row's weight.
+func (s *Residuals) products(row glm.Row, left, variance, square float64) {
+	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
+	for i, later := range row.Index {
+		k := int(later)
+		if k > 0 && pair(k-1, k) >= len(s.PairNet) { // no feature's
+			continue
+		}
+		y := row.Value[i]
+		for at, earlier := range row.Index[:i] {
+			x, to := row.Value[at], pair(int(earlier), k)
+			add(&s.PairNet[to], left*x*y)
+			add(&s.PairVariance[to], variance*x*y)
+			add(&s.PairFirst[to], variance*x*y*y)
+			add(&s.PairSecond[to], variance*x*x*y)
+			add(&s.PairBread[to], variance*x*x*y*y)
+			add(&s.PairSquares[to], square*x*x*y*y)
+		}
+	}
+}
+
+// Check refuses what no rows of so many columns, and so many of features, can give.
+func (s *Residuals) Check(columns, features int) error {
+	const most = options.MostRows * rowLargest
+	if s.Rows < 1 || s.Rows > options.MostRows {
+		return fmt.Errorf("residuals of %d rows", s.Rows)
+	}
+	if !(s.Weight >= 1/options.Largest) {
+		return fmt.Errorf("residuals of weight %v", s.Weight)
+	}
+	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true, &s.Next: true}
+	for _, x := range s.numbers() {
+		if !glm.Inside(*x, -most, most) || *x < 0 && !signed[x] {
+			return fmt.Errorf("a sum of residuals of %v", *x)
+		}
+	}
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true,
+		&s.PairNet: true, &s.PairVariance: true, &s.PairFirst: true, &s.PairSecond: true}
+	for i, v := range slices.Concat(s.vectors(), s.binned(), s.paired()) {
+		want := columns
+		switch {
+		case i >= len(s.vectors())+len(s.binned()):
+			want = pairs(features)
+		case i >= len(s.vectors()):
+			want *= bins
+		}
+		if len(*v) != want {
+			return fmt.Errorf("residuals by %d columns, bins or pairs of %d", len(*v), want)
+		}
+		for _, x := range *v {
+			if !glm.Inside(x, -most, most) || x < 0 && !ofSign[v] {
+				return fmt.Errorf("a column's sum of residuals of %v", x)
+			}
+		}
+	}
+	return nil
+}
+
+// Pool adds up what sites gave; nil if none gave any.
+func Pool(sites []*Residuals) *Residuals {
+	var all *Residuals
+	for _, one := range sites {
+		if one == nil {
+			continue
+		}
+		if all == nil {
+			all = newResiduals(len(one.Score), len(one.PairNet))
+		}
+		all.Rows += one.Rows
+		all.Sampled = all.Sampled || one.Sampled
+		for i, x := range one.numbers() {
+			*all.numbers()[i] += *x
+		}
+		to := slices.Concat(all.vectors(), all.binned(), all.paired())
+		for i, v := range slices.Concat(one.vectors(), one.binned(), one.paired()) {
+			for j, x := range *v {
+				(*to[i])[j] += x
+			}
+		}
+	}
+	return all
+}
+
+const (
+	// falseAlarm is the probability with which a verdict is given on a model that is right.
+	falseAlarm = 0.001
+	// substantial is the least share of what the features leave that is worth a verdict.
+	substantial = 0.01
+	// muchLarger is a ratio of variances from which standard errors are a fifth too small.
+	muchLarger = 1.44
+)
+
+// dispersion is by how much more than under the model residuals vary, no less than 1.
+func (s *Residuals) dispersion() float64 { return max(1, s.Second/s.Weight) }
+
+// Count is how many rows say something of their own.
+func (s *Residuals) Count() float64 {
+	if s.Sampled {
+		return float64(s.Rows)
+	}
+	return s.Weight
+}
+
+// Noise is the variance of errors, where v is the one that the model states for each, and how many
+// degrees of freedom so many weights leave. Where it is not known what rows' weights mean, it is the
+// nearer to v of what it is with them and of plain, what it is without.
+func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64) {
+	free = s.Count() - float64(weights)
+	variance = s.Second / s.Weight * (s.Count() / free) * v
+	if s.Sampled && math.Abs(math.Log(plain/v)) < math.Abs(math.Log(variance/v)) {
+		variance = plain
+	}
+	return variance, free
+}
+
+// TwoValues says whether all numbers are one of two that follow each other, such as 0 and 1, and
+// which: Σ (y − low)(y − low − 1) is then exactly 0 at each site, and above it for other whole numbers.
+func TwoValues(sites []*Residuals, all *Residuals) (low float64, ok bool) {
+	if all == nil {
+		return 0, false
+	}
+	low = math.Floor(all.Total / float64(all.Rows))
+	for _, s := range sites {
+		if s == nil {
+			continue
+		}
+		n := float64(s.Rows)
+		if s.Total != math.Trunc(s.Total) || s.Squares-s.Total-2*low*s.Total+low*(low+1)*n != 0 {
+			return 0, false
+		}
+	}
+	return low, math.Abs(low) < 1e6 && all.Total > low*float64(all.Rows)
+}
+
+// Apart says by how much each site's outcomes lie above the model's expectation, on average
+// over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
+// many tests.
+func Apart(sites []*Residuals, all *Residuals, tests int) []float64 {
+	if all == nil {
+		return nil
+	}
+	d, _ := differ(sites, all, tests, all.dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
+	for i := range d {
+		if sites[i] != nil {
+			d[i] /= sites[i].Weight
+		}
+	}
+	return d
+}
+
+// Differing says how each site's residuals go with a column, in one of so many tests, beyond what all
+// sites have in common: below zero where the effect is lower there. It is nil if the effect is the
+// same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
+// sites may differ in that. The average of effects that differ has a standard error so many times as
+// large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
+// at most, as of classes and counts; it is 0 of others.
+func Differing(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
+	if all == nil {
+		return nil, 1
+	}
+	_, over := all.centred(j)
+	return differ(sites, all, tests, max(over, all.dispersion()), func(s *Residuals) moments {
+		m, _ := s.centred(j)
+		if !events {
+			m.fourth = 0
+		}
+		return m
+	})
+}
+
+// moments are Σ rx of a column x with its mean taken out, Σ vx² and Σ vx⁴.
+type moments struct{ sum, variance, fourth float64 }
+
+// centred takes out of a column its mean Σ vx/Σ v. Over is by how much more than under the model
+// residuals vary where the column is large, Σ r²x²/Σ vx². This and Σ vx⁴ are by bins, in one more of
+// which are the rows whose value is 0.
+func (s *Residuals) centred(j int) (m moments, over float64) {
+	sum := func(v wire.Vector) (all float64) {
+		for _, x := range v[bins*j : bins*(j+1)] {
+			all += x
+		}
+		return all
+	}
+	mean := sum(s.BinXs) / s.Variance
+	m = moments{sum: s.Score[j] - mean*s.Net, variance: s.Bread[j] - mean*mean*s.Variance}
+	if !(m.variance > fewVary*s.Bread[j]) { // one value
+		return moments{}, 1
+	}
+	rest := max(s.Variance-sum(s.BinVariance), 0)
+	second, squares := rest*mean*mean, rest*mean*mean*s.dispersion()
+	m.fourth = rest * mean * mean * mean * mean
+	for k := bins * j; k < bins*(j+1); k++ {
+		if v := s.BinVariance[k]; v > 0 {
+			x := s.BinXs[k]/v - mean
+			second += v * x * x
+			squares += s.BinSquares[k] * x * x
+			m.fourth += v * x * x * x * x
+		}
+	}
+	return m, squares / second
+}
+
+// differ returns the distances d of sites' sums from what the sum of all leaves to each, if
+// Σ d²/V, of S sites' sums with the variances V, is beyond chance in one of so many tests and
+// enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ (Cochran
+// 1954), but for the kurtosis of sums of few events, which makes its variance larger. Residuals vary
+// over times as much as under the model, or as those of their site if that is far more. A site that
+// gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
+func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func(*Residuals) moments) (by []float64, times float64) {
+	sum, variance := 0.0, 0.0
+	for _, s := range sites {
+		if s != nil {
+			m := of(s)
+			sum, variance = sum+m.sum, variance+m.variance
+		}
+	}
+	excess := min(max(all.Fourth/all.Weight-3, 0)*(all.Variance/all.Weight), 1) // the fourth cumulant of r by v
+	chi2, kurtosis, free, squares := 0.0, 0.0, -1.0, 0.0
+	by = make([]float64, len(sites))
+	for i, s := range sites {
+		if s == nil {
+			continue
+		}
+		m := of(s)
+		if !(m.variance > 0) {
+			continue
+		}
+		by[i] = m.sum - sum*(m.variance/variance)
+		own := s.dispersion()
+		if own < muchLarger*over {
+			own = over
+		}
+		chi2 += by[i] / m.variance * by[i] / own
+		squares += by[i] / variance * by[i] // of all V
+		kurtosis += excess * (m.fourth / m.variance / m.variance)
+		free++
+	}
+	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
+	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
+		return nil, 1
+	}
+	return by, math.Sqrt(squares / over * (free + 1) / free)
+}
+
+// Within says whether a column's effect within sites is other than the effect that it takes
+// from the differences between their means, in one of so many tests (Mundlak, Econometrica 1978):
+// above 0 where it is higher within, and 0 where it is the same, as far as the data tell. A fit
+// leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
+// sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
+// varies within sites has no effect there to compare.
+func Within(sites []*Residuals, all *Residuals, j, tests int) float64 {
+	if all == nil {
+		return 0
+	}
+	inside, across, within, between := 0.0, 0.0, 0.0, 0.0
+	mean := all.Xs[j] / all.Weight
+	for _, s := range sites {
+		if s == nil {
+			continue
+		}
+		own := s.Xs[j] / s.Weight
+		inside += s.Score[j] - own*s.Net
+		across += (own - mean) * s.Net
+		within += max(s.Bread[j]-own*own*s.Variance, 0)
+		between += (own - mean) * (own - mean) * s.Variance
+	}
+	if !(within > fewVary*(within+between)) || !(between > 0) {
+		return 0
+	}
+	apart := inside/within - across/between
+	z2 := apart * apart / (1/within + 1/between) / all.dispersion()
+	if !((z2-1)/all.Count() > substantial) || !(z2 > quantile(tests, 2)) {
+		return 0
+	}
+	return apart
+}
+
+// WithinRandom is [Within] where sites have random intercepts and c is their fit, of the sites that
+// gave residuals. These intercepts take a site's mean for one that has nothing to do with the
+// features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
+// standard deviation has none that misleads, as where sites are large.
+func WithinRandom(sites []*Residuals, all *Residuals, c *glm.Contextual, j, tests int) float64 {
+	if all == nil {
+		return 0
+	}
+	var means []float64
+	for _, s := range sites {
+		if s != nil {
+			means = append(means, s.Xs[j]/s.Weight-all.Xs[j]/all.Weight)
+		}
+	}
+	if p, moved := c.Add(means, j, all.dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
+		return moved
+	}
+	return 0
+}
+
+// misleads is by how many of its standard deviations a weight is off before a verdict is worth it.
+const misleads = 0.5
+
+// fewVary is the least share of how a column varies that is within sites where its effect there is told.
+const fewVary = 0.01
+
+// Noisier is the site whose errors are most beyond those of the others, and how many times as
+// large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
+// half as large again. The variance of a mean square follows from the kurtosis of the errors. Errors
+// that weights may allow for are not compared.
+func Noisier(sites []*Residuals) (site int, times float64) {
+	site = -1
+	// A site is compared with the sums of those before it and of those after it. To take it out of
+	// the sum of all would leave nothing but rounding where its errors are far larger than others'.
+	after := make([]Residuals, len(sites)+1)
+	for i, s := range slices.Backward(sites) {
+		if s != nil && s.Sampled {
+			return site, 0
+		}
+		after[i] = after[i+1].withErrors(s)
+	}
+	var before Residuals
+	for i, s := range sites {
+		if s == nil {
+			continue
+		}
+		others := before.withErrors(&after[i+1])
+		before = before.withErrors(s)
+		if min(others.Rows, s.Rows) < fewestRows {
+			continue
+		}
+		square := func(s *Residuals) float64 { return s.Second / s.Weight }
+		_, tails, _, _ := s.Shape()
+		_, usual, _, _ := others.Shape()
+		ratio := square(s) / square(&others)
+		variance := (max(tails, usual) - 1) * (1/s.Weight + 1/others.Weight)
+		if log := math.Log(ratio); log > 2*math.Log(1.5) && log*log > quantile(len(sites), 1)*variance && math.Sqrt(ratio) > times {
+			site, times = i, math.Sqrt(ratio)
+		}
+	}
+	return site, times
+}
+
+// withErrors adds a site's numbers of which [Noisier] makes use; s may be nil.
+func (r Residuals) withErrors(s *Residuals) Residuals {
+	if s == nil {
+		return r
+	}
+	return Residuals{Rows: r.Rows + s.Rows, Weight: r.Weight + s.Weight, Second: r.Second + s.Second, Fourth: r.Fourth + s.Fourth}
+}
+
+// fewestRows of a site say how large its errors are.
+const fewestRows = 20
+
+// quantile is the square of the standard normal deviate beyond which one of so many tests by so
+// many sides goes wrong by chance with the probability falseAlarm at most (Bonferroni).
+func quantile(tests, sides int) float64 {
+	z := distuv.UnitNormal.Quantile(1 - falseAlarm/float64(tests*sides))
+	return z * z
+}
+
+// Shape is the skewness and the kurtosis of residuals, which are 0 and 3 of normal ones, and
+// whether either is beyond what chance gives and far enough to matter. It is not known of errors that
+// weights may allow for.
+func (s *Residuals) Shape() (skewness, kurtosis float64, skewed, heavy bool) {
+	if s.Sampled {
+		return 0, 3, false, false
+	}
+	n := s.Weight
+	second := s.Second / n
+	skewness, kurtosis = s.Third/n/math.Pow(second, 1.5), s.Fourth/n/(second*second)
+	skewed = math.Abs(skewness) > max(1, 4*math.Sqrt(6/n))
+	heavy = kurtosis > 3+max(2, 5*math.Sqrt(24/n))
+	return skewness, kurtosis, skewed, heavy
+}

@@ -1,0 +1,284 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/regression/glm"
+)
+
+// Residuals of a model that is right are doubted about once in a thousand times; of one that is
+// wrong in a way that matters, always. 3 sites of 150 rows with two features, fitted by least
+// squares; of 400 drawn sets with six tests at .001 more than 8 doubts come by chance once in
+// 1000 runs.
+func TestResidualsTellWhatIsWrong(t *testing.T) {
+	sets := 400
+	for name, c := range map[string]struct {
+		mean  func(x, z, site float64) float64
+		error func(r *rand.Rand, x, s float64) float64
+		want  string // "" for no doubt
+	}{
+		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, ""},
+		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "apart"},
+		"differing": {func(x, z, s float64) float64 {
+			if s > 0 {
+				return -x
+			}
+			return x
+		}, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "differing"},
+		"noisier": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, s float64) float64 {
+			if s > 0 {
+				return 2 * r.NormFloat64()
+			}
+			return r.NormFloat64()
+		}, "noisier"},
+		"bent":   {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "bent"},
+		"wider":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, x, _ float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() }, "wider"},
+		"skewed": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, _ float64) float64 { return math.Exp(r.NormFloat64()) }, "skewed"},
+		"heavy":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }, "heavy"},
+	} {
+		said := map[string]int{}
+		n := sets
+		if c.want != "" {
+			n = 40
+		}
+		for set := range n {
+			r := rand.New(rand.NewPCG(uint64(set), 11))
+			var sites []*Residuals
+			designs, ys := fitted(r, c.mean, c.error)
+			q, variance := leastSquares(t, designs, ys)
+			for i, x := range designs {
+				d := glm.NewDesign(3)
+				for k, row := range x {
+					if err := d.AppendDense(row, ys[i][k]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
+				if err := sites[i].Check(3, 2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := Pool(sites)
+			if Apart(sites, all, 1) != nil {
+				said["apart"]++
+			}
+			if differs(sites, 0) || differs(sites, 1) {
+				said["differing"]++
+			}
+			if i, _ := Noisier(sites); i >= 0 {
+				said["noisier"]++
+			}
+			if all.Curved(0, 3) || all.Curved(1, 3) {
+				said["bent"]++
+			}
+			if slices.Max(all.Wider(q.Variance, true)) > 1 {
+				said["wider"]++
+			}
+			switch _, _, skewed, heavy := all.Shape(); {
+			case skewed:
+				said["skewed"]++
+			case heavy:
+				said["heavy"]++
+			}
+		}
+		t.Log(name, said)
+		if c.want == "" {
+			total := 0
+			for _, k := range said {
+				total += k
+			}
+			if total > 8 {
+				t.Errorf("%s: %v doubts of %d sets", name, said, n)
+			}
+		} else if said[c.want] < n*8/10 && (c.want != "heavy" || said["skewed"]+said["heavy"] < n*8/10) {
+			t.Errorf("%s: %v of %d sets", name, said, n)
+		}
+	}
+}
+
+// fitted draws three sites' rows with a column of ones, and outcomes.
+func fitted(r *rand.Rand, mean func(x, z, site float64) float64, e func(r *rand.Rand, x, site float64) float64) (designs [][][]float64, ys [][]float64) {
+	for s := range 3 {
+		var rows [][]float64
+		var y []float64
+		for range 150 {
+			x, z := r.NormFloat64(), r.NormFloat64()
+			rows = append(rows, []float64{x, z, 1})
+			y = append(y, mean(x, z, float64(s-1))+e(r, x, float64(s-1)))
+		}
+		designs, ys = append(designs, rows), append(ys, y)
+	}
+	return designs, ys
+}
+
+// leastSquares fits three weights to all rows.
+func leastSquares(t *testing.T, designs [][][]float64, ys [][]float64) (glm.Normal, float64) {
+	t.Helper()
+	var flat, outcomes []float64
+	for i, rows := range designs {
+		for k, row := range rows {
+			flat, outcomes = append(flat, row...), append(outcomes, ys[i][k])
+		}
+	}
+	n := len(outcomes)
+	x, y := mat.NewDense(n, 3, flat), mat.NewVecDense(n, outcomes)
+	var gram mat.SymDense
+	var right, w, left mat.VecDense
+	gram.SymOuterK(1, x.T())
+	right.MulVec(x.T(), y)
+	var chol mat.Cholesky
+	var inverse mat.SymDense
+	if !chol.Factorize(&gram) || chol.SolveVecTo(&w, &right) != nil || chol.InverseTo(&inverse) != nil {
+		t.Fatal("no least squares")
+	}
+	left.MulVec(x, &w)
+	left.SubVec(y, &left)
+	variance := mat.Dot(&left, &left) / float64(n-3)
+	inverse.ScaleSym(variance, &inverse)
+	q, err := glm.NewNormal(w.RawVector().Data, glm.Lower(&inverse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q, variance
+}
+
+// Whatever sites' numbers are, residuals are finite.
+func TestResidualsTakeAnyNumber(t *testing.T) {
+	q, err := glm.NewNormal([]float64{1e150, -3}, []float64{1e100, 0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := glm.NewDesign(2)
+	for _, x := range [][]float64{{1e300, 1}, {-1e-300, 1}, {0, 1}, {1e200, 1e200}} {
+		for _, y := range []float64{-1e308, 0, 1, 1e308} {
+			if err := d.AppendDense(x, y); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}} {
+		s := ResidualsOf(l, q, nil, d, 2)
+		if err := s.Check(2, 2); err != nil {
+			t.Errorf("%T: %v", l, err)
+		}
+		sites := []*Residuals{s, nil, s}
+		Apart(sites, Pool(sites), 1)
+		other := newResiduals(2, 1)
+		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
+		for j := range 2 {
+			Differing(sites, Pool(sites), j, 2, true)
+			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200, 1e-200, 1e-200
+			Differing([]*Residuals{s, other, s}, Pool([]*Residuals{s, other, s}), j, 2, true)
+		}
+		all := Pool([]*Residuals{s, s})
+		all.Curved(0, 2)
+		if times := all.Wider(q.Variance, true); !(slices.Min(times) >= 1) {
+			t.Errorf("%T: %v times", l, times)
+		}
+		all.Shape()
+		all.Multiplied(0, 1, 1)
+		all.Together(1)
+		Bounded(sites, Pool(sites))
+	}
+}
+
+// A single site is noisier than nobody.
+func TestASingleSiteIsNotNoisier(t *testing.T) {
+	if i, _ := Noisier([]*Residuals{{Rows: 100, Weight: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
+		t.Error(i)
+	}
+}
+
+// many are residuals of so many sites with 128 features' columns, and an intercept.
+func many(sites int) (list []*Residuals) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range sites {
+		s := newResiduals(129, pairs(128))
+		s.Rows, s.Weight, s.Variance, s.Second, s.Fourth = 50, 50, 50, 50*r.ExpFloat64(), 150
+		for j := range s.Score {
+			s.Score[j], s.Bread[j] = r.NormFloat64(), 50
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// A site is compared with the sums of all others, also where these are as nothing beside its own; and
+// the work for it does not grow with the square of the sites.
+func TestASiteIsComparedWithAllOthers(t *testing.T) {
+	for _, largest := range []float64{1, 1e3, 1e25} {
+		sites := append(many(50), nil)
+		sites[7].Second *= largest
+		want, ratio := -1, 0.0
+		for i, s := range sites[:50] {
+			others := Pool(slices.Concat(sites[:i], sites[i+1:]))
+			if x := math.Sqrt(s.Second / s.Weight / (others.Second / others.Weight)); x > ratio {
+				want, ratio = i, x
+			}
+		}
+		if i, times := Noisier(sites); i != want || math.Abs(times/ratio-1) > 1e-12 {
+			t.Errorf("site %d, %v times; want %d, %v times", i, times, want, ratio)
+		}
+	}
+	of := func(sites int) (noisier, differing float64) {
+		list := many(sites)
+		all := Pool(list)
+		return testing.AllocsPerRun(1, func() { Noisier(list) }), testing.AllocsPerRun(1, func() { Differing(list, all, 0, 128, true) })
+	}
+	few, fewDiffer := of(10)
+	if noisier, differing := of(1000); noisier > few || differing > fewDiffer {
+		t.Errorf("of 1000 sites %v and %v allocations; of 10 sites %v and %v", noisier, differing, few, fewDiffer)
+	}
+}
+
+func BenchmarkThousandSites(b *testing.B) {
+	sites := many(1000)
+	all := Pool(sites)
+	b.Run("Noisier", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Noisier(sites)
+		}
+	})
+	b.Run("Differing", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for j := range 128 {
+				Differing(sites, all, j, 128, true)
+			}
+		}
+	})
+}
+
+// differs says whether one of three columns' effect does between sites.
+func differs(sites []*Residuals, j int) bool {
+	by, _ := Differing(sites, Pool(sites), j, 3, false)
+	return by != nil
+}
+
+// That errors grow with a feature does not make its effect differ between sites: of 500 sets with
+// two tests at .001 in all more than four alarms come by chance once in 5000 runs.
+func TestUnevenErrorsAreNoEffectsOfSites(t *testing.T) {
+	said, sets := 0, uint64(500)
+	for set := range sets {
+		r := rand.New(rand.NewPCG(set, 44))
+		designs, ys := fitted(r, func(x, z, _ float64) float64 { return x - z }, func(r *rand.Rand, x, _ float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() })
+		q, variance := leastSquares(t, designs, ys)
+		var ones [][]float64
+		for i := range designs {
+			ones = append(ones, slices.Repeat([]float64{1}, len(ys[i])))
+		}
+		if sites := weighted(t, q, variance, designs, ys, ones); differs(sites, 0) || differs(sites, 1) {
+			said++
+		}
+	}
+	t.Logf("said of %d of %d", said, sets)
+	if said > 4 {
+		t.Errorf("said of %d of %d", said, sets)
+	}
+}

@@ -1,0 +1,311 @@
+package private
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+)
+
+// coordinator asks all sites for totals, for products, for one gradient after the other,
+// and at the end, where that is paid for, how well the model predicts.
+type coordinator struct{ *common }
+
+// New works out what a plan says to the coordinator.
+func New(s *options.Setup) (method.Coordinator, error) {
+	c, err := newCommon(s)
+	return coordinator{c}, err
+}
+
+// state is what the coordinator carries.
+type state struct {
+	Phase string   `cbor:"phase"`
+	Left  []string `cbor:"left"`
+	// By site: the first two of those that stay, as the Gram matrix is of the same rows as
+	// gradients are.
+	Totals    map[string]*released           `cbor:"totals"`
+	Products  map[string]*released           `cbor:"products"`
+	Scale     float64                        `cbor:"scale"`     // of the products
+	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
+	Fit       *fit                           `cbor:"fit"`
+	Late      lateSums                       `cbor:"late"`
+	Reports   map[string]*predict.Assessment `cbor:"reports"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) {
+	return &state{Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
+		Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
+		return nil, fmt.Errorf("the state is not one of a private joint posterior")
+	}
+	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskTotals, taskProducts, taskEarly, taskLate, options.TaskAssess); err != nil {
+		return nil, err
+	}
+	d := c.columns.width()
+	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
+	late := float64(len(s.Late.Asked)) * c.columns.longest()
+	for _, x := range []struct {
+		what  string
+		kept  map[string]*released
+		many  int
+		times float64
+	}{{"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, glm.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
+		if err := method.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
+			return nil, err
+		}
+	}
+	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
+		return nil, err
+	}
+	for site := range s.Late.Sums {
+		if s.Totals[site] == nil || s.Products[site] == nil {
+			return nil, fmt.Errorf("the state has late sums of site %s without its totals and products", site)
+		}
+	}
+	for _, t := range s.Late.Asked {
+		if err := c.check(&t); err != nil {
+			return nil, fmt.Errorf("the state's late rounds: %w", err)
+		}
+	}
+	if s.Phase == taskProducts || len(s.Products) > 0 {
+		if err := c.checkProducts(&productsTask{s.Scale}); err != nil {
+			return nil, fmt.Errorf("the state's products: %w", err)
+		}
+	}
+	f := s.Fit
+	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
+		return nil, fmt.Errorf("the state's fit: %w", err)
+	}
+	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
+		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
+	}
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !glm.Inside(f.Narrow, c.prior.widest, float64(1+d)) || !glm.Inside(f.Surprise, 0, math.MaxFloat64) || f.Entries < 0 || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+		return nil, fmt.Errorf("the state's fit is none of the plan's")
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: c.Options.Rounds + 3}
+	var err error
+	switch s.Phase {
+	case "":
+		step.Tasks, err = c.ask(s, taskTotals, totalsTask{})
+	case taskTotals:
+		s.Scale = c.scale(s)
+		step.Tasks, err = c.ask(s, taskProducts, productsTask{s.Scale})
+	case taskProducts:
+		step.Tasks, err = c.gradient(s)
+	case taskEarly, taskLate:
+		if len(s.Gradients) > 0 {
+			var sum released
+			for _, site := range c.Plan.Sites {
+				if own := s.Gradients[site]; own != nil {
+					sum.add(own)
+				}
+			}
+			if s.Phase == taskLate {
+				s.Late.take(gradientTask{s.Fit.Mean, s.Fit.Clip}, s.Gradients)
+			}
+			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
+			clear(s.Gradients)
+			step.Info = method.Info{"root mean square step in activations": s.Fit.Trace[len(s.Fit.Trace)-1]}
+		} else {
+			s.Fit.Round++ // nobody who was asked is still there
+		}
+		step.Tasks, err = c.gradient(s)
+	case options.TaskAssess:
+		s.Phase = method.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == method.Done
+	step.Progress = min(s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
+	if step.Done {
+		step.Progress = step.Of
+	}
+	return step, nil
+}
+
+// ask asks all sites that stay for the same.
+func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error) {
+	s.Phase = kind
+	return method.Ask(kind, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
+}
+
+// gradient asks for the next one, or goes on to the end.
+func (c coordinator) gradient(s *state) ([]method.Task, error) {
+	switch {
+	case s.Fit.Round < burn(c.Options.Rounds):
+		return c.ask(s, taskEarly, gradientTask{s.Fit.Mean, s.Fit.Clip})
+	case s.Fit.Round < c.Options.Rounds:
+		return c.ask(s, taskLate, gradientTask{s.Fit.Mean, s.Fit.Clip})
+	case c.sums.quality == nil:
+		s.Phase = method.Done
+		return nil, nil
+	}
+	m, _ := c.posterior(s)
+	tasks, err := c.ask(s, options.TaskAssess, m)
+	return method.Optional(tasks), err
+}
+
+// scale is what rows are divided by before their products are summed.
+func (c coordinator) scale(s *state) float64 {
+	var totals released
+	for _, t := range s.Totals {
+		totals.add(t)
+	}
+	if totals.Values == nil { // all have left
+		return 1
+	}
+	sum := c.sums.products
+	return scaleOf(totals.Values[len(totals.Values)-1], sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Totals))))
+}
+
+// gram is what the sites that stay released of their rows.
+func (c coordinator) gram(s *state) *gram {
+	var totals, products released
+	for _, site := range c.Plan.Sites {
+		if t, p := s.Totals[site], s.Products[site]; t != nil && p != nil {
+			totals.add(t)
+			products.add(p)
+		}
+	}
+	d := c.columns.width()
+	if totals.Values == nil { // all have left
+		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1}, released{make(wire.Vector, glm.Triangle(d)), 1}
+	}
+	return c.gramOf(&totals, &products, s.Scale)
+}
+
+// gramOf is what released sums say of their rows.
+func (c coordinator) gramOf(totals, products *released, scale float64) *gram {
+	d := c.columns.width()
+	m := mat.NewSymDense(d, nil)
+	at := 0
+	for i := range d { // the upper triangle by rows
+		for j := i; j < d; j++ {
+			m.SetSym(i, j, products.Values[at])
+			at++
+		}
+	}
+	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, scale)
+}
+
+// posterior is what all that was released says of the weights, and how much wider its
+// intervals are than without noise.
+func (c coordinator) posterior(s *state) (modelTask, float64) {
+	if s.Fit.Noise == 0 { // no gradient since sites left: nothing is known
+		prior := c.Prior.Normal()
+		m := mat.NewSymDense(c.columns.width(), nil)
+		for j, v := range prior.Variance {
+			m.SetSym(j, j, v)
+		}
+		return modelTask{prior.Mean, glm.Lower(m)}, 1
+	}
+	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.prior)
+	return modelTask{mean, glm.Lower(covariance)}, width
+}
+
+// largest bounds entries of a sum: far beyond what rows of any study add up to, and so that
+// whatever is calculated from them is finite.
+const largest = 1e12
+
+// check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
+func (r *released) check(many int, times float64) error {
+	if len(r.Values) != many || !glm.Inside(r.Variance, 0, math.Pow(largest*max(times, 1), 2)) || r.Variance == 0 {
+		return fmt.Errorf("%d numbers with noise of variance %v, where there are %d", len(r.Values), r.Variance, many)
+	}
+	for _, v := range r.Values {
+		if !glm.Inside(v, -largest*times, largest*times) {
+			return fmt.Errorf("a number of %v", v)
+		}
+	}
+	return nil
+}
+
+// Fold implements [method.Coordinator]. The noise of an honest site may be anything: no
+// sum is refused for its size, but cut where nobody could go on from it.
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	declared := c.sum(in.Kind)
+	if declared == nil {
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	sum, err := method.OnlySum(in, declared.Name)
+	if err != nil {
+		return nil, err
+	}
+	if in.Kind == options.TaskAssess {
+		s.Reports[in.Site], err = predict.Noised(sum)
+		return s, err
+	}
+	r := &released{sum.Floats(0), sum.SD() * sum.SD()}
+	for i, v := range r.Values {
+		r.Values[i] = glm.Clamp(v, largest)
+	}
+	switch in.Kind {
+	case taskTotals:
+		s.Totals[in.Site] = r
+	case taskProducts:
+		for i := range r.Values {
+			r.Values[i] *= s.Scale * s.Scale
+		}
+		r.Variance *= math.Pow(s.Scale, 4)
+		s.Products[in.Site] = r
+	default:
+		s.Gradients[in.Site] = r
+	}
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]. The Gram matrix is of those who stay, and so are
+// the gradients from here on: what was filtered of others is dropped, but not at the end.
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	s.Left = left
+	if s.Phase == options.TaskAssess || s.Phase == method.Done {
+		return s, nil
+	}
+	delete(s.Totals, site)
+	delete(s.Products, site)
+	delete(s.Gradients, site)
+	delete(s.Late.Sums, site)
+	s.Fit.Forget()
+	return s, nil
+}
+
+// Share gives every site the model: it is the study's result.
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	m, _ := c.posterior(ms.(*state))
+	return wire.Marshal(m)
+}

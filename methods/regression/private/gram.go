@@ -1,0 +1,250 @@
+package private
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// gram is what noised sums say of Σ x xᵀ over the rows of all sites.
+type gram struct {
+	Columns  *columns
+	Matrix   *mat.SymDense
+	Rows     float64    // how many there are, as the sums say it that shorten them
+	Subjects float64    // how many there are
+	Error    *mat.Dense // variance of each entry around the truth, given the sums
+	noised   noisedSums
+}
+
+// noisedSums are what a gram is made of, with variances of their noise: s on the diagonal of products.
+type noisedSums struct {
+	totals   []float64
+	products *mat.SymDense
+	v, s     float64
+	scale    float64
+}
+
+const (
+	fewestRows = 10 // below which a noised count says nothing
+	// doubt is the noise's variance as the shrinkage counts it, in true ones: an entry whose
+	// error is believed too small does harm, one that is shrunk too far hardly any.
+	doubt = 4
+)
+
+// newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
+// v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it, of rows that were shortened
+// after they had been divided by a scale.
+//
+// Entries that both sums know are averaged by the inverse of their variance, to which the square of
+// what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
+// moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
+// and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being
+// n² times both variances, or what a pair's own square is [beyond] noise, if that is more. No product of levels
+// is more than either's count, and no other than numbers allow. All are first made up for what shortening has
+// left of them; levels of one category never meet. Eigenvalues are at least 1, a row's worth.
+func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
+	d := c.width()
+	one := d - 1
+	sum, square, left := c.pooled(totals, v, products, s, scale)
+	rows := sum.value[one]
+	mean, spread := make([]float64, d), make([]float64, d)
+	for j := range mean {
+		mean[j] = sum.value[j] / rows
+		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
+	}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
+	g.set(one, one, rows, square.doubt[one])
+	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0
+	for i := range one {
+		g.set(i, i, square.value[i], square.doubt[i])
+		g.set(i, one, sum.value[i], sum.doubt[i])
+		for j := range i {
+			if c.Feature[i] == c.Feature[j] {
+				continue
+			}
+			off := products.At(i, j)/left.pair(i, j) - rows*mean[i]*mean[j]
+			excess += off*off - left.noise(i, j, s)
+			known += rows * rows * spread[i] * spread[j]
+			noise += left.noise(i, j, s)
+			pairs++
+		}
+	}
+	// A mean square of correlations, and what it may be by one standard error more: noise that
+	// hides correlations does not make them 0.
+	known = max(known, 1e-9)
+	tau := min(max(excess/known, 0), 1)
+	high := min(tau+noise*math.Sqrt(2/float64(max(pairs, 1)))/known, 1)
+	for i := range one {
+		for j := range i {
+			if c.Feature[i] == c.Feature[j] {
+				continue
+			}
+			u, noise := rows*rows*spread[i]*spread[j], doubt*left.noise(i, j, s)
+			independent := rows * mean[i] * mean[j]
+			off := products.At(i, j)/left.pair(i, j) - independent
+			seen := min(max((off*off-beyond(pairs)*left.noise(i, j, s))/max(u, 1e-9), 0), 1)
+			if x, y := max(tau, seen)*u, max(high, seen)*u; x+noise > 0 {
+				w := x / (x + noise)
+				most := math.Sqrt(square.value[i] * square.value[j])
+				if c.Category[i] && c.Category[j] {
+					most = min(square.value[i], square.value[j])
+				}
+				g.set(i, j, min(max(independent+w*off, -most), most), y/(y+noise)*noise)
+			}
+		}
+	}
+	g.Matrix = floored(g.Matrix, 1)
+	return g
+}
+
+// A number is far from normal if the totals have so large a share less of its squares than the products,
+// and so many standard deviations of noise. It is seen only where products are hardly shortened.
+const oddShare, hardlyShortened, noises = 0.15, 0.9, 5
+
+// odd lists numbers of whose squares shortening has left less in the totals than it leaves of normal
+// ones with the covariance of these: those that are mostly one value, and seldom far from it.
+func (g *gram) odd() (odd []int) {
+	n, c, one := &g.noised, g.Columns, g.Columns.width()-1
+	if len(c.numbers) == 0 {
+		return nil
+	}
+	covariance, square := mat.NewSymDense(len(c.numbers), nil), make([]float64, c.width())
+	for k, i := range c.numbers {
+		square[i] = g.Matrix.At(i, i)
+		for l, j := range c.numbers[:k+1] {
+			covariance.SetSym(k, l, (g.Matrix.At(i, j)-g.Matrix.At(i, one)*g.Matrix.At(j, one)/g.Rows)/g.Rows)
+		}
+	}
+	left := c.kept(mat.Row(nil, one, g.Matrix), square, covariance, n.scale)
+	for k, j := range c.numbers {
+		a, b := left.totals[j], left.products[j]
+		all := n.products.At(j, j) / b
+		less, variance := all-2*n.totals[c.width()+k]/a, 4*n.v/(a*a)+n.s/(b*b)
+		if b > hardlyShortened && less > max(oddShare*all, noises*math.Sqrt(variance)) {
+			odd = append(odd, j)
+		}
+	}
+	return odd
+}
+
+// A number is wide if its mean square is so much: were it normal and centred, 2 % of it would be four
+// scales off.
+const widest = 3
+
+// wide lists the numbers that are, by so many standard deviations: of the error, or of the noise of
+// products alone, in which rows that were shortened count for less. The count is of all rows.
+func (g *gram) wide() (wide []int) {
+	n := &g.noised
+	rows := n.totals[len(n.totals)-1] + noises*math.Sqrt(n.v)
+	for _, j := range g.Columns.numbers {
+		square := max(g.Matrix.At(j, j)-noises*math.Sqrt(g.Error.At(j, j)), n.products.At(j, j)-noises*math.Sqrt(n.s))
+		if square > widest*rows {
+			wide = append(wide, j)
+		}
+	}
+	return wide
+}
+
+// beyond is the largest square, by its variance, that noise shows among so many pairs (Donoho and Johnstone,
+// Biometrika 1994), of three standard deviations at least. What is more is a pair's own: a few strong
+// correlations among many weak ones are no part of the mean square by which these are shrunk.
+func beyond(pairs int) float64 { return max(2*math.Log(float64(max(pairs, 1))), 9) }
+
+// set puts in an entry and its error.
+func (g *gram) set(i, j int, value, doubt float64) {
+	g.Matrix.SetSym(i, j, value)
+	g.Error.Set(i, j, doubt)
+	g.Error.Set(j, i, doubt)
+}
+
+// pool are numbers by column, each with the variance of its error.
+type pool struct{ value, doubt []float64 }
+
+// pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
+// 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²); and what shortening has left of the sums, which
+// follows from them in turn.
+func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s, scale float64) (sum, square pool, left *kept) {
+	left = c.whole()
+	one, count := c.width()-1, max(totals[len(totals)-1], fewestRows)
+	for range 6 {
+		sum, square = c.averaged(totals, v, products, s, left)
+		left = c.kept(sum.value, square.value, nil, scale)
+		observe(left.totals, totals[one], count, 2*v)
+		observe(left.products, products.At(one, one), count, v+s)
+	}
+	return sum, square, left
+}
+
+// averaged returns both where shortening has left such shares of what rows give to sums.
+func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (sum, square pool) {
+	d := c.width()
+	one := d - 1
+	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
+	// Shortened rows make a sum too small, by about as much as the count of them.
+	count := max(totals[len(totals)-1], fewestRows)
+	missing := func(rows, variance float64) float64 {
+		share := 1 - rows/count
+		return max(share*share-(v+variance)/(count*count), 0)
+	}
+	lessTotals, lessProducts := missing(totals[one], v), missing(products.At(one, one), s)
+	average := func(p pool, j int, a, va, ka, b, vb, kb float64) {
+		a, va, b, vb = a/ka, va/(ka*ka), b/kb, vb/(kb*kb)
+		va, vb = va+lessTotals*a*a, vb+lessProducts*b*b
+		p.value[j] = a
+		if va+vb > 0 {
+			p.value[j], p.doubt[j] = (a*vb+b*va)/(va+vb), va*vb/(va+vb)
+		}
+	}
+	average(square, one, totals[one], v, left.totals[one], products.At(one, one), s, left.products[one])
+	rows := max(square.value[one], fewestRows)
+	var levels []int
+	for j := range one {
+		if with, own := products.At(j, one), products.At(j, j); c.Category[j] { // both entries are its count, the second with twice the variance
+			average(sum, j, totals[j], v, left.totals[j], (2*with+own)/3, s/3, left.products[j])
+			levels = append(levels, j)
+		} else {
+			average(sum, j, totals[j], v, math.Sqrt(left.totals[j]*left.totals[one]), with, s/2, left.pair(j, one))
+		}
+	}
+	for k, j := range c.numbers {
+		average(square, j, 2*totals[d+k], 4*v, left.totals[j], products.At(j, j), s, left.products[j])
+	}
+	sum.shrink(c.numbers, 0)
+	square.shrink(c.numbers, square.centre(c.numbers))
+	sum.shrink(levels, sum.centre(levels))
+	for j := range one {
+		if c.Category[j] {
+			sum.value[j] = min(max(sum.value[j], 0), rows)
+			square.value[j], square.doubt[j] = max(sum.value[j], 1), sum.doubt[j]
+			continue
+		}
+		square.value[j] = max(square.value[j], 1)
+		most := math.Sqrt(square.value[j] * rows)
+		sum.value[j] = min(max(sum.value[j], -most), most)
+	}
+	sum.value[one], square.value[one] = rows, rows
+	return sum, square
+}
+
+// centre is the mean over some columns.
+func (p pool) centre(columns []int) (mean float64) {
+	for _, j := range columns {
+		mean += p.value[j] / float64(len(columns))
+	}
+	return mean
+}
+
+// shrink moves the numbers of some columns towards a centre as far as their mean square
+// around it, by the method of moments, is noise.
+func (p pool) shrink(columns []int, centre float64) {
+	excess := 0.0
+	for _, j := range columns {
+		excess += ((p.value[j]-centre)*(p.value[j]-centre) - p.doubt[j]) / float64(len(columns))
+	}
+	for _, j := range columns {
+		if u, noise := max(excess, 0), p.doubt[j]; u+noise > 0 {
+			w := u / (u + noise)
+			p.value[j], p.doubt[j] = centre+w*(p.value[j]-centre), w*noise
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package private
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
+)
+
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	if s.Phase != method.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	posterior, width := c.posterior(s)
+	q, err := glm.NewNormal(posterior.Mean, posterior.Covariance)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.New(c.Plan, c.Options, c.Prior, q, &c.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range c.Plan.Sites {
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fit.Round, Left: slices.Contains(s.Left, name)})
+	}
+	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack(), c.divided(s, m))
+	files, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	sites, pooled := report.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	metrics := map[string]float64{"gradients": float64(s.Fit.Round), "weights": float64(c.columns.width()), "width_by_noise": width}
+	report.Metrics(m.Options, pooled, c.columns.width(), metrics)
+	r := &method.Result{Files: files, Metrics: metrics, Found: report.Found(m), Sure: report.Sure(m, pooled)}
+	r.Headline = append([]figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
+		{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)}}, report.Headline(m.Options, pooled)...)
+	effects := report.Coefficients(m)
+	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
+		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
+	var counted []figure.SiteSubjects
+	for _, name := range c.Plan.Sites {
+		if t := s.Totals[name]; t != nil {
+			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
+		}
+	}
+	r.Sections = append(report.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
+	if pooled != nil {
+		r.Sections = append(r.Sections, report.Prediction(m.Options, sites, pooled))
+	}
+	r.Sections = append(r.Sections, progress(s.Fit.Trace))
+	return r, nil
+}
+
+// progress draws the steps.
+func progress(trace []float64) figure.Section {
+	line := figure.Line{Name: "step"}
+	for i, x := range trace {
+		line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, max(x, 1e-16))
+	}
+	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &figure.Figure{ID: "convergence", Title: "How far each round moved predictions",
+		Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "root mean square over subjects, in activations", Log: true}, Series: []figure.Line{line}},
+		Caption: "Steps become smaller as gradients of more rounds are averaged. That they do not vanish is noise, which the intervals count.",
+		Alt:     "Size of each step by round, on a logarithmic scale."}}}}
+}

@@ -1,0 +1,138 @@
+package private
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/problem"
+)
+
+// verdicts are what is to be known of the fit before anything is read from it.
+func (c coordinator) verdicts(s *state) []string {
+	g := c.gram(s)
+	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+}
+
+// unsettled says that the fit was still moving when its rounds ended.
+func (c coordinator) unsettled(s *state, g *gram) []string {
+	if s.Fit.Noise == 0 { // no gradient is left
+		return nil
+	}
+	_, covariance, _ := s.Fit.Posterior(g, c.prior)
+	step, spread, is := s.Fit.unsettled(g, covariance)
+	if !is {
+		return nil
+	}
+	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or join levels that overlap.", step, spread)}
+}
+
+// misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
+func (c coordinator) misdescribed(f *fit, g *gram) []string {
+	odd := g.odd()
+	if !f.misdescribed() && odd == nil {
+		return nil
+	}
+	found := "gradients change otherwise, by more than their noise"
+	if odd != nil {
+		all, names := c.Encoding.Features(), []string{}
+		for _, j := range odd {
+			names = append(names, all[j])
+		}
+		found = "by the released sums, few subjects have much of the spread of " + problem.Names(names)
+	}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects.", found)}
+}
+
+// limited says that numbers vary so far from the plan's centre that many are moved to their limit.
+func (c coordinator) limited(g *gram) []string {
+	all, columns := c.Encoding.Features(), c.Encoding.Columns
+	var names []string
+	for _, j := range g.wide() {
+		if columns[c.columns.Feature[j]].Limit == options.Farthest { // not a public range
+			names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Numbers vary farther from the plan's centre than its scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, and plan a long-tailed number in logarithms.", problem.Names(names))}
+}
+
+// unsized says that the size of effects is lost in the noise.
+func (c coordinator) unsized(f *fit, g *gram) []string {
+	if !f.unsized(g, c.prior) {
+		return nil
+	}
+	return []string{"Noise hides how large effects are. They are at least as large as the plan's prior expects, but the noise leaves open by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
+}
+
+// hidden says that the rarer class is lost in the noise.
+func (c coordinator) hidden(f *fit, g *gram) []string {
+	cases, noise, is := f.lost(g)
+	if !is {
+		return nil
+	}
+	level := c.Options.Outcome.Levels[1]
+	if cases < 0 {
+		cases, level = -cases, c.Options.Outcome.Levels[0]
+	}
+	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
+		c.Options.Outcome.Column, level, cases, g.Subjects, noise, level)}
+}
+
+// divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
+func (c coordinator) divided(s *state, m *fitted.Model) []string {
+	g := c.gram(s)
+	if s.Fit.Noise == 0 || s.Fit.unsized(g, c.prior) {
+		return nil
+	}
+	prior := c.Prior.Normal()
+	for j, is := range c.prior.shared {
+		if is {
+			prior.Variance[j] /= s.Fit.Narrow
+		}
+	}
+	least, err := glm.NewNormal(prior.Mean, glm.Lower(s.Fit.Least(g, c.prior)))
+	if err != nil {
+		return nil // sums of a hostile site can be of any size
+	}
+	return fitted.Divided(m, least, prior)
+}
+
+// unlike says how sites differ, by gradients that they have released; nothing where they do not, as
+// far as their noise lets one see.
+func (c coordinator) unlike(s *state) []string {
+	sites := c.surpluses(s)
+	one := c.columns.width() - 1
+	if by := differ(sites, one, 1); by != nil {
+		i, way := largestOf(by)
+		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain: the share of %s at %s is about %.0f points %s than the model expects. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and intervals are too narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says where a subject is from.",
+			c.Options.Outcome.Levels[1], c.Plan.Sites[i], 100*math.Abs(by[i])/sites[i].Rows, way, c.Options.Outcome.Column)}
+	}
+	var names []string
+	for j, name := range c.Encoding.Features()[:one] {
+		if by := differ(sites, j, one); by != nil {
+			i, way := largestOf(by)
+			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[i]))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Sites differ in the effect of %s, by more than the noise explains. One coefficient is an average that may hold at no site, and its interval is too narrow. See whether the sites code the outcome and these features alike, and have them in one unit; then fit the sites that agree, or make what sites differ by a feature.", problem.Names(names))}
+}
+
+// surpluses are those of the plan's sites; nil of a site that left.
+func (c coordinator) surpluses(s *state) []*surplus {
+	out := make([]*surplus, len(c.Plan.Sites))
+	for i, name := range c.Plan.Sites {
+		if t, p, sum := s.Totals[name], s.Products[name], s.Late.Sums[name]; t != nil && p != nil && sum != nil {
+			out[i] = s.Late.of(c.gramOf(t, p, s.Scale), sum)
+		}
+	}
+	return out
+}

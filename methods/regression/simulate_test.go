@@ -1,0 +1,433 @@
+package regression_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/regression"
+	"parley/methods/regression/options"
+	"parley/methods/regression/partitioned"
+	"parley/study"
+)
+
+var (
+	_ method.Simulator   = regression.Method{}
+	_ method.Supervised  = regression.Method{}
+	_ method.Centraliser = regression.Method{}
+	_ method.Sizer       = regression.Method{}
+)
+
+// wardPlan has numbers with ranges, categories, and two subject columns.
+func wardPlan(t *testing.T, options string) *study.Plan {
+	t.Helper()
+	return parse(t, `parley: 1
+name: ward
+sites: [north, south]
+views:
+  - {name: clinic, features: [{name: age, range: [0, 100]}, {name: stage, kind: category, levels: [I, II, III]}]}
+  - {name: blood, features: [{name: sugar, range: [2, 4]}, {name: sex, kind: category, levels: [f, m]}]}
+subjects: [group, y]
+method: {name: pvi, `+options+`}
+privacy: `+protected+"\n")
+}
+
+const relapse = "outcome: {column: y, levels: [no, yes]}"
+
+func simulate(t *testing.T, p *study.Plan, c method.Simulation) *method.Simulated {
+	t.Helper()
+	drawn, err := regression.Method{}.Simulate(p, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drawn
+}
+
+// subjects keeps a source's rows.
+func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
+	t.Helper()
+	table, err := dataset.Collect(t.Context(), src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range table.Len() {
+		rows = append(rows, table.Row(i))
+	}
+	// What was drawn is a data set like any other.
+	if _, err := dataset.NewTable(src.Schema(), rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// With a fixed seed this is what that seed gives. Of 20 000 subjects a standard
+// deviation is known to 0.5 % (one standard error).
+func TestImaginedSubjectsFitThePlan(t *testing.T) {
+	p := wardPlan(t, relapse)
+	drawn := simulate(t, p, method.Simulation{Subjects: 20_000, Held: 5, Seed: 3, Noise: 0.3})
+	if len(drawn.Sites) != 2 {
+		t.Fatalf("%d sites", len(drawn.Sites))
+	}
+	rows := subjects(t, drawn.Sites["north"])
+	if len(rows) != 20_000 {
+		t.Fatalf("%d subjects", len(rows))
+	}
+	for k, r := range map[int][2]float64{0: {0, 100}, 1: {2, 4}} {
+		sum, squares := 0.0, 0.0
+		for _, row := range rows {
+			x := (row.Views[k][0] - r[0]) / (r[1] - r[0])
+			if x < 0 || x > 1 {
+				t.Fatalf("%v lies outside the public range", row.Views[k][0])
+			}
+			sum, squares = sum+x, squares+x*x
+		}
+		mean := sum / 20_000
+		if sd := math.Sqrt(squares/20_000 - mean*mean); math.Abs(sd-0.125) > 0.003 || math.Abs(mean-0.5) > 0.103 {
+			t.Errorf("view %d: mean %.3f and standard deviation %.4f of the range", k, mean, sd)
+		}
+	}
+	levels, outcomes := map[float64]int{}, map[string]int{}
+	for _, row := range rows {
+		levels[row.Views[0][1]]++
+		outcomes[row.Subject[1]]++
+		if row.Subject[0] != "" {
+			t.Fatalf("group %q of nobody", row.Subject[0])
+		}
+	}
+	if len(levels) != 3 || len(outcomes) != 2 || outcomes["yes"] < 3000 || outcomes["no"] < 3000 {
+		t.Errorf("levels %v, outcomes %v", levels, outcomes)
+	}
+}
+
+// latentVariance returns the variance of the fitted activations, of each class about the
+// mean over classes where there are several: a softmax model knows no more.
+func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
+	t.Helper()
+	fit, err := partitioned.Central(t.Context(), p, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum, squares []float64
+	n := 0.0
+	var post evaluate.Posterior
+	for row, err := range src.Rows(t.Context()) {
+		if err == nil {
+			err = fit.Infer(row, &post)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum == nil {
+			sum, squares = make([]float64, len(post.Latent)), make([]float64, len(post.Latent))
+		}
+		n++
+		for k, a := range post.Latent {
+			a -= post.Latent[0] * float64(min(len(post.Latent)-1, 1))
+			sum[k] += a
+			squares[k] += a * a
+		}
+	}
+	for k := range sum {
+		sum[k] = squares[k]/n - sum[k]*sum[k]/n/n
+	}
+	return sum
+}
+
+// What the exact fit to many subjects finds is the signal that was asked for: a
+// share of noise of 0.4 leaves 1.5 times the noise's variance. With a fixed seed this
+// is what that seed gives; the standard error is about 5 %.
+func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
+	c := method.Simulation{Subjects: 6_000, Held: 1, Seed: 1, Noise: 0.4}
+	for name, want := range map[string]float64{
+		relapse + ", prior_variance: 100":                                                 1.5 * math.Pi * math.Pi / 3,
+		"outcome: {column: y}, noise_variance: 9, prior_variance: 1000":                   1.5 * 9,
+		"outcome: {column: y}, noise_variance: 9, prior_variance: 1000, intercept: false": 1.5 * 9,
+	} {
+		p := wardPlan(t, name)
+		if got := latentVariance(t, p, simulate(t, p, c).Sites["north"])[0]; math.Abs(got/want-1) > 0.2 {
+			t.Errorf("%s: variance of activations %.3f, want %.3f", name, got, want)
+		}
+	}
+	// A difference of two classes has both their variances, up to the chance by which
+	// their weights go together.
+	p := wardPlan(t, "outcome: {column: y, levels: [a, b, c]}, prior_variance: 100")
+	c.Subjects = 2_000
+	got := latentVariance(t, p, simulate(t, p, c).Sites["north"])
+	if each := 1.5 * math.Pi * math.Pi / 6; got[1] < each/2 || got[1] > 4*each || got[2] < each/2 || got[2] > 4*each {
+		t.Errorf("differences of activations have variances %.3f, one class %.3f", got[1:], each)
+	}
+}
+
+// Without an intercept and categories a model is indifferent where all numbers are
+// at their centres, and so is the population.
+func TestImaginedPopulationsAreOnesOfTheModel(t *testing.T) {
+	p := planOf(t, 3, []string{"a", "b"}, twoLevels, protected)
+	rows := subjects(t, simulate(t, p, method.Simulation{Subjects: 10_000, Held: 1, Seed: 4, Noise: 0.3}).Sites["a"])
+	yes, sum := 0, 0.0
+	for _, row := range rows {
+		if row.Subject[0] == "yes" {
+			yes++
+		}
+		sum += row.Views[0][0]
+	}
+	if yes < 4800 || yes > 5200 { // four standard errors
+		t.Errorf("%d of 10 000 are yes", yes)
+	}
+	if mean := sum / 10_000; math.Abs(mean) > 0.04 { // constants: centre 0, scale 1
+		t.Errorf("a number with centre 0 has the mean %.3f", mean)
+	}
+}
+
+func TestImaginedPopulationsAreOne(t *testing.T) {
+	p := wardPlan(t, relapse)
+	few, many := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}), simulate(t, p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
+	other := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
+	a := subjects(t, few.Sites["north"])
+	if !reflect.DeepEqual(a, subjects(t, many.Sites["north"])[:3]) || !reflect.DeepEqual(subjects(t, few.Held), subjects(t, many.Held)) {
+		t.Error("more subjects are other subjects")
+	}
+	if !reflect.DeepEqual(a, subjects(t, few.Sites["north"])) {
+		t.Error("reading again gives other subjects")
+	}
+	for name, src := range map[string]dataset.Source{"south": few.Sites["south"], "held out": few.Held, "another seed": other.Sites["north"]} {
+		if reflect.DeepEqual(a, subjects(t, src)[:3]) {
+			t.Errorf("%s: the same subjects as at north", name)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range few.Held.Rows(ctx) {
+		if err == nil {
+			t.Error("rows of a cancelled reading")
+		}
+	}
+}
+
+// Where the plan declares numbers of rows, another size of its study has others; else
+// it stays as it is.
+func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: published\n"+publishedRows, protected)
+	before := slices.Clone(p.Method.Options.(*options.Options).Rows)
+	own := *p
+	own.Sites = []string{"b", "c"}
+	sized := regression.Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
+	if rows := sized.Method.Options.(*options.Options).Rows; !slices.Equal(rows, []options.SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
+		t.Errorf("%+v", rows)
+	}
+	if !reflect.DeepEqual(p.Method.Options.(*options.Options).Rows, before) {
+		t.Error("the plan itself was changed")
+	}
+	if p := wardPlan(t, relapse); regression.Method.Sized(regression.Method{}, p, map[string]int{"north": 3}) != p {
+		t.Error("a plan that declares no rows was changed")
+	}
+}
+
+func TestImpossibleSimulationsAreRefused(t *testing.T) {
+	p := wardPlan(t, relapse)
+	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
+		if _, err := (regression.Method{}).Simulate(p, c); err == nil || !strings.Contains(err.Error(), "cannot be drawn") {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}
+
+func outcomeOf(t *testing.T, p *study.Plan) evaluate.Outcome {
+	t.Helper()
+	o, err := regression.Method{}.Outcome(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func marks(t *testing.T, o evaluate.Outcome, m evaluate.Model, held dataset.Source) evaluate.Marks {
+	t.Helper()
+	j, err := o.Judge(t.Context(), m, held, 0.9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Marks
+}
+
+// What a fit is compared with is what formulas give.
+func TestReferences(t *testing.T) {
+	normal := func(y, mean, variance float64) float64 {
+		return -(math.Log(2*math.Pi*variance) + (y-mean)*(y-mean)/variance) / 2
+	}
+	for name, c := range map[string]struct {
+		options string
+		want    func(known, asked []string) evaluate.Marks
+	}{
+		"two classes": {relapse, func(known, asked []string) evaluate.Marks {
+			return frequencies([]string{"no", "yes"}, known, asked)
+		}},
+		"three classes": {"outcome: {column: y, levels: [a, b, c]}", func(known, asked []string) evaluate.Marks {
+			return frequencies([]string{"a", "b", "c"}, known, asked)
+		}},
+		"a number": {"outcome: {column: y}, noise_variance: 2", func(known, asked []string) evaluate.Marks {
+			n, mean, variance := float64(len(known)), 0.0, 0.0
+			for _, y := range known {
+				mean += float(t, y) / n
+			}
+			for _, y := range known {
+				variance += (float(t, y) - mean) * (float(t, y) - mean) / n
+			}
+			logLik, squares := 0.0, 0.0
+			for _, y := range asked {
+				logLik += normal(float(t, y), mean, variance) / float64(len(asked))
+				squares += (float(t, y) - mean) * (float(t, y) - mean) / float64(len(asked))
+			}
+			return evaluate.Marks{"log_likelihood": logLik, "root_mean_squared_error": math.Sqrt(squares)}
+		}},
+	} {
+		p := wardPlan(t, c.options)
+		drawn := simulate(t, p, method.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
+		rows, held := drawn.Sites["south"], drawn.Held
+		outcome := outcomeOf(t, p)
+		fit, err := outcome.FitBaseRate(t.Context(), rows)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		central, err := regression.Method{}.Central(t.Context(), p, rows)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		open, baseline := marks(t, outcome, central, held), marks(t, outcome, fit, held)
+		want := c.want(outcomes(t, rows), outcomes(t, held))
+		for measure, x := range want {
+			if got, ok := baseline[measure]; !ok || math.Abs(got-x) > 1e-9 {
+				t.Errorf("%s: %s of the baseline is %v, want %v", name, measure, got, x)
+			}
+		}
+		scoring := outcome.Scoring(0.9)
+		if len(scoring.Measures) != len(open) || len(open) != len(baseline) {
+			t.Errorf("%s: measures %+v of %v and %v", name, scoring.Measures, open, baseline)
+		}
+		if open["log_likelihood"] < baseline["log_likelihood"]+0.1 {
+			t.Errorf("%s: %v without privacy, %v of the baseline", name, open, baseline)
+		}
+	}
+}
+
+func float(t *testing.T, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func outcomes(t *testing.T, src dataset.Source) (all []string) {
+	for _, row := range subjects(t, src) {
+		all = append(all, row.Subject[1])
+	}
+	return all
+}
+
+// frequencies are the scores of predicting the frequencies of known outcomes, with
+// one more of each.
+func frequencies(levels, known, asked []string) evaluate.Marks {
+	share, best := map[string]float64{}, levels[0]
+	for _, l := range levels {
+		count := 1
+		for _, y := range known {
+			if y == l {
+				count++
+			}
+		}
+		if share[l] = float64(count) / float64(len(known)+len(levels)); share[l] > share[best] {
+			best = l
+		}
+	}
+	logLik, correct, event := 0.0, 0.0, 0.0
+	of := best // whose probability is calibrated
+	if len(levels) == 2 {
+		of = levels[1]
+	}
+	for _, y := range asked {
+		logLik += math.Log(share[y]) / float64(len(asked))
+		if y == best {
+			correct += 1 / float64(len(asked))
+		}
+		if y == of {
+			event += 1 / float64(len(asked))
+		}
+	}
+	return evaluate.Marks{"log_likelihood": logLik, "accuracy": correct, "calibration_error": math.Abs(event - share[of])}
+}
+
+// A result is scored as its model predicts.
+func TestScoresOfAResult(t *testing.T) {
+	p := wardPlan(t, relapse)
+	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
+	fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := fit.Model.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := outcomeOf(t, p)
+	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v from a file, %v", got, want)
+	}
+	if _, err := (regression.Method{}).Evaluator(p, nil, false); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
+		t.Errorf("without a model: %v", err)
+	}
+}
+
+// What is said of a row's outcome are the probabilities that predictions write, and
+// does not look at the outcome.
+func TestForecastsAreThePredictions(t *testing.T) {
+	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
+		p := wardPlan(t, options)
+		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
+		fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(&text).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var post evaluate.Posterior
+		for i, row := range subjects(t, drawn.Held) {
+			row.Subject = nil
+			if err := fit.Infer(&row, &post); err != nil {
+				t.Fatal(err)
+			}
+			got := []float64{post.Outcome.Mean, post.Outcome.SD}
+			want := lines[i+1][1:3]
+			if len(post.Outcome.LogP) > 0 {
+				got, want = nil, lines[i+1][2:]
+				for _, l := range post.Outcome.LogP {
+					got = append(got, math.Exp(l))
+				}
+			}
+			for k, x := range got {
+				if math.Abs(x-float(t, want[k])) > 1e-9 {
+					t.Errorf("%s, row %d: expected %v, written %v", name, i, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,526 @@
+package regression_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/methods/regression/fitted"
+	"parley/study"
+)
+
+// What a fit may not be relied on for is said by its report first and kept in model.json, and
+// nothing is said of the same data without the fault.
+func TestVerdictsSayWhatIsWrong(t *testing.T) {
+	const (
+		counts = "outcome: {column: falls}\nlikelihood: poisson\n"
+		hazard = "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n"
+		dead   = "outcome: {column: died, levels: [\"no\", \"yes\"]}\n"
+	)
+	same := func(*rand.Rand, *dataset.Row) {}
+	for name, c := range map[string]struct {
+		options string
+		change  func(r *rand.Rand, row *dataset.Row)
+		want    string // "" for no verdict at all
+	}{
+		"counts":      {counts, same, ""},
+		"hazard":      {hazard, same, ""},
+		"two classes": {dead, same, ""},
+		"spline":      {counts + "splines: [{feature: age, knots: [45, 52, 58, 62, 68, 75]}]\ninteractions: [[age, sex]]", same, ""},
+		"two rounds":  {counts + "rounds: 2", same, "had not converged after 2 exchanges"},
+		"one class":   {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "no" }, "All 300 subjects of all sites have died = no"},
+		"other class": {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "yes" }, "All 300 subjects of all sites have died = yes"},
+		"separated": {dead, func(_ *rand.Rand, row *dataset.Row) {
+			if row.Subject[1] == "yes" {
+				row.Views[0][1] += 1000
+			}
+		}, "on the data of the fit (perfect separation)"},
+		"no events":   {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
+		"only events": {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" }, "Every subject who counts has the event (died = yes) in its first period, until 30"},
+		"an empty period": {hazard, func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 30 && d <= 60 {
+				row.Subject[1] = "no"
+			}
+		}, "There are periods without an event"},
+		"an empty period, found": {hazard + "rounds: 80", func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 30 && d <= 60 {
+				row.Subject[1] = "no"
+			}
+		}, "There are periods without an event"},
+		"a last period of events alone": {hazard, func(_ *rand.Rand, row *dataset.Row) {
+			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 60 {
+				row.Subject[0], row.Subject[1] = "70", "yes"
+			}
+		}, "There are periods that nobody leaves without an event"},
+		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
+		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "Counts vary more than a Poisson model says"},
+		"underdispersed": {counts, func(_ *rand.Rand, row *dataset.Row) {
+			n, _ := strconv.Atoi(row.Subject[2])
+			row.Subject[2] = fmt.Sprint(1 + min(n, 1))
+		}, "Counts vary less than a Poisson model says"},
+		"repeated": {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 }, "The data hardly tell apart age, dose"},
+		"nearly": {counts, func(r *rand.Rand, row *dataset.Row) {
+			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.005*r.NormFloat64()
+		}, "The data hardly tell apart age, dose"},
+		"together": {counts, func(r *rand.Rand, row *dataset.Row) {
+			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.1*r.NormFloat64()
+		}, ""},
+		"low knots":  {counts + "splines: [{feature: age, knots: [1, 2, 3, 4]}]", same, "How the effect of age bends is known from the prior alone"},
+		"high knots": {counts + "splines: [{feature: age, knots: [450, 600, 750]}]", same, "How the effect of age bends is known from the prior alone"},
+		"a cell missing": {dead, func(r *rand.Rand, row *dataset.Row) {
+			if r.IntN(30) == 0 {
+				row.Views[0][1] = math.NaN()
+			}
+		}, ""},
+		"cells missing": {dead, func(r *rand.Rand, row *dataset.Row) {
+			if r.IntN(3) == 0 {
+				row.Views[0][1] = math.NaN()
+			}
+		}, "Much is missing of dose ("},
+		"sites apart": {dead, func(_ *rand.Rand, row *dataset.Row) {
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Subject[1] = "yes"
+			}
+		}, "Outcomes differ between sites by more than the features explain"},
+		"a site the other way round": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			y := r.NormFloat64() + (row.Views[0][0]-60)/10
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				y = -y
+			}
+			row.Subject[2] = fmt.Sprint(y)
+		}, "Sites differ in the effect of age (lower at "},
+		"another unit at a site": {dead, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp((row.Views[0][0]-60)/10))+r.Float64()))]
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Views[0][0] = 165 + 2.2*(row.Views[0][0]-75)
+			}
+		}, "Within sites the effect of age is lower than between them"},
+		"one dose at each site": {dead, func(_ *rand.Rand, row *dataset.Row) {
+			i, _ := strconv.Atoi(row.ID)
+			row.Views[0][1] = float64(min(i*i%7, 2)) // as among deals them
+		}, ""},
+		"all but told apart": {dead, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes"}[min(1, int(max(0, 1+(row.Views[0][0]-60)/3+0.1*r.NormFloat64())))]
+		}, "The prior holds back effects that the data make large"},
+		"a narrow prior": {"outcome: {column: falls}\nprior_variance: 0.001\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
+		}, "The prior holds back effects that the data make large. It draws them in by more than half of their standard error, and predictions with them, so that it decides how large they are: age. They are more than two of its standard deviations from its centre. State a larger method.prior_variance"},
+		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
+		}, "The effect of age is not straight"},
+		"wider": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() * math.Exp((row.Views[0][0]-60)/14))
+		}, "Outcomes vary more for some values of the features than the model allows for"},
+		"wider at the reference": {"outcome: {column: falls}\nreferences: [{feature: sex, level: m}]", func(r *rand.Rand, row *dataset.Row) {
+			if row.Views[0][2] = 0; r.IntN(10) < 3 {
+				row.Views[0][2] = 1
+			}
+			row.Subject[2] = fmt.Sprint(r.NormFloat64()*(1+row.Views[0][2]) + row.Views[0][0]/10)
+		}, "Outcomes vary more for some values of the features than the model allows for"},
+		"skewed": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(-math.Log(r.ExpFloat64()))
+		}, "The errors of predictions are skewed"},
+		"costs": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(math.Exp(r.NormFloat64()))
+		}, "Outcomes end where the model expects more of them"},
+		"two values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(min(1, int(1/(1+math.Exp((60-row.Views[0][0])/10))+r.Float64())))
+		}, "The outcome has two values, 0 and 1, and the model takes them for numbers"},
+		"one and two": {"outcome: {column: falls}\nnoise_variance: 0.2\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(1 + min(1, int(0.2+r.Float64())))
+		}, "The outcome has two values, 1 and 2, and the model takes them for numbers"},
+		"three values": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = strconv.Itoa(r.IntN(3))
+		}, "Outcomes end where the model expects more of them"},
+		"numbers": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
+		}, ""},
+		"noise stated": {"outcome: {column: falls}\nnoise_variance: 4\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(2*r.NormFloat64() + row.Views[0][0]/10)
+		}, ""},
+		"noise too small": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\nvariant: partitioned\n", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
+		"weighted": {"outcome: {column: falls}\nnoise_variance: 4\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2], row.Subject[4] = fmt.Sprint(2*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, ""},
+		"weighted, noise too small": {"outcome: {column: falls}\nnoise_variance: 1\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2], row.Subject[4] = fmt.Sprint(5*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"noise too small, a sample's weights": {"outcome: {column: falls}\nnoise_variance: 1\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
+		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
+		"weighted, sites apart": {dead + "weight: worth", func(_ *rand.Rand, row *dataset.Row) {
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				row.Subject[1] = "yes"
+			}
+		}, "Outcomes differ between sites by more than the features explain"},
+		"one weight, sites apart": {dead + "weight: worth", func(_ *rand.Rand, row *dataset.Row) {
+			row.Subject[4] = "1"
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				if row.Subject[1] = "yes"; i == 1 {
+					row.Subject[4] = "2"
+				}
+			}
+		}, "Outcomes differ between sites by more than the features explain"},
+		"weighted, bent": {"outcome: {column: falls}\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
+		}, "The effect of age is not straight"},
+		"weighted, wider": {"outcome: {column: falls}\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
+			if row.Views[0][2] = 0; r.IntN(10) < 3 {
+				row.Views[0][2] = 1
+			}
+			row.Subject[2], row.Subject[4] = fmt.Sprint(r.NormFloat64()*(1+2*row.Views[0][2])+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
+		}, "Outcomes vary more for some values of the features than the model allows for"},
+		"calculated": {"outcome: {column: falls}\n", func(_ *rand.Rand, row *dataset.Row) {
+			row.Subject[2] = fmt.Sprint(3 + row.Views[0][0]/2)
+		}, "The features say what falls is, all but without an error"},
+		"no reference": {counts + "references: [{feature: sex, level: m}]", func(_ *rand.Rand, row *dataset.Row) { row.Views[0][2] = 0 }, "Nobody has the reference of sex, m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := stayPlan(t, c.options)
+			rows := stays(11, 300, func(age, dose, sex float64) float64 { return 0.3*age - 0.2*sex })
+			if !strings.Contains(c.options, "offset") { // as if all had been observed for as long
+				r := rand.New(rand.NewPCG(12, 5))
+				for i := range rows {
+					falls := 0
+					for left := math.Exp(0.03*(rows[i].Views[0][0]-60)-0.2*rows[i].Views[0][2]) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
+						falls++
+					}
+					rows[i].Subject[2] = strconv.Itoa(falls)
+				}
+			}
+			r := rand.New(rand.NewPCG(13, 5))
+			for i := range rows {
+				c.change(r, &rows[i])
+			}
+			m, out := run(t, among(t, p, rows))
+			said := strings.Join(out.Result.Verdicts(), "\n")
+			if title, _, _ := strings.Cut(c.want, ". "); c.want == "" && said != "" || !strings.Contains(said, title) || strings.Contains(said, ". ") {
+				t.Errorf("said %q, want %q", said, c.want)
+			}
+			if c.want != "" && len(out.Result.Verdicts()) > 2 {
+				t.Errorf("%d verdicts of one fault:\n%s", len(out.Result.Verdicts()), said)
+			}
+			notes := strings.Join(m.Cautions().Lines(), "\n")
+			if c.want != "" && (!strings.Contains(notes, c.want) || !strings.HasPrefix(said, out.Result.Verdicts()[0])) || c.want == "" && notes != "" {
+				t.Errorf("the model says %q", notes)
+			}
+			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok && c.want == "" && math.Abs(x-1) > 0.3 {
+				t.Errorf("dispersion %v, %v", x, ok)
+			}
+		})
+	}
+}
+
+// Which checks were not made is noted once, where rows have weights of which it is not known what
+// they mean for errors, and nothing where they count people or there are none.
+func TestChecksThatWereNotMadeAreNoted(t *testing.T) {
+	const number = "outcome: {column: falls}\n"
+	for name, c := range map[string]struct{ options, weight, want string }{
+		"no weights":      {number, "1.5", ""},
+		"people":          {number + "weight: worth", "2", ""},
+		"a sample":        {number + "weight: worth", "1.5", "larger at one site, are skewed or have heavy tails, was not checked"},
+		"noise stated":    {number + "weight: worth\nnoise_variance: 1", "1.5", ""},
+		"other variant":   {number + "weight: worth\nnoise_variance: 1\nvariant: partitioned", "1.5", "as large as noise_variance says was not checked"},
+		"counts weighted": {number + "weight: worth\nlikelihood: poisson", "1.5", ""},
+	} {
+		p := stayPlan(t, c.options)
+		rows := stays(16, 90, func(age, dose, sex float64) float64 { return 0 })
+		for i := range rows {
+			rows[i].Subject[4] = c.weight
+		}
+		_, out := run(t, among(t, p, rows))
+		var said []string
+		for _, s := range out.Result.Sections {
+			for _, i := range s.Items {
+				if i.Note != nil && i.Note.Title == "Not every check was made" {
+					said = append(said, i.Note.Text)
+				}
+			}
+		}
+		if text := strings.Join(said, "\n"); (text == "") != (c.want == "") || !strings.Contains(text, c.want) || len(said) > 1 {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
+		}
+	}
+}
+
+// A model that had not converged says so wherever it is used, also one of before verdicts
+// were kept.
+func TestCautionsOfOldModels(t *testing.T) {
+	no := false
+	if text := fmt.Sprint((&fitted.Model{Converged: &no}).Cautions()); !strings.Contains(text, "had not converged") {
+		t.Error(text)
+	}
+	if notes := (&fitted.Model{}).Cautions(); len(notes) != 0 {
+		t.Error(notes)
+	}
+}
+
+// Where fewer cells are missing than the verdict is about, intervals of 90 % hold nearly as
+// often as they say; where it speaks, and features go together, they do not. 160 intervals
+// each: of .9 fewer than .8 would hold once in 20 000 runs.
+func TestIntervalsWithMissingCells(t *testing.T) {
+	const n = 400
+	p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}")
+	r := rand.New(rand.NewPCG(21, 5))
+	for _, missing := range []int{0, 39, 200} {
+		held, spoken := 0, 0
+		for range 80 {
+			rows := stays(r.Uint64(), n, func(age, dose, sex float64) float64 { return 0 })
+			for i, at := range r.Perm(n) {
+				age, own := r.NormFloat64(), r.NormFloat64()
+				dose := 0.7*age + math.Sqrt(1-0.7*0.7)*own
+				rows[at].Views[0][0], rows[at].Views[0][1], rows[at].Subject[1] = 60+10*age, 2+dose/2, "no"
+				if r.Float64() < 1/(1+math.Exp(-age-dose)) {
+					rows[at].Subject[1] = "yes"
+				}
+				if i < missing {
+					rows[at].Views[0][1] = math.NaN()
+				}
+			}
+			m, out := run(t, among(t, p, rows))
+			for _, e := range m.Effects {
+				if truth, ok := map[string]float64{"age": 0.1, "dose": 2}[e.Feature]; ok && math.Abs(e.Mean-truth) < 1.645*e.SD {
+					held++
+				}
+			}
+			spoken += strings.Count(strings.Join(out.Result.Verdicts(), "\n"), "Much is missing")
+		}
+		t.Logf("%d of %d cells missing: %d of 160 intervals held, %d verdicts", missing, n, held, spoken)
+		if warned := missing > 40; warned && (held > 110 || spoken != 80) || !warned && (held < 128 || spoken > 0) {
+			t.Errorf("%d of %d cells missing: %d of 160 intervals held, %d verdicts", missing, n, held, spoken)
+		}
+	}
+}
+
+// Missing cells are counted, with what they count as.
+func TestMissingCellsAreCounted(t *testing.T) {
+	for name, options := range map[string]string{
+		"counts": "outcome: {column: falls}\nlikelihood: poisson\n",
+		"hazard": "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n",
+	} {
+		p := stayPlan(t, options+"references: [{feature: sex, level: f}]")
+		rows := stays(14, 90, func(age, dose, sex float64) float64 { return 0 })
+		note := func() string {
+			_, out := run(t, among(t, p, rows))
+			for _, s := range out.Result.Sections {
+				for _, i := range s.Items {
+					if i.Note != nil && i.Note.Title == "Missing cells" {
+						return i.Note.Text
+					}
+				}
+			}
+			return ""
+		}
+		if text := note(); text != "" {
+			t.Errorf("%s: nothing is missing: %s", name, text)
+		}
+		for i := range 12 {
+			rows[5*i].Views[0][2] = math.NaN()
+		}
+		rows[3].Views[0][1] = math.NaN()
+		if text := note(); !strings.Contains(text, "90 subjects, 1 cell of dose (2), 12 cells of sex (f) are missing") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+// What a fit takes as it is, and a person should know, is told before the study and in the
+// site's own report; of sound rows nothing is said.
+func TestRemarksOnRows(t *testing.T) {
+	const (
+		counts = "outcome: {column: falls}\nlikelihood: poisson\n"
+		hazard = "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n"
+		spline = counts + "splines: [{feature: age, knots: [45, 60, 75]}]"
+	)
+	times := func(by float64) func(i int, row *dataset.Row) {
+		return func(_ int, row *dataset.Row) {
+			row.Subject[0] = strconv.FormatFloat(by*float(t, row.Subject[0]), 'g', -1, 64)
+		}
+	}
+	same := func(int, *dataset.Row) {}
+	for name, c := range map[string]struct {
+		options string
+		change  func(i int, row *dataset.Row)
+		want    []string
+	}{
+		"sound counts": {spline, same, nil},
+		"sound times":  {hazard, same, nil},
+		"hours":        {hazard, times(24), []string{"event after the last cut, 90, and count as without one", "followed beyond the last cut, 90. See whether days is in the unit of the cuts"}},
+		"months":       {hazard, times(1.0 / 30), []string{"100 of 100 subjects were followed no further than the first cut, 30. See whether"}},
+		"years":        {hazard, times(1.0 / 365), []string{"count in no period"}},
+		"no values":    {spline, func(_ int, row *dataset.Row) { row.Views[0][0] += 1000 }, []string{"None of 100 values of age is between the outer knots of its spline, 45 and 75"}},
+		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"Missing values count as the reference, as if they had been observed (missing: neutral). Of 100 subjects, that concerns sex for 100"}},
+		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"Missing values count as 2, as", "Of 100 subjects, that concerns dose for 100"}},
+		"an outlier": {spline, func(i int, row *dataset.Row) {
+			if i == 3 {
+				row.Views[0][1] = 9999
+			}
+		}, []string{`the farthest 9999 of subject "000003"`}},
+		"an outcome far off": {"outcome: {column: falls}", func(i int, row *dataset.Row) {
+			if i == 3 {
+				row.Subject[2] = "9999"
+			}
+		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
+		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
+			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of as many subjects"}},
+		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
+		"unequal weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = []string{"0.1", "0.1", "0.1", "3.7"}[i%4] },
+			[]string{"The weights worth are so unequal that 100 subjects tell as much as 29 with one weight. If they are those of a sample, standard errors are too small by a factor of about 1.9"}},
+		"a sample's whole weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(1000 + i) },
+			[]string{"The weights worth of 100 subjects add up to 1.05e+05, so that standard errors are those of as many subjects"}},
+		"people counted": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
+	} {
+		p := stayPlan(t, c.options)
+		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
+		for i := range rows {
+			c.change(i, &rows[i])
+		}
+		notes, err := methods.CheckData(t.Context(), p, map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, rows[:1]), "west": tableOf(t, p, rows[:1])})
+		said := ""
+		for _, l := range notes.Lines() {
+			if strings.HasPrefix(l, "site north: ") {
+				said += l + "\n"
+			}
+		}
+		if err != nil || (said == "") != (len(c.want) == 0) {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q, want %q", name, said, want)
+			}
+		}
+	}
+}
+
+// A number that lies where a private fit shortens rows is named before the study, whether it is mostly
+// one value, wide for the plan's scale or far off its centre; without privacy it is no fault.
+func TestRemarksOnNumbersFarOff(t *testing.T) {
+	const outcome = "outcome: {column: died, levels: [\"no\", \"yes\"]}"
+	private, open := parse(t, stayText(outcome, protected)), stayPlan(t, outcome)
+	for name, c := range map[string]struct {
+		dose func(i int) float64 // in the plan's scales
+		p    *study.Plan
+		want bool
+	}{
+		"as planned":      {func(i int) float64 { return float64(i%5)/2 - 1 }, private, false},
+		"mostly one":      {func(i int) float64 { return 3 * float64(i%10/9) }, private, true},
+		"wide":            {func(i int) float64 { return float64(i%11) - 5 }, private, true},
+		"off centre":      {func(i int) float64 { return 2.5 + float64(i%5)/2 - 1 }, private, true},
+		"without privacy": {func(i int) float64 { return float64(i%11) - 5 }, open, false},
+	} {
+		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
+		for i := range rows {
+			rows[i].Views[0][1] = 2 + c.dose(i)/2
+		}
+		notes, err := methods.CheckData(t.Context(), c.p, map[string]dataset.Source{"north": tableOf(t, c.p, rows), "south": tableOf(t, c.p, rows), "west": tableOf(t, c.p, rows)})
+		said := strings.Contains(strings.Join(notes.Lines(), "\n"), "about it: dose (")
+		if err != nil || said != c.want {
+			t.Errorf("%s: %v, %v\n%s", name, said, err, strings.Join(notes.Lines(), "\n"))
+		}
+	}
+}
+
+// A private study takes no row that it cannot read, and tells nobody: the site's own people are
+// told before it, and in their report.
+func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {
+	p := parse(t, stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}", protected))
+	rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
+	bad := 0
+	for i := range rows {
+		if rows[i].Subject[1] == "yes" {
+			rows[i].Subject[1] = "Yes"
+			bad++
+		}
+	}
+	sound := stays(16, 100, func(age, dose, sex float64) float64 { return 0 })
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, sound), "west": tableOf(t, p, sound)}}
+	notes, err := methods.CheckData(t.Context(), p, c.Data)
+	said := strings.Join(notes.Lines(), "\n")
+	want := fmt.Sprintf("%d of 100 subjects take no part; the first is", bad)
+	if err != nil || !strings.Contains(said, "site north: ") || !strings.Contains(said, want) || !strings.Contains(said, "Yes") || strings.Contains(said, "site south") {
+		t.Errorf("before the study %q, %v", said, err)
+	}
+	c.Data["south"] = tableOf(t, p, rows)
+	_, out := run(t, c)
+	if text := strings.Join(out.Result.Verdicts(), "\n"); strings.Contains(text, "no part") {
+		t.Errorf("what a site alone may know has left it: %q", text)
+	}
+	reports, err := out.SiteReports(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for site, has := range map[string]bool{"north": true, "south": true, "west": false} {
+		if text := strings.Join(reports[site].Result.Verdicts(), "\n"); strings.Contains(text, "take no part") != has {
+			t.Errorf("the report of %s says %q", site, text)
+		}
+	}
+}
+
+// What to do about outcomes that cannot be used is another thing where they are there.
+func TestOutcomesThatCannotBeUsed(t *testing.T) {
+	for outcome, want := range map[string]string{"": "complete them, or leave out subjects", "-1": "write falls at all sites as the plan's method takes it", "many": "write falls at all sites"} {
+		p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\n")
+		rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
+		rows[3].Subject[2] = outcome
+		data := map[string]dataset.Source{}
+		for _, site := range p.Sites {
+			data[site] = tableOf(t, p, rows)
+		}
+		if _, err := methods.CheckData(t.Context(), p, data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", outcome, err, want)
+		}
+	}
+}
+
+// An effect that turns with time leaves what a bent one leaves, and is told as one that may.
+func TestAnEffectThatChangesWithTime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(11, 600, func(age, dose, sex float64) float64 { return 0 })
+	r := rand.New(rand.NewPCG(14, 5))
+	for i := range rows {
+		row := &rows[i]
+		row.Subject[0], row.Subject[1] = "90", "no"
+		for k := range 3 {
+			effect := []float64{2, -1, -2}[k]
+			if r.Float64() < 1/(1+math.Exp(1-effect*(row.Views[0][0]-60)/10)) {
+				row.Subject[0], row.Subject[1] = strconv.Itoa(30*k+15), "yes"
+				break
+			}
+		}
+	}
+	m, _ := run(t, among(t, p, rows))
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "An effect that changes over time looks like this too") || !strings.Contains(said, "The effect of age changes over time: that of age is highest in (0, 30] and lowest in (60, 90]") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Two sites do not tell how much sites differ, so that nobody is sent there.
+func TestAdviceForTwoSites(t *testing.T) {
+	text := stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}", unprotected)
+	p := parse(t, strings.Replace(text, "sites: [north, south, west]", "sites: [north, south]", 1))
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	for i, site := range p.Sites {
+		rows := stays(uint64(30+i), 200, func(age, dose, sex float64) float64 { return 0 })
+		for k := range rows {
+			rows[k].Subject[1] = []string{"no", "yes"}[min(1, (k+i)%3*i)]
+		}
+		c.Data[site] = tableOf(t, p, rows)
+	}
+	m, _ := run(t, c)
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "Outcomes differ between sites") || strings.Contains(said, "site_effects") || !strings.Contains(said, "Make the site a feature") {
+		t.Errorf("said %q", said)
+	}
+}
