@@ -55,9 +55,7 @@ func TestMain(m *testing.M) {
 // desktop and paper, in light and dark, quick to open, and all of it reached by keys.
 func TestReportsOfTheExamples(t *testing.T) {
 	plans := []string{"alzheimer/plan", "income/plan", "mixture/plan", "alzheimer/private", "icu/plan", "icu/private"}
-	if testing.Short() { // one of each method
-		plans = plans[:3]
-	}
+	plans = plans[:testkit.Sized(3, len(plans))] // one of each method
 	for _, plan := range plans {
 		t.Run(plan, func(t *testing.T) {
 			dir := study(t, filepath.Join("..", "examples", filepath.FromSlash(plan)+".yaml"))

@@ -38,7 +38,7 @@ var (
 // Every flag of every command either names no output, or a story shows that the command
 // replaces nothing under it. A command that is added cannot forget.
 func TestNoCommandReplacesWhatIsThere(t *testing.T) {
-	scripts, err := filepath.Glob("testdata/script/*.txt*")
+	scripts, err := filepath.Glob("testdata/script*/*.txt*")
 	if err != nil || len(scripts) < 10 {
 		t.Fatal(err, len(scripts))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"parley/internal/testkit"
 	"parley/method/methodtest/means"
 )
 
@@ -41,8 +42,12 @@ func TestScripts(t *testing.T) {
 		}
 		return path
 	}
+	scripts, err := filepath.Glob(filepath.Join("testdata", testkit.Sized("script", "script*"), "*.txt"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scripts,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLE", abs("../../examples/alzheimer"))
 			env.Setenv("VECTORS", abs("../../methods/factors/testdata/fedmvppca"))

@@ -1,3 +1,5 @@
+//go:build long
+
 package nats_test
 
 import (
@@ -13,8 +15,6 @@ import (
 	"parley/engine/nats/natstest"
 	"parley/engine/wire"
 )
-
-func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
 
 // In a cluster whose leader is killed again and again, nothing that was
 // acknowledged is lost, and no reader sees a value go back.

@@ -22,6 +22,7 @@ import (
 	"parley/engine/host"
 	"parley/engine/local"
 	"parley/engine/wire"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/regression"
@@ -35,7 +36,7 @@ import (
 //
 //	go test ./engine/wire -run Chaos -histories 2000 -timeout 2h
 var (
-	histories = flag.Int("histories", 200, "seeded histories of the chaos test")
+	histories = flag.Int("histories", testkit.Sized(20, 200), "seeded histories of the chaos test")
 	history   = flag.Int("history", -1, "the one history of the chaos test to run, by its seed")
 )
 
@@ -331,9 +332,6 @@ func trace0(out *engine.Outcome) (all []byte) {
 func TestChaos(t *testing.T) {
 	plans := append(toyPlans(), realPlans(t)...)
 	n := *histories
-	if testing.Short() {
-		n = min(n, 20)
-	}
 	from := 0
 	if *history >= 0 {
 		from, n = *history, *history+1

@@ -479,10 +479,7 @@ func (c *counter) Put(ctx context.Context, key string, value []byte, after uint6
 // With 200 sites and 20 rounds the history takes at most 300 bytes a round, everything at
 // most 1.2 × the bodies + 1 kB for each site and round, and all ends together 256 MB.
 func TestTwoHundredSites(t *testing.T) {
-	n, rounds := 200, 20
-	if testing.Short() {
-		n = 20
-	}
+	n, rounds := testkit.Sized(20, 200), 20
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("hospital-%03d", i))

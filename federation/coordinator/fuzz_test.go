@@ -2,10 +2,11 @@ package coordinator
 
 import (
 	"os"
-	"parley/federation"
-	"parley/internal/testkit"
 	"path/filepath"
 	"testing"
+
+	"parley/federation"
+	"parley/internal/testkit"
 )
 
 // A key that is damaged is an error, or one that can be kept again.

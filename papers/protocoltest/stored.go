@@ -6,10 +6,11 @@ import (
 	"encoding/csv"
 	"fmt"
 	"os"
-	"parley/judge/evaluate"
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/judge/evaluate"
 )
 
 // StoredSplits reads the first repeats of the stored splits of a data set with

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"parley/method/methodtest"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"parley/method/methodtest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
+	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"

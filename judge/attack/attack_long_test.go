@@ -1,0 +1,61 @@
+//go:build long
+
+package attack
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"parley/internal/testkit"
+)
+
+// What the documentation claims, in simulation: rows follow from everything that is
+// exact, and nothing better than ε allows from what is private.
+func TestAttacksOnGraffl(t *testing.T) {
+	r := example(t, 1000)
+	if !r.OK {
+		t.Errorf("not as documented: %+v", r.Attacks)
+	}
+	seen := map[string]Outcome{}
+	for _, o := range r.Attacks {
+		seen[o.Variant+" "+o.Name[:1]] = o
+		if o.Needs == "" || o.Of == "" || o.Answers < 1 {
+			t.Errorf("%s does not say what it takes: %+v", o.Name, o)
+		}
+		exact := !strings.Contains(o.Variant, "ε")
+		if x := o.Recovered; x != nil {
+			if exact && (x.Expected < x.Rows/2 || x.Found < x.Expected) {
+				t.Errorf("%s, %s: %d of %d rows, %d expected", o.Variant, o.Name, x.Found, x.Rows, x.Expected)
+			}
+		}
+		if told := o.ToldApart; (told != nil) != (!exact && o.Recovered == nil) {
+			t.Errorf("%s, %s: %+v", o.Variant, o.Name, o)
+		} else if told != nil {
+			// The attacker is as good as one can be, so that a release with too little
+			// noise would be found out: five standard errors of a share.
+			if told.Trials != 2000 || math.Abs(o.Accuracy-told.Mechanism) > 5*0.5/math.Sqrt(2000) || o.High > told.Allowed || told.Mechanism >= told.Allowed {
+				t.Errorf("%s: %+v", o.Variant, o)
+			}
+		}
+	}
+	for _, want := range []string{"published A", "published B", "set C", "set D", "landmark without noise E", "landmark, ε 1 E", "landmark, ε 1 t", "landmark, ε 5 t"} {
+		if _, ok := seen[want]; !ok {
+			t.Errorf("no attack %q", want)
+		}
+	}
+
+	var text, data bytes.Buffer
+	testkit.Do(t, r.Print(&text))
+	testkit.Do(t, json.NewEncoder(&data).Encode(r))
+	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") || strings.Contains(text.String(), "NOT AS DOCUMENTED") {
+		t.Errorf("the table:\n%s", text.String())
+	}
+	for _, key := range []string{`"ok":true`, `"attack":"A: trilateration"`, `"told_apart":{"epsilon":1,`} {
+		if !strings.Contains(data.String(), key) {
+			t.Errorf("no %s in %s", key, data.String())
+		}
+	}
+}
