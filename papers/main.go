@@ -24,7 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/figure"
-	"parley/judge/trials"
+	"parley/judge"
 	"parley/papers/dppvi"
 	"parley/papers/experiment"
 	"parley/papers/fedmvppca"
@@ -160,9 +160,9 @@ func runCommand() *cobra.Command {
 }
 
 // progress tells how far the computations are, a line for every tenth.
-func progress(w io.Writer) func(trials.Progress) {
+func progress(w io.Writer) func(judge.Progress) {
 	told, tenth := false, 0
-	return func(now trials.Progress) {
+	return func(now judge.Progress) {
 		if !told {
 			told = true
 			if now.Stored > 0 {

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/judge/crossval"
+	"parley/judge"
 	"parley/judge/evaluate"
 	"parley/study"
 )
 
 func evaluateCommand() *cobra.Command {
-	c := crossval.Config{Methods: methods}
+	c := judge.EvaluationConfig{Methods: methods}
 	var scenarios []string
 	var as form
 	cmd := &cobra.Command{
@@ -43,7 +43,7 @@ func evaluateCommand() *cobra.Command {
 			show := &evaluationProgress{progress: newProgress(cmd)}
 			defer show.close()
 			c.Progress = show.trials
-			result, err := crossval.Run(cmd.Context(), c)
+			result, err := judge.Evaluate(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
-	"parley/judge/choose"
+	"parley/judge"
 	"parley/method"
 	"parley/problem"
 	"parley/report/results"
@@ -430,7 +430,7 @@ func modelRefitCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			s, err := choose.OpenStudy(a[0], methods)
+			s, err := judge.OpenStudy(a[0], methods)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/judge/curve"
+	"parley/judge"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -180,7 +180,7 @@ func shortFloat(x float64) string {
 }
 
 func curveCommand() *cobra.Command {
-	c := curve.Config{Methods: methods}
+	c := judge.SimulationConfig{Methods: methods}
 	var as form
 	cmd := &cobra.Command{
 		Use:   "curve PLAN",
@@ -199,7 +199,7 @@ func curveCommand() *cobra.Command {
 			show := &evaluationProgress{progress: newProgress(cmd)}
 			defer show.close()
 			c.Progress = show.trials
-			curve, err := curve.Run(cmd.Context(), c)
+			curve, err := judge.Simulate(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 
 	"parley/engine"
 	"parley/figure"
-	"parley/judge/crossval"
+	"parley/judge"
 	"parley/problem"
 )
 
@@ -174,7 +174,7 @@ type evaluationProgress struct {
 	tenth  int // last told
 }
 
-func (p *evaluationProgress) trials(now crossval.Progress) {
+func (p *evaluationProgress) trials(now judge.Progress) {
 	if p.rest.now == nil {
 		p.rest, p.before = countdown{now: time.Now, began: time.Now()}, now.Stored
 		if now.Stored > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
-	"parley/judge/choose"
+	"parley/judge"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
@@ -97,7 +97,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 			return &usageError{fmt.Errorf("--%s: belongs to rows, and results hold none\n  hint: leave it out", name)}
 		}
 	}
-	s, err := choose.OpenStudy(path, methods)
+	s, err := judge.OpenStudy(path, methods)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 }
 
 // claim settles on a directory that nothing else is in.
-func (f *selectFlags) claim(r *choose.Record) error {
+func (f *selectFlags) claim(r *judge.Selection) error {
 	if f.out == "" {
 		f.out = filepath.Join("results", r.Study+"-select-"+r.Plan[:12])
 	}
@@ -132,7 +132,7 @@ func (f *selectFlags) claim(r *choose.Record) error {
 }
 
 // finish writes and prints what was chosen.
-func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
+func (f *selectFlags) finish(cmd *cobra.Command, record *judge.Selection, chosen *method.Selection, plan *study.Plan, show *progress) error {
 	record.Set(chosen)
 	if err := record.Write(f.out, plan); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *
 	show.close()
 	chose := struct {
 		Results string `json:"results"`
-		*choose.Record
+		*judge.Selection
 	}{f.out, record}
 	return f.as.line(cmd, chose, func(w io.Writer) error { return record.Print(w, f.out) })
 }
@@ -188,7 +188,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 	for _, note := range binding.Notes {
 		show.note(note)
 	}
-	record, err := choose.New(plan, binding.Fingerprint())
+	record, err := judge.NewSelection(plan, binding.Fingerprint())
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func choosesFromResults(m method.Method, plan *study.Plan, path string) error {
 	no := problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
 	if able, ok := m.(method.Refitter); ok {
 		if _, err := able.ReleasedFile(plan); err != nil {
-			return choose.In(path, err)
+			return judge.InFile(path, err)
 		}
 		no.What = "parley select chooses for " + plan.Method.Name + " from what sites have released, and this is a plan"
 		no.Hint = "parley run " + path + " first, then parley select on its results, which asks no site again"

@@ -51,7 +51,7 @@ type Cell struct {
 	Run func(context.Context, Data) (Values, error)
 }
 
-// Key and String implement [trials.Trial].
+// Key and String implement [judge.Trial].
 func (c Cell) Key() string    { return c.ID }
 func (c Cell) String() string { return c.ID }
 

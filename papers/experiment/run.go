@@ -16,7 +16,7 @@ import (
 	"parley/figure"
 	"parley/internal/files"
 	"parley/internal/version"
-	"parley/judge/trials"
+	"parley/judge"
 	"parley/papers/internal/cputime"
 	"parley/problem"
 	"parley/report"
@@ -29,7 +29,7 @@ type Config struct {
 	Quick      bool
 	Dir        string // keeps what was computed
 	Workers    int    // cells at a time; 0 for as many as there are processors
-	Progress   func(trials.Progress)
+	Progress   func(judge.Progress)
 }
 
 // settings are what the numbers of cells depend on, beside the program.
@@ -39,7 +39,7 @@ type settings struct {
 	Version    string `json:"version"`
 }
 
-// Differs implements [trials.Settings].
+// Differs implements [judge.TrialSettings].
 func (s *settings) Differs(old *settings) string {
 	switch {
 	case s.Experiment != old.Experiment:
@@ -118,9 +118,9 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Compare(crc32.ChecksumIEEE([]byte(a.ID)), crc32.ChecksumIEEE([]byte(b.ID)))
 	})
-	work := trials.Work{Dir: c.Dir, Folder: "cells", Kind: "experiment", Workers: c.Workers, Progress: c.Progress}
+	work := judge.Work{Dir: c.Dir, Folder: "cells", Kind: "experiment", Workers: c.Workers, Progress: c.Progress}
 	processors := &meter{read: cputime.Used()}
-	store, err := trials.Complete(ctx, work, s, cells, func(ctx context.Context, cell Cell) (*kept, error) {
+	store, err := judge.Complete(ctx, work, s, cells, func(ctx context.Context, cell Cell) (*kept, error) {
 		v, err := cell.Run(ctx, c.Data)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,178 @@
+// Package judge finds out how good a plan is, before anybody runs it or beside a run:
+// [Evaluate] scores its method by cross-validation on rows that are here, beside references
+// that anybody could have; [Simulate] draws populations and says what each privacy budget
+// leaves to learn; and a [Selection] chooses a number that a plan leaves open, such as that
+// of factors, from rows or from what a study's sites have released ([OpenStudy]).
+//
+// All of it falls into many small trials, each of which depends on the plan, the data and
+// the settings alone. [Complete] keeps what came of one as soon as it is known, so that work
+// that was stopped goes on where it was, and the outcome does not depend on how many run at a
+// time. Of a private plan each trial has the plan's whole budget, and noise that nobody can
+// repeat; its scores are exact all the same: an evaluation is a simulation on rows, and no
+// release.
+//
+// Methods are known by their contract only.
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/problem"
+	"parley/study"
+)
+
+// EvaluationConfig says what to evaluate.
+type EvaluationConfig struct {
+	Plan    *study.Plan
+	Methods method.Registry
+
+	Folds, Repeats int
+	// Scenarios are those to simulate; none for all that the plan and its data
+	// allow. [evaluate.Column] stands for the sites where subjects really are.
+	Scenarios []evaluate.Scenario
+	Sites     int // of the simulated scenarios; 0 for as many as the plan has
+	// Label is the subject column to tell apart in latent space; "" for the plan's own.
+	// What predicts an outcome is judged by that alone.
+	Label string
+
+	Dir      string         // keeps what was computed
+	Workers  int            // experiments at a time; 0 for as many as there are processors
+	Progress func(Progress) // may be nil; never called by two goroutines at a time
+}
+
+// Level is that of predictive intervals and of the intervals of differences.
+const Level = 0.9
+
+// evaluation is one evaluation at work.
+type evaluation struct {
+	EvaluationConfig
+	method method.Evaluable
+	judge  judge
+	*population
+	scenarios []evaluate.Scenario
+	notes     problem.List
+	promise   string // of a private plan, in words
+}
+
+// Evaluate evaluates. Everything that is wrong with the settings is found before the
+// first fit.
+func Evaluate(ctx context.Context, c EvaluationConfig) (*Evaluation, error) {
+	e, err := prepareEvaluation(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := e.settings()
+	if err != nil {
+		return nil, err
+	}
+	all := e.experiments()
+	kept, err := Complete(ctx, Work{Dir: c.Dir, Folder: "folds", Kind: "evaluation", Workers: c.Workers, Progress: c.Progress}, settings, all, e.conduct)
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.summarise(all, kept)
+	if err != nil {
+		return nil, err
+	}
+	out.EvaluationSettings = *settings
+	return out, out.write(c.Dir, all, kept)
+}
+
+func prepareEvaluation(ctx context.Context, c EvaluationConfig) (*evaluation, error) {
+	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
+	able, ok := m.(method.Evaluable)
+	if !ok {
+		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
+	}
+	if c.Repeats < 1 {
+		return nil, problem.Problem{Where: "--repeats", What: fmt.Sprintf("%d repeats", c.Repeats), Hint: "at least 1"}
+	}
+	j, err := judgeOf(able, c.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p, err := load(ctx, &c, j)
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{EvaluationConfig: c, method: able, judge: j, population: p}
+	e.notes = append(e.notes, p.notes...)
+	if err := e.checkScenarios(); err != nil {
+		return nil, err
+	}
+	return e, e.checkPrivacy()
+}
+
+// checkScenarios settles on the scenarios and tries how each would divide the
+// subjects.
+func (e *evaluation) checkScenarios() error {
+	if _, err := evaluate.FoldsOf(e.subjects(e.labels), e.Folds, 0, 0); err != nil {
+		return problem.Problem{Where: "--folds", What: fmt.Sprintf("%d folds of %d subjects", e.Folds, e.rows.Len()),
+			Hint: fmt.Sprintf("from 2 to %d", e.rows.Len())}
+	}
+	wanted := e.Scenarios
+	if len(wanted) == 0 && e.own != nil {
+		wanted = []evaluate.Scenario{evaluate.Column}
+	}
+	if len(wanted) == 0 {
+		wanted = []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}
+		if e.scheme != nil {
+			wanted = append(wanted, evaluate.Unequal)
+		}
+	}
+	for _, sc := range wanted {
+		err := e.tryScenario(sc)
+		switch {
+		case err == nil:
+			e.scenarios = append(e.scenarios, sc)
+		case len(e.Scenarios) > 0:
+			return problem.Problem{Where: "--scenarios", What: err.Error(), Hint: e.scenarioHint()}
+		default:
+			e.notes.Add(problem.Problem{Where: "scenario " + sc.String(), What: "left out: " + strings.TrimPrefix(err.Error(), "scenario "+sc.String()+": "),
+				Hint: "every site needs a subject beside those that are held out: evaluate a plan without its smallest sites"})
+		}
+	}
+	if len(e.scenarios) == 0 {
+		return e.notes.Err()
+	}
+	return nil
+}
+
+func (e *evaluation) scenarioHint() string {
+	if e.Plan.Local.Sites != nil {
+		return "leave out --scenarios: the plan gives each site a folder, and its subjects stay there"
+	}
+	if e.scheme != nil {
+		return "use some of iid, g, k, gk, unequal; G and G/K need two groups, K and G/K three views, unequal sites an even number"
+	}
+	if e.own == nil {
+		return "use some of iid, g, k, gk; G and G/K need local.split.by or a label with two levels, K and G/K three views"
+	}
+	return "use some of iid, g, k, gk, column"
+}
+
+func (e *evaluation) tryScenario(sc evaluate.Scenario) error {
+	if sc == evaluate.Column && e.own == nil {
+		return errors.New("scenario column: the plan does not say at which site a subject is")
+	}
+	if sc != evaluate.Column && e.Plan.Local.Sites != nil {
+		return fmt.Errorf("scenario %v: sites that have their own data are not simulated", sc)
+	}
+	if sc == evaluate.Unequal && e.scheme == nil {
+		return errors.New("scenario unequal: the plan does not say how far sites differ: local.split must have that scenario")
+	}
+	if (sc == evaluate.G || sc == evaluate.GK) && e.groupColumn == "" {
+		return fmt.Errorf("scenario %v: there is no column that says which groups to divide", sc)
+	}
+	for i := range e.Folds {
+		if _, err := e.split(experiment{part: partFolds, scenario: sc, index: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
