@@ -9,25 +9,9 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
-	"parley/privacy"
 	"parley/privacy/account"
-	"parley/privacy/privacytest"
 	"parley/study"
 )
-
-// example attacks the method's example. The noise of what is asked of single sites
-// comes from a seed, so that the test always has the same outcome. At another seed it
-// would fail falsely with a probability of 2e-6, for which [falseFailure] is added up
-// over two budgets.
-func example(t *testing.T, releases int) *Report {
-	t.Helper()
-	r, err := Run(t.Context(), Config{Method: mixture.Method{}, Seed: 2, Epsilons: []float64{5, 1}, Releases: releases,
-		options: []privacy.Option{privacytest.Seeded(11)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // An attack that does worse than its demonstration, or better than its bound, is
 // found out, and said.
