@@ -14,6 +14,7 @@ import (
 type lived struct {
 	life   []byte            // of the process that serves; empty for whoever comes first
 	gone   bool              // it has said goodbye
+	back   time.Time         // until when it may take to connect again after a start of the coordinator
 	asks   uint64            // see federation.Board
 	asked  time.Time         // since when it is to say that it lives; zero if it has
 	within time.Duration     // how long it may take to
@@ -25,13 +26,18 @@ type lived struct {
 // living is how long a process may take to say that it lives, where its connection may be to
 // somebody else's broker, or is open though the process is gone: 15 seconds, for it hears of the
 // question at once, or at its next look at the board ten seconds later. After a start of the
-// coordinator it has three times as long, since it has to connect again. A process that is
-// alone at the broker of this program serves at once, whatever became of the one before.
+// coordinator it has three times as long, since it has to connect again, which at the broker of
+// this program takes half as long. After that a process that is alone at this broker serves at
+// once, whatever became of the one before.
 func (d *Daemon) living() time.Duration { return min(15*time.Second, 10*d.Again) }
 
 // begin takes up which process has served; the caller holds m.mu.
 func (m *member) begin(life []byte) {
-	m.lived = lived{life: life, asks: m.asks, asked: time.Now(), within: 3 * m.daemon.living()}
+	within := 3 * m.daemon.living()
+	if m.daemon.server != nil {
+		within = m.daemon.living() / 2
+	}
+	m.lived = lived{life: life, asks: m.asks, asked: time.Now(), within: within, back: time.Now().Add(within)}
 }
 
 // serves takes in who says a hello, and returns whether that process serves; the caller holds
@@ -50,7 +56,7 @@ func (m *member) serves(h *federation.Hello) bool {
 		m.second = nil
 		m.news.give()
 		return false
-	case m.daemon.server != nil && m.daemon.server.Connections(m.joined.User) < 2: // the one that served is gone
+	case m.daemon.server != nil && now.After(m.back) && m.daemon.server.Connections(m.joined.User) < 2: // the one that served is gone
 		m.succeed(h)
 		return true
 	default:
