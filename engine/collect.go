@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"parley/method"
 	"parley/privacy"
@@ -20,7 +21,7 @@ func (r *run) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.arrivals(ctx, now)
+	r.arrivals(ctx, now, nil)
 	round, following := Round{Round: now[len(now)-1].Round}, r.follows()
 	var contributions []*contribution
 	lost := map[*pending]error{}
@@ -59,7 +60,7 @@ func (r *run) collect(ctx context.Context) error {
 		at := slices.Index(r.Sites, p.Site)
 		if err := lost[p]; err != nil {
 			left = append(left, at)
-			round.Sites = append(round.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.task), Left: publicReason(err)})
+			round.Sites = append(round.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.task), Left: publicReason(err), Request: privacy.Request{Contents: []privacy.Content{}}}) // as a checkpoint has it
 			continue
 		}
 		c := contributions[slices.IndexFunc(contributions, func(c *contribution) bool { return c.p == p })]
@@ -67,6 +68,11 @@ func (r *run) collect(ctx context.Context) error {
 			r.cp.Marks[at] = c.reply.Ledger
 		}
 		round.Sites = append(round.Sites, c.exchange())
+	}
+	if r.cp.Wait == method.All { // a history that is repeated names those that left last
+		slices.SortStableFunc(round.Sites, func(a, b Exchange) int {
+			return cmp.Compare(slices.Index(r.Sites, a.Site), slices.Index(r.Sites, b.Site))
+		})
 	}
 	if err := r.record(round.Round, releases, left); err != nil {
 		return err
@@ -76,9 +82,9 @@ func (r *run) collect(ctx context.Context) error {
 }
 
 // arrivals tells an onlooker how many answers are here until all are, or until one ends the
-// study.
-func (r *run) arrivals(ctx context.Context, now []*pending) {
-	if r.Observe == nil || len(now) == 1 {
+// study, or time is over.
+func (r *run) arrivals(ctx context.Context, now []*pending, over <-chan time.Time) {
+	if len(now) == 1 {
 		return
 	}
 	for before := -1; ; {
@@ -100,6 +106,8 @@ func (r *run) arrivals(ctx context.Context, now []*pending) {
 			if fatal {
 				return
 			}
+		case <-over:
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -121,6 +129,10 @@ func (r *run) due(ctx context.Context) ([]*pending, error) {
 	}
 	first := slices.MinFunc(now, func(a, b *pending) int { return cmp.Compare(a.Ends, b.Ends) })
 	if !r.Simulation {
+		if !r.heard {
+			r.heard = true
+			r.arrivals(ctx, now, time.After(r.Grace))
+		}
 		// The first that arrives; of several that have, the oldest.
 		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 		arrived := slices.IndexFunc(now, func(p *pending) bool { return len(p.answer) > 0 })
@@ -167,9 +179,6 @@ func (r *run) repeat(data []byte) (now []*pending, err error) {
 			return nil, err
 		}
 		now[len(now)-1].left = true
-		r.mu.Lock()
-		r.giveUp(r.Sites[at])
-		r.mu.Unlock()
 	}
 	if r.cp.Wait == method.All && len(r.pending) > 0 {
 		return nil, fmt.Errorf("record %d of the history that is followed leaves out sites that had a task to answer: it is not the history of this study", len(r.history.records))
@@ -276,7 +285,7 @@ func (r *run) leave(now []*pending, lost map[*pending]error) error {
 	}
 	staying := len(r.history.census.staying) - len(lost)
 	if round := now[len(now)-1].Round; needed && staying < r.Quorum {
-		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w", round, staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
+		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w\n  hint: once enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", round, staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
 	}
 	for _, p := range now {
 		reason := lost[p]

@@ -24,6 +24,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -35,6 +36,7 @@ type Reply struct {
 	Release []byte // sealed
 	Ledger  Mark   // of the site, after it
 	Key     string // name of the public key that the site has signed with; empty where nothing is signed
+	Records int    // of the history that the site has kept
 }
 
 // Link reaches one site. Exchange may be called again with a task that was
@@ -68,6 +70,9 @@ type Coordinator struct {
 	// longest that a site has kept. Without a checkpoint, the coordinator that has
 	// lost everything rebuilds its state so.
 	Follow [][]byte
+	// Grace is how long the first answer of an asynchronous schedule waits for those to the other
+	// tasks: where the checkpoint is an older copy, they say so before another history is made.
+	Grace time.Duration
 
 	mu        sync.Mutex
 	dropped   map[string]bool
@@ -167,7 +172,9 @@ type run struct {
 	before  []byte     // state, encoded, as it was when answers were last waited for
 	pending []*pending // outstanding tasks, oldest first
 	seen    Event      // the steps that were told last
-	arrived chan bool  // wakes whoever counts answers; true if one ends the study
+	heard   bool       // Grace is over
+	stop    context.CancelCauseFunc
+	arrived chan bool // wakes whoever counts answers; true if one ends the study
 	wg      sync.WaitGroup
 }
 
@@ -187,13 +194,14 @@ type answer struct {
 // Run runs the study to its end, or until ctx ends; then it may be called
 // again, in another process too, and continues from the last checkpoint.
 func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	r := &run{Coordinator: c, history: newManifest(len(c.Sites)), arrived: make(chan bool, len(c.Sites))}
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &run{Coordinator: c, stop: cancel, arrived: make(chan bool, len(c.Sites)),
+		history: &manifest{heads: make([][32]byte, 1), census: newCensus(len(c.Sites)), claims: make([][]placedClaim, len(c.Sites))}}
 	c.mu.Lock()
 	c.cancel, c.following = map[string]context.CancelCauseFunc{}, len(c.Follow) > 0
 	c.mu.Unlock()
 	defer func() {
-		cancel()
+		cancel(nil)
 		r.wg.Wait()
 	}()
 	if err := r.resume(ctx); err != nil {
@@ -326,17 +334,29 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 	at := slices.Index(r.Sites, o.Site)
 	past := r.history.until(at, o.Records, r.cp.Marks[at])
 	link, following := r.Links[o.Site], r.follows()
+	alone := r.cp.Wait == method.Any && !following && !r.Simulation
 	r.mu.Lock()
 	r.Coordinator.cancel[o.Site] = cancel
 	if r.dropped[o.Site] && !following {
 		cancel(errDropped)
 	}
 	r.mu.Unlock()
+	if following && r.goes(at) { // it is charged for nothing that will not count
+		cancel(nil)
+		p.answer <- answer{err: errDropped}
+		return nil
+	}
 	r.wg.Go(func() {
 		defer cancel(nil)
 		reply, err := link.Exchange(ctx, message, past)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
+		}
+		if alone && err == nil && reply.Records > o.Records {
+			err = &ForkedError{fmt.Errorf("it has seen %d records of the history, and its task was given out after %d", reply.Records, o.Records)}
+		}
+		if forked := (*ForkedError)(nil); errors.As(err, &forked) { // before anything else is folded
+			r.stop(fmt.Errorf("site %s: %w", o.Site, err))
 		}
 		p.answer <- answer{reply, err}
 		select {
@@ -345,6 +365,17 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 		}
 	})
 	return nil
+}
+
+// goes says whether a site leaves by the history that is followed before it answers again.
+func (r *run) goes(at int) bool {
+	for _, data := range r.Follow[len(r.history.records):] {
+		rec, err := decodeRecord(data)
+		if left := slices.Contains(rec.Left, at); err != nil || left || rec.All || slices.Contains(rec.Sites, at) {
+			return left
+		}
+	}
+	return false
 }
 
 // follows says whether the history that is followed has yet to be repeated to its end.

@@ -3,11 +3,13 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"parley/dataset"
 	"parley/engine"
@@ -143,22 +145,48 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 		w := enginetest.New(sites...)
 		plan := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: async}, 2, sites...)
 		c := toyStudyOf(t, w, plan)
-		real, n := c.Links["south"], 0
-		c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+		real, n := c.Links["centre"], 0
+		c.Links["centre"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
 			if n++; n == 3 {
 				return engine.Reply{}, &engine.Refusal{Public: "no more"}
 			}
 			return real.Exchange(ctx, task, past)
 		})
 		out, err := c.Run(t.Context())
-		if err != nil || !slices.Equal(out.Left, []string{"south"}) {
+		if err != nil || !slices.Equal(out.Left, []string{"centre"}) {
 			t.Fatalf("left %v, %v", out, err)
 		}
-		again := toyStudyOf(t, w.WithoutCheckpoint(), plan)
+		older := toyStudyOf(t, w.WithoutCheckpoint(), plan) // a copy of before the first round
+		older.Grace = time.Minute
+		if forked := (*engine.ForkedError)(nil); async {
+			if _, err := older.Run(t.Context()); !errors.As(err, &forked) {
+				t.Errorf("an older copy goes on: %v", err)
+			}
+		}
+		w = w.WithoutCheckpoint()
+		again := toyStudyOf(t, w, plan)
 		again.Follow = out.History
+		link, asked := again.Links["centre"], 0
+		again.Links["centre"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+			asked++
+			return link.Exchange(ctx, task, past)
+		})
 		same, err := again.Run(t.Context())
 		if err != nil {
 			t.Fatalf("rebuilding: %v", err)
+		}
+		who := func(r engine.Round, to engine.Round) bool {
+			return slices.EqualFunc(r.Sites, to.Sites, func(a, b engine.Exchange) bool { return a.Site == b.Site && a.Release == b.Release })
+		}
+		if asked != 2 {
+			t.Errorf("asynchronous %v: the site that left is asked %d times, and has answered 2", async, asked)
+		}
+		if !slices.EqualFunc(same.Rounds, out.Rounds, who) {
+			t.Errorf("asynchronous %v: rebuilding recorded %+v, want %+v", async, same.Rounds, out.Rounds)
+		}
+		kept := testkit.Get(toyStudyOf(t, w, plan).Run(t.Context()))(t) // from its checkpoint
+		if got, want := string(testkit.Get(json.Marshal(kept.Rounds))(t)), string(testkit.Get(json.Marshal(same.Rounds))(t)); got != want {
+			t.Errorf("asynchronous %v: the checkpoint records %s, want %s", async, got, want)
 		}
 		if !bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) || !slices.Equal(same.Left, out.Left) {
 			t.Errorf("asynchronous %v: rebuilding gave another model", async)

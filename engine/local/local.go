@@ -196,7 +196,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 			return engine.Reply{}, err
 		}
 		l.have = a.Records
-		return engine.Reply{Release: a.Release.Bytes(), Ledger: a.Ledger}, nil
+		return engine.Reply{Release: a.Release.Bytes(), Ledger: a.Ledger, Records: a.Records}, nil
 	}
 }
 

@@ -331,3 +331,10 @@ func TestAfterAReconnectReadersLook(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// webSocketAddr is the same for clients over WebSocket.
+func (s *Server) webSocketAddr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ws
+}

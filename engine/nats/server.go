@@ -205,13 +205,6 @@ func (s *Server) Addr() string {
 	return s.addr
 }
 
-// webSocketAddr is the same for clients over WebSocket.
-func (s *Server) webSocketAddr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ws
-}
-
 // Revoke disconnects users and refuses them from now on, whatever tokens they
 // have or get. It lasts as long as this Server: whoever starts the next one gives
 // the keys in its options.

@@ -63,7 +63,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 		switch answer.Say {
 		case sayRelease:
 			l.have = min(max(answer.Records, 0), past.Len())
-			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger, Key: l.Peer.Name()}, nil
+			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records}, nil
 		case sayRefuse:
 			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
 		case sayBehind:

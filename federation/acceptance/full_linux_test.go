@@ -48,12 +48,7 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 				w.serve(s)
 			}
 			w.serve("north")
-			w.until("site north serves", func() error {
-				if !strings.Contains(w.said["north"].since(0), "serving site north") {
-					return errors.New("it does not")
-				}
-				return nil
-			})
+			w.says("north", "serving site north")
 			p := w.life(name)
 			testkit.Do(t, fill(p.cmd.Process.Pid))
 			w.until("it is full", func() error {
@@ -64,13 +59,7 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 			})
 			pause(3 * time.Second)
 			if name != "" && i < 2 {
-				w.until("the coordinator says what is to be mended there", func() error {
-					st, err := w.stands("full", name)
-					if err == nil && (st.State != federation.Unable || !strings.Contains(st.Text, "disk")) {
-						err = fmt.Errorf("%s: %s", st.State, st.Text)
-					}
-					return err
-				})
+				w.coordinatorSees("full", name, federation.Unable, "disk")
 			}
 			if p.ended() {
 				t.Fatalf("%s has ended: %v", called(name), p.err)

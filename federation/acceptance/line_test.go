@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley/federation/coordinator"
+	"parley/internal/testkit"
 )
 
 // line is the way from a site to its coordinator: a proxy that can be cut, slow, or
@@ -180,9 +181,7 @@ func (w *world) readdress(site, address string) {
 	w.t.Helper()
 	path := filepath.Join(w.folder(site), "site.json")
 	config := map[string]any{}
-	if err := readJSON(path, &config); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Do(w.t, readJSON(path, &config))
 	config["urls"] = []string{address}
 	data, err := json.Marshal(config)
 	if err == nil {

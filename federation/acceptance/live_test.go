@@ -36,16 +36,10 @@ func (w *world) visit(name, method, path, body string) (int, io.ReadCloser) {
 	if m == nil {
 		w.t.Fatalf("%s showed no link", called(name))
 	}
-	r, err := http.NewRequestWithContext(w.t.Context(), method, m[1]+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := testkit.Get(http.NewRequestWithContext(w.t.Context(), method, m[1]+path, strings.NewReader(body)))(w.t)
 	r.Header.Set("X-Parley-Token", m[2])
 	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	res := testkit.Get(http.DefaultClient.Do(r))(w.t)
 	w.t.Cleanup(func() { res.Body.Close() })
 	return res.StatusCode, res.Body
 }
@@ -65,9 +59,7 @@ func (w *world) sees(name string, holds func(live.View) bool) {
 			continue
 		}
 		var v live.View
-		if err := json.Unmarshal([]byte(data), &v); err != nil {
-			w.t.Fatal(err)
-		}
+		testkit.Do(w.t, json.Unmarshal([]byte(data), &v))
 		if holds(v) {
 			return
 		}

@@ -40,8 +40,13 @@ func regressionPlan(name, options, privacy string) string {
 
 // factorPlan is a plan of mvppca on small data.
 func factorPlan(name, options, privacy string) string {
+	return unsupervised(name, "mvppca, latent: 1"+options, privacy)
+}
+
+// unsupervised is a plan on small data of a method that knows no outcome.
+func unsupervised(name, method, privacy string) string {
 	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}, {name: score, range: [-4, 4]}") +
-		"method: {name: mvppca, latent: 1" + options + "}\n" +
+		"method: {name: " + method + "}\n" +
 		"privacy: " + privacy + "\n" + local
 }
 

@@ -20,9 +20,8 @@ import (
 func (w *world) beside(name, plan string) string {
 	w.t.Helper()
 	path := filepath.Join(filepath.Dir(w.plan), name+".yaml")
-	if err := os.WriteFile(path, []byte(plan), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Do(w.t, os.WriteFile(path, []byte(plan), 0o644))
+	w.others = append(w.others, path)
 	return path
 }
 
@@ -112,55 +111,39 @@ func TestSeveralStudiesAtOnce(t *testing.T) {
 // approved waits until a study is approved at a site, and approves it if nobody has.
 func (w *world) approved(site, study string) {
 	w.t.Helper()
-	w.until("study "+study+" is approved at site "+site, func() error {
-		st, err := w.here(site, study)
-		if err == nil && st.State == federation.Pending {
-			w.do("site", "approve", w.folder(site), study)
-			err = errors.New("it was pending")
-		}
-		return err
-	})
+	w.until("study "+study+" is approved at site "+site, func() error { return w.approves(site, study) })
 }
 
-// A site refuses a study: with enough others it goes on without it, otherwise it
-// stops, and says why.
+func (w *world) approves(site, study string) error {
+	st, err := w.here(site, study)
+	if err == nil && st.State == federation.Pending {
+		w.do("site", "approve", w.folder(site), study)
+		err = errors.New("it was pending")
+	}
+	return err
+}
+
+// A study that a site refuses stops without enough others, and says why.
 func TestSiteRefuses(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		kept bool
-	}{{"kept", true}, {"lost", false}} {
-		t.Run("quorum "+c.name, func(t *testing.T) {
-			t.Parallel()
-			plan := regressionPlan(c.name, "schedule: synchronous, rounds: 5", exact)
-			if c.kept {
-				plan = quorum(plan)
-			}
-			w := newWorld(t, written(t, plan), three...)
-			w.coordinate()
-			w.join()
-			w.do("site", "approve", w.folder("north"), c.name)
-			w.do("site", "refuse", w.folder("south"), c.name, "--reason", "no staff for it")
-			for _, s := range three {
-				w.serve(s)
-			}
-			w.coordinatorSees(c.name, "centre", federation.Pending, "")
-			if c.kept {
-				w.do("site", "approve", w.folder("centre"), c.name)
-				w.comes(c.name, coordinator.Ended)
-				w.says("", "site south has left: the site has refused to take part: no staff for it")
-				w.left(c.name, "south")
-				w.delivered(c.name)
-			} else {
-				w.do("site", "approve", w.folder("centre"), c.name)
-				st := w.comes(c.name, coordinator.Stopped)
-				if !strings.Contains(st.Text, "south") || !strings.Contains(st.Text, "no staff for it") {
-					t.Errorf("it has stopped: %s", st.Text)
-				}
-			}
-			if charges, _ := w.ledgerIfAny("south"); len(charges) > 0 {
-				t.Error("the site that refused was charged")
-			}
-		})
+	t.Parallel()
+	w := newWorld(t, written(t, regressionPlan("lost", "schedule: synchronous, rounds: 5", exact)), three...)
+	w.coordinate()
+	w.join()
+	w.do("site", "approve", w.folder("north"), "lost")
+	w.do("site", "refuse", w.folder("south"), "lost", "--reason", "no staff for it")
+	for _, s := range three {
+		w.serve(s)
+	}
+	w.coordinatorSees("lost", "centre", federation.Pending, "")
+	w.do("site", "approve", w.folder("centre"), "lost")
+	st := w.comes("lost", coordinator.Stopped)
+	for _, says := range []string{"south", "no staff for it", "submit the plan again"} {
+		if !strings.Contains(st.Text, says) {
+			t.Errorf("it has stopped: %s", st.Text)
+		}
+	}
+	if charges, _ := w.ledgerIfAny("south"); len(charges) > 0 {
+		t.Error("the site that refused was charged")
 	}
 }
 
@@ -207,30 +190,13 @@ func TestDataChangeInMidRun(t *testing.T) {
 	w := newWorld(t, written(t, regressionPlan("changed", long, exact)), three...)
 	w.begin()
 	w.reaches("changed", 3)
-	file := filepath.Join(w.folder("south"), "data", "view_clinic.csv.gz")
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		if file = strings.TrimSuffix(file, ".gz"); true {
-			whole, err = os.ReadFile(file)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Get(filepath.Glob(filepath.Join(w.folder("south"), "data", "view_clinic.csv*")))(t)[0]
+	whole := testkit.Get(os.ReadFile(file))(t)
 	// Of another site: as many columns, other rows.
-	other, err := os.ReadFile(strings.Replace(file, "/south/", "/north/", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkit.Get(os.ReadFile(strings.Replace(file, "/south/", "/north/", 1)))(t)
 	subjects := filepath.Join(filepath.Dir(file), filepath.Base(strings.Replace(file, "view_clinic", "subjects", 1)))
-	was, err := os.ReadFile(subjects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	others, err := os.ReadFile(strings.Replace(subjects, "/south/", "/north/", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := testkit.Get(os.ReadFile(subjects))(t)
+	others := testkit.Get(os.ReadFile(strings.Replace(subjects, "/south/", "/north/", 1)))(t)
 	put := func(path string, data []byte) {
 		t.Helper()
 		testkit.Do(t, os.WriteFile(path, data, 0o600))

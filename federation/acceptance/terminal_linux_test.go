@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"parley/internal/testkit"
 )
 
 // terminal is a shell at a pseudo-terminal, into which a person types.
@@ -28,10 +30,7 @@ const prompt = "ready\x01"
 
 func newTerminal(t *testing.T, name, dir string) *terminal {
 	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := testkit.Get(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	fd := int(keys.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
@@ -43,18 +42,13 @@ func newTerminal(t *testing.T, name, dir string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	screen := testkit.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	x := &terminal{t: t, name: name, keys: keys, shell: exec.Command("sh", "-i")}
 	x.shell.Dir = dir
 	x.shell.Env = append(os.Environ(), "PS1="+prompt, "ENV=", "TERM=dumb")
 	x.shell.Stdin, x.shell.Stdout, x.shell.Stderr = screen, screen, screen
 	x.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := x.shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, x.shell.Start())
 	screen.Close()
 	done := make(chan struct{})
 	go func() { // until the last process has closed the terminal
@@ -127,10 +121,7 @@ func TestTutorial(t *testing.T) {
 	if out, err := exec.Command("git", "clone", "-q", root, clone).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile(clone + "/docs/tutorials/three-hospitals.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Get(os.ReadFile(clone + "/docs/tutorials/three-hospitals.md"))(t)
 	terminals := map[string]*terminal{}
 	for _, n := range []string{"1", "2", "3", "4"} {
 		terminals[n] = newTerminal(t, "terminal "+n, clone)

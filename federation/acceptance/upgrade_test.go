@@ -3,7 +3,6 @@
 package acceptance
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,16 +11,19 @@ import (
 	"parley/federation/coordinator"
 	"parley/internal/version"
 	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/published/vae"
 	"parley/methods/regression"
 )
 
-// revised is the program with the next revision of the methods pvi and mvppca.
+// revised is the program with the next revision of each method.
 func revised(t *testing.T) string {
 	next := func(file string, now int) change {
 		says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
 		return change{file, says(now), says(now + 1)}
 	}
-	return changed(t, "revised", next("methods/regression/method.go", regression.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()))
+	return changed(t, "revised", next("methods/regression/method.go", regression.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()),
+		next("methods/mixture/method.go", mixture.Method{}.Revision()), next("methods/published/vae/method.go", vae.Method{}.Revision()))
 }
 
 // revision names the method's, or the one so many after it.
@@ -79,20 +81,8 @@ func TestUpgradedSiteWaits(t *testing.T) {
 	w.serve("south")
 	want := ": this study is computed with " + revision(0) // after the version, and perhaps its commit
 	w.says("south", want)
-	w.until("the coordinator's status says what site south must install", func() error {
-		st, err := w.stands("upgraded", "south")
-		if err == nil && (st.State != coordinator.Misfit || !strings.Contains(st.Text, want)) {
-			err = errors.New(st.State + ": " + st.Text)
-		}
-		return err
-	})
-	w.until("the site's status says so", func() error {
-		st, err := w.here("south", "upgraded")
-		if err == nil && (st.State != federation.Unable || !strings.Contains(st.Text, want)) {
-			err = errors.New(st.State + ": " + st.Text)
-		}
-		return err
-	})
+	w.coordinatorSees("upgraded", "south", coordinator.Misfit, want)
+	w.siteStands("south", "upgraded", federation.Unable, want)
 	if _, now := w.ledger("south"); now != head {
 		t.Error("it was charged")
 	}
@@ -123,13 +113,7 @@ func TestSitesInstallWhatAStudyNeeds(t *testing.T) {
 	}
 	w.binary = revised(t)
 	for _, s := range three {
-		w.until("site "+s+" is asked for a decision", func() error {
-			st, err := w.here(s, "newer")
-			if err == nil && st.State != federation.Pending {
-				err = errors.New(st.State + ": " + st.Text)
-			}
-			return err
-		})
+		w.siteStands(s, "newer", federation.Pending, "")
 		w.do("site", "approve", w.folder(s), "newer")
 	}
 	w.delivered("newer")

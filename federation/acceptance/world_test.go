@@ -24,6 +24,7 @@ import (
 
 	"parley/federation/coordinator"
 	"parley/federation/site"
+	"parley/internal/testkit"
 )
 
 // patience is how long a condition may take to hold, on a machine that does much else.
@@ -37,6 +38,7 @@ type world struct {
 	t        *testing.T
 	dir      string
 	plan     string
+	others   []string // plans beside it
 	sites    []string
 	binary   string // which commands run, and processes that are not in
 	programs map[string]string
@@ -200,9 +202,7 @@ func (w *world) start(name string, args ...string) *process {
 	p.from = len(p.said.since(0))
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
 	p.cmd.Env = append(os.Environ(), w.env[name])
-	if err := p.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Do(w.t, p.cmd.Start())
 	w.alive[name] = p
 	go func() {
 		p.err = p.cmd.Wait()
@@ -309,12 +309,7 @@ func (w *world) stop(name string) {
 	if p == nil {
 		return
 	}
-	w.until(called(name)+" serves", func() error { // before, a signal would just kill it
-		if !p.ended() && !strings.Contains(p.said.since(p.from), "serving ") {
-			return errors.New("it does not yet")
-		}
-		return nil
-	})
+	w.serves(p) // before, a signal would just kill it
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	w.until(called(name)+" stops", func() error {
 		if !p.ended() {
@@ -326,6 +321,17 @@ func (w *world) stop(name string) {
 	if p.err != nil {
 		w.t.Fatalf("%s, asked to stop: %v", called(name), p.err)
 	}
+}
+
+// serves waits until a process serves, or has ended.
+func (w *world) serves(p *process) {
+	w.t.Helper()
+	w.until(called(p.name)+" serves", func() error {
+		if !p.ended() && !strings.Contains(p.said.since(p.from), "serving ") {
+			return errors.New("it does not yet")
+		}
+		return nil
+	})
 }
 
 // until waits until a condition holds, which is looked at again and again. No

@@ -22,7 +22,7 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 		history [][]byte
 		err     error
 	}
-	answers := make(chan answer)
+	answers := make(chan answer, len(s.plan.Sites))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -34,21 +34,16 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 		}
 		go func() {
 			h, err := l.history(ctx)
-			select {
-			case answers <- answer{site, h, err}:
-			case <-ctx.Done():
-			}
+			answers <- answer{site, h, err}
 		}()
 	}
 	s.mu.Unlock()
 	kept, left := map[string][][]byte{}, map[string]bool{}
-	defer s.waitFor(nil)
 	for {
-		var waiting []string
-		staying := 0
+		waiting, staying := 0, 0
 		for _, site := range s.plan.Sites {
 			if kept[site] == nil && without[site] == nil && !left[site] {
-				waiting = append(waiting, site)
+				waiting++
 			}
 			if without[site] == nil && !left[site] {
 				staying++
@@ -59,12 +54,11 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			for _, site := range slices.Sorted(maps.Keys(without)) {
 				reasons = append(reasons, fmt.Errorf("site %s: %w", site, without[site]))
 			}
-			return nil, fmt.Errorf("the sites were asked for the history of the study: %d of %d would be left, and the plan's quorum is %d:\n%w", staying, len(s.plan.Sites), s.plan.Quorum, errors.Join(reasons...))
+			return nil, fmt.Errorf("the sites were asked for the history of the study: %d of %d would be left, and the plan's quorum is %d:\n%w\n  hint: once enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", staying, len(s.plan.Sites), s.plan.Quorum, errors.Join(reasons...))
 		}
-		if len(waiting) == 0 {
+		if waiting == 0 {
 			return longest, nil
 		}
-		s.waitFor(waiting)
 		select {
 		case a := <-answers:
 			if refusal := (*engine.Refusal)(nil); errors.As(a.err, &refusal) {
@@ -82,12 +76,13 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, at := range gone {
-				left[s.plan.Sites[at]] = true
-			}
 			s.setState(func(st *studyState) {
 				for _, at := range took {
 					st.approve(s.plan.Sites[at])
+				}
+				for _, at := range gone {
+					left[s.plan.Sites[at]] = true
+					st.leave(s.plan.Sites[at], "it left before")
 				}
 			})
 		case <-ctx.Done():
@@ -96,11 +91,19 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 	}
 }
 
-// waitFor says in the status whose history is waited for.
-func (s *running) waitFor(sites []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waits = ""; len(sites) > 0 {
-		s.waits = "it waits for the history that these sites have kept: " + strings.Join(sites, ", ") + "; one that does not come back can be dropped"
+// waits says for whom a study waits whose history is collected or repeated; the caller holds s.mu.
+func (s *running) waits() string {
+	sites := slices.DeleteFunc(slices.Clone(s.plan.Sites), func(site string) bool {
+		l := s.links[site]
+		_, left := s.state.Left[site]
+		return l == nil || l.giveUp == nil || left && s.engine == nil
+	})
+	names := strings.Join(sites, ", ")
+	if !s.state.Rebuild || names == "" || s.engine != nil && !s.repeats {
+		return ""
 	}
+	if s.engine != nil {
+		return "it waits for what these sites have released, which nobody else has: " + names
+	}
+	return "it waits for the history that these sites have kept: " + names + "; one that does not come back can be dropped"
 }

@@ -178,11 +178,11 @@ func (s *running) status() StudyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := StudyStatus{Study: s.digest, State: s.state.State, Text: s.state.Text, Since: s.since.UTC().Truncate(time.Second), Round: s.round, Progress: s.progress[0], Of: s.progress[1]}
-	if out.Text == "" {
-		out.Text = s.waits
-	}
 	if s.plan == nil {
 		return out
+	}
+	if out.Text == "" {
+		out.Text = s.waits()
 	}
 	out.Name, out.Method = s.plan.Name, s.plan.Method.Name
 	for _, site := range s.plan.Sites {

@@ -44,7 +44,7 @@ type running struct {
 	progress [2]int // steps done, and in all
 	links    map[string]*siteLink
 	since    time.Time // of the state
-	waits    string    // for what, beside the answers to a task
+	repeats  bool      // a history, as its sites have kept it
 }
 
 // stands is where the study stands. What it refers to is read under the lock alone.
@@ -322,7 +322,7 @@ func (s *running) run(ctx context.Context) error {
 	}
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
-		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
+		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
 	for _, site := range s.plan.Sites {
@@ -418,7 +418,7 @@ func (s *running) reach(ctx context.Context, seen uint64) error {
 func (s *running) observe(e engine.Event) {
 	d := s.daemon
 	s.mu.Lock()
-	s.progress = [2]int{e.Progress, e.Of}
+	s.progress, s.repeats = [2]int{e.Progress, e.Of}, e.Following
 	name := s.plan.Name
 	if e.Round != nil {
 		s.round = e.Round.Round

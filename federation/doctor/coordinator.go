@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -40,11 +41,11 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	if err != nil {
 		return append(r, fail("tls", "give the right file as --ca, and make the folder again from its key: parley coordinator rebuild", err))
 	}
+	jwt := ""
 	user, err := nats.PublicOf(f.Secrets.User)
-	if err != nil {
-		return append(r, fail("credentials", "bring the copy of coordinator.key back", err))
+	if err == nil {
+		jwt, err = f.Secrets.Authority.Coordinator(user)
 	}
-	jwt, err := f.Secrets.Authority.Coordinator(user)
 	if err != nil {
 		return append(r, fail("credentials", "bring the copy of coordinator.key back", err))
 	}
@@ -108,23 +109,17 @@ func port(ctx context.Context, f *coordinator.Folder, scheme, listen string, ser
 		return Report{ok("ports", "%s is free; nobody serves the folder", listen)}
 	case errors.Is(err, fs.ErrPermission):
 		return Report{fail("ports", "allow it (under systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE), or listen at a port above 1023", fmt.Errorf("this user may not listen at %s: %w", listen, err))}
-	case !errors.Is(err, syscall.EADDRINUSE) && !inUse(err):
+	case !errors.Is(err, syscall.EADDRINUSE) && !strings.Contains(err.Error(), "Only one usage of each socket address"): // as Windows says it
 		return Report{fail("ports", "name an address of this machine in coordinator.json", err)}
 	case !served:
 		return Report{fail("ports", "end the other program, or choose another port in coordinator.json and invite the sites anew", fmt.Errorf("another program listens at %s", listen))}
 	}
-	here, _, _ := net.SplitHostPort(listen) // the folder was checked when it was opened
+	here, p, _ := net.SplitHostPort(listen) // the folder was checked when it was opened
 	if ip := net.ParseIP(here); here == "" || ip != nil && ip.IsUnspecified() {
 		here = "localhost"
 	}
-	_, p, _ := net.SplitHostPort(listen)
 	o.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
 	return touch(ctx, address{url: &url.URL{Scheme: scheme, Host: net.JoinHostPort(f.Config.Hosts[0], p)}, host: net.JoinHostPort(here, p)}, roots, o)
-}
-
-// inUse knows the error of Windows, which is another one.
-func inUse(err error) bool {
-	return strings.Contains(err.Error(), "Only one usage of each socket address")
 }
 
 // studies reads every plan.
@@ -137,6 +132,9 @@ func studies(f *coordinator.Folder) (r Report) {
 		_, err := f.Plan(digest)
 		if err == nil {
 			_, err = f.Orders(digest)
+		}
+		if err == nil {
+			_, err = f.Stopped(digest) // reads its state
 		}
 		if err != nil {
 			r = append(r, fail("studies", "bring the folder of the study back, or submit its plan to a folder that was rebuilt", err))
@@ -164,8 +162,10 @@ func sites(f *coordinator.Folder) (r Report) {
 			continue
 		}
 		told++
-		for _, name := range misfits(own, *st.Program) {
-			r = append(r, note("versions", "site %s, in studies of method %s: %s", st.Site, name, federation.Misfit(own, *st.Program, name)))
+		for _, name := range slices.Sorted(maps.Keys(own.Methods)) {
+			if needs := federation.Misfit(own, *st.Program, name); needs != "" {
+				r = append(r, note("versions", "site %s, in studies of method %s: %s", st.Site, name, needs))
+			}
 		}
 	}
 	if r == nil {
@@ -182,22 +182,14 @@ func held(f *coordinator.Folder, st coordinator.StudyStatus) (r Report) {
 	if st.State == coordinator.Stopped {
 		return Report{fail("studies", hinted(errors.New(st.Text), "mend it, and submit the plan again; or it was aborted, and nothing need be done"), fmt.Errorf("study %s has stopped: %s", st.Name, st.Text))}
 	}
-	var kept struct{ Rebuild bool }
-	if err := f.ReadJSON(filepath.Join("studies", st.Study, "state.json"), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Report{status(err)}
-	}
-	var missing []string
 	for _, x := range st.Sites {
 		switch x.State {
 		case federation.Unable, coordinator.Misfit:
 			r = append(r, fail("studies", hinted(errors.New(x.Text), "site "+x.Site+" must mend it: parley site doctor there says more"), fmt.Errorf("study %s: site %s is held up: %s", st.Name, x.Site, x.Text)))
-		case coordinator.NotJoined, coordinator.Unheard:
-			missing = append(missing, x.Site)
 		}
 	}
-	if kept.Rebuild && st.State == coordinator.Waiting && len(missing) > 0 {
-		r = append(r, fail("studies", fmt.Sprintf("start these sites; or go on without one: parley coordinator drop %s %s SITE", f.Path, st.Name),
-			fmt.Errorf("study %s was rebuilt, and waits for the histories of %s", st.Name, strings.Join(missing, ", "))))
+	if strings.HasPrefix(st.Text, "it waits for ") {
+		r = append(r, fail("studies", "start these sites; or go on without one: parley coordinator drop "+f.Path+" "+st.Name+" SITE", fmt.Errorf("study %s: %s", st.Name, st.Text)))
 	}
 	return r
 }
@@ -222,15 +214,4 @@ func registry(f *coordinator.Folder) (r Report) {
 		}
 	}
 	return r
-}
-
-// misfits are the methods that two programs do not have alike.
-func misfits(own, other federation.Program) (list []string) {
-	for name := range own.Methods {
-		if federation.Misfit(own, other, name) != "" {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	return list
 }

@@ -395,15 +395,12 @@ func TestFaults(t *testing.T) {
 		{"a status", "status.json", write("{"), "folder", "status.json"},
 		{"a plan", study("plan.cbor"), letter(""), "studies", "plan of study"},
 		{"orders", study("orders.json"), write("{"), "studies", "orders.json"},
-		{"a state", study("state.json"), write("{"), "folder", "state.json"},
+		{"a state", study("state.json"), write("{"), "studies", "state.json"},
 		{"a study that has stopped", "status.json", status(`"state": "stopped", "text": "no site is left"`), "studies", "held has stopped: no site is left"},
 		{"a second process of a site", "status.json", write(`{"sites": [{"site": "north", "state": "joined", "text": "two machines serve as north"}]}`), "sites", "two machines serve as north"},
 		{"a site that is held up", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "its disk takes no writes"}]`), "studies", "its disk takes no writes"},
 		{"a site with another program", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "must install", "text": "install parley 7"}]`), "studies", "install parley 7"},
-		{"a rebuilt study without a site", "status.json", func(t *testing.T, path string) {
-			status(`"state": "waiting", "sites": [{"site": "north", "state": "approved"}, {"site": "south", "state": "not heard of"}]`)(t, path)
-			write(`{"state": "waiting", "rebuild": true}`)(t, filepath.Join(w.coordinator.Path, study("state.json")))
-		}, "studies", "waits for the histories of south"},
+		{"a rebuilt study without a site", "status.json", status(`"state": "waiting", "text": "it waits for the history that these sites have kept: south"`), "studies", "have kept: south"},
 		{"a port that is taken", "", func(t *testing.T, _ string) {
 			l := testkit.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
 			t.Cleanup(func() { l.Close() })

@@ -85,7 +85,7 @@ func versions(f *site.Folder, b federation.Board) Finding {
 
 // store opens and verifies the site's store, beside a daemon that may have it open.
 func store(f *site.Folder) (r Report) {
-	var found *ledger.Verified
+	found := &ledger.Verified{}
 	err := sitestore.Look(f.StorePath(), func(s *sitestore.Store) (err error) {
 		found, err = ledger.Verify(s)
 		return err
@@ -103,14 +103,10 @@ func store(f *site.Folder) (r Report) {
 	switch {
 	case damaged != nil:
 		return append(r, fail("receipts", "bring the newest copy back; without one, move the file away: an older store is then noticed in fewer cases", damaged))
-	case found != nil && mark.Lines > found.Lines, found == nil && mark.Lines > 0:
-		lines := 0
-		if found != nil {
-			lines = found.Lines
-		}
+	case mark.Lines > found.Lines:
 		return append(r, fail("store", "bring the newest copy back; if there is none, a person decides: parley site go-on "+f.Path+" STUDY",
-			fmt.Errorf("the receipts know of %d charges, and %s has %d: it is an older copy, or another", mark.Lines, f.StorePath(), lines)))
-	case found != nil && found.Lines > 0 && mark.Lines == 0:
+			fmt.Errorf("the receipts know of %d charges, and %s has %d: it is an older copy, or another", mark.Lines, f.StorePath(), found.Lines)))
+	case found.Lines > 0 && mark.Lines == 0:
 		r = append(r, note("receipts", "there are none at %s, though %d releases were charged: an older store is noticed in fewer cases", string(f.Receipts()), found.Lines))
 	}
 	receipts := f.Config.Receipts

@@ -143,19 +143,12 @@ func digammaRest(x float64) float64 {
 	return -y/2 - z*(1.0/12-z*(1.0/120-z*(1.0/252-z/240)))
 }
 
-// noiseLawBeta returns the best β for an α. With m = β/α it solves
+// noiseLawBetaFrom returns the best β for an α. With m = β/α it solves
 // Σ (α + ν/2) m/(α m + ν s/2) = n, whose left-hand side rises in m and is at most n
 // for m = min s and at least n for m = max s. Where a step
 // of Newton's leaves these bounds, which every step narrows, the middle is next.
-func noiseLawBeta(alpha float64, s, nu []float64) float64 {
-	return noiseLawBetaFrom(alpha, 0, exactly, s, nu)
-}
-
-// exactly is the share of m by which a step moves it where rounding decides.
-const exactly = 2e-16
-
-// noiseLawBetaFrom begins with an m, or with the middle if that is out of bounds, and ends where a
-// step moves it by no more than a share.
+// It begins with an m, or with the middle if that is out of bounds, and ends where a step moves it
+// by no more than a share.
 func noiseLawBetaFrom(alpha, m, close float64, s, nu []float64) float64 {
 	lo, hi := s[0], s[0]
 	for _, x := range s {
@@ -192,3 +185,6 @@ func noiseLawBetaFrom(alpha, m, close float64, s, nu []float64) float64 {
 	}
 	return alpha * m
 }
+
+// exactly is the share of m by which a step moves it where rounding decides.
+const exactly = 2e-16

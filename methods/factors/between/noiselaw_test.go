@@ -72,7 +72,7 @@ func TestNoiseLawBetaIsThatOfHalving(t *testing.T) {
 			}
 		}
 		// Where sites hardly differ, α decides of nothing and rounding of the rest.
-		if got, want := noiseLawBeta(alpha, s, nu), alpha*(lo+hi)/2; math.Abs(got-want) > 1e-9*want {
+		if got, want := noiseLawBetaFrom(alpha, 0, exactly, s, nu), alpha*(lo+hi)/2; math.Abs(got-want) > 1e-9*want {
 			t.Fatalf("spread %v, α = %v: β = %v, want %v", spread, alpha, got, want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestNoiseLawMissesNoMaximum(t *testing.T) {
 		found := noiseLawLogLik(alpha, beta, s, nu)
 		for decades := -1.0; decades <= 6; decades += 0.05 {
 			a := math.Pow(10, decades)
-			if v := noiseLawLogLik(a, noiseLawBeta(a, s, nu), s, nu); v > found+1e-5 {
+			if v := noiseLawLogLik(a, noiseLawBetaFrom(a, 0, exactly, s, nu), s, nu); v > found+1e-5 {
 				t.Fatalf("seed %d: α = %v has %v, and %v was found with %v", seed, a, v, alpha, found)
 			}
 		}
