@@ -207,6 +207,10 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 				left = at >= 0 && st.Round > at
 				return left || st.State == coordinator.Stopped && strings.Contains(st.Text, site)
 			})
+			if st := testkit.Get(x.world.study(x.study))(x.t); st.State == coordinator.Ended && x.hasLeft(st, site) {
+				x.until("the others have the results", func() error { x.revive(); return x.handed(x.study) })
+				left = true
+			}
 		}
 		x.kill("")
 		x.lose()
