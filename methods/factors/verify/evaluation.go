@@ -11,7 +11,7 @@ import (
 	"parley/internal/stats"
 	"parley/internal/vectors"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
+	"parley/methods/published/fedmvppca"
 )
 
 // evaluationJSON is one centre under the global parameters.
@@ -218,11 +218,11 @@ func (d *dpJSON) verify(list *vectors.List, entry string, l ppca.Layout, prior *
 		return fmt.Errorf("no centre %d", d.Centre)
 	}
 	list.Equal(entry+".theta", d.Theta, fmt.Sprintf("centres[%d].map_15", d.Centre))
-	factor, c, err := iteration.GaussianFactor(d.Epsilon, d.Delta)
+	factor, c, err := fedmvppca.GaussianFactor(d.Epsilon, d.Delta)
 	if err != nil {
 		return err
 	}
-	got, err := iteration.ClipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
+	got, err := fedmvppca.ClipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
 	if err != nil {
 		return err
 	}

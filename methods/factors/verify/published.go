@@ -6,7 +6,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
+	"parley/methods/published/fedmvppca"
 )
 
 // priorJSON is global parameters as the files write them.
@@ -122,7 +122,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 	}
 	qEff := make([]int, l.Views())
 	for k, d := range l.Dims {
-		qEff[k] = iteration.EffectiveRank(d, f.Q)
+		qEff[k] = fedmvppca.EffectiveRank(d, f.Q)
 	}
 	list.Equal("q_eff", f.QEff, qEff)
 	prior, err := f.Prior.prior(l, f.Q)
@@ -140,7 +140,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 		}
 		sites, rows = append(sites, p), append(rows, r)
 	}
-	master, counts, err := iteration.Master(l, sites)
+	master, counts, err := fedmvppca.Master(l, sites)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *centreJSON) verify(list *vectors.List, entry string, l ppca.Layout, q i
 			n     int
 			prior *ppca.Prior
 		}{{"em_1", &c.EM1, 1, nil}, {"em_30", &c.EM30, 30, nil}, {"map_1", &c.MAP1, 1, prior}, {"map_15", &c.MAP15, 15, prior}} {
-			s, err := iteration.NewSite(l, []ppca.Block{form.block}, q, start.W, start.Noise)
+			s, err := fedmvppca.NewEM(l, []ppca.Block{form.block}, q, start.W, start.Noise)
 			if err != nil {
 				return ppca.Params{}, nil, err
 			}
@@ -298,7 +298,7 @@ func (f *roundsJSON) verify(list *vectors.List) error {
 		}
 		var sites []ppca.Params
 		for c := range blocks {
-			s, err := iteration.NewSite(l, blocks[c:c+1], f.Q, w, noise)
+			s, err := fedmvppca.NewEM(l, blocks[c:c+1], f.Q, w, noise)
 			if err != nil {
 				return fmt.Errorf("rounds[%d], centres[%d]: %w", r, c, err)
 			}
@@ -313,7 +313,7 @@ func (f *roundsJSON) verify(list *vectors.List) error {
 			}
 			sites = append(sites, p)
 		}
-		if prior, _, err = iteration.Master(l, sites); err != nil {
+		if prior, _, err = fedmvppca.Master(l, sites); err != nil {
 			return err
 		}
 		if err := round.Global.compareMaster(list, fmt.Sprintf("rounds[%d].global", r), l, prior); err != nil {
@@ -342,7 +342,7 @@ type inverseGammaJSON struct {
 func (f *inverseGammaJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		entry := fmt.Sprintf("cases[%d]", i)
-		alpha, beta, err := iteration.InverseGamma(c.X)
+		alpha, beta, err := fedmvppca.InverseGamma(c.X)
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}

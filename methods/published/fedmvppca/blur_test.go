@@ -9,7 +9,6 @@ import (
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
 )
 
 // Sites can compute with whatever the published update makes of what they say,
@@ -33,7 +32,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 		c.blur(prior)
-		it := factorstest.Must(iteration.NewSite(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
+		it := factorstest.Must(NewEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
 		for range 3 {
 			if err := it.Step(prior); err != nil {
 				t.Errorf("loadings times %g: %v", factor, err)

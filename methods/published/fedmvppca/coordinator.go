@@ -13,8 +13,6 @@ import (
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
-	"parley/methods/published/fedmvppca/clipping"
-	"parley/methods/published/fedmvppca/iteration"
 )
 
 // Coordinator is the coordinator's half of a study by the published iteration.
@@ -22,7 +20,7 @@ func Coordinator(set options.Setup) (method.Coordinator, error) {
 	c := way{Common: halves.Common{Setup: set}}
 	if set.Options.Clips() {
 		var err error
-		if c.clips, err = clipping.NewPlans(set); err != nil {
+		if c.clips, err = NewPlans(set); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +32,7 @@ type way struct {
 	halves.Common
 	// clips is what each site releases in a private round; nil where no
 	// clipping mechanism is in use.
-	clips clipping.Plans
+	clips Plans
 }
 
 // record is what the private rounds carry.
@@ -149,7 +147,7 @@ func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
 func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 	lo, hi := l.View(k)
 	for j := lo; j < hi; j++ {
-		clear(p.W[j*p.Rank+iteration.EffectiveRank(hi-lo, p.Rank):][:p.Rank-iteration.EffectiveRank(hi-lo, p.Rank)])
+		clear(p.W[j*p.Rank+EffectiveRank(hi-lo, p.Rank):][:p.Rank-EffectiveRank(hi-lo, p.Rank)])
 	}
 }
 
@@ -184,7 +182,7 @@ func (c way) published(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, _, err := iteration.Master(c.Layout, params)
+	model, _, err := Master(c.Layout, params)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,8 +13,6 @@ import (
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/clipping"
-	"parley/methods/published/fedmvppca/iteration"
 	"parley/privacy"
 )
 
@@ -25,7 +23,7 @@ func Site(set options.Setup, name string) (*halves.Site, error) {
 		return halves.NewSite(set, name, h, nil), nil
 	}
 	var err error
-	if h.clip, err = clipping.NewPlan(set, name); err != nil {
+	if h.clip, err = NewPlan(set, name); err != nil {
 		return nil, err
 	}
 	return halves.NewSite(set, name, h, h.clip.Held), nil
@@ -37,7 +35,7 @@ type siteWay struct {
 	name string
 	// clip is what the site releases in a private round; nil where no clipping
 	// mechanism is in use.
-	clip *clipping.Plan
+	clip *Plan
 }
 
 func (h siteWay) Request(kind string) (privacy.Request, error) {
@@ -132,7 +130,7 @@ func (h siteWay) iterateAt(t *IterateTask, sums *options.RowSums) (*ppca.Params,
 			drawStart(h.Layout, prior, rng, w, noise)
 		}
 	}
-	it, err := iteration.NewSite(h.Layout, blocks, q, w, noise)
+	it, err := NewEM(h.Layout, blocks, q, w, noise)
 	if err != nil {
 		return nil, err
 	}

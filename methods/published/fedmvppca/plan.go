@@ -11,7 +11,7 @@
 // requests follow from the plan alone. The clip itself follows from the
 // broadcast prior, never from the site's own parameters: given what was
 // released before, it is the same for neighbouring data sets.
-package clipping
+package fedmvppca
 
 import (
 	"fmt"
@@ -20,7 +20,6 @@ import (
 	"parley/figure"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -92,7 +91,7 @@ func NewPlan(set options.Setup, site string) (*Plan, error) {
 	entries := 0
 	for _, k := range o.ViewsAt(p, site) {
 		d := l.Dims[k]
-		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * iteration.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
+		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
 				c.parts = append(c.parts, pt)
 				entries += pt.length
@@ -137,7 +136,7 @@ func differenceNoise(o *options.Options, p *study.Plan, kind parameter) (account
 	case kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2 / d.Noise.Epsilon}, nil
 	}
-	factor, _, err := iteration.GaussianFactor(part.Epsilon, part.Delta)
+	factor, _, err := GaussianFactor(part.Epsilon, part.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
@@ -145,7 +144,7 @@ func jointNoise(p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}
-	factor, _, err := iteration.GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
+	factor, _, err := GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 

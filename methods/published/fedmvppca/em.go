@@ -7,7 +7,7 @@
 // Numbers in parentheses are equations of Balelli, Silva and Lorenzi, "A Differentially
 // Private Probabilistic Framework for Modeling the Variability Across Federated Datasets
 // of Heterogeneous Multi-View Observations", MELBA 2022:012.
-package iteration
+package fedmvppca
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ import (
 // stopping rule.
 //
 // Step allocates nothing, and its cost does not depend on the number of subjects.
-type Site struct {
+type EM struct {
 	layout   ppca.Layout
 	blocks   []ppca.Block
 	views    []viewSums // in order, those with subjects
@@ -61,7 +61,7 @@ type viewSums struct {
 
 // NewSite prepares the iteration on a site's blocks, from the loadings W
 // (d × rank by rows) and the noise variance of each view to start from.
-func NewSite(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*Site, error) {
+func NewEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*EM, error) {
 	if err := ppca.CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (
 		return nil, err
 	}
 	ld := linalg.Stride(rank)
-	s := &Site{
+	s := &EM{
 		layout: l, blocks: blocks, features: ppca.Observed(l, blocks),
 		md: ppca.NewModel(l, rank), e: ppca.NewEStep(rank, blocks),
 		b: make([]float64, d*ld), chol: make([]float64, rank*ld), u: make([]float64, rank),
@@ -125,7 +125,7 @@ func EffectiveRank(d, q int) int {
 
 // dropColumns sets the columns that the view may not use to zero, and
 // recomputes WᵀW.
-func (s *Site) dropColumns(v *viewSums) {
+func (s *EM) dropColumns(v *viewSums) {
 	ld := s.md.LD
 	w := s.md.W[v.lo*ld : v.hi*ld]
 	for j := range v.hi - v.lo {
@@ -136,11 +136,11 @@ func (s *Site) dropColumns(v *viewSums) {
 }
 
 // Params returns the current θ_c.
-func (s *Site) Params() ppca.Params { return s.md.Params(s.layout, s.features) }
+func (s *EM) Params() ppca.Params { return s.md.Params(s.layout, s.features) }
 
 // Step does one iteration under a prior, or without one if it is nil. The
 // prior must describe the site's features with the same rank (see [ppca.Prior.Check]).
-func (s *Site) Step(prior *ppca.Prior) error {
+func (s *EM) Step(prior *ppca.Prior) error {
 	if prior != nil && (prior.Rank != s.md.Q || !ppca.ContainsAll(prior.Features, s.features)) {
 		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.Q)
 	}
@@ -169,7 +169,7 @@ func (s *Site) Step(prior *ppca.Prior) error {
 //
 //	μ = μ̃ + N v [s I + W Wᵀ]⁻¹ (mean − μ̃),
 //	[s I + W Wᵀ]⁻¹ r = {r − W (s I + WᵀW)⁻¹ Wᵀr} / s.
-func (s *Site) updateMu(v *viewSums, prior *ppca.Prior) error {
+func (s *EM) updateMu(v *viewSums, prior *ppca.Prior) error {
 	mu := s.md.Mu[v.lo:v.hi]
 	if prior == nil {
 		copy(mu, v.mean)
@@ -205,7 +205,7 @@ func (s *Site) updateMu(v *viewSums, prior *ppca.Prior) error {
 }
 
 // moments runs the E step on every block and sums it view by view.
-func (s *Site) moments() error {
+func (s *EM) moments() error {
 	ld := s.md.LD
 	clear(s.b)
 	for i := range s.views {
@@ -243,7 +243,7 @@ func (s *Site) moments() error {
 
 // updateW is the formula after (16): W = [Σ (t − μ)⟨x⟩ᵀ + ρ W̃] [Σ ⟨x xᵀ⟩ + ρ I]⁻¹
 // with ρ = σ²/σ²_W.
-func (s *Site) updateW(v *viewSums, prior *ppca.Prior) error {
+func (s *EM) updateW(v *viewSums, prior *ppca.Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	w := s.md.W[v.lo*ld : v.hi*ld]
 	copy(w, s.b[v.lo*ld:v.hi*ld])
@@ -279,7 +279,7 @@ func (s *Site) updateW(v *viewSums, prior *ppca.Prior) error {
 
 // updateNoise is (21): σ² = {Σ |t − μ|² + tr(WᵀW Σ⟨x xᵀ⟩) − 2 tr(Wᵀ Σ(t − μ)⟨x⟩ᵀ) + 2β} /
 // {N d + 2(α + 1)}, without the prior's terms if there is none.
-func (s *Site) updateNoise(v *viewSums, prior *ppca.Prior) error {
+func (s *EM) updateNoise(v *viewSums, prior *ppca.Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	sum := v.square + linalg.Inner(v.gram, v.sxx, q, ld)
 	for j := v.lo; j < v.hi; j++ {

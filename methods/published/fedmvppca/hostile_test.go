@@ -1,4 +1,4 @@
-package iteration
+package fedmvppca
 
 import (
 	"math/rand/v2"
@@ -30,7 +30,7 @@ func TestHostilePriorsGiveErrors(t *testing.T) {
 			factorstest.FiniteResult(t, "master", out.W, out.Mu, out.Noise, out.VarW, out.VarMu, out.Alpha, out.Beta)
 		}
 		if err := pr.Check(l); err == nil {
-			if s, err := NewSite(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.Step(&pr) == nil {
+			if s, err := NewEM(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.Step(&pr) == nil {
 				q := s.Params()
 				factorstest.FiniteResult(t, "published", q.W, q.Mu, q.Noise)
 			}

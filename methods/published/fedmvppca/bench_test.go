@@ -1,4 +1,4 @@
-package iteration
+package fedmvppca
 
 import (
 	"math/rand/v2"
@@ -16,7 +16,7 @@ func BenchmarkMAPIteration130x6(b *testing.B) {
 	tr := factorstest.NewTruth(r, l, 6, 0.5)
 	blocks := factorstest.BlocksOf(b, l, tr.Subjects(r, 300))
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(b)
-	s := factorstest.Must(NewSite(l, blocks, 6, tr.P.W, tr.P.Noise))(b)
+	s := factorstest.Must(NewEM(l, blocks, 6, tr.P.W, tr.P.Noise))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Step(prior); err != nil {
@@ -42,7 +42,7 @@ func publishedRun(b *testing.B, q, subjects int, dims ...int) {
 		for range 100 {
 			var local []ppca.Params
 			for _, blocks := range sites {
-				s := factorstest.Must(NewSite(l, blocks, q, w, noise))(b)
+				s := factorstest.Must(NewEM(l, blocks, q, w, noise))(b)
 				for range 15 {
 					if err := s.Step(prior); err != nil {
 						b.Fatal(err)

@@ -1,4 +1,4 @@
-package iteration
+package fedmvppca
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package clipping
+package fedmvppca
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
 )
 
 // clipped is a plan of three sites under difference-clipping, of which the second lacks a view.
@@ -49,7 +48,7 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 		}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
-			want, err := iteration.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			want, err := ClipDifference(l, &own, prior, k, 10, 0.01, constant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +95,7 @@ func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		for j := lo; j < hi; j++ { // the column rule
-			clear(p.W[j*q+iteration.EffectiveRank(hi-lo, q):][:q-iteration.EffectiveRank(hi-lo, q)])
+			clear(p.W[j*q+EffectiveRank(hi-lo, q):][:q-EffectiveRank(hi-lo, q)])
 		}
 		p.Noise[k] = r.ExpFloat64() + 0.01
 		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())

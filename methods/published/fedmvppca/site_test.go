@@ -1,4 +1,4 @@
-package iteration
+package fedmvppca
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		}
 		got := map[string]ppca.Params{}
 		for name, blocks := range factorstest.Forms(l, rows) {
-			s := factorstest.Must(NewSite(l, blocks, q, start.W, start.Noise))(t)
+			s := factorstest.Must(NewEM(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
 				if err := s.Step(prior); err != nil {
 					rt.Fatal(err)
@@ -62,7 +62,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	prior := factorstest.Must(ppca.Weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(NewSite(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(NewSite(l, blocks, 2, start.W, start.Noise))(t)
+	s := factorstest.Must(NewEM(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
 		if err := s.Step(nil); err != nil {
@@ -156,7 +156,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		last = ll
 	}
 	holes := factorstest.BlocksOf(t, l, factorstest.Hole(r, tr.Subjects(r, 9), 0.2))
-	if _, err := NewSite(l, holes, 2, start.W, start.Noise); err == nil {
+	if _, err := NewEM(l, holes, 2, start.W, start.Noise); err == nil {
 		t.Error("single missing cells were accepted")
 	}
 }
@@ -165,7 +165,7 @@ func TestPublishedStepDoesNotAllocate(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 15, 8, 10)
 	r := rand.New(rand.NewPCG(7, 1))
 	tr := factorstest.NewTruth(r, l, 5, 0.2)
-	s := factorstest.Must(NewSite(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
+	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := s.Step(prior); err != nil {
@@ -183,7 +183,7 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
-	s := factorstest.Must(NewSite(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}

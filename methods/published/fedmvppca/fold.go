@@ -1,4 +1,4 @@
-package clipping
+package fedmvppca
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/iteration"
 )
 
 // Fold makes the next model of what the sites released around the prior, by name and in
@@ -33,7 +32,7 @@ func (c Plans) foldDifference(l ppca.Layout, prior *ppca.Prior, sites []string, 
 	for i, site := range sites {
 		params = append(params, c[site].moved(prior, all[i]))
 	}
-	model, counts, err := iteration.Master(l, params)
+	model, counts, err := Master(l, params)
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +40,12 @@ func (c Plans) foldDifference(l ppca.Layout, prior *ppca.Prior, sites []string, 
 		switch {
 		case n == 0: // the only sites with the view have left
 			keepView(l, model, prior, k)
-		case n > 1 && model.VarW[k] == iteration.AloneVariance:
+		case n > 1 && model.VarW[k] == AloneVariance:
 			// The noise has fallen below the last bit of W: that is no reason to
 			// start it afresh.
 			model.VarW[k] = prior.VarW[k]
 		}
-		if n > 1 && model.VarMu[k] == iteration.AloneVariance {
+		if n > 1 && model.VarMu[k] == AloneVariance {
 			model.VarMu[k] = prior.VarMu[k]
 		}
 	}

@@ -1,4 +1,4 @@
-package clipping
+package fedmvppca
 
 import (
 	"context"
