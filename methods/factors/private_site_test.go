@@ -130,7 +130,7 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(halves.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(fedmvppca.IterateTask), options.TaskAssess: new(options.AssessTask),
+		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(fedmvppca.IterateTask), options.TaskAssess: new(options.AssessTask),
 		options.TaskClip: new(fedmvppca.IterateTask), options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }

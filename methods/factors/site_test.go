@@ -70,7 +70,7 @@ func FuzzTask(f *testing.F) {
 		f.Add(uint8(i), x.tasks[0].Kind, x.tasks[0].Body)
 		f.Add(uint8(i), options.TaskAssess, list[(i+3)%len(list)].tasks[0].Body)
 	}
-	empty, err := wire.Marshal(halves.ScaleTask{})
+	empty, err := wire.Marshal(options.ScaleTask{})
 	if err != nil {
 		f.Fatal(err)
 	}

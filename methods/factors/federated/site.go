@@ -25,7 +25,7 @@ type siteWay struct{ options.Setup }
 
 func (h siteWay) Request(kind string) (privacy.Request, error) {
 	d, q, k, g := h.Layout.Features(), h.Options.Latent, h.Layout.Views(), h.Layout.Groups()
-	var r halves.Contents
+	var r options.Contents
 	switch kind {
 	case options.TaskFit, options.TaskRefill:
 		sets := 1 << min(k, 16) // of views, each in half of them

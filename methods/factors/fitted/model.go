@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
+	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -204,6 +205,34 @@ func (m *Model) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("writing the model: %w", err)
 	}
 	return append(data, '\n'), nil
+}
+
+// Files are those of a result: the model, its loadings, and tables of what else it has.
+func (m *Model) Files() ([]method.File, error) {
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	loadings, err := m.LoadingsCSV()
+	if err != nil {
+		return nil, err
+	}
+	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	means, err := m.SiteMeansCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(means) > 0 {
+		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
+	}
+	effects, err := m.EffectsCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(effects) > 0 {
+		files = append(files, method.File{Name: "model/covariate-effects.csv", Data: effects})
+	}
+	return files, nil
 }
 
 func (m *Model) Layout() (ppca.Layout, error) {

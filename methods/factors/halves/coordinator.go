@@ -220,7 +220,7 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 // scale brings features to common units: it asks for sums if the plan does.
 func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 	if c.Options.Pools() {
-		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return ScaleTask{s.effects()}, nil })
+		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return options.ScaleTask{Effects: s.effects()}, nil })
 		return tasks, nil, err
 	}
 	s.scaled(options.StartScale(c.Setup))
@@ -298,25 +298,11 @@ func (c *Coordinator) poolScale(s *State) error {
 	if err != nil {
 		return err
 	}
-	inPlan := func(i int) int { return slices.Index(c.Plan.Sites, sites[i]) }
-	s.Apart = options.FarApart(c.Layout, all, c.Options.Scaling == options.ScaleMinMax)
-	for i := range s.Apart {
-		s.Apart[i].Site = inPlan(s.Apart[i].Site)
-	}
-	if c.Options.Scaling != options.ScaleMinMax {
-		s.Standardised = options.Standardised(c.Layout, all)
-	}
-	for i := range s.Standardised {
-		s.Standardised[i].Site = inPlan(s.Standardised[i].Site)
-	}
-	pooled := options.NewFeatureSums(c.Layout.Features())
-	for _, a := range all {
-		pooled.Merge(a, c.Options.Scaling == options.ScaleMinMax)
-	}
-	scale, err := pooled.Scale(c.Setup, c.Options.Scaling)
+	scale, apart, standardised, err := options.PoolScale(c.Setup, sites, all)
 	if err != nil {
 		return err
 	}
+	s.Apart, s.Standardised = apart, standardised
 	s.scaled(scale)
 	return nil
 }

@@ -3,15 +3,11 @@ package halves
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
@@ -29,28 +25,9 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := m.Encode()
+	files, err := m.Files()
 	if err != nil {
 		return nil, err
-	}
-	loadings, err := m.LoadingsCSV()
-	if err != nil {
-		return nil, err
-	}
-	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
-	means, err := m.SiteMeansCSV()
-	if err != nil {
-		return nil, err
-	}
-	if len(means) > 0 {
-		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
-	}
-	effects, err := m.EffectsCSV()
-	if err != nil {
-		return nil, err
-	}
-	if len(effects) > 0 {
-		files = append(files, method.File{Name: "model/covariate-effects.csv", Data: effects})
 	}
 	return c.way.Result(s, m, files)
 }
@@ -106,7 +83,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
-		assessed(m, sites)
+		report.AddSites(m, sites)
 		sampling, err := c.sampling(s)
 		if err != nil {
 			return nil, err
@@ -130,36 +107,6 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil
-}
-
-// assessed puts in what the sites said of the finished model.
-func assessed(m *fitted.Model, sites []report.Site) {
-	q := len(m.Factors)
-	m.Explains(report.Pooled(sites).Explained())
-	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
-	for _, site := range sites {
-		floats.Add(squares, site.ScoreSquares)
-		floats.Add(fourths, site.ScoreFourths)
-		subjects += float64(site.Subjects())
-		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
-		for _, p := range site.Patterns {
-			views := make([]string, len(p.Views))
-			for i, k := range p.Views {
-				views[i] = m.Views[k].Name
-			}
-			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
-		}
-		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
-				out.Views = append(out.Views, v.Name)
-			}
-		}
-		for row := range slices.Chunk([]float64(site.Cov), q) {
-			out.LatentCov = append(out.LatentCov, row)
-		}
-		m.Sites = append(m.Sites, out)
-	}
-	m.Fourths = assess.NewFourths(squares, fourths, subjects)
 }
 
 // ofFinished returns what a state leads to, which is found once of a finished study.
@@ -298,7 +245,7 @@ func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dat
 	if h.Options.Mechanism != options.MechanismStatistics {
 		return nil
 	}
-	patterns := h.Options.PatternsAt(h.Plan, h.name)
+	patterns := h.Options.Patterns.At(h.Plan, h.name)
 	without, all := 0, 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {

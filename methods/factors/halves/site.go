@@ -2,15 +2,11 @@ package halves
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 
 	"parley/dataset"
 	"parley/method"
-	"parley/methods/factors/assess"
-	"parley/methods/factors/between"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
@@ -107,61 +103,28 @@ func (h *Site) described(ctx context.Context, data dataset.Source) (_ dataset.So
 	return h.outliers.Without(data), nil
 }
 
-// Draws returns the random numbers of one site in one round: a function of the
-// plan's seed, the site's name and the round alone.
-func Draws(seed uint64, site string, round int) *rand.Rand {
-	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
-}
-
 // What a site releases is decided by the plan that it agreed to: a task brings
 // the coordinator's state and chooses nothing.
 
 // AdjustTask asks for the sums of the regression on the plan's covariates.
 type AdjustTask struct{}
 
-// ScaleTask asks for the sums that the plan's scaling needs.
-type ScaleTask struct {
-	Effects *options.Effects `cbor:"effects,omitempty"` // of covariates, which are taken out before
-}
-
-// Contents lists what a task without protection releases. The counts of numbers are
-// upper bounds, for a site that has every view, whatever cells are missing.
-type Contents struct{ privacy.Request }
-
-// Say adds numbers to the list, at most as many as values.
-func (c *Contents) Say(values int, what string) {
-	c.Protection = privacy.Unprotected
-	c.Contents = append(c.Contents, privacy.Content{What: what, Values: values})
-}
-
 // Request is what a task of a kind releases.
 func (h *Site) Request(kind string) (privacy.Request, error) {
 	if !h.Options.Asks(h.Plan, kind) {
 		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
 	}
-	d, q, k := h.Layout.Features(), h.Options.Latent, h.Layout.Views()
-	var r Contents
+	d := h.Layout.Features()
+	var r options.Contents
 	switch kind {
 	case options.TaskAdjust:
 		p := len(options.Terms(h.Options.Adjust))
 		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far from all others here; mean of each covariate")
 		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, and products, of the feature and the covariates of the subjects who have it")
 	case options.TaskScale:
-		what := "number of values, mean and sum of squared deviations of each feature"
-		if h.Options.Scaling == options.ScaleMinMax {
-			what = "number of values, smallest and largest value of each feature"
-		}
-		r.Say(3*d, what)
+		r.SayScale(h.Setup)
 	case options.TaskAssess:
-		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
-		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
-		r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")
-		r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
-		r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
-		r.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
-		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
-		r.Say(2*d, "per feature score and information of whether a value is missing on what the subject's others predict of it")
-		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
+		r.SayAssessment(h.Setup)
 	default:
 		return h.way.Request(kind)
 	}
@@ -176,12 +139,9 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	case options.TaskAdjust:
 		answer, err = Open(t, func(*AdjustTask) (any, error) { return h.regress(ctx, s) })
 	case options.TaskScale:
-		answer, err = Open(t, func(task *ScaleTask) (any, error) {
+		answer, err = Open(t, func(task *options.ScaleTask) (any, error) {
 			return h.Exact(ctx, s, task.Effects, func(sums *options.RowSums, _ dataset.Source) (any, error) {
-				if h.Options.Scaling == options.ScaleMinMax {
-					return sums.Extremes, nil
-				}
-				return sums.Moments(h.Layout.Features()), nil
+				return sums.Said(h.Setup), nil
 			})
 		})
 	case options.TaskAssess:

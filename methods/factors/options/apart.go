@@ -103,3 +103,26 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 	}
 	return s.A[j], math.Sqrt(s.B[j] / max(1, s.N[j]-1))
 }
+
+// PoolScale makes the scale of a study of what its sites say, in the plan's order, and names
+// the views of sites that seem to be in other units; sites are numbered as in the plan.
+func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale, apart []Apart, standardised []SiteView, err error) {
+	extremes := set.Options.Scaling == ScaleMinMax
+	inPlan := func(i int) int { return slices.Index(set.Plan.Sites, sites[i]) }
+	apart = FarApart(set.Layout, all, extremes)
+	for i := range apart {
+		apart[i].Site = inPlan(apart[i].Site)
+	}
+	if !extremes {
+		standardised = Standardised(set.Layout, all)
+	}
+	for i := range standardised {
+		standardised[i].Site = inPlan(standardised[i].Site)
+	}
+	pooled := NewFeatureSums(set.Layout.Features())
+	for _, a := range all {
+		pooled.Merge(a, extremes)
+	}
+	scale, err = pooled.Scale(set, set.Options.Scaling)
+	return scale, apart, standardised, err
+}

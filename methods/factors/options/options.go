@@ -78,16 +78,7 @@ type Options struct {
 	// the plan's protection is differential, empty otherwise.
 	Mechanism string           `json:"mechanism,omitempty"`
 	Clipping  *ClippingOptions `json:"clipping,omitempty"` // of both clipping mechanisms
-	Patterns  []pattern        `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
-}
-
-// pattern is a set of views that subjects can have: a public fact, because what
-// a site releases depends on it and on nothing that its subjects turn out to
-// have. What a pattern calls for is noised and sent even if nobody has it.
-type pattern struct {
-	// Site is where subjects can have it; without one, every site that no pattern names.
-	Site  string   `json:"site,omitempty"`
-	Views []string `json:"views,omitempty"`
+	Patterns  Patterns         `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
 }
 
 // Covariate is a subject column that features are adjusted for: one of numbers or, with

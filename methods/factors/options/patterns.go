@@ -8,19 +8,30 @@ import (
 	"parley/study"
 )
 
-// PatternsAt returns the patterns of a site in the plan's order, each as rising
-// indices of the plan's views: one of all views where the plan states none.
-func (o *Options) PatternsAt(p *study.Plan, site string) (patterns [][]int) {
-	if !slices.ContainsFunc(o.Patterns, func(x pattern) bool { return x.Site == site }) {
+// Patterns are the sets of views that subjects can have: a public fact of private plans, because
+// what a site releases depends on it and on nothing that its subjects turn out to have. What
+// a pattern calls for is noised and sent even if nobody has it.
+type Patterns []pattern
+
+type pattern struct {
+	// Site is where subjects can have it; without one, every site that no pattern names.
+	Site  string   `json:"site,omitempty"`
+	Views []string `json:"views,omitempty"`
+}
+
+// At returns the patterns of a site in the plan's order, each as rising indices of the
+// plan's views: one of all views where the plan states none.
+func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
+	if !slices.ContainsFunc(all, func(one pattern) bool { return one.Site == site }) {
 		site = "" // not named
 	}
-	for _, x := range o.Patterns {
-		if x.Site != site {
+	for _, one := range all {
+		if one.Site != site {
 			continue
 		}
 		var views []int
 		for k, v := range p.Views {
-			if slices.Contains(x.Views, v.Name) {
+			if slices.Contains(one.Views, v.Name) {
 				views = append(views, k)
 			}
 		}
@@ -44,16 +55,16 @@ func Counts(patterns [][]int, views [][]float64) bool {
 	})
 }
 
-// ViewsAt returns the views that a site holds, by the plan: those of its patterns.
-func (o *Options) ViewsAt(p *study.Plan, site string) []int {
-	views := slices.Concat(o.PatternsAt(p, site)...)
+// Views returns the views that a site holds, by the plan: those of its patterns.
+func (all Patterns) Views(p *study.Plan, site string) []int {
+	views := slices.Concat(all.At(p, site)...)
 	slices.Sort(views)
 	return slices.Compact(views)
 }
 
-// checkPatterns demands that every pattern can occur, and every view at some site.
-func (o *Options) checkPatterns(p *study.Plan, report study.Report) {
-	for i, x := range o.Patterns {
+// Check demands that every pattern can occur, and every view at some site.
+func (all Patterns) Check(p *study.Plan, report study.Report) {
+	for i, x := range all {
 		at := fmt.Sprintf("patterns[%d]", i)
 		if x.Site != "" && !slices.Contains(p.Sites, x.Site) {
 			report(at+".site", fmt.Sprintf("%q is not a site of the plan", x.Site), "one of "+problem.Names(p.Sites))
@@ -70,18 +81,18 @@ func (o *Options) checkPatterns(p *study.Plan, report study.Report) {
 				report(key, fmt.Sprintf("view %s is named twice", name), "")
 			}
 		}
-		if slices.ContainsFunc(o.Patterns[:i], func(y pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
+		if slices.ContainsFunc(all[:i], func(y pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
 			report(at+".views", "the same set of views is stated twice", "each once for a site")
 		}
 		if x.Site == "" && !slices.ContainsFunc(p.Sites, func(site string) bool {
-			return !slices.ContainsFunc(o.Patterns, func(y pattern) bool { return y.Site == site })
+			return !slices.ContainsFunc(all, func(y pattern) bool { return y.Site == site })
 		}) {
 			report(at, "no subject can have it: every site has patterns of its own", "leave it out, or name a site")
 		}
 	}
 	held := map[int]bool{}
 	for _, site := range p.Sites {
-		for _, k := range o.ViewsAt(p, site) {
+		for _, k := range all.Views(p, site) {
 			held[k] = true
 		}
 	}

@@ -189,7 +189,7 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 		}
 		report("mechanism", fmt.Sprintf("%q does not go with variant %q", o.Mechanism, o.Variant), hint)
 	}
-	o.checkPatterns(p, report)
+	o.Patterns.Check(p, report)
 	if private := []string{ScaleRange, ScaleNone}; slices.Contains(Scalings, o.Scaling) && !slices.Contains(private, o.Scaling) &&
 		!(o.Scaling == ScaleSiteRange && o.Mechanism == MechanismDifference) {
 		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which mechanism %q does not protect", o.Scaling, o.Mechanism),

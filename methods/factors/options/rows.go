@@ -72,6 +72,14 @@ func (r *RowSums) Moments(d int) *FeatureSums {
 	return out
 }
 
+// Said is what a site says of its features for a scale that the sites pool.
+func (r *RowSums) Said(set Setup) *FeatureSums {
+	if set.Options.Scaling == ScaleMinMax {
+		return r.Extremes
+	}
+	return r.Moments(set.Layout.Features())
+}
+
 // Scaled returns the blocks in the units that a task asks for, or in the
 // site's own where the plan says so.
 func (r *RowSums) Scaled(set Setup, m *Scale) ([]ppca.Block, *ppca.Scale, error) {

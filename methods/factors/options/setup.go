@@ -1,7 +1,9 @@
 package options
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 
 	"parley/methods/factors/ppca"
 	"parley/problem"
@@ -97,4 +99,10 @@ func (o *Options) Unit() string { return unitOf[o.Scaling] }
 var unitOf = map[string]string{
 	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations", ScaleMinMax: "parts of a feature's range",
 	ScaleRange: "parts of a feature's public range", ScaleNone: "the features' own units", ScaleSiteRange: "parts of a feature's range at its site",
+}
+
+// Draws returns the random numbers of one site in one round: a function of the
+// plan's seed, the site's name and the round alone.
+func Draws(seed uint64, site string, round int) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 )
@@ -96,6 +97,36 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 	}
 	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
 	return r
+}
+
+// AddSites puts in what the sites said of the finished model.
+func AddSites(m *fitted.Model, sites []Site) {
+	q := len(m.Factors)
+	m.Explains(Pooled(sites).Explained())
+	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
+	for _, site := range sites {
+		floats.Add(squares, site.ScoreSquares)
+		floats.Add(fourths, site.ScoreFourths)
+		subjects += float64(site.Subjects())
+		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
+	m.Fourths = assess.NewFourths(squares, fourths, subjects)
 }
 
 // metrics leaves out what verdicts say must not be relied on.

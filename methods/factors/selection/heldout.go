@@ -11,7 +11,6 @@ import (
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
@@ -246,7 +245,7 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 		return nil
 	}
 	features, rows := s.rowsToDraw(model.means)
-	w, err := waicOf(ctx, s.set.Layout, features, rows, model.Params, halves.Draws(s.set.Plan.Seed, "selection: gibbs", q))
+	w, err := waicOf(ctx, s.set.Layout, features, rows, model.Params, options.Draws(s.set.Plan.Seed, "selection: gibbs", q))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -287,7 +286,7 @@ func (s *selector) drawn() int { return min(s.subjects, max(waicRows, 4*s.set.La
 func (s *selector) rowsToDraw(means *options.SiteMeans) (features [][]int, rows [][]float64) {
 	most := s.drawn()
 	chosen := make([]bool, s.subjects)
-	for i, n := range halves.Draws(s.set.Plan.Seed, "selection: subjects", 0).Perm(s.subjects) {
+	for i, n := range options.Draws(s.set.Plan.Seed, "selection: subjects", 0).Perm(s.subjects) {
 		chosen[n] = i < most
 	}
 	scale := s.parts[0].scale

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -178,7 +177,7 @@ func (s *releasedSelector) densities(fitted *moments.Repaired, held []moments.Un
 
 // split draws noise like that of the releases, fits either half, and scores the other.
 func (s *releasedSelector) split(at int) error {
-	r := halves.Draws(s.set.Plan.Seed, "selection: noise", at)
+	r := options.Draws(s.set.Plan.Seed, "selection: noise", at)
 	var halves [2][]moments.Released
 	for i := range s.releases {
 		a, b := s.releases[i].SplitNoise(r)

@@ -31,7 +31,7 @@ type declared struct {
 func declaredBy(set options.Setup) (map[string]*declared, error) {
 	all, same := map[string]*declared{}, map[string]*declared{}
 	for _, site := range set.Plan.Sites {
-		key := fmt.Sprint(set.Options.PatternsAt(set.Plan, site))
+		key := fmt.Sprint(set.Options.Patterns.At(set.Plan, site))
 		if same[key] == nil {
 			d, err := newDeclared(set, site)
 			if err != nil {
@@ -57,7 +57,7 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 			ranges = append(ranges, *f.Range)
 		}
 	}
-	st, err := moments.NewStatistics(l, ranges, o.PatternsAt(p, site))
+	st, err := moments.NewStatistics(l, ranges, o.Patterns.At(p, site))
 	if err != nil {
 		return nil, err
 	}

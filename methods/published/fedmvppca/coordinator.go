@@ -126,7 +126,7 @@ func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
 	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.Layout.Views()),
 	}}
-	rng := halves.Draws(c.Plan.Seed, "", 0)
+	rng := options.Draws(c.Plan.Seed, "", 0)
 	for i := range out.W {
 		out.W[i] = rng.NormFloat64() * p.LoadingSD
 	}

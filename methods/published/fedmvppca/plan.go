@@ -89,7 +89,7 @@ func NewPlan(set options.Setup, site string) (*Plan, error) {
 	p, o, l := set.Plan, set.Options, set.Layout
 	c := &Plan{set: set}
 	entries := 0
-	for _, k := range o.ViewsAt(p, site) {
+	for _, k := range o.Patterns.Views(p, site) {
 		d := l.Dims[k]
 		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
@@ -258,7 +258,7 @@ type Plans map[string]*Plan
 func NewPlans(set options.Setup) (Plans, error) {
 	all, same := Plans{}, Plans{}
 	for _, site := range set.Plan.Sites {
-		key := fmt.Sprint(set.Options.ViewsAt(set.Plan, site))
+		key := fmt.Sprint(set.Options.Patterns.Views(set.Plan, site))
 		if same[key] == nil {
 			c, err := NewPlan(set, site)
 			if err != nil {

@@ -42,7 +42,7 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	if kind == options.TaskClip {
 		return h.clip.Request(), nil
 	}
-	var r halves.Contents
+	var r options.Contents
 	r.Say(h.Layout.Features()*(h.Options.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
 	return r.Request, nil
 }
@@ -106,7 +106,7 @@ func (h siteWay) iterateAt(t *IterateTask, sums *options.RowSums) (*ppca.Params,
 		return nil, err
 	}
 	q, d := h.Options.Latent, h.Layout.Features()
-	rng := halves.Draws(h.Plan.Seed, h.name, t.Round)
+	rng := options.Draws(h.Plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.Layout.Views())
 	var prior *ppca.Prior
 	switch {

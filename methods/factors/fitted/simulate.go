@@ -1,4 +1,4 @@
-package factors
+package fitted
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/problem"
 	"parley/study"
@@ -21,11 +19,8 @@ import (
 // in proportion to 1/a, as factors of real data differ in strength. All sites
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
-func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
-	set, err := options.SetUp(p)
-	if err != nil {
-		return nil, err
-	}
+func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error) {
+	p := set.Plan
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
@@ -35,12 +30,12 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 		return nil, err
 	}
 	// No site has such a name, so these streams are nobody's otherwise.
-	seed := func(site string) uint64 { return halves.Draws(c.Seed, "simulated "+site, 0).Uint64() }
+	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
 	s := &method.Simulated{Sites: map[string]dataset.Source{}}
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
 		if set.Options.Mechanism != "" {
-			for _, k := range set.Options.ViewsAt(p, site) {
+			for _, k := range set.Options.Patterns.Views(p, site) {
 				views = append(views, p.Views[k].Name)
 			}
 		}
@@ -53,21 +48,21 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 }
 
 // imagine draws a population.
-func imagine(p *study.Plan, latent int, c method.Simulation) (*fitted.Model, error) {
+func imagine(p *study.Plan, latent int, c method.Simulation) (*Model, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return nil, err
 	}
-	m := &fitted.Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
-	r := halves.Draws(c.Seed, "simulated", 0)
+	m := &Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
+	r := options.Draws(c.Seed, "simulated", 0)
 	for _, v := range p.Views {
-		view := fitted.ModelView{Name: v.Name}
+		view := ModelView{Name: v.Name}
 		for _, f := range v.Features {
 			low, high := -4.0, 4.0
 			if f.Range != nil {
 				low, high = f.Range[0], f.Range[1]
 			}
-			own := fitted.ModelFeature{Name: f.Name, Shift: low/2 + high/2, Factor: 8 / (high - low), Noise: c.Noise}
+			own := ModelFeature{Name: f.Name, Shift: low/2 + high/2, Factor: 8 / (high - low), Noise: c.Noise}
 			own.Mean = 0.8 * (2*r.Float64() - 1) // standard deviations
 			sum := 0.0
 			for a := range latent {

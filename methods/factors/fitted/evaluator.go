@@ -1,4 +1,4 @@
-package factors
+package fitted
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
@@ -16,12 +15,12 @@ import (
 )
 
 // Evaluator implements [method.Evaluable].
-func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
 	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.LoadModel(data)
+	m, err := LoadModel(data)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +29,7 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
 	columns := p.Schema().Subject
-	all, err := predictiveOf(m, columns, fitted.Population{New: newSite})
+	all, err := predictiveOf(m, columns, Population{New: newSite})
 	switch {
 	case err != nil:
 		return nil, err
@@ -43,16 +42,16 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 // sited is a model of sites that have means or noise of their own.
 type sited struct {
 	evaluate.Predictive
-	model   *fitted.Model
+	model   *Model
 	columns []dataset.Column // of the rows' subjects
 }
 
 // AtSite implements [evaluate.Sited].
 func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
-	return predictiveOf(m.model, m.columns, fitted.Population{Site: name})
+	return predictiveOf(m.model, m.columns, Population{Site: name})
 }
 
-func predictiveOf(m *fitted.Model, columns []dataset.Column, who fitted.Population) (evaluate.Predictive, error) {
+func predictiveOf(m *Model, columns []dataset.Column, who Population) (evaluate.Predictive, error) {
 	l, err := m.Layout()
 	if err != nil {
 		return nil, err
@@ -68,11 +67,7 @@ func predictiveOf(m *fitted.Model, columns []dataset.Column, who fitted.Populati
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows. Where the plan has covariates, the
 // features are regressed on them over all rows alike.
-func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
-	set, err := options.SetUp(p)
-	if err != nil {
-		return nil, err
-	}
+func Central(ctx context.Context, set options.Setup, all dataset.Source) (evaluate.Model, error) {
 	l, scaling := set.Layout, set.Options.Scaling
 	if scaling == options.ScaleSiteRange {
 		scaling = options.ScaleMinMax
@@ -104,19 +99,19 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if effects == nil {
 		return newPredictive(l, predictor, scale), nil
 	}
-	return fitted.AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
+	return AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
 }
 
 // predictive answers about rows in the units in which they were measured.
 type predictive struct {
-	fitted.RowEvaluator
+	RowEvaluator
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
 	sd        []float64 // scratch
 }
 
 func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
 	m := &predictive{
-		RowEvaluator: fitted.RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
+		RowEvaluator: RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
 	}
 	for _, f := range scale.Factor {
