@@ -140,7 +140,11 @@ func (d *decoder) fields(entries []entry, v reflect.Value) {
 	for _, e := range entries {
 		i, ok := byName[e.key]
 		if !ok {
-			d.add(e.at, e.path, "unknown key", problem.DidYouMean(e.key, names, "valid here: "+strings.Join(names, ", ")))
+			what, hint := "unknown key", problem.DidYouMean(e.key, names, "valid here: "+strings.Join(names, ", "))
+			if f, ok := v.Addr().Interface().(Former); ok && f.Former(e.key) != "" {
+				what, hint = "this key is no longer there", f.Former(e.key)
+			}
+			d.add(e.at, e.path, what, hint)
 			continue
 		}
 		d.value(e.node, v.Field(i), e.path)

@@ -122,6 +122,12 @@ type Filler interface {
 	Fill(p *Plan, missing func(key string) bool)
 }
 
+// Former is implemented by options that had other keys before: it says what to write in the
+// place of one, and is empty for keys that never were.
+type Former interface {
+	Former(key string) string
+}
+
 // RangeTeller is implemented by options that know what becomes of values beyond the ranges of a
 // checked plan, in words that go on after "values lie beyond the plan's range, ", such as [RangeEnds]
 // and [RangeAsIs].

@@ -22,13 +22,14 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/fedmvppca"
 	"parley/methods/published/vae"
 	"parley/methods/regression"
 	"parley/problem"
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

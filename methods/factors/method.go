@@ -9,14 +9,13 @@ import (
 	"parley/methods/factors/options"
 	"parley/methods/factors/statistics"
 	"parley/methods/factors/verify"
-	"parley/methods/published/fedmvppca"
 	"parley/privacy"
 	"parley/study"
 )
 
 var _ method.Opener = Method{}
 
-// Method is Fed-mv-PPCA for the registry.
+// Method is the factor model for the registry.
 type Method struct{}
 
 // Name implements [method.Method].
@@ -31,11 +30,8 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case set.Options.Mechanism == options.MechanismStatistics:
+	if set.Options.Mechanism == options.MechanismStatistics {
 		return statistics.Coordinator(set)
-	case set.Options.Variant == options.PublishedVariant:
-		return fedmvppca.Coordinator(set)
 	}
 	return federated.Coordinator(set), nil
 }
@@ -54,11 +50,8 @@ func siteOf(p *study.Plan, name string) (*halves.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case set.Options.Mechanism == options.MechanismStatistics:
+	if set.Options.Mechanism == options.MechanismStatistics {
 		return statistics.Site(set, name)
-	case set.Options.Variant == options.PublishedVariant:
-		return fedmvppca.Site(set, name)
 	}
 	return federated.Site(set, name), nil
 }

@@ -58,15 +58,6 @@ func (Method) Describe(p *study.Plan) string {
 	switch {
 	case o.Mechanism == options.MechanismStatistics:
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
-	case o.Variant == options.PublishedVariant:
-		text += fmt.Sprintf(" In each of %d rounds every site fits the model to its own subjects, and sends the model's numbers back", o.Rounds)
-		switch {
-		case o.FirstInClear():
-			return text + ", the first time as they are and then noised."
-		case o.Clips():
-			return text + ", noised."
-		}
-		return text + "."
 	case o.Rounds == 0:
 		return text + " Each site describes its own subjects once, by a few numbers for each set of views that they have, to which the coordinator fits the model."
 	}

@@ -2,7 +2,6 @@ package factors
 
 import (
 	"context"
-	"fmt"
 
 	"parley/dataset"
 	"parley/method"
@@ -41,12 +40,8 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 		return "", err
 	}
 	if set.Options.Mechanism != options.MechanismStatistics {
-		what := "without differential protection a site's answers depend on the number of factors"
-		if set.Options.Clips() {
-			what = fmt.Sprintf("with mechanism %q sites release the parameters of one model, round by round", set.Options.Mechanism)
-		}
-		return "", problem.Problem{Where: "method.mechanism", What: what + ", so no other model can be made of them",
-			Hint: "only " + options.MechanismStatistics + " releases statistics that any number of factors can be fitted to"}
+		return "", problem.Problem{Where: "privacy.protection", What: "without differential protection a site's answers depend on the number of factors, so no other model can be made of them",
+			Hint: "only a private study releases statistics that any number of factors can be fitted to"}
 	}
 	return statistics.ReleasedName, nil
 }

@@ -40,7 +40,7 @@ func TestSpreadGrowsAsNoiseAloneWouldHaveIt(t *testing.T) {
 func TestDimensionIsFoundWithNoiseByFeature(t *testing.T) {
 	o := experiment.Outcomes{}
 	for _, noise := range noiseOf {
-		v := testkit.Get(waic(t.Context(), synthetic, clone, 0, latentSources[0].largest, noise.key))(t)
+		v := testkit.Get(waicOf(t.Context(), synthetic, clone, 0, latentSources[0].largest, noise.key))(t)
 		o[noise.prefix+"sd-01"] = v
 	}
 	if got := latentSources[0].smallest(o, "waic-"); got != "7" {

@@ -10,6 +10,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/options"
+	"parley/methods/published/fedmvppca"
 	"parley/methods/published/vae"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -17,7 +18,7 @@ import (
 	"parley/study"
 )
 
-var methods = method.Registry{factors.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, fedmvppca.Method{}, vae.Method{}}
 
 // folds of every cross-validation.
 const folds = 3
@@ -99,9 +100,9 @@ func plan(sites []dataset.Source, m, privacy keys, seed uint64) (*study.Plan, er
 // published is the paper's iteration: 100 rounds of 15 iterations, 30 in the first; one
 // round of 800 where there is one site.
 func published(c condition, _ *division) (keys, keys) {
-	m := keys{"name": "mvppca", "variant": options.PublishedVariant, "latent": c.data.factors, "scaling": options.ScaleNone}
+	m := keys{"name": fedmvppca.Name, "latent": c.data.factors, "scaling": options.ScaleNone}
 	if c.sites == 1 {
-		m["rounds"], m["published"] = 1, keys{"first_iterations": 800}
+		m["rounds"], m["first_iterations"] = 1, 800
 	}
 	return m, nil
 }
@@ -112,8 +113,7 @@ func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
 	return func(c condition, d *division) (keys, keys) {
 		m, _ := published(c, d)
 		part := keys{"constant": clip}
-		m["mechanism"] = options.MechanismDifference
-		m["clipping"] = keys{"difference": keys{"first_round": options.FirstInClear, "mean": part, "loadings": part, "noise_variance": part}}
+		m["clipping"] = keys{"first_round": "clear", "mean": part, "loadings": part, "noise_variance": part}
 		m["patterns"] = d.patterns()
 		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "replace-one",
 			"per_release": keys{"epsilon": epsilon, "delta": 0.01}}
@@ -124,8 +124,8 @@ func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
 // values in [0, 1], the default of such scales.
 func guarded(c condition, d *division) (keys, keys) {
 	m, privacy := noised(10, 1)(c, d)
-	m["clipping"].(keys)["difference"].(keys)["first_round"] = "prior"
-	m["published"] = keys{"initial": "prior", "prior": keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}}
+	m["clipping"].(keys)["first_round"] = "prior"
+	m["initial"], m["prior"] = "prior", keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
 	return m, privacy
 }
 

@@ -10,9 +10,6 @@ import (
 
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method"
-	"parley/methods/factors"
-	"parley/papers/deal"
 	"parley/papers/experiment"
 )
 
@@ -77,7 +74,7 @@ func latentDimension() experiment.Experiment {
 				}
 				for _, noise := range noiseOf {
 					cells = append(cells, series(noise.prefix+d.name, n, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-						return waic(ctx, d.source, at, repeat, largest, noise.key)
+						return waicOf(ctx, d.source, at, repeat, largest, noise.key)
 					})...)
 				}
 			}
@@ -98,40 +95,6 @@ func (d latentSource) condition(q int) condition {
 func (r rival) named(q int) rival {
 	r.name = fmt.Sprintf("%s-q-%d", r.name, q)
 	return r
-}
-
-// waic is what 'parley select' computes of the rows at three sites: WAIC by draws of the
-// posterior under flat priors.
-func waic(ctx context.Context, data source, at experiment.Data, repeat, largest int, noise string) (experiment.Values, error) {
-	c := condition{data: data, scenario: evaluate.IID, sites: 3}
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
-	m, _ := byDefault(c, d)
-	m["noise"] = noise
-	p, err := plan(d.sites, m, nil, uint64(repeat))
-	if err != nil {
-		return nil, err
-	}
-	config := method.SelectConfig{Folds: folds, Repeats: 1, Criteria: []string{"waic"}}
-	for q := 2; q <= largest; q++ {
-		config.Values = append(config.Values, q)
-	}
-	chosen, err := factors.Method{}.Select(ctx, p, deal.BySite(d.sites), config)
-	if err != nil {
-		return nil, err
-	}
-	v := experiment.Values{}
-	for _, k := range chosen.Candidates {
-		if w, ok := k.Scores["waic"]; ok {
-			v[fmt.Sprintf("q%d", k.Value)] = []float64{w}
-		}
-	}
-	for _, k := range chosen.Choices {
-		v["choice: "+k.Rule] = []float64{float64(k.Value)}
-	}
-	return v, nil
 }
 
 func concludeLatent(o experiment.Outcomes) experiment.Conclusion {

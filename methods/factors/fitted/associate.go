@@ -31,7 +31,7 @@ import (
 // differential privacy there is no such table, and groups under [association.Minimum]
 // subjects are in none: it is exact, and so tells of subjects.
 func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.AssociateOptions) (*method.Account, *association.Table, error) {
-	if opts.Share && m.Options != nil && m.Options.Mechanism != "" {
+	if opts.Share && (m.Options != nil && m.Options.Mechanism != "" || m.Published != nil && m.Published.Private) {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: "was fitted in a study under differential privacy, and a table of exact tests would tell of its subjects beyond what the sites agreed to release",
 			Hint: "leave out --share: the answer is then for this site alone; or release noised sums by a --protocol that all sites agree to"}
 	}

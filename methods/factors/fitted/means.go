@@ -156,6 +156,8 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 			switch {
 			case m.Options != nil && m.Options.Mechanism == options.MechanismStatistics:
 				p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; leave out --new-site, and take the intervals for too narrow at a new site"
+			case m.Published != nil:
+				p.Hint = "leave out --new-site, and take the intervals for too narrow at a new site"
 			case m.Options != nil && m.Options.Rounds > 0:
 				p.What = "the rounds of the study could not estimate how sites differ, and its report says why: there is no spread for a new site"
 				p.Hint = "site_means: separate in the plan estimates how their means differ without rounds; or leave out --new-site, and take the intervals for too narrow at a new site"

@@ -32,9 +32,11 @@ type Model struct {
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`
-	Options *options.Options `json:"options"`
-	Scaling string           `json:"scaling"`
-	Factors []float64        `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
+	Options *options.Options `json:"options,omitempty"` // of mvppca
+	// Published is the method that made the model as a paper has it; nil for mvppca.
+	Published *Published `json:"published,omitempty"`
+	Scaling   string     `json:"scaling"`
+	Factors   []float64  `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
 	// LogLik is the mean log-likelihood of a training subject, in nats and
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
@@ -68,6 +70,16 @@ type Model struct {
 	Biases *Biases `json:"site_biases,omitempty"`
 	// Verdicts are what speaks against relying on the model, most severe first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// Published says which method made a model, and how.
+type Published struct {
+	Method string `json:"method"`
+	// TypicalSite says that the model is that of a typical site; otherwise it describes the
+	// pooled population.
+	TypicalSite bool            `json:"typical_site"`
+	Private     bool            `json:"private,omitempty"` // under differential privacy
+	Options     json.RawMessage `json:"options"`           // what its plan said under method
 }
 
 // Verdict is something that a user of a model must know before relying on it.

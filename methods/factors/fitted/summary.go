@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/factors/options"
 )
 
 // modelSummary is the summary as JSON.
@@ -19,7 +18,7 @@ type modelSummary struct {
 	Study    string           `json:"study"`
 	Plan     string           `json:"plan_sha256"`
 	Seed     uint64           `json:"seed"`
-	Options  *options.Options `json:"options"`
+	Options  any              `json:"options"`
 	Scaling  string           `json:"scaling"`
 	Subjects int              `json:"subjects"`
 	Features int              `json:"features"`
@@ -72,7 +71,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	m = m.shown()
 	s := modelSummary{
 		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
-		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation, Adjusted: m.Covariates,
+		Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation, Adjusted: m.Covariates,
 	}
 	for a, x := range m.Factors {
 		s.Factors = append(s.Factors, factorJSON{a + 1, x})
@@ -104,14 +103,13 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if m.LogLik != nil {
 		logLik = figure.General.Text(*m.LogLik) + " nats, scaled units"
 	}
-	variant, noise := "not known", "view"
-	if m.Options != nil {
-		most := ""
-		if m.Options.OneShot() { // rounds end when they have converged
-			most = "at most "
-		}
-		variant = fmt.Sprintf("%s, %s%s of %s", m.Options.Variant, most, figure.Plural(m.Options.Rounds, "round"), figure.Plural(m.Options.Iterations, "iteration"))
-		noise = m.Options.Noise
+	if m.Published != nil {
+		s.Options = m.Published.Options
+	}
+	rounds, noise := "as published", "view"
+	if m.Options != nil { // rounds end when they have converged
+		rounds = fmt.Sprintf("at most %s of %s", figure.Plural(m.Options.Rounds, "round"), figure.Plural(m.Options.Iterations, "iteration"))
+		s.Options, noise = m.Options, m.Options.Noise
 	}
 	subjects := "not known: the sites did not release it"
 	if len(m.Sites) > 0 {
@@ -120,7 +118,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	account := &method.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
-			{Name: "method", Value: m.Method() + ", " + variant},
+			{Name: "method", Value: m.Method() + ", " + rounds},
 			{Name: "format", Value: m.Format},
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},

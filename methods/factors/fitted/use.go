@@ -25,10 +25,28 @@ func LoadModel(data []byte) (*Model, error) {
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
+	if err := m.readPublished(data); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
 	return m, nil
+}
+
+// readPublished takes a model for one of fed-mv-ppca that was written before that was a method
+// of its own.
+func (m *Model) readPublished(data []byte) error {
+	var before struct{ Options json.RawMessage }
+	var said struct{ Variant, Mechanism string }
+	if err := json.Unmarshal(data, &before); err != nil || before.Options == nil {
+		return err
+	}
+	if err := json.Unmarshal(before.Options, &said); err != nil || said.Variant != "published" {
+		return err
+	}
+	m.Options, m.Published = nil, &Published{Method: "fed-mv-ppca", TypicalSite: true, Private: said.Mechanism != "", Options: before.Options}
+	return nil
 }
 
 // check says what is wrong with a model that came from elsewhere.
@@ -124,7 +142,12 @@ func (m *Model) check() error {
 }
 
 // Method implements [method.Model].
-func (m *Model) Method() string { return "mvppca" }
+func (m *Model) Method() string {
+	if m.Published != nil {
+		return m.Published.Method
+	}
+	return "mvppca"
+}
 
 // Schema implements [method.Model]: the views and features in the model's
 // order, and the subject columns that the features are adjusted for.
@@ -212,8 +235,8 @@ func (m *Model) use(who Population) (*reader, method.Notes, error) {
 // A new site is one more draw around a mean that is itself known from C draws:
 // its rows are E (1 + 1/C) further from that mean than a site's from its own.
 // The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
-// 2E/C is missing, nothing with many sites. The published variant describes a
-// typical site, so all of it is missing. It is 0 where nothing estimated E. Where sites have
+// 2E/C is missing, nothing with many sites. A model of a
+// typical site holds nothing of it, so all of it is missing. It is 0 where nothing estimated E. Where sites have
 // means of their own, v_μ is not part of it: the variance at a new site takes its place.
 func (m *Model) newSiteVariance(v *ModelView) float64 {
 	if v.LoadingSD == nil || v.MeanSD == nil {
@@ -224,7 +247,7 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 		between += *v.MeanSD * *v.MeanSD
 	}
 	sites := float64(max(1, m.sitesWith(v.Name)))
-	if m.Options != nil && m.Options.TypicalSite() {
+	if m.Published != nil && m.Published.TypicalSite {
 		return between * (1 + 1/sites)
 	}
 	return between * 2 / sites

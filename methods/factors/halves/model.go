@@ -149,9 +149,6 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 
 // estimateNoise is [Common.siteNoise], found anew.
 func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
-	if !c.Options.OneShot() {
-		return nil, nil
-	}
 	model, err := s.Model.Params.Unpack(c.Layout)
 	if err != nil {
 		return nil, err

@@ -43,12 +43,9 @@ func (o *Options) checkAdjust(p *study.Plan, report study.Report) {
 	if len(o.Adjust) == 0 {
 		return
 	}
-	switch {
-	case o.Mechanism != "":
+	if o.Mechanism != "" {
 		report("adjust", "the regression on covariates is made of exact sums, which do not leave a site under differential privacy",
 			"leave it out; parley model associate --adjust adjusts what is said of the factors, or each site can adjust its features before the study by coefficients that are published")
-	case o.Variant == PublishedVariant:
-		report("adjust", "this option belongs to the federated variant", "leave it out")
 	}
 	for i, c := range o.Adjust {
 		at := fmt.Sprintf("adjust[%d]", i)

@@ -24,6 +24,11 @@ func SetUp(p *study.Plan) (Setup, error) {
 	if !ok {
 		return Setup{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
 	}
+	return NewSetup(p, opts)
+}
+
+// NewSetup is SetUp of a plan of a method that says the same in options of its own.
+func NewSetup(p *study.Plan, opts *Options) (Setup, error) {
 	dims := make([]int, len(p.Views))
 	for k, v := range p.Views {
 		dims[k] = len(v.Features)

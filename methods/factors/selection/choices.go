@@ -58,10 +58,6 @@ func (s *selector) choose() {
 	add(ruleElbow, values[elbow(mean)], "more factors improve little beside what the first ones do; it depends on the candidates")
 	s.chooseWhole(add)
 	set := map[string]float64{"subjects": float64(s.subjects), "folds": float64(s.config.Folds), "repeats": float64(s.config.Repeats)}
-	if s.wants(criterionWAIC) {
-		set["waic_subjects"], set["waic_draws"] = float64(s.drawn()), draws
-		set["waic_burn_in_sweeps"], set["waic_sweeps_per_draw"] = burnIn, every
-	}
 	out.Settings = set
 }
 
@@ -92,23 +88,6 @@ func (s *selector) chooseWhole(add func(rule string, value int, why string)) {
 			}
 		}
 		add(ruleARD, kept, fmt.Sprintf("of %d factors, those whose wᵀΨ⁻¹w stays above 1 under priors that shrink what the data do not need", values[len(values)-1]))
-	}
-	if !s.wants(criterionWAIC) {
-		return
-	}
-	lack := ""
-	for i := range values {
-		if w := s.whole[i].WAIC; w != nil {
-			s.out.Candidates[i].Scores[scoreWAIC], s.out.Candidates[i].Scores[scoreWAICCount] = w.WAIC, w.P
-		} else if lack == "" {
-			lack = s.whole[i].Lack
-		}
-	}
-	if lack != "" {
-		s.out.Notes.Add(problem.Problem{Where: criterionWAIC, What: "left out where the posterior under flat priors cannot be drawn; first: " + lack})
-	}
-	if value, ok := least(scoreWAIC); ok {
-		add(ruleWAIC, value, fmt.Sprintf("%d draws of the posterior under flat priors given %d subjects", draws, s.drawn()))
 	}
 }
 

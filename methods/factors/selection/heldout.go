@@ -22,12 +22,11 @@ const (
 	CriterionHeldOut = "held-out" // log-likelihood of rows that were not fitted
 	criterionBIC     = "bic"
 	criterionARD     = "ard"
-	criterionWAIC    = "waic"
 )
 
 // Criteria lists them.
 func Criteria() []string {
-	return []string{CriterionHeldOut, criterionBIC, criterionARD, criterionWAIC}
+	return []string{CriterionHeldOut, criterionBIC, criterionARD}
 }
 
 // Rules, the one that the recommendation follows first.
@@ -37,19 +36,13 @@ const (
 	ruleElbow = RuleElbow
 	ruleBIC   = "smallest BIC"
 	ruleARD   = "factors that ARD keeps"
-	ruleWAIC  = "smallest WAIC"
 )
 
 // Names of a candidate's scores.
 const (
-	scoreLogLik    = "held_out_log_likelihood" // mean per subject, nats
-	scoreError     = "held_out_mean_absolute_error"
-	scoreWAIC      = "waic"
-	scoreWAICCount = "waic_effective_parameters"
+	scoreLogLik = "held_out_log_likelihood" // mean per subject, nats
+	scoreError  = "held_out_mean_absolute_error"
 )
-
-// waicRows bounds the subjects whose posterior is drawn, and so the time.
-const waicRows = 2000
 
 // Select chooses the number of factors, latent in the plan. Every site splits
 // its own rows into folds; without each fold in turn all sites make the one
@@ -58,9 +51,7 @@ const waicRows = 2000
 //
 // For comparison there are, all on one shots to all rows: the Bayesian
 // information criterion with dq − q(q−1)/2 + d + noise variances as number of
-// parameters, [assess.Strengths] begun at the largest candidate, and the widely
-// applicable information criterion from draws of the posterior under flat
-// priors, which is left out where that posterior does not exist.
+// parameters, and [assess.Strengths] begun at the largest candidate.
 func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
 	s := &selector{set: set, config: c, out: &method.Selection{Option: "latent", Noun: "factors"}}
 	if err := s.check(); err != nil {
@@ -97,8 +88,6 @@ type selector struct {
 // whole is what the one shot to all rows says of a candidate.
 type whole struct {
 	BIC      float64
-	WAIC     *ppca.Criterion
-	Lack     string    // why there is no WAIC
 	Strength []float64 // of the largest candidate: of the factors by relevance, falling
 	Linked   string    `json:",omitempty"` // the verdict on views that nothing observed links
 }
@@ -120,10 +109,6 @@ func (s *selector) check() error {
 		}
 	}
 	var wrong problem.List
-	if !s.set.Options.OneShot() {
-		wrong.Add(problem.Problem{Where: "method.variant", What: "the number of factors is chosen by the one shot, which the " + s.set.Options.Variant + " variant does not have",
-			Hint: "variant: federated in a plan for choosing; the number holds for both"})
-	}
 	if d := s.set.Layout.Features(); c.Values[len(c.Values)-1] >= d {
 		wrong.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", c.Values[len(c.Values)-1], d),
 			Hint: fmt.Sprintf("fewer factors than features: at most %d", d-1)})
@@ -142,7 +127,7 @@ func (s *selector) run(ctx context.Context) error {
 	}
 	for i, q := range values {
 		s.held[i] = make([]heldOut, len(s.parts))
-		fits = append(fits, job{Cost: s.wholeCost(q), Do: func() error {
+		fits = append(fits, job{Cost: shotCost(q), Do: func() error {
 			if err := s.keep(fmt.Sprintf("latent-%d-all", q), &s.whole[i], func() error { return s.fitWhole(ctx, i, q) }); err != nil {
 				return fmt.Errorf("%d factors, all rows: %w", q, err)
 			}
@@ -168,13 +153,6 @@ func (s *selector) run(ctx context.Context) error {
 		return err
 	}
 	return inParallel(ctx, fits, finished)
-}
-
-func (s *selector) wholeCost(q int) float64 {
-	if !s.wants(criterionWAIC) {
-		return shotCost(q)
-	}
-	return 4 * shotCost(q)
 }
 
 // keep fills v with what an interrupted selection kept under a key, or else by compute,
@@ -241,21 +219,6 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 			return err
 		}
 	}
-	if !s.wants(criterionWAIC) {
-		return nil
-	}
-	features, rows := s.rowsToDraw(model.means)
-	w, err := waicOf(ctx, s.set.Layout, features, rows, model.Params, options.Draws(s.set.Plan.Seed, "selection: gibbs", q))
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		// With hardly more subjects than features the posterior has no moments,
-		// or none exists. That says nothing against the candidate.
-		s.whole[i].Lack = fmt.Sprintf("%d factors: %v", q, err)
-		return nil
-	}
-	s.whole[i].WAIC = &w
 	return nil
 }
 
@@ -276,42 +239,4 @@ func (s *selector) linked(q int, p *ppca.Params, all []ppca.Block) (string, erro
 		return "", err
 	}
 	return verdicts[0].Says, nil
-}
-
-// drawn is how many subjects have their posterior drawn.
-func (s *selector) drawn() int { return min(s.subjects, max(waicRows, 4*s.set.Layout.Features())) }
-
-// rowsToDraw returns the scaled values of the subjects whose posterior is
-// drawn: all, or as many of them by lot as the bound allows, about the means of their sites.
-func (s *selector) rowsToDraw(means *options.SiteMeans) (features [][]int, rows [][]float64) {
-	most := s.drawn()
-	chosen := make([]bool, s.subjects)
-	for i, n := range options.Draws(s.set.Plan.Seed, "selection: subjects", 0).Perm(s.subjects) {
-		chosen[n] = i < most
-	}
-	scale := s.parts[0].scale
-	for _, here := range s.sites {
-		mean := make([]float64, s.set.Layout.Features())
-		if own := means.At(here.name); own != nil {
-			mean = own.Mean
-		}
-		for n := range here.data.Len() {
-			if !chosen[here.at+n] {
-				continue
-			}
-			var f []int
-			var t []float64
-			j := 0
-			for k, view := range here.data.Row(n).Views {
-				for c, x := range view {
-					if !math.IsNaN(x) {
-						f, t = append(f, j+c), append(t, (x-scale.Shift[j+c])*scale.Factor[j+c]-mean[j+c])
-					}
-				}
-				j += s.set.Layout.Dims[k]
-			}
-			features, rows = append(features, f), append(rows, t)
-		}
-	}
-	return features, rows
 }

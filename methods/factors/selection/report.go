@@ -12,7 +12,7 @@ import (
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard"})}
 	r.Headline = []figure.Fact{
 		s.out.Headline(),
 		{Name: "smallest within one standard error", Value: strconv.Itoa(s.choice(ruleSE))},
@@ -84,14 +84,6 @@ func (s *selector) wholeSection() figure.Section {
 			Caption: "Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + d + the number of noise variances, for n subjects, d features and q factors.",
 			Alt:     "Line of the Bayesian information criterion."}})
 	}
-	if s.wants(criterionWAIC) {
-		x, y := s.curve(scoreWAIC)
-		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{ID: "waic", Title: "Widely applicable information criterion by number of factors",
-			Chart: figure.Lines{X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "WAIC"}, Series: []figure.Line{{Name: "WAIC", X: x, Y: y}}},
-			Caption: fmt.Sprintf("Lower is better. From %d draws of the posterior of loadings, means and noise under flat priors, given %d of %d subjects: Gibbs sampling from the fit, %d sweeps of burn-in, then one draw every %d sweeps. Not available where there are fewer subjects than features and factors together.",
-				draws, s.drawn(), s.subjects, burnIn, every),
-			Alt: "Line of the widely applicable information criterion."}})
-	}
 	if s.wants(criterionARD) {
 		b := figure.Bars{X: figure.Axis{Label: "wᵀΨ⁻¹w"}}
 		for a, x := range s.whole[len(s.whole)-1].Strength {
@@ -115,7 +107,7 @@ func (s *selector) scoreSection() figure.Section {
 	t.Columns = append(t.Columns, x)
 	for _, c := range []struct{ score, name, unit string }{
 		{scoreLogLik, "held-out log-likelihood per subject", "nats"}, {scoreBehind, "behind the best", "nats"}, {scoreBehindSE, "standard error", "nats"},
-		{scoreError, "held-out mean absolute error", ""}, {scoreBIC, "BIC", ""}, {scoreWAIC, "WAIC", ""}, {scoreWAICCount, "effective parameters", ""},
+		{scoreError, "held-out mean absolute error", ""}, {scoreBIC, "BIC", ""},
 	} {
 		_, y := s.curve(c.score)
 		for _, v := range y {

@@ -1,6 +1,6 @@
 // Package selection chooses the number of factors: [Select] by how likely models make rows
 // that they were not fitted to, [SelectReleased] from what the sites of a private study have
-// released, which costs no privacy. WAIC is a criterion that the former compares with.
+// released, which costs no privacy.
 package selection
 
 import (

@@ -9,15 +9,12 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Vectors runs one file of published test vectors through this package
+// Vectors runs one file of test vectors through this package
 // and compares every entry with the tolerance its description states. The
 // file's "schema" says which of the formats it is; an unknown one is an error,
 // and so is a file that cannot be run.
 func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"fedmvppca/case/1":            vectors.Format((*caseJSON).verify),
-		"fedmvppca/rounds/1":          vectors.Format((*roundsJSON).verify),
-		"fedmvppca/inverse-gamma/1":   vectors.Format((*inverseGammaJSON).verify),
 		"fedmvppca/one-shot/1":        vectors.Format((*oneShotJSON).verify),
 		"fedmvppca/hierarchical/1":    vectors.Format((*hierarchicalJSON).verify),
 		"fedmvppca/factor-analysis/1": vectors.Format((*factorAnalysisJSON).verify),
@@ -25,10 +22,6 @@ func Vectors(file []byte) ([]vectors.Check, error) {
 }
 
 var (
-	// Published quantities: 1e-9 relative, 1e-10 absolute below 0.1.
-	tolPublished = vectors.Tolerance{Rel: 1e-9, Floor: 0.1}
-	// Inverse-gamma parameters: a difference of logarithms of nearly equal numbers.
-	tolGamma = vectors.Tolerance{Rel: 1e-6}
 	// Iterates and messages of the one shot and of the hierarchical rounds.
 	tolIterate = vectors.Tolerance{Rel: 1e-8, Floor: 0.1}
 	tolOptimum = vectors.Tolerance{Rel: 1e-5, Floor: 0.1}

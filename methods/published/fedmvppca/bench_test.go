@@ -16,10 +16,10 @@ func BenchmarkMAPIteration130x6(b *testing.B) {
 	tr := factorstest.NewTruth(r, l, 6, 0.5)
 	blocks := factorstest.BlocksOf(b, l, tr.Subjects(r, 300))
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(b)
-	s := factorstest.Must(NewEM(l, blocks, 6, tr.P.W, tr.P.Noise))(b)
+	s := factorstest.Must(newEM(l, blocks, 6, tr.P.W, tr.P.Noise))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Step(prior); err != nil {
+		if err := s.step(prior); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -42,16 +42,16 @@ func publishedRun(b *testing.B, q, subjects int, dims ...int) {
 		for range 100 {
 			var local []ppca.Params
 			for _, blocks := range sites {
-				s := factorstest.Must(NewEM(l, blocks, q, w, noise))(b)
+				s := factorstest.Must(newEM(l, blocks, q, w, noise))(b)
 				for range 15 {
-					if err := s.Step(prior); err != nil {
+					if err := s.step(prior); err != nil {
 						b.Fatal(err)
 					}
 				}
-				local = append(local, s.Params())
+				local = append(local, s.params())
 			}
 			var err error
-			if prior, _, err = Master(l, local); err != nil {
+			if prior, _, err = updateMaster(l, local); err != nil {
 				b.Fatal(err)
 			}
 			w, noise = prior.W, prior.Noise

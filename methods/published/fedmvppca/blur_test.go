@@ -32,9 +32,9 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 		c.blur(prior)
-		it := factorstest.Must(NewEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
+		it := factorstest.Must(newEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
 		for range 3 {
-			if err := it.Step(prior); err != nil {
+			if err := it.step(prior); err != nil {
 				t.Errorf("loadings times %g: %v", factor, err)
 				break
 			}

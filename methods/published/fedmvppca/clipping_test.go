@@ -95,7 +95,7 @@ func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		for j := lo; j < hi; j++ { // the column rule
-			clear(p.W[j*q+EffectiveRank(hi-lo, q):][:q-EffectiveRank(hi-lo, q)])
+			clear(p.W[j*q+effectiveRank(hi-lo, q):][:q-effectiveRank(hi-lo, q)])
 		}
 		p.Noise[k] = r.ExpFloat64() + 0.01
 		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())

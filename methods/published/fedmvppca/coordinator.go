@@ -1,119 +1,201 @@
-// Package fedmvppca is the iteration of the paper, exactly, in clear or by a clipping
-// mechanism. It is kept for comparison: it shrinks its variances towards zero at every
-// round. Use [Coordinator] and [Site].
 package fedmvppca
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
-	"parley/figure"
+	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/report"
 )
 
-// Coordinator is the coordinator's half of a study by the published iteration.
-func Coordinator(set options.Setup) (method.Coordinator, error) {
-	c := way{Common: halves.Common{Setup: set}}
-	if set.Options.Clips() {
-		var err error
-		if c.clips, err = NewPlans(set); err != nil {
-			return nil, err
+// state is what the coordinator carries.
+type state struct {
+	Phase   string                         `cbor:"phase"`
+	Round   int                            `cbor:"round"` // rounds that were asked for
+	Steps   int                            `cbor:"steps"` // tasks given out so far, for progress
+	Left    []string                       `cbor:"left"`
+	Inbox   map[string][]byte              `cbor:"inbox"` // answers of this round, by site
+	Scale   *options.Scale                 `cbor:"scale"`
+	Model   *options.Prior                 `cbor:"model"`
+	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
+	Trace   options.Trace                  `cbor:"trace"`
+	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
+	// Views of sites that seem to be in other units.
+	Apart        []options.Apart    `cbor:"apart,omitempty"`
+	Standardised []options.SiteView `cbor:"standardised,omitempty"`
+	Strengths    wire.Vector        `cbor:"strengths"` // eigenvalues that order the factors, once they are final
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// coordinator is the coordinator's half.
+type coordinator struct {
+	setup
+	releases bySite // in private rounds; nil of a plan without protection
+}
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) {
+	return &state{Inbox: map[string][]byte{}, Reports: map[string]*options.Assessment{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if err := c.check(s); err != nil {
+		return nil, fmt.Errorf("the state: %w", err)
+	}
+	return s, nil
+}
+
+// check refuses a state from which no study goes on, but for answers that wait in the inbox: these
+// are checked when they are worked through.
+func (c coordinator) check(s *state) error {
+	if s.Inbox == nil || s.Reports == nil || s.Round < 0 || s.Steps < 0 {
+		return fmt.Errorf("round %d, step %d, or it lacks what sites have answered", s.Round, s.Steps)
+	}
+	for _, site := range s.Left {
+		if err := method.Member(c.Plan.Sites, site); err != nil {
+			return err
 		}
 	}
-	return halves.NewCoordinator(set, c), nil
-}
-
-// way is the iteration of the paper, in clear or by a clipping mechanism.
-type way struct {
-	halves.Common
-	// clips is what each site releases in a private round; nil where no
-	// clipping mechanism is in use.
-	clips Plans
-}
-
-// record is what the private rounds carry.
-type record struct {
-	// Learned says whether anything that was released stood out of its noise.
-	Learned bool `cbor:"learned"`
-}
-
-func (way) Record() any { return new(record) }
-
-// Check implements [halves.Way].
-func (c way) Check(s *halves.State) error {
-	if s.Phase == options.TaskClip && s.Model == nil {
-		return fmt.Errorf("it has no model")
+	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
+		return err
 	}
-	for _, p := range s.Trace {
-		if len(p.SDW) == 0 {
-			return fmt.Errorf("round %d has no spread between sites", p.Round)
+	if s.Scale == nil && s.Phase != "" && s.Phase != options.TaskScale {
+		return errors.New("it lacks a scale")
+	}
+	if s.Scale != nil {
+		if _, err := s.Scale.Unpack(c.Layout); err != nil {
+			return err
 		}
 	}
-	if !c.Options.Clips() && (s.Phase == options.TaskAssess || s.Phase == method.Done) && len(s.Trace) == 0 {
-		return fmt.Errorf("it has no trace of its rounds")
+	ended := s.Phase == options.TaskAssess || s.Phase == method.Done
+	if ended && len(s.Strengths) != c.own.Latent || s.Model == nil && (ended || s.Phase == taskClip) {
+		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths), c.own.Latent)
+	}
+	if s.Model != nil {
+		if p, err := s.Model.Unpack(c.Layout); err != nil {
+			return err
+		} else if err := c.CheckRank(p.Rank); err != nil {
+			return err
+		}
+	}
+	place := func(site, view int) bool {
+		return site >= 0 && site < len(c.Plan.Sites) && view >= 0 && view < c.Layout.Views()
+	}
+	if slices.ContainsFunc(s.Apart, func(a options.Apart) bool { return !place(a.Site, a.View) }) ||
+		slices.ContainsFunc(s.Standardised, func(a options.SiteView) bool { return !place(a.Site, a.View) }) {
+		return errors.New("values in other units of a site or view that there is not")
+	}
+	if slices.ContainsFunc(s.Trace, func(p options.Point) bool { return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views() }) {
+		return errors.New("a round without the spread between sites of every view")
+	}
+	if !c.private() && ended && len(s.Trace) == 0 {
+		return errors.New("it has no trace of its rounds")
 	}
 	return nil
 }
 
-func own(s *halves.State) *record { return s.Own.(*record) }
-
-func (c way) Steps() int {
-	if c.Options.Clips() {
-		return c.Options.Rounds
-	}
-	n := c.Options.Rounds + 1 // and the assessment
-	if c.Options.Pools() {
-		n++
+// steps is how many times the sites are asked.
+func (c coordinator) steps() int {
+	n := c.own.Rounds
+	if !c.private() {
+		n++ // the assessment
+		if c.Options.Pools() {
+			n++
+		}
 	}
 	return n
 }
 
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	tasks, info, err := c.advance(s)
+	if err != nil {
+		return method.Step{}, err
+	}
+	clear(s.Inbox)
+	if len(tasks) > 0 {
+		s.Steps++
+	}
+	of := c.steps()
+	if s.Phase == method.Done {
+		of = max(s.Steps, 1)
+		s.Steps = of
+	}
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+}
+
+// advance works through the answers of the phase and says what comes next.
+func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
 	switch s.Phase {
-	case options.TaskIterate:
-		return c.published(s)
-	case options.TaskClip:
+	case "":
+		if c.Options.Pools() {
+			tasks, err = c.ask(s, options.TaskScale, options.ScaleTask{})
+			return tasks, nil, err
+		}
+		return c.begin(s, options.StartScale(c.Setup))
+	case options.TaskScale:
+		sites, all, err := answers(c, s, func(_ string, a *options.FeatureSums) error { return c.checkSums(a) })
+		if err != nil {
+			return nil, nil, err
+		}
+		scale, apart, standardised, err := options.PoolScale(c.Setup, sites, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.Apart, s.Standardised = apart, standardised
+		return c.begin(s, scale)
+	case taskIterate:
+		return c.iterated(s)
+	case taskClip:
 		return c.clipped(s)
+	case options.TaskAssess:
+		return c.assessed(s)
+	case method.Done:
+		return nil, nil, nil
 	}
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 }
 
-func (c way) Receive(a method.Contribution) (halves.Answer, error) {
-	switch a.Kind {
-	case options.TaskIterate:
-		return halves.Received(a, func(x *IterateAnswer) error { return x.check(c.Setup) })
-	case options.TaskClip:
-		x, err := c.clips[a.Site].Receive(a)
-		return halves.Keep(x, err)
+// ask gives every site that is left a task, and counts the round.
+func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error) {
+	if s.Phase != kind {
+		s.Phase, s.Round = kind, 0
 	}
-	return halves.Answer{}, fmt.Errorf("no such task")
+	s.Round++
+	return method.Ask(kind, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
 }
 
-// EstimatesSpread implements [halves.Way]: what the clipping mechanisms have for it is the
-// spread of their noise, or the plan's.
-func (c way) EstimatesSpread() bool { return !c.Options.Clips() }
-
-func (way) Describe(*halves.State, *fitted.Model) error { return nil }
-
-func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	if !c.Options.Clips() {
-		settled := report.Convergence(c.Setup, nil, s.Trace)
-		return c.AssessedResult(s, m, files, &settled)
+// answers decodes the round's answers, in the plan's order of sites.
+func answers[A any](c coordinator, s *state, check func(site string, a *A) error) (sites []string, all []*A, err error) {
+	for _, site := range method.Staying(c.Plan.Sites, s.Left) {
+		a := new(A)
+		if err := wire.Unmarshal(s.Inbox[site], a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: decoding its answer to %q: %w", site, s.Phase, err)
+		}
+		if err := check(site, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: its answer to %q: %w", site, s.Phase, err)
+		}
+		sites, all = append(sites, site), append(all, a)
 	}
-	r := report.Unassessed(c.Setup, m, files, len(c.Staying(s)), c.clips.Section(c.Setup, s.Trace, own(s).Learned))
-	r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.Options.Mechanism})
-	r.Metrics["rounds"] = float64(s.Round)
-	return r, nil
+	return sites, all, nil
 }
 
-// Begin asks for round 1: expectation maximisation from each site's
+// begin asks for round 1: expectation maximisation from each site's
 // own random start, or MAP from the plan's prior.
-func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
-	if p := c.Options.Published.Prior; p != nil {
+func (c coordinator) begin(s *state, scale *ppca.Scale) ([]method.Task, method.Info, error) {
+	s.Scale = &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	if p := c.own.Prior; p != nil {
 		s.Model = options.PackPrior(c.Layout, c.initialPrior(p))
 	}
 	tasks, err := c.iterate(s)
@@ -121,8 +203,8 @@ func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
-	d, q := c.Layout.Features(), c.Options.Latent
+func (c coordinator) initialPrior(p *initialPrior) *ppca.Prior {
+	d, q := c.Layout.Features(), c.own.Latent
 	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.Layout.Views()),
 	}}
@@ -133,8 +215,11 @@ func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
 	for j := range out.Mu {
 		out.Mu[j] = p.Mean
 	}
-	for k := range c.Layout.Views() {
-		dropLoadings(c.Layout, &out.Params, k)
+	for k, d := range c.Layout.Dims {
+		lo, hi := c.Layout.View(k)
+		for j := lo; j < hi; j++ { // the column rule
+			clear(out.W[j*q+effectiveRank(d, q) : (j+1)*q])
+		}
 		out.VarW = append(out.VarW, p.LoadingSD*p.LoadingSD)
 		out.VarMu = append(out.VarMu, p.MeanSD*p.MeanSD)
 		out.Alpha, out.Beta = append(out.Alpha, p.NoiseAlpha), append(out.Beta, p.NoiseBeta)
@@ -143,36 +228,28 @@ func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
 	return out
 }
 
-// dropLoadings applies the column rule to view k.
-func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
-	lo, hi := l.View(k)
-	for j := lo; j < hi; j++ {
-		clear(p.W[j*p.Rank+EffectiveRank(hi-lo, p.Rank):][:p.Rank-EffectiveRank(hi-lo, p.Rank)])
+// iterate asks for the next round.
+func (c coordinator) iterate(s *state) ([]method.Task, error) {
+	kind := taskIterate
+	begun := s.Phase == taskIterate || s.Phase == taskClip
+	if c.private() && (begun || !c.own.firstInClear()) {
+		kind = taskClip
 	}
-}
-
-func (c way) iterate(s *halves.State) ([]method.Task, error) {
-	kind := options.TaskIterate
-	if c.Options.Clips() && !(c.Options.FirstInClear() && s.Phase != options.TaskIterate && s.Phase != options.TaskClip) {
-		kind = options.TaskClip
-	}
-	if s.Phase == options.TaskIterate {
+	if begun {
 		s.Phase = kind // rounds are counted on after one in clear
 	}
-	round := s.Round + 1
-	if s.Phase != kind {
-		round = 1
+	round := 1
+	if begun {
+		round = s.Round + 1
 	}
-	return c.Ask(s, kind, func(string) (any, error) {
-		return IterateTask{Scale: *s.Scale, Round: round, Prior: s.Model}, nil
-	})
+	return c.ask(s, kind, iterateTask{Scale: *s.Scale, Round: round, Prior: s.Model})
 }
 
-// published folds a round of the paper's iteration: equations (13), (14), (17),
-// (18) and the maximum likelihood of the inverse-gamma prior.
-func (c way) published(s *halves.State) ([]method.Task, method.Info, error) {
+// iterated folds a round in clear: equations (13), (14), (17), (18) and the maximum
+// likelihood of the inverse-gamma prior.
+func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	var params []ppca.Params
-	_, _, err := halves.Answers(c.Common, s, func(_ string, a *IterateAnswer) error {
+	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.Unpack(c.Layout)
 		if err == nil {
 			params = append(params, *p)
@@ -182,7 +259,7 @@ func (c way) published(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, _, err := Master(c.Layout, params)
+	model, _, err := updateMaster(c.Layout, params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,15 +267,12 @@ func (c way) published(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	c.blur(model)
-	s.Model = options.PackPrior(c.Layout, model)
-	info := s.Trace.Record(s.Round, model)
-	tasks, err := c.nextRound(s)
-	return tasks, info, err
+	return c.nextRound(s, model)
 }
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
-func (c way) blur(model *ppca.Prior) {
+func (c coordinator) blur(model *ppca.Prior) {
 	for k := range c.Layout.Views() {
 		lo, hi := c.Layout.View(k)
 		squares := 0.0
@@ -212,47 +286,132 @@ func (c way) blur(model *ppca.Prior) {
 }
 
 // clipped folds a private round.
-func (c way) clipped(s *halves.State) ([]method.Task, method.Info, error) {
+func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 	prior, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	sites, all, err := halves.Answers(c.Common, s, c.clips.Check)
+	sites, all, err := answers(c, s, func(site string, a *noisedAnswer) error { return a.check(c.releases[site]) })
 	if err != nil {
 		return nil, nil, err
 	}
-	model, stands, err := c.clips.Fold(c.Setup, prior, sites, all)
+	model, err := c.releases.fold(c.Layout, prior, sites, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("round %d: %w: the noise of the private rounds grew without end, as it does if the clipping constants are too large for the budget", s.Round, err)
 	}
-	var info method.Info
-	if c.Options.Mechanism == options.MechanismJoint {
-		own(s).Learned = own(s).Learned || stands > 0
-		info = method.Info{"share of the released change that stands out of its noise": stands}
-	} else {
-		info = s.Trace.Record(s.Round, model)
-	}
+	return c.nextRound(s, model)
+}
+
+// nextRound keeps a round's model and asks for another round, or ends the rounds. How well the
+// model of a private study describes the sites would be a further release, which nobody has paid for.
+func (c coordinator) nextRound(s *state, model *ppca.Prior) (tasks []method.Task, info method.Info, err error) {
+	info = s.Trace.Record(s.Round, model)
 	if err := model.Check(c.Layout); err != nil {
 		return nil, nil, err
 	}
 	s.Model = options.PackPrior(c.Layout, model)
-	tasks, err := c.nextRound(s)
-	return tasks, info, err
+	if s.Round < c.own.Rounds {
+		tasks, err = c.iterate(s)
+		return tasks, info, err
+	}
+	if model, err = s.Model.Unpack(c.Layout); err != nil {
+		return nil, nil, err
+	}
+	turned, strengths, _, err := ppca.Canonical(c.Layout, &model.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	model.Params = *turned
+	s.Model, s.Strengths = options.PackPrior(c.Layout, model), strengths
+	if c.private() {
+		s.Phase = method.Done
+		return nil, info, nil
+	}
+	tasks, err = c.ask(s, options.TaskAssess, options.AssessTask{Scale: *s.Scale, Model: s.Model.Params})
+	return method.Optional(tasks), info, err
 }
 
-// nextRound asks for another round, or ends the rounds. How well the model of a private
-// study describes the sites would be a further release, which nobody has paid for.
-func (c way) nextRound(s *halves.State) ([]method.Task, error) {
-	switch {
-	case s.Round < c.Options.Rounds:
-		return c.iterate(s)
-	case !c.Options.Clips():
-		return c.Assess(s)
+// assessed keeps what the sites said; then the study is done.
+func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
+	sites, all, err := answers(c, s, func(_ string, a *options.Assessment) error { return c.checkAssessment(a) })
+	if err != nil {
+		return nil, nil, err
 	}
-	model, err := s.Model.Unpack(c.Layout)
+	for i, site := range sites {
+		s.Reports[site] = all[i]
+	}
+	s.Phase = method.Done
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	sum := options.Together(all)
+	s.LogLik = sum.LogLik / float64(sum.Subjects())
+	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
+}
+
+// Fold keeps an answer until the round is complete, so that it is worked
+// through in the plan's order of sites. What is wrong with it shows now.
+func (c coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := method.Expect(a, c.Plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	if slices.Contains(s.Left, a.Site) {
+		return nil, fmt.Errorf("site %s has left", a.Site)
+	}
+	if s.Inbox[a.Site] != nil {
+		return nil, fmt.Errorf("site %s has already answered", a.Site)
+	}
+	kept, err := c.receive(a)
+	if err != nil {
+		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
+	}
+	s.Inbox[a.Site] = kept
+	return s, nil
+}
+
+// receive checks an answer, and returns what is kept of it.
+func (c coordinator) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskScale:
+		return received(a, c.checkSums)
+	case options.TaskAssess:
+		return received(a, c.checkAssessment)
+	case taskIterate:
+		return received(a, func(x *iterateAnswer) error { return x.check(c.setup) })
+	}
+	x, err := c.releases[a.Site].receive(a)
 	if err != nil {
 		return nil, err
 	}
-	s.Phase = method.Done
-	return nil, c.Finish(s, model)
+	return wire.Marshal(x)
+}
+
+func received[A any](a method.Contribution, check func(*A) error) ([]byte, error) {
+	x := new(A)
+	if err := method.DecodeAnswer(a, x); err != nil {
+		return nil, err
+	}
+	return a.Body, check(x)
+}
+
+func (c coordinator) checkSums(x *options.FeatureSums) error {
+	return x.Check(c.Layout.Features(), c.own.Scaling == options.ScaleMinMax)
+}
+
+func (c coordinator) checkAssessment(a *options.Assessment) error {
+	return a.Check(c.Layout, c.own.Latent)
+}
+
+// Leave goes on without a site. What it said before stays in the model.
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	var err error
+	if s.Left, err = method.Leave(c.Plan.Sites, s.Left, site); err != nil {
+		return nil, err
+	}
+	if len(method.Staying(c.Plan.Sites, s.Left)) == 0 && len(s.Strengths) == 0 { // a final model stands without being assessed
+		return nil, fmt.Errorf("no site is left")
+	}
+	return s, nil
 }

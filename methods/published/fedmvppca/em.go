@@ -1,12 +1,3 @@
-// Package iteration is the numerics of the published method, exactly, for comparison: no
-// privacy, no plan, no messages. Use a [Site] for the iterations at one site, [Master] for
-// the coordinator's update of what all sites found, and [ClipDifference] for the
-// deterministic part of the private variant. All results are functions of the arguments
-// alone, and what comes from other sites gives errors, never panics.
-//
-// Numbers in parentheses are equations of Balelli, Silva and Lorenzi, "A Differentially
-// Private Probabilistic Framework for Modeling the Variability Across Federated Datasets
-// of Heterogeneous Multi-View Observations", MELBA 2022:012.
 package fedmvppca
 
 import (
@@ -18,11 +9,8 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Site is the iteration of the paper at one site: expectation
-// maximisation, with the prior of equations (4) to (6) (MAP) or without.
-// Balelli, Silva and Lorenzi, "A Differentially Private Probabilistic Framework
-// for Modeling the Variability Across Federated Datasets of Heterogeneous
-// Multi-View Observations", MELBA 2022:012, section 3.1 and appendix A.
+// em is the iteration at one site, section 3.1 and appendix A: expectation maximisation, with the
+// prior of equations (4) to (6) (MAP) or without.
 //
 // One iteration takes, in this order: μ from (11), or the mean of the rows; the
 // moments of the factors; W from the formula after (16); σ² from (21). A site
@@ -35,8 +23,8 @@ import (
 // because (11) uses the marginal of each view by itself: the objective is no
 // stopping rule.
 //
-// Step allocates nothing, and its cost does not depend on the number of subjects.
-type EM struct {
+// step allocates nothing, and its cost does not depend on the number of subjects.
+type em struct {
 	layout   ppca.Layout
 	blocks   []ppca.Block
 	views    []viewSums // in order, those with subjects
@@ -59,9 +47,9 @@ type viewSums struct {
 	square       float64   // Σ |t − μ|²
 }
 
-// NewSite prepares the iteration on a site's blocks, from the loadings W
+// newEM prepares the iteration on a site's blocks, from the loadings W
 // (d × rank by rows) and the noise variance of each view to start from.
-func NewEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*EM, error) {
+func newEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*em, error) {
 	if err := ppca.CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -77,7 +65,7 @@ func NewEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*E
 		return nil, err
 	}
 	ld := linalg.Stride(rank)
-	s := &EM{
+	s := &em{
 		layout: l, blocks: blocks, features: ppca.Observed(l, blocks),
 		md: ppca.NewModel(l, rank), e: ppca.NewEStep(rank, blocks),
 		b: make([]float64, d*ld), chol: make([]float64, rank*ld), u: make([]float64, rank),
@@ -90,7 +78,7 @@ func NewEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*E
 			return nil, fmt.Errorf("start has noise variance %v for view %d", noise[k], k)
 		}
 		v := viewSums{
-			view: k, lo: lo, hi: hi, qEff: EffectiveRank(hi-lo, rank), mean: make([]float64, hi-lo),
+			view: k, lo: lo, hi: hi, qEff: effectiveRank(hi-lo, rank), mean: make([]float64, hi-lo),
 			gram: make([]float64, rank*ld), sxx: make([]float64, rank*ld),
 		}
 		for i := range blocks {
@@ -114,9 +102,9 @@ func NewEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*E
 	return s, nil
 }
 
-// EffectiveRank is the published column rule: a view of d features may use
+// effectiveRank is the published column rule: a view of d features may use
 // min(q, d − 1) columns of W.
-func EffectiveRank(d, q int) int {
+func effectiveRank(d, q int) int {
 	if d > q {
 		return q
 	}
@@ -125,7 +113,7 @@ func EffectiveRank(d, q int) int {
 
 // dropColumns sets the columns that the view may not use to zero, and
 // recomputes WᵀW.
-func (s *EM) dropColumns(v *viewSums) {
+func (s *em) dropColumns(v *viewSums) {
 	ld := s.md.LD
 	w := s.md.W[v.lo*ld : v.hi*ld]
 	for j := range v.hi - v.lo {
@@ -135,12 +123,12 @@ func (s *EM) dropColumns(v *viewSums) {
 	linalg.MulAdd(v.gram, w, 1, ld, w, s.md.Q, v.hi-v.lo, s.md.Q)
 }
 
-// Params returns the current θ_c.
-func (s *EM) Params() ppca.Params { return s.md.Params(s.layout, s.features) }
+// params returns the current θ_c.
+func (s *em) params() ppca.Params { return s.md.Params(s.layout, s.features) }
 
-// Step does one iteration under a prior, or without one if it is nil. The
+// step does one iteration under a prior, or without one if it is nil. The
 // prior must describe the site's features with the same rank (see [ppca.Prior.Check]).
-func (s *EM) Step(prior *ppca.Prior) error {
+func (s *em) step(prior *ppca.Prior) error {
 	if prior != nil && (prior.Rank != s.md.Q || !ppca.ContainsAll(prior.Features, s.features)) {
 		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.Q)
 	}
@@ -169,7 +157,7 @@ func (s *EM) Step(prior *ppca.Prior) error {
 //
 //	μ = μ̃ + N v [s I + W Wᵀ]⁻¹ (mean − μ̃),
 //	[s I + W Wᵀ]⁻¹ r = {r − W (s I + WᵀW)⁻¹ Wᵀr} / s.
-func (s *EM) updateMu(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateMu(v *viewSums, prior *ppca.Prior) error {
 	mu := s.md.Mu[v.lo:v.hi]
 	if prior == nil {
 		copy(mu, v.mean)
@@ -205,7 +193,7 @@ func (s *EM) updateMu(v *viewSums, prior *ppca.Prior) error {
 }
 
 // moments runs the E step on every block and sums it view by view.
-func (s *EM) moments() error {
+func (s *em) moments() error {
 	ld := s.md.LD
 	clear(s.b)
 	for i := range s.views {
@@ -243,7 +231,7 @@ func (s *EM) moments() error {
 
 // updateW is the formula after (16): W = [Σ (t − μ)⟨x⟩ᵀ + ρ W̃] [Σ ⟨x xᵀ⟩ + ρ I]⁻¹
 // with ρ = σ²/σ²_W.
-func (s *EM) updateW(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateW(v *viewSums, prior *ppca.Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	w := s.md.W[v.lo*ld : v.hi*ld]
 	copy(w, s.b[v.lo*ld:v.hi*ld])
@@ -279,7 +267,7 @@ func (s *EM) updateW(v *viewSums, prior *ppca.Prior) error {
 
 // updateNoise is (21): σ² = {Σ |t − μ|² + tr(WᵀW Σ⟨x xᵀ⟩) − 2 tr(Wᵀ Σ(t − μ)⟨x⟩ᵀ) + 2β} /
 // {N d + 2(α + 1)}, without the prior's terms if there is none.
-func (s *EM) updateNoise(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateNoise(v *viewSums, prior *ppca.Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	sum := v.square + linalg.Inner(v.gram, v.sxx, q, ld)
 	for j := v.lo; j < v.hi; j++ {

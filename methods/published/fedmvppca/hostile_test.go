@@ -26,12 +26,12 @@ func TestHostilePriorsGiveErrors(t *testing.T) {
 		pr.VarMu, pr.Beta = slices.Clone(prior.VarMu), slices.Clone(prior.Beta)
 		factorstest.Mutate(r, reflect.ValueOf(&p).Elem())
 		factorstest.Mutate(r, reflect.ValueOf(&pr).Elem())
-		if out, _, err := Master(l, []ppca.Params{p, tr.P}); err == nil {
+		if out, _, err := updateMaster(l, []ppca.Params{p, tr.P}); err == nil {
 			factorstest.FiniteResult(t, "master", out.W, out.Mu, out.Noise, out.VarW, out.VarMu, out.Alpha, out.Beta)
 		}
 		if err := pr.Check(l); err == nil {
-			if s, err := NewEM(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.Step(&pr) == nil {
-				q := s.Params()
+			if s, err := newEM(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.step(&pr) == nil {
+				q := s.params()
 				factorstest.FiniteResult(t, "published", q.W, q.Mu, q.Noise)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // maxAlpha stands for an inverse-gamma law without spread: all values equal.
 const maxAlpha = 1e12
 
-// InverseGamma returns the maximum-likelihood parameters of an inverse-gamma
+// inverseGamma returns the maximum-likelihood parameters of an inverse-gamma
 // law for positive values x, fully converged:
 //
 //	ln α − ψ(α) = ln mean(1/x) + mean ln x,   β = α / mean(1/x).
@@ -18,7 +18,7 @@ const maxAlpha = 1e12
 // One value, or values that are all equal, have α → ∞: α is then 1e12. This is
 // method ML1 of Llera and Beckmann, "Estimating an Inverse Gamma distribution",
 // 2016, at its fixed point.
-func InverseGamma(x []float64) (alpha, beta float64, err error) {
+func inverseGamma(x []float64) (alpha, beta float64, err error) {
 	if len(x) == 0 {
 		return 0, 0, fmt.Errorf("inverse-gamma law of no values")
 	}

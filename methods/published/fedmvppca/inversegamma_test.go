@@ -13,7 +13,7 @@ import (
 func TestInverseGammaIsStationary(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(1e-6, 1e3), 2, 20).Draw(rt, "x")
-		alpha, beta, err := InverseGamma(x)
+		alpha, beta, err := inverseGamma(x)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -33,13 +33,13 @@ func TestInverseGammaIsStationary(t *testing.T) {
 
 func TestInverseGammaWithoutSpread(t *testing.T) {
 	for _, x := range [][]float64{{2}, {2, 2, 2}} {
-		alpha, beta, err := InverseGamma(x)
+		alpha, beta, err := inverseGamma(x)
 		if err != nil || alpha != 1e12 || math.Abs(beta/alpha-2) > 1e-15 {
 			t.Errorf("%v: %v, %v, %v", x, alpha, beta, err)
 		}
 	}
 	for _, x := range [][]float64{nil, {1, 0}, {-1}, {math.NaN()}, {math.Inf(1)}} {
-		if _, _, err := InverseGamma(x); err == nil {
+		if _, _, err := inverseGamma(x); err == nil {
 			t.Errorf("%v was accepted", x)
 		}
 	}

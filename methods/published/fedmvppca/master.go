@@ -6,11 +6,11 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// AloneVariance is the variance given to the parameters of a view that one
+// aloneVariance is the variance given to the parameters of a view that one
 // site alone observes, about which the formulas say nothing.
-const AloneVariance = 1e-4
+const aloneVariance = 1e-4
 
-// Master is the paper's update of the global parameters: the means
+// updateMaster is the paper's update of the global parameters: the means
 // (13) and (17) and variances (14) and (18) of the sites' parameters and the
 // inverse-gamma law of their noise variances, for each view over the sites
 // which observe it. (18) divides by d_k q, columns that are zero by rule
@@ -22,7 +22,7 @@ const AloneVariance = 1e-4
 //
 // These estimates shrink at every round: values that were drawn towards the
 // prior are taken for draws from it.
-func Master(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error) {
+func updateMaster(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error) {
 	if l.Noise != ppca.NoisePerView {
 		return nil, nil, fmt.Errorf("the published update has one noise variance per view")
 	}
@@ -72,7 +72,7 @@ func Master(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error) {
 		for _, v := range noise {
 			out.Noise[k] += v / float64(len(noise))
 		}
-		if out.Alpha[k], out.Beta[k], err = InverseGamma(noise); err != nil {
+		if out.Alpha[k], out.Beta[k], err = inverseGamma(noise); err != nil {
 			return nil, nil, fmt.Errorf("noise variance of view %d: %w", k, err)
 		}
 	}
@@ -95,7 +95,67 @@ func meanAndVariance(mean []float64, arrays [][]float64) float64 {
 		}
 	}
 	if s == 0 || len(arrays) == 1 {
-		return AloneVariance
+		return aloneVariance
 	}
 	return s / (n * float64(len(mean)))
+}
+
+// fold is the published update from the noised parameters of the
+// sites: what they released, added to what the prior says, noise variances
+// raised to the plan's floor.
+func (c bySite) fold(l ppca.Layout, prior *ppca.Prior, sites []string, all []*noisedAnswer) (*ppca.Prior, error) {
+	var params []ppca.Params
+	for i, site := range sites {
+		params = append(params, c[site].moved(prior, all[i]))
+	}
+	model, counts, err := updateMaster(l, params)
+	if err != nil {
+		return nil, err
+	}
+	for k, n := range counts {
+		switch {
+		case n == 0: // the only sites with the view have left
+			keepView(l, model, prior, k)
+		case n > 1 && model.VarW[k] == aloneVariance:
+			// The noise has fallen below the last bit of W: that is no reason to
+			// start it afresh.
+			model.VarW[k] = prior.VarW[k]
+		}
+		if n > 1 && model.VarMu[k] == aloneVariance {
+			model.VarMu[k] = prior.VarMu[k]
+		}
+	}
+	model.Features = prior.Features
+	return model, nil
+}
+
+// moved is the parameters that a site's noised change stands for.
+func (c *releases) moved(prior *ppca.Prior, a *noisedAnswer) ppca.Params {
+	d := c.set.Layout.Features()
+	out := ppca.Params{Rank: c.set.own.Latent, W: make([]float64, d*c.set.own.Latent), Mu: make([]float64, d), Noise: make([]float64, c.set.Layout.Views())}
+	for i, pt := range c.parts {
+		x, unit := a.Sums[i].Floats(0), c.radius(prior, pt)
+		at := make([]float64, pt.length)
+		pt.read(c.set.Layout, &prior.Params, at)
+		for n := range at {
+			at[n] += unit * x[n]
+		}
+		if pt.kind == ofVariance {
+			at[0] = max(at[0], c.set.own.Clipping.NoiseFloor)
+			lo, hi := c.set.Layout.View(pt.view)
+			for j := lo; j < hi; j++ {
+				out.Features = append(out.Features, j)
+			}
+		}
+		pt.write(c.set.Layout, &out, at)
+	}
+	return out
+}
+
+// keepView takes over everything about a view from another prior.
+func keepView(l ppca.Layout, p, from *ppca.Prior, k int) {
+	lo, hi := l.View(k)
+	copy(p.W[lo*p.Rank:hi*p.Rank], from.W[lo*p.Rank:])
+	copy(p.Mu[lo:hi], from.Mu[lo:hi])
+	p.Noise[k], p.VarW[k], p.VarMu[k], p.Alpha[k], p.Beta[k] = from.Noise[k], from.VarW[k], from.VarMu[k], from.Alpha[k], from.Beta[k]
 }

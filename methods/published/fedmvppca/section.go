@@ -8,32 +8,22 @@ import (
 	"parley/methods/factors/report"
 )
 
-// Section says what a clipping mechanism does to the result. Learned says whether anything
-// ever stood out of its noise, of which joint-clipping tells.
-func (c Plans) Section(set options.Setup, trace options.Trace, learned bool) figure.Section {
+// section says what clipping and noise do to the result.
+func (c bySite) section(set setup, trace options.Trace) figure.Section {
 	sec := figure.Section{ID: "mechanism", Title: "What the noise leaves of the model"}
 	say := func(warning bool, title, text string) {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
-	if set.Options.FirstInClear() {
+	if set.own.firstInClear() {
 		say(true, "No guarantee: the first round was sent in clear",
 			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly all that the model knows comes from that round.")
 	}
 	say(false, "Noise for whole sites",
 		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is more than protecting single subjects, and it is paid for: the noise is the same for a site of ten subjects and of ten thousand. "+
-			"Mechanism "+options.MechanismStatistics+" protects single subjects, at far less noise.")
+			"Method mvppca protects single subjects, at far less noise.")
 	if set.Options.Scaling == options.ScaleSiteRange {
 		say(true, "Every site had units of its own",
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
-	}
-	if set.Options.Mechanism == options.MechanismJoint {
-		if !learned {
-			say(true, "Nothing was learned",
-				"Nothing that the sites released stood out of its noise in any round. The model below is the plan's prior, with loadings drawn from the plan's seed, and says nothing about any subject.")
-		}
-		say(false, "Nothing is known of how sites differ",
-			"The spread between sites is the plan's, not an estimate: at this noise there is nothing to learn it from. Parameters that did not stand out of the noise were left where the plan's prior has them, which with few sites is all of them unless ε is in the hundreds. A model that has learned nothing predicts what the prior does.")
-		return sec
 	}
 	rates := c.recursion(set)
 	text := "The clip is the spread between sites, and the noise is a multiple of the clip; so the spread after a round is, in the main, the spread of the noise that was just added: a fixed multiple of the spread before, whatever the data."
@@ -60,7 +50,7 @@ func (c Plans) Section(set options.Setup, trace options.Trace, learned bool) fig
 	}
 	say(true, "The spread between sites is not an estimate", text+" The model's file therefore has none.")
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
-	for _, item := range report.Convergence(set, nil, trace).Items {
+	for _, item := range report.Convergence(set.Setup, nil, trace).Items {
 		if item.Figure != nil && item.Figure.ID == report.SpreadFigure {
 			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not the data. " + item.Figure.Caption
 		}
@@ -76,7 +66,7 @@ type rate struct {
 	sites           int // that hold the view
 }
 
-// recursion returns the rate of each view under difference-clipping: with noise
+// recursion returns the rate of each view in a private round: with noise
 // of κ clips on every entry, a clip of const standard deviations and the
 // maximum-likelihood variance over C sites,
 //
@@ -84,13 +74,13 @@ type rate struct {
 //
 // which holds no data. NaN where one site alone holds the view. Sites with less
 // noise than others, because they hold fewer views, enter by their mean square.
-func (c Plans) recursion(set options.Setup) []rate {
+func (c bySite) recursion(set setup) []rate {
 	rates := make([]rate, set.Layout.Views())
-	d := set.Options.Clipping.Difference
+	d := set.own.Clipping
 	for _, site := range set.Plan.Sites {
-		clipping := c[site]
-		for i, pt := range clipping.parts {
-			noise := clipping.sums[i].Mechanism.Noise
+		at := c[site]
+		for i, pt := range at.parts {
+			noise := at.sums[i].Mechanism.Noise
 			switch r := &rates[pt.view]; pt.kind {
 			case ofMeans:
 				r.sites++

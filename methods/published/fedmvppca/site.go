@@ -9,77 +9,188 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/halves"
+	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
+	"parley/methods/factors/report"
 	"parley/privacy"
+	"parley/study"
 )
 
-// Site is a site's half of a study by the published iteration.
-func Site(set options.Setup, name string) (*halves.Site, error) {
-	h := siteWay{Setup: set, name: name}
-	if !set.Options.Clips() {
-		return halves.NewSite(set, name, h, nil), nil
+// The rounds, in the words that progress and logs show. Scale and assessment are mvppca's.
+const (
+	taskIterate = "iterate" // a round in clear
+	taskClip    = "clip"    // a private round
+)
+
+// iterateTask asks for a round.
+type iterateTask struct {
+	Scale options.Scale  `cbor:"scale"`
+	Round int            `cbor:"round"` // from 1; it seeds what is drawn
+	Prior *options.Prior `cbor:"prior"` // none in a first round without a prior
+}
+
+// iterateAnswer is what a site found in a round in clear.
+type iterateAnswer struct {
+	Params options.Params `cbor:"params"`
+}
+
+func (a *iterateAnswer) check(set setup) error {
+	p, err := a.Params.Unpack(set.Layout)
+	if err != nil {
+		return err
 	}
-	var err error
-	if h.clip, err = NewPlan(set, name); err != nil {
+	if p.Rank != set.own.Latent {
+		return fmt.Errorf("%d factors, not %d", p.Rank, set.own.Latent)
+	}
+	for k := range set.Layout.Views() {
+		if view, err := set.Layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !ppca.ContainsAll(p.Features, view) {
+			return fmt.Errorf("a part of view %s, where the published method knows whole views", set.Plan.Views[k].Name)
+		}
+	}
+	return p.Measured(set.Layout)
+}
+
+// site is the half at one site. Between tasks it remembers only what one pass over the same
+// rows gives again.
+type site struct {
+	setup
+	name string
+	// releases is what the site releases in a private round; nil of a plan without protection.
+	releases *releases
+	seen     *options.RowSums
+}
+
+func newSite(p *study.Plan, name string) (*site, error) {
+	set, err := setUp(p)
+	if err != nil {
 		return nil, err
 	}
-	return halves.NewSite(set, name, h, h.clip.Held), nil
-}
-
-// siteWay is a site's part of the published iteration.
-type siteWay struct {
-	options.Setup
-	name string
-	// clip is what the site releases in a private round; nil where no clipping
-	// mechanism is in use.
-	clip *Plan
-}
-
-func (h siteWay) Request(kind string) (privacy.Request, error) {
-	if kind == options.TaskClip {
-		return h.clip.Request(), nil
+	h := &site{setup: set, name: name}
+	if set.private() {
+		h.releases, err = newReleases(set, name)
 	}
-	var r options.Contents
-	r.Say(h.Layout.Features()*(h.Options.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
-	return r.Request, nil
+	return h, err
 }
 
-func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
-	if t.Kind == options.TaskClip && h.clip != nil {
-		return halves.Open(t, func(task *IterateTask) (any, error) { return nil, h.release(ctx, t.Kind, task, s, half) })
-	}
-	return half.Exact(ctx, s, nil, func(sums *options.RowSums, _ dataset.Source) (any, error) {
-		if t.Kind != options.TaskIterate {
-			return nil, fmt.Errorf("unknown task %q", t.Kind)
+// times is how often a task of a kind can come up in the plan's study.
+func (h *site) times(kind string) int {
+	clear, private := h.own.Rounds, 0
+	if h.private() {
+		if clear, private = 0, h.own.Rounds; h.own.firstInClear() {
+			clear, private = 1, h.own.Rounds-1
 		}
-		return halves.Open(t, func(task *IterateTask) (any, error) {
-			own, err := h.iterateAt(task, sums)
-			if err != nil {
-				return nil, err
-			}
-			return &IterateAnswer{Params: options.PackParams(h.Layout, own)}, nil
-		})
-	})
+	}
+	switch {
+	case kind == taskIterate:
+		return clear
+	case kind == taskClip:
+		return private
+	case !h.private() && (kind == options.TaskAssess || kind == options.TaskScale && h.Options.Pools()):
+		return 1
+	}
+	return 0
+}
+
+// request is what a task of a kind releases.
+func (h *site) request(kind string) privacy.Request {
+	var r options.Contents
+	switch kind {
+	case taskClip:
+		return h.releases.request()
+	case options.TaskScale:
+		r.SayScale(h.Setup)
+	case options.TaskAssess:
+		r.SayAssessment(h.Setup)
+	default:
+		r.Say(h.Layout.Features()*(h.own.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
+	}
+	return r.Request
+}
+
+// Run implements [method.Site]. A task brings the coordinator's state and chooses nothing.
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if h.times(t.Kind) == 0 {
+		return method.Answer{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	answer, err := h.answer(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
+}
+
+// answer is what a site says; nil where noised sums are all of it.
+func (h *site) answer(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	if t.Kind == taskClip {
+		task := new(iterateTask)
+		if err := method.OpenTask(t, task); err != nil {
+			return nil, err
+		}
+		return nil, h.release(ctx, task, s)
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	sums, err := h.read(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind {
+	case options.TaskScale:
+		if err := method.OpenTask(t, new(options.ScaleTask)); err != nil {
+			return nil, err
+		}
+		return sums.Said(h.Setup), nil
+	case options.TaskAssess:
+		task := new(options.AssessTask)
+		if err := method.OpenTask(t, task); err != nil {
+			return nil, err
+		}
+		blocks, scale, err := sums.Scaled(h.Setup, &task.Scale)
+		if err != nil {
+			return nil, err
+		}
+		return fitted.Assess(ctx, h.Setup, h.name, task, sums.Patterns, blocks, scale, data)
+	}
+	task := new(iterateTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	found, err := h.iterate(task, sums)
+	if err != nil {
+		return nil, err
+	}
+	return &iterateAnswer{Params: options.PackParams(h.Layout, found)}, nil
+}
+
+// read makes the one pass over the site's rows, once.
+func (h *site) read(ctx context.Context, data dataset.Source) (_ *options.RowSums, err error) {
+	if h.seen == nil {
+		var held func([][]float64) [][]float64
+		if h.releases != nil {
+			held = h.releases.held
+		}
+		h.seen, err = options.Read(ctx, h.Layout, data, held)
+	}
+	return h.seen, err
 }
 
 // release answers a private round. What is wrong with the task shows; what is wrong with
 // the rows does not.
-func (h siteWay) release(ctx context.Context, kind string, task *IterateTask, s *privacy.Session, half *halves.Site) error {
+func (h *site) release(ctx context.Context, task *iterateTask, s *privacy.Session) error {
 	if task.Prior == nil {
-		return fmt.Errorf("task %q has no prior to clip around", kind)
+		return fmt.Errorf("task %q has no prior to clip around", taskClip)
 	}
 	prior, err := task.Prior.Unpack(h.Layout)
 	if err != nil {
 		return err
 	}
-	if err := h.CheckRank(prior.Rank); err != nil {
+	if err := h.checkModel(prior); err != nil {
 		return err
-	}
-	if len(prior.Features) != h.Layout.Features() {
-		return fmt.Errorf("task %q has a prior of %d features, and the plan has %d", kind, len(prior.Features), h.Layout.Features())
 	}
 	if _, err := task.Scale.Unpack(h.Layout); err != nil {
 		return err
@@ -87,17 +198,17 @@ func (h siteWay) release(ctx context.Context, kind string, task *IterateTask, s 
 	if err := h.checkRound(task); err != nil {
 		return err
 	}
-	return h.clip.Release(ctx, s, prior, func(data dataset.Source) (*ppca.Params, error) {
-		sums, err := half.Read(ctx, data)
+	return h.releases.release(ctx, s, prior, func(data dataset.Source) (*ppca.Params, error) {
+		sums, err := h.read(ctx, data)
 		if err != nil {
 			return nil, err
 		}
-		return h.iterateAt(task, sums)
+		return h.iterate(task, sums)
 	})
 }
 
-// iterateAt runs a published round on a site's rows.
-func (h siteWay) iterateAt(t *IterateTask, sums *options.RowSums) (*ppca.Params, error) {
+// iterate runs a round on the site's rows.
+func (h *site) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, error) {
 	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
 	if err != nil {
 		return nil, err
@@ -105,7 +216,7 @@ func (h siteWay) iterateAt(t *IterateTask, sums *options.RowSums) (*ppca.Params,
 	if err := h.checkRound(t); err != nil {
 		return nil, err
 	}
-	q, d := h.Options.Latent, h.Layout.Features()
+	q, d := h.own.Latent, h.Layout.Features()
 	rng := options.Draws(h.Plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.Layout.Views())
 	var prior *ppca.Prior
@@ -126,28 +237,28 @@ func (h siteWay) iterateAt(t *IterateTask, sums *options.RowSums) (*ppca.Params,
 		}
 		copy(w, prior.W)
 		copy(noise, prior.Noise)
-		if h.Options.Published.Restart == "draw" {
+		if h.own.Restart == "draw" {
 			drawStart(h.Layout, prior, rng, w, noise)
 		}
 	}
-	it, err := NewEM(h.Layout, blocks, q, w, noise)
+	it, err := newEM(h.Layout, blocks, q, w, noise)
 	if err != nil {
 		return nil, err
 	}
-	for range h.Options.IterationsIn(t.Round, h.name) {
-		if err := it.Step(prior); err != nil {
+	for range h.own.iterationsIn(t.Round, h.name) {
+		if err := it.step(prior); err != nil {
 			return nil, err
 		}
 	}
-	p := it.Params()
+	p := it.params()
 	return &p, nil
 }
 
 // checkRound refuses rounds that the plan does not have: what is drawn in one
 // follows from its number.
-func (h siteWay) checkRound(t *IterateTask) error {
-	if t.Round < 1 || t.Round > h.Options.Rounds {
-		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.Options.Rounds)
+func (h *site) checkRound(t *iterateTask) error {
+	if t.Round < 1 || t.Round > h.own.Rounds {
+		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.own.Rounds)
 	}
 	return nil
 }
@@ -167,30 +278,27 @@ func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []floa
 	}
 }
 
-// IterateTask asks for a round of the published iteration.
-type IterateTask struct {
-	Scale options.Scale  `cbor:"scale"`
-	Round int            `cbor:"round"` // from 1; it seeds what is drawn
-	Prior *options.Prior `cbor:"prior"` // none in a first round without a prior
-}
-
-// IterateAnswer is θ_c.
-type IterateAnswer struct {
-	Params options.Params `cbor:"params"`
-}
-
-func (a *IterateAnswer) check(set options.Setup) error {
-	p, err := a.Params.Unpack(set.Layout)
+// Report projects the site's own subjects on the factors. It is made at the
+// site, for the site, from the shared model and its own rows.
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	var share options.AssessTask
+	if err := wire.Unmarshal(shared, &share); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	predictor, _, err := share.Predictor(h.Layout)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.Rank != set.Options.Latent {
-		return fmt.Errorf("%d factors, not %d", p.Rank, set.Options.Latent)
+	scale, err := share.Scale.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
 	}
-	for k := range set.Layout.Views() {
-		if view, err := set.Layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !ppca.ContainsAll(p.Features, view) {
-			return fmt.Errorf("a part of view %s, where the published method knows whole views", set.Plan.Views[k].Name)
+	if h.own.Scaling == options.ScaleSiteRange {
+		sums, err := h.read(ctx, data)
+		if err != nil {
+			return nil, err
 		}
+		scale = sums.OwnRange()
 	}
-	return p.Measured(set.Layout)
+	return report.Subjects(ctx, h.Setup, predictor, false, scale, data)
 }

@@ -34,13 +34,13 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		}
 		got := map[string]ppca.Params{}
 		for name, blocks := range factorstest.Forms(l, rows) {
-			s := factorstest.Must(NewEM(l, blocks, q, start.W, start.Noise))(t)
+			s := factorstest.Must(newEM(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
-				if err := s.Step(prior); err != nil {
+				if err := s.step(prior); err != nil {
 					rt.Fatal(err)
 				}
 			}
-			got[name] = s.Params()
+			got[name] = s.params()
 		}
 		want := got["rows"]
 		for name, p := range got {
@@ -62,11 +62,11 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	prior := factorstest.Must(ppca.Weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
-	if err := s.Step(prior); err != nil {
+	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	if err := s.step(prior); err != nil {
 		t.Fatal(err)
 	}
-	got := s.Params()
+	got := s.params()
 	normal := func(x, mean, variance float64) float64 { return -(x - mean) * (x - mean) / (2 * variance) }
 
 	for k := range l.Views() {
@@ -136,19 +136,19 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(NewEM(l, blocks, 2, start.W, start.Noise))(t)
+	s := factorstest.Must(newEM(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
-		if err := s.Step(nil); err != nil {
+		if err := s.step(nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Without a prior every iteration after the first is EM with μ fixed.
+	// Without a prior every iteration after the first is em with μ fixed.
 	for range 20 {
-		if err := s.Step(nil); err != nil {
+		if err := s.step(nil); err != nil {
 			t.Fatal(err)
 		}
-		p := s.Params()
+		p := s.params()
 		ll, _, err := ppca.LogLik(l, &p, blocks)
 		if err != nil || ll < last-1e-9*math.Abs(ll) {
 			t.Fatalf("log-likelihood fell from %v to %v (%v)", last, ll, err)
@@ -156,7 +156,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		last = ll
 	}
 	holes := factorstest.BlocksOf(t, l, factorstest.Hole(r, tr.Subjects(r, 9), 0.2))
-	if _, err := NewEM(l, holes, 2, start.W, start.Noise); err == nil {
+	if _, err := newEM(l, holes, 2, start.W, start.Noise); err == nil {
 		t.Error("single missing cells were accepted")
 	}
 }
@@ -165,10 +165,10 @@ func TestPublishedStepDoesNotAllocate(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 15, 8, 10)
 	r := rand.New(rand.NewPCG(7, 1))
 	tr := factorstest.NewTruth(r, l, 5, 0.2)
-	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
+	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
 	if n := testing.AllocsPerRun(20, func() {
-		if err := s.Step(prior); err != nil {
+		if err := s.step(prior); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -183,11 +183,11 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
-	s := factorstest.Must(NewEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
-	if err := s.Step(prior); err != nil {
+	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	if err := s.step(prior); err != nil {
 		t.Fatal(err)
 	}
-	if p := s.Params(); factorstest.Worst(p.W, tr.P.W) != 0 || factorstest.Worst(p.Mu, tr.P.Mu) != 0 {
+	if p := s.params(); factorstest.Worst(p.W, tr.P.W) != 0 || factorstest.Worst(p.Mu, tr.P.Mu) != 0 {
 		t.Error("variances of zero between sites, and yet the site has values of its own")
 	}
 }

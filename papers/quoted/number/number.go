@@ -100,7 +100,7 @@ func (t tally) of(rule string) string {
 
 // rules are those that choose from rows, the recommended one first.
 var rules = []string{"largest held-out log-likelihood", "smallest within one standard error of it", "elbow: smallest that loses at most 2 % of the range",
-	"smallest BIC", "factors that ARD keeps", "smallest WAIC"}
+	"smallest BIC", "factors that ARD keeps"}
 
 func fromRows() experiment.Experiment {
 	const seeds = 2

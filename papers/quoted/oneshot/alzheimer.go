@@ -14,6 +14,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	says "parley/methods/factors/options"
+	"parley/methods/published/fedmvppca"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -32,14 +33,14 @@ type way struct {
 	options options
 }
 
-// exampleFits have a noise variance for each view, which is all that the published variant
+// exampleFits have a noise variance for each view, which is all that the published method
 // has. The sites of the first send their exact moments, or, with few subjects, a fit that
 // leaves out one direction.
 var exampleFits = []way{
 	{"pooled", options{"noise": "view", "rounds": 0, "local_rank": 129}},
 	{"one shot, local rank q", options{"noise": "view", "rounds": 0, "local_rank": exampleFactors}},
 	{"one shot, local rank 4q", options{"noise": "view", "rounds": 0, "local_rank": 4 * exampleFactors}},
-	{"published", options{"variant": says.PublishedVariant}},
+	{"published", options{"name": fedmvppca.Name}},
 }
 
 // The last scenario is that of the plan.

@@ -12,11 +12,12 @@ import (
 	"parley/methods/factors"
 	"parley/methods/factors/fitted"
 	says "parley/methods/factors/options"
+	"parley/methods/published/fedmvppca"
 	"parley/papers/deal"
 	"parley/study"
 )
 
-var methods = method.Registry{factors.Method{}}
+var methods = method.Registry{factors.Method{}, fedmvppca.Method{}}
 
 // options are what a plan says under method, beyond its name.
 type options map[string]any

@@ -1,4 +1,4 @@
-package verify
+package fedmvppca
 
 import (
 	"encoding/json"
@@ -11,7 +11,8 @@ import (
 	"parley/internal/stats"
 	"parley/internal/vectors"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca"
+	"parley/methods/published/fedmvppca/waic"
+	"parley/privacy/account"
 )
 
 // evaluationJSON is one centre under the global parameters.
@@ -177,7 +178,7 @@ func (w *waicJSON) verify(list *vectors.List, l ppca.Layout, q int, sites []*sit
 		logLik = append(logLik, row)
 	}
 	list.Floats("waic.loglik", flat(w.LogLik), flat(logLik), tolPublished)
-	c, err := ppca.WAIC(logLik)
+	c, err := waic.Of(logLik)
 	if err != nil {
 		return err
 	}
@@ -218,11 +219,11 @@ func (d *dpJSON) verify(list *vectors.List, entry string, l ppca.Layout, prior *
 		return fmt.Errorf("no centre %d", d.Centre)
 	}
 	list.Equal(entry+".theta", d.Theta, fmt.Sprintf("centres[%d].map_15", d.Centre))
-	factor, c, err := fedmvppca.GaussianFactor(d.Epsilon, d.Delta)
+	factor, c, err := account.ZhaoGaussian(d.Epsilon, d.Delta)
 	if err != nil {
 		return err
 	}
-	got, err := fedmvppca.ClipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
+	got, err := clipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 	"parley/privacy/account"
 )
 
-// ClippedDifference is what Algorithm 2 of the paper computes for one view
+// clippedDifferences is what Algorithm 2 of the paper computes for one view
 // before it adds noise: the difference to the global parameters, each part
 // clipped to norm g = constant × standard deviation of its prior, and the
 // scale of the noise. It draws nothing and protects nothing by itself.
-type ClippedDifference struct {
+type clippedDifferences struct {
 	Mu, W      []float64 // clipped differences of μ and W (by rows)
 	Noise      float64   // clipped difference of the noise variance
 	ClipMu     float64   // g of each part
@@ -22,17 +22,10 @@ type ClippedDifference struct {
 	ScaleNoise float64 // scale of the Laplace noise
 }
 
-// GaussianFactor is Theorem 5 of the paper: the standard deviation of Gaussian
-// noise, relative to the sensitivity, for (ε, δ)-differential privacy of one
-// release, and the c of its formula.
-func GaussianFactor(epsilon, delta float64) (factor, c float64, err error) {
-	return account.ZhaoGaussian(epsilon, delta)
-}
-
-// ClipDifference clips the difference between a site's parameters and the
+// clipDifference clips the difference between a site's parameters and the
 // prior for view k. A prior whose noise variance has no finite spread (α ≤ 2)
 // has no clipping bound and is refused.
-func ClipDifference(l ppca.Layout, site *ppca.Params, prior *ppca.Prior, k int, epsilon, delta, constant float64) (*ClippedDifference, error) {
+func clipDifference(l ppca.Layout, site *ppca.Params, prior *ppca.Prior, k int, epsilon, delta, constant float64) (*clippedDifferences, error) {
 	if k < 0 || k >= l.Views() || l.Noise != ppca.NoisePerView || site.Rank != prior.Rank {
 		return nil, fmt.Errorf("no view %d with one noise variance and %d factors", k, prior.Rank)
 	}
@@ -43,7 +36,7 @@ func ClipDifference(l ppca.Layout, site *ppca.Params, prior *ppca.Prior, k int, 
 	if !ppca.ContainsAll(site.Features, view) || !ppca.ContainsAll(prior.Features, view) {
 		return nil, fmt.Errorf("view %d is not observed at the site, or unknown to the prior", k)
 	}
-	factor, _, err := GaussianFactor(epsilon, delta)
+	factor, _, err := account.ZhaoGaussian(epsilon, delta)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +49,7 @@ func ClipDifference(l ppca.Layout, site *ppca.Params, prior *ppca.Prior, k int, 
 	}
 	lo, hi := l.View(k)
 	q := prior.Rank
-	c := &ClippedDifference{
+	c := &clippedDifferences{
 		ClipMu:    constant * math.Sqrt(prior.VarMu[k]),
 		ClipW:     constant * math.Sqrt(prior.VarW[k]),
 		ClipNoise: constant * math.Sqrt(variance),

@@ -1,4 +1,4 @@
-package selection
+package waic
 
 import (
 	"context"
@@ -387,17 +387,19 @@ const (
 	every  = 3 // sweeps for each draw that is kept
 )
 
-// waicOf computes WAIC from draws waicOf the posterior, begun at a fit.
-func waicOf(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (ppca.Criterion, error) {
+// Draw computes the criterion from draws of the posterior given subjects, begun at a fit:
+// rows[i] holds the values of subject i's features. It is an error where that posterior does
+// not exist, as with hardly more subjects than features.
+func Draw(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (Criterion, error) {
 	g, err := newGibbs(l, features, rows, start, rng)
 	if err != nil {
-		return ppca.Criterion{}, err
+		return Criterion{}, err
 	}
 	kept := make([][]float64, 0, draws)
 	scratch := make([]float64, g.subjects)
 	for i := 0; len(kept) < draws; i++ {
 		if err := ctx.Err(); err != nil {
-			return ppca.Criterion{}, err
+			return Criterion{}, err
 		}
 		logLik := scratch
 		if i >= burnIn && (i-burnIn)%every == 0 {
@@ -405,8 +407,8 @@ func waicOf(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float
 			kept = append(kept, logLik)
 		}
 		if err := g.sweep(logLik); err != nil {
-			return ppca.Criterion{}, fmt.Errorf("sweep %d: %w", i, err)
+			return Criterion{}, fmt.Errorf("sweep %d: %w", i, err)
 		}
 	}
-	return ppca.WAIC(kept)
+	return Of(kept)
 }

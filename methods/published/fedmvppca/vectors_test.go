@@ -1,13 +1,192 @@
-package verify
+package fedmvppca
 
 import (
 	"fmt"
 	"slices"
+	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/vectors"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca"
 )
+
+var (
+	// 1e-9 relative, 1e-10 absolute below 0.1.
+	tolPublished = vectors.Tolerance{Rel: 1e-9, Floor: 0.1}
+	// Inverse-gamma parameters: a difference of logarithms of nearly equal numbers.
+	tolGamma = vectors.Tolerance{Rel: 1e-6}
+)
+
+// verifyVectors holds the numerics to one file of numbers from an independent implementation;
+// testdata/README.md says what they are.
+func verifyVectors(file []byte) ([]vectors.Check, error) {
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+		"fedmvppca/case/1":          vectors.Format((*caseJSON).verify),
+		"fedmvppca/rounds/1":        vectors.Format((*roundsJSON).verify),
+		"fedmvppca/inverse-gamma/1": vectors.Format((*inverseGammaJSON).verify),
+	})
+}
+
+func TestVectorsAgreeAndChangedOnesDoNot(t *testing.T) {
+	for name, file := range testkit.Files(t, "testdata/*.json", 4) {
+		t.Run(name, func(t *testing.T) {
+			testkit.Agree(t, testkit.Get(verifyVectors(file))(t), 20)
+			testkit.Changed(t, file, nil, 30, verifyVectors)
+		})
+	}
+}
+
+// theta is parameters as the files write them: one entry per view, null where
+// the centre lacks the view.
+type theta struct {
+	Mu     [][]float64   `json:"mu"`
+	W      [][][]float64 `json:"W"`
+	Sigma2 []*float64    `json:"sigma2"`
+}
+
+// loadings returns W as d × q by rows, zero for views that are null.
+func loadings(l ppca.Layout, q int, w [][][]float64) ([]float64, error) {
+	if len(w) != l.Views() {
+		return nil, fmt.Errorf("loadings have %d views, the file %d", len(w), l.Views())
+	}
+	if q < 1 || q > l.Features() {
+		return nil, fmt.Errorf("%d factors for %d features", q, l.Features())
+	}
+	out := make([]float64, 0, l.Features()*q)
+	for k, view := range w {
+		if view == nil {
+			out = append(out, make([]float64, l.Dims[k]*q)...)
+			continue
+		}
+		if len(view) != l.Dims[k] {
+			return nil, fmt.Errorf("loadings have %d rows in view %d, want %d", len(view), k, l.Dims[k])
+		}
+		for _, row := range view {
+			if len(row) != q {
+				return nil, fmt.Errorf("loadings have a row of %d entries in view %d, want %d", len(row), k, q)
+			}
+			out = append(out, row...)
+		}
+	}
+	return out, nil
+}
+
+// params turns theta into parameters. The means may be left out.
+func (t *theta) params(l ppca.Layout, q int) (ppca.Params, error) {
+	p := ppca.Params{Rank: q, Mu: make([]float64, l.Features()), Noise: make([]float64, l.Views())}
+	var err error
+	if p.W, err = loadings(l, q, t.W); err != nil {
+		return p, err
+	}
+	if len(t.Sigma2) != l.Views() || t.Mu != nil && len(t.Mu) != l.Views() {
+		return p, fmt.Errorf("parameters of %d means and %d variances for %d views", len(t.Mu), len(t.Sigma2), l.Views())
+	}
+	var views []int
+	for k, s := range t.Sigma2 {
+		if (s == nil) != (t.W[k] == nil) {
+			return p, fmt.Errorf("view %d is null in part", k)
+		}
+		if s == nil {
+			continue
+		}
+		views = append(views, k)
+		p.Noise[k] = *s
+		if t.Mu == nil {
+			continue
+		}
+		lo, hi := l.View(k)
+		if len(t.Mu[k]) != hi-lo {
+			return p, fmt.Errorf("mu has %d entries in view %d, want %d", len(t.Mu[k]), k, hi-lo)
+		}
+		copy(p.Mu[lo:hi], t.Mu[k])
+	}
+	if p.Features, err = l.FeaturesOf(views); err != nil {
+		return p, err
+	}
+	return p, p.Check(l)
+}
+
+// compare checks parameters view by view.
+func (t *theta) compare(list *vectors.List, entry string, l ppca.Layout, got ppca.Params, tol vectors.Tolerance) error {
+	want, err := t.params(l, got.Rank)
+	if err != nil {
+		return fmt.Errorf("%s: %w", entry, err)
+	}
+	list.Equal(entry+": features", want.Features, got.Features)
+	list.Floats(entry+".mu", want.Mu, got.Mu, tol)
+	list.Floats(entry+".W", want.W, got.W, tol)
+	list.Floats(entry+".sigma2", want.Noise, got.Noise, tol)
+	return nil
+}
+
+// flat concatenates rows.
+func flat(rows [][]float64) []float64 {
+	var out []float64
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// siteRows is one site's rows over its views, concatenated.
+type siteRows struct {
+	features []int
+	rows     [][]float64
+}
+
+func newSiteRows(l ppca.Layout, views []int, rows [][]float64) (*siteRows, error) {
+	f, err := l.FeaturesOf(views)
+	if err != nil {
+		return nil, err
+	}
+	for n, r := range rows {
+		if len(r) != len(f) {
+			return nil, fmt.Errorf("row %d has %d values, want %d", n, len(r), len(f))
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("a site without rows")
+	}
+	return &siteRows{f, rows}, nil
+}
+
+// blocks returns the rows as one block through the accumulator, and as the
+// other of the two forms.
+func (s *siteRows) blocks(l ppca.Layout) (own, other ppca.Block, err error) {
+	a, err := ppca.NewAccumulator(l, nil)
+	if err != nil {
+		return own, other, err
+	}
+	for _, r := range s.rows {
+		views := make([][]float64, l.Views())
+		for _, k := range l.ViewsOf(s.features) {
+			lo, hi := l.View(k)
+			at := len(views[k])
+			for i, j := range s.features {
+				if j >= lo && j < hi {
+					views[k] = append(views[k][:at], r[i])
+					at++
+				}
+			}
+		}
+		if err := a.Add(views); err != nil {
+			return own, other, err
+		}
+	}
+	blocks := a.Blocks()
+	if len(blocks) != 1 {
+		return own, other, fmt.Errorf("rows of a site observe different features")
+	}
+	own = blocks[0]
+	if own.Scatter == nil {
+		return own, own.Dense(), nil
+	}
+	other = ppca.Block{Features: own.Features, N: own.N, Mean: own.Mean, Factor: flat(s.rows)}
+	for i := range other.Factor {
+		other.Factor[i] -= own.Mean[i%len(own.Mean)]
+	}
+	return own, other, nil
+}
 
 // priorJSON is global parameters as the files write them.
 type priorJSON struct {
@@ -122,7 +301,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 	}
 	qEff := make([]int, l.Views())
 	for k, d := range l.Dims {
-		qEff[k] = fedmvppca.EffectiveRank(d, f.Q)
+		qEff[k] = effectiveRank(d, f.Q)
 	}
 	list.Equal("q_eff", f.QEff, qEff)
 	prior, err := f.Prior.prior(l, f.Q)
@@ -140,7 +319,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 		}
 		sites, rows = append(sites, p), append(rows, r)
 	}
-	master, counts, err := fedmvppca.Master(l, sites)
+	master, counts, err := updateMaster(l, sites)
 	if err != nil {
 		return err
 	}
@@ -197,20 +376,20 @@ func (c *centreJSON) verify(list *vectors.List, entry string, l ppca.Layout, q i
 			n     int
 			prior *ppca.Prior
 		}{{"em_1", &c.EM1, 1, nil}, {"em_30", &c.EM30, 30, nil}, {"map_1", &c.MAP1, 1, prior}, {"map_15", &c.MAP15, 15, prior}} {
-			s, err := fedmvppca.NewEM(l, []ppca.Block{form.block}, q, start.W, start.Noise)
+			s, err := newEM(l, []ppca.Block{form.block}, q, start.W, start.Noise)
 			if err != nil {
 				return ppca.Params{}, nil, err
 			}
 			if form.name == "statistics" && run.name == "em_1" {
 				// The column rule holds for the start too.
-				list.Floats(entry+".theta0.W", start.W, s.Params().W, tolPublished)
+				list.Floats(entry+".theta0.W", start.W, s.params().W, tolPublished)
 			}
 			for range run.n {
-				if err := s.Step(run.prior); err != nil {
+				if err := s.step(run.prior); err != nil {
 					return ppca.Params{}, nil, err
 				}
 			}
-			last = s.Params()
+			last = s.params()
 			if err := run.want.compare(list, entry+"."+run.name+" ("+form.name+")", l, last, tolPublished); err != nil {
 				return ppca.Params{}, nil, err
 			}
@@ -298,22 +477,22 @@ func (f *roundsJSON) verify(list *vectors.List) error {
 		}
 		var sites []ppca.Params
 		for c := range blocks {
-			s, err := fedmvppca.NewEM(l, blocks[c:c+1], f.Q, w, noise)
+			s, err := newEM(l, blocks[c:c+1], f.Q, w, noise)
 			if err != nil {
 				return fmt.Errorf("rounds[%d], centres[%d]: %w", r, c, err)
 			}
 			for range iterations {
-				if err := s.Step(prior); err != nil {
+				if err := s.step(prior); err != nil {
 					return fmt.Errorf("rounds[%d], centres[%d]: %w", r, c, err)
 				}
 			}
-			p := s.Params()
+			p := s.params()
 			if err := round.Local[c].compare(list, fmt.Sprintf("rounds[%d].local[%d]", r, c), l, p, tolPublished); err != nil {
 				return err
 			}
 			sites = append(sites, p)
 		}
-		if prior, _, err = fedmvppca.Master(l, sites); err != nil {
+		if prior, _, err = updateMaster(l, sites); err != nil {
 			return err
 		}
 		if err := round.Global.compareMaster(list, fmt.Sprintf("rounds[%d].global", r), l, prior); err != nil {
@@ -342,7 +521,7 @@ type inverseGammaJSON struct {
 func (f *inverseGammaJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		entry := fmt.Sprintf("cases[%d]", i)
-		alpha, beta, err := fedmvppca.InverseGamma(c.X)
+		alpha, beta, err := inverseGamma(c.X)
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}

@@ -1,4 +1,4 @@
-package selection
+package waic
 
 import (
 	"math"
@@ -96,7 +96,7 @@ func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 // the number of parameters (Watanabe 2010).
 func TestEffectiveParameters(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 1500, 0.01, 6, 5)
-	c := factorstest.Must(waicOf(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
+	c := factorstest.Must(Draw(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
 	// 80 draws: the sum of variances has a relative standard error near √(2/80)/√34 = 0.03.
 	if want := float64(11*2 - 1 + 11 + l.Groups()); math.Abs(c.P/want-1) > 0.12 {
 		t.Errorf("%.1f effective parameters, the model has %v", c.P, want)
