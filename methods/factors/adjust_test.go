@@ -402,7 +402,6 @@ func TestCovariatesThatCannotBe(t *testing.T) {
 		"  adjust: [{column: sex, levels: [f]}]\n":                           "method.adjust.levels: a category of one level says nothing",
 		"  adjust: [{column: sex, levels: [f, f]}]\n":                        `level "f" stands for what is not known, or is there twice`,
 		"  adjust: [{column: sex, levels: [f, NA]}]\n":                       `level "NA" stands for what is not known, or is there twice`,
-		"  adjust: [age]\n  variant: published\n":                            "method.adjust: this option belongs to the federated variant",
 		"  adjust: age\n":                                                    "where a list is expected",
 		"  adjust: [{column: sex, level: [f, m]}]\n":                         "did you mean levels?",
 		fmt.Sprintf("  adjust: [{column: sex, levels: [%s]}]\n", levels(66)): "65 numbers and levels to adjust for",

@@ -157,16 +157,9 @@ func drawShape(t *rapid.T) shape {
 		features += d
 	}
 	latent := rapid.IntRange(1, min(3, features-1)).Draw(t, "latent")
-	if rapid.Bool().Draw(t, "published") {
-		s.missing = 0 // the published iteration needs whole views
-		s.options = fmt.Sprintf("  variant: published\n  latent: %d\n  rounds: %d\n  iterations: 2\n  scaling: %s\n  published: {first_iterations: 4, initial: %s, restart: %s}\n",
-			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(options.Scalings).Draw(t, "scaling"),
-			rapid.SampledFrom([]string{"random", "prior"}).Draw(t, "initial"), rapid.SampledFrom([]string{"draw", "mean"}).Draw(t, "restart"))
-	} else {
-		s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
-			latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
-			rapid.SampledFrom(options.Scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
-	}
+	s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
+		latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
+		rapid.SampledFrom(options.Scalings).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
 	return s
 }
 
@@ -450,20 +443,16 @@ func TestStudiesSurviveCrashesAndAnyOrderOfArrival(t *testing.T) {
 func threeSites(t testing.TB, options string) *small {
 	t.Helper()
 	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, seed: 5}
-	if strings.Contains(options, "published") {
-		s.missing = 0 // the published iteration needs whole views
-	}
 	return s.study(t)
 }
 
 const (
 	federatedOptions = "  latent: 2\n"
 	adjustedOptions  = "  latent: 2\n  adjust: [age, {column: sex, levels: [f, m]}]\n"
-	publishedOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
 )
 
 func TestSiteMayLeaveAtAnyRound(t *testing.T) {
-	for _, options := range []string{federatedOptions, publishedOptions, adjustedOptions} {
+	for _, options := range []string{federatedOptions, adjustedOptions} {
 		s := threeSites(t, options)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {
@@ -497,7 +486,7 @@ func TestStudyEndsWithoutAnySite(t *testing.T) {
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
-	for _, opts := range []string{federatedOptions, publishedOptions} {
+	for _, opts := range []string{federatedOptions} {
 		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {

@@ -8,11 +8,10 @@ import (
 
 // States come back from checkpoints, which may be damaged.
 func TestDamagedStates(t *testing.T) {
-	studies := privateVariants(t)
+	studies := privateStudies(t)
 	for name, options := range map[string]string{
 		"federated": federatedOptions,
 		"scaled":    "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n",
-		"published": publishedOptions,
 		"adjusted":  adjustedOptions,
 	} {
 		studies[name] = threeSites(t, options)

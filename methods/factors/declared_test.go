@@ -23,12 +23,9 @@ import (
 func TestRequestsAreThoseOfThePlan(t *testing.T) {
 	const allRounds = "  rounds: 3\n  tolerance: 0\n" // else they may end before the last that is listed
 	for name, s := range map[string]*small{
-		"difference":    private(differenceOptions, perReleaseBudget).study(t),
-		"joint":         private(jointOptions, totalBudget).study(t),
 		"statistics":    private(statisticsOptions, totalBudget).study(t),
 		"diagnostics":   private(patternsOptions, checkedBudget).study(t),
 		"federated":     threeSites(t, federatedOptions+allRounds),
-		"published":     threeSites(t, publishedOptions),
 		"adjusted":      threeSites(t, adjustedOptions+allRounds),
 		"one shot only": threeSites(t, federatedOptions+"  rounds: 0\n"),
 	} {
@@ -89,11 +86,9 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 		"single cells":           {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 30\n"},
 		"adjusted":               {dims: []int{30, 20}, sites: 2, rows: 60, missing: 0.1, options: adjustedOptions + "  rounds: 0\n"},
 		"moments":                {dims: []int{2, 2}, sites: 2, rows: 60, missing: 0.3, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 4\n"},
-		"published":              {dims: many(12, 2), sites: 2, rows: 300, gaps: 0.5, options: "  variant: published\n  latent: 2\n  rounds: 1\n  iterations: 1\n  published: {first_iterations: 1}\n"},
 		"statistics, many views": {dims: many(9, 1), sites: 2, rows: 400, gaps: 0.15, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2, v3, v4, v5, v6, v7, v8]}, {views: [v1, v2]}, {views: [v0, v1]}, {site: site-0, views: [v8, v3, v5]}]\n", privacy: loudBudget},
 		"statistics, patterns":   {dims: []int{3, 1, 2}, sites: 2, rows: 900, gaps: 0.5, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2]}, {views: [v2, v0]}, {views: [v1]}, {views: [v0]}]\n", privacy: loudBudget},
 		"statistics, wide":       {dims: []int{60, 20}, sites: 1, rows: 500, options: "  latent: 3\n", privacy: loudBudget},
-		"difference":             {dims: []int{40, 30, 1}, sites: 2, rows: 30, options: "  variant: published\n  latent: 6\n  rounds: 1\n  iterations: 1\n", privacy: perReleaseBudget},
 	} {
 		s.seed = 11
 		p := newPlay(t, s.study(t))

@@ -16,7 +16,6 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		{"latent: 6", "latent: 6", "6 factors, patterns that run through the 131 features of all 4 views together"},
 		{"latent: 6", "latent: 6", "at most 10 more rounds"},
 		{"latent: 6", "latent: 1\n  rounds: 0", "1 factor, patterns"},
-		{"latent: 6", "latent: 6\n  variant: published\n  rounds: 7", "In each of 7 rounds every site fits the model to its own subjects, and sends the model's numbers back."},
 	} {
 		plan := example(t, c[0], c[1])
 		if got := (factors.Method{}).Describe(plan); !strings.Contains(got, c[2]) || strings.Count(got, ". ") != 1 {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"parley/dataset"
@@ -167,19 +166,14 @@ func TestANewSiteIsLessCertain(t *testing.T) {
 	}
 }
 
-func TestOnlyAModelInCommonUnitsIsEvaluated(t *testing.T) {
-	p, data := evaluationPlan(t, 1, "variant: published, scaling: site-min-max, rounds: 2")
-	_, err := factors.Method{}.Evaluator(p, federated(t, p, data), false)
-	if err == nil || !strings.Contains(err.Error(), "every site has other units") || !strings.Contains(err.Error(), "hint: min-max") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := (factors.Method{}).Evaluator(p, nil, false); err == nil {
-		t.Error("no files made a model")
-	}
+func TestCentralFitsHaveTheScaleOfThePlan(t *testing.T) {
 	for _, options := range []string{"scaling: min-max", "scaling: view", "scaling: none"} {
 		p, data := evaluationPlan(t, 1, options)
 		if _, err := (factors.Method{}).Central(context.Background(), p, pooledRows(t, p, data)); err != nil {
 			t.Errorf("%s: %v", options, err)
+		}
+		if _, err := (factors.Method{}).Evaluator(p, nil, false); err == nil {
+			t.Error("no files made a model")
 		}
 	}
 }

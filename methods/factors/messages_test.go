@@ -17,7 +17,6 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/statistics"
-	"parley/methods/published/fedmvppca"
 	"parley/privacy"
 )
 
@@ -72,13 +71,10 @@ func exchanges(t testing.TB, s *small) (list []exchange) {
 }
 
 // everyKind has an exchange of every kind of task: moments and parameters in
-// the one shot, means and extremes for the scale, both variants.
+// the one shot, means and extremes for the scale.
 func everyKind(t testing.TB) (list []exchange) {
-	for _, options := range []string{federatedOptions, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n", publishedOptions} {
+	for _, options := range []string{federatedOptions, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n"} {
 		list = append(list, exchanges(t, threeSites(t, options))...)
-	}
-	for _, options := range []string{differenceOptions, jointOptions} {
-		list = append(list, exchanges(t, private(options, perReleaseBudget).study(t))...)
 	}
 	list = append(list, exchanges(t, threeSites(t, adjustedOptions))[0])
 	return append(list, exchanges(t, private(statisticsOptions, checkedBudget).study(t))...)
@@ -188,7 +184,7 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		options.TaskAdjust: new(options.Sums), options.TaskScale: new(options.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(fedmvppca.IterateAnswer), options.TaskAssess: new(options.Assessment),
+		options.TaskAdjust: new(options.Sums), options.TaskScale: new(options.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskAssess: new(options.Assessment),
 		options.TaskStatistics: new(statistics.Answer),
 	}[kind]
 }
@@ -304,22 +300,8 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).LogLik = math.Inf(-1) })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y = wire.Matrix{} })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Xi[0] = -1 })
-	lie(options.TaskIterate, func(a any) { a.(*fedmvppca.IterateAnswer).Params.Noise[0] = -1 })
-	lie(options.TaskIterate, func(a any) { a.(*fedmvppca.IterateAnswer).Params.Runs = nil })
-	lie(options.TaskIterate, func(a any) { a.(*fedmvppca.IterateAnswer).Params.W.Data[0] = 1e40 })
-	lie(options.TaskIterate, func(a any) { a.(*fedmvppca.IterateAnswer).Params.Noise[0] = 1e80 })
-	lie(options.TaskIterate, func(a any) { // a part of a view
-		p := &a.(*fedmvppca.IterateAnswer).Params
-		p.Runs[0][0]++
-		p.W = wire.Matrix{Rows: p.W.Rows - 1, Cols: p.W.Cols, Data: p.W.Data[p.W.Cols:]}
-		p.Mu = p.Mu[1:]
-	})
-	lie(options.TaskIterate, func(a any) {
-		p := &a.(*fedmvppca.IterateAnswer).Params
-		p.W = wire.Matrix{Rows: p.W.Rows, Cols: 1, Data: p.W.Data[:p.W.Rows]}
-	})
 	const coarse, diagnostics, fine, overview = 0, 0, 1, 2
-	for kind, sum := range map[string]int{options.TaskClip: 0, options.TaskStatistics: coarse, options.TaskCheck: diagnostics} {
+	for kind, sum := range map[string]int{options.TaskStatistics: coarse, options.TaskCheck: diagnostics} {
 		for _, x := range list {
 			if x.tasks[0].Kind == kind {
 				said := x.said[len(x.said)-1]

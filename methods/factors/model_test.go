@@ -24,7 +24,7 @@ func fitOf(t testing.TB, options string) []byte {
 }
 
 func TestModelReadsBackToItsBytes(t *testing.T) {
-	for _, options := range []string{federatedOptions, publishedOptions, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
+	for _, options := range []string{federatedOptions, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
 		data := fitOf(t, options)
 		m := factorstest.Must(fitted.LoadModel(data))(t)
 		if again := factorstest.Must(m.Encode())(t); !bytes.Equal(again, data) {
@@ -104,7 +104,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 }
 
 func FuzzLoadModel(f *testing.F) {
-	for _, options := range []string{federatedOptions, publishedOptions} {
+	for _, options := range []string{federatedOptions} {
 		f.Add(fitOf(f, options))
 	}
 	f.Add([]byte(`{"format":"` + fitted.ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))

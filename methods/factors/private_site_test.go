@@ -2,7 +2,6 @@ package factors
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -17,33 +16,30 @@ import (
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/statistics"
-	"parley/methods/published/fedmvppca"
 	"parley/privacy"
 )
 
-// privateVariants are studies of every private mechanism. Subjects lack views and
-// single values where the mechanism puts up with that.
-func privateVariants(t testing.TB) map[string]*small {
+const (
+	perReleaseBudget = "{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}"
+	totalBudget      = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
+)
+
+// private is a study of three sites under differential protection.
+func private(options, privacy string) shape {
+	return shape{dims: []int{3, 2}, sites: 3, rows: 20, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, privacy: privacy, seed: 5}
+}
+
+// privateStudies are studies under differential privacy. Subjects lack views and single values.
+func privateStudies(t testing.TB) map[string]*small {
 	t.Helper()
-	unit := func(u, budget string) string { return strings.Replace(budget, "unit: subject", "unit: "+u, 1) }
 	out := map[string]*small{}
 	for name, s := range map[string]shape{
-		"statistics":                    private(statisticsOptions, totalBudget),
-		"statistics and diagnostics":    private(patternsOptions, checkedBudget),
-		"statistics, replace one":       private(statisticsOptions, strings.Replace(checkedBudget, "add-remove", "replace-one", 1)),
-		"statistics, a variance each":   private(patternsOptions+"  noise: feature\n", checkedBudget),
-		"joint, subjects":               private(jointOptions, totalBudget),
-		"joint, sites":                  private(jointOptions, unit("site", totalBudget)),
-		"joint, per release":            private(jointOptions, perReleaseBudget),
-		"difference, subjects":          private(differenceOptions, totalBudget),
-		"difference, sites":             private(differenceOptions, unit("site", totalBudget)),
-		"difference, per release":       private(differenceOptions, perReleaseBudget),
-		"difference, sites per release": private(differenceOptions, unit("site", perReleaseBudget)),
-		"difference, own scale":         private(differenceOptions+"  scaling: site-min-max\n", perReleaseBudget),
+		"statistics":                  private(statisticsOptions, totalBudget),
+		"statistics and diagnostics":  private(patternsOptions, checkedBudget),
+		"statistics, replace one":     private(statisticsOptions, strings.Replace(checkedBudget, "add-remove", "replace-one", 1)),
+		"statistics, a variance each": private(patternsOptions+"  noise: feature\n", checkedBudget),
 	} {
-		if strings.HasPrefix(name, "statistics") {
-			s.missing = 0.15
-		}
+		s.missing = 0.15
 		out[name] = s.study(t)
 	}
 	// Of one view there is one pattern, so that noised sums far out show directions
@@ -94,7 +90,7 @@ func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers that no concurrency changes")
 	}
-	for name, s := range privateVariants(t) {
+	for name, s := range privateStudies(t) {
 		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
 		for _, site := range []string{"site-0", "site-1"} {
 			data := neighbours(methodtest.Collect(t, s.data[site]))
@@ -113,10 +109,7 @@ func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
 // A sum over subjects is made of what each of them gives alone: nothing is
 // carried from one row to the next.
 func TestSumsAreAddedUpOfRows(t *testing.T) {
-	for name, s := range privateVariants(t) {
-		if !strings.HasPrefix(name, "statistics") {
-			continue
-		}
+	for name, s := range privateStudies(t) {
 		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
 		rows := methodtest.Collect(t, s.data["site-0"])
 		for _, scale := range forcedScales {
@@ -130,8 +123,8 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(fedmvppca.IterateTask), options.TaskAssess: new(options.AssessTask),
-		options.TaskClip: new(fedmvppca.IterateTask), options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
+		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskAssess: new(options.AssessTask),
+		options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }
 
@@ -163,7 +156,7 @@ func TestHostileTasksTellNothingOfTheRows(t *testing.T) {
 		tries = 3
 	}
 	r := rand.New(rand.NewPCG(23, 1))
-	for _, s := range privateVariants(t) {
+	for _, s := range privateStudies(t) {
 		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))["site-0"]
 		all := neighbours(methodtest.Collect(t, s.data["site-0"]))
 		data := map[string]dataset.Source{}
@@ -189,7 +182,7 @@ func TestHostileTasksAreAnsweredOrRefused(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(29, 1))
 	refused, all := 0, 0
-	for _, x := range everyVariant(t) {
+	for _, x := range everyStudy(t) {
 		p := newPlay(t, x.study)
 		p.round = x.round
 		for range tries {
@@ -223,9 +216,6 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 			if err := wire.Unmarshal(task.Body, body); err != nil {
 				t.Fatal(err)
 			}
-			if it, ok := body.(*fedmvppca.IterateTask); ok && it.Prior == nil {
-				continue
-			}
 			change(body)
 			var err error
 			if task.Body, err = wire.Marshal(body); err != nil {
@@ -244,20 +234,6 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 				t.Errorf("%s: a task that no coordinator sends was answered: %+v", kind, body)
 			}
 		}
-	}
-	for _, kind := range []string{options.TaskIterate, options.TaskClip} {
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Round = 0 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Round = math.MaxInt })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.VarW[0] = -1 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.VarMu[0] = 1e90 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.Params.Noise[0] = 0 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.Params.W.Data[0] = 1e90 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.Params.Mu[0] = -1e90 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.Alpha[0] = 0 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Prior.Beta = a.(*fedmvppca.IterateTask).Prior.Beta[1:] })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Scale.Factor[0] = 0 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Scale.Factor[0] = 1e90 })
-		lie(kind, func(a any) { a.(*fedmvppca.IterateTask).Scale.Shift[0] = 1e90 })
 	}
 	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Factor[0] = -1 })
 	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Shift = nil })

@@ -145,10 +145,9 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-// Only statistics can be used again.
+// Only what a private study releases can be used again.
 func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n"): "release the parameters of one model",
 		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"):         "without differential protection",
 	} {
 		p := factorstest.Must(parse(text))(t)

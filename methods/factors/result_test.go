@@ -120,7 +120,7 @@ func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 }
 
 func TestSiteReportScoresEverySubject(t *testing.T) {
-	for _, options := range []string{federatedOptions, publishedOptions, "  latent: 1\n", publishedOptions[:len(publishedOptions)-len("scaling: none\n")] + "scaling: site-min-max\n"} {
+	for _, options := range []string{federatedOptions, "  latent: 1\n"} {
 		s := threeSites(t, options)
 		p := newPlay(t, s)
 		if _, err := p.run(); err != nil {

@@ -18,7 +18,6 @@ import (
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
 		"federated":  "516f25f58d6973a655f309592d9efb13ff2d66a3835a75ba6eedf3d64ac46c81",
-		"published":  "884210832461821386dce0452073d8d3ec888f58008d65b3f2afe74b14ed047a",
 		"statistics": "5c6907feaea3f9aa39f66737fa762ae8caa1d830118772e8064b798451238dab",
 	},
 }
@@ -31,7 +30,6 @@ func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	}
 	for name, s := range map[string]*small{
 		"federated":  threeSites(t, federatedOptions),
-		"published":  threeSites(t, publishedOptions),
 		"statistics": private(patternsOptions, checkedBudget).study(t),
 	} {
 		p := newPlay(t, s)

@@ -122,7 +122,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 }
 
 func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
-	p := simulatedPlan(t, underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n  patterns: [{site: south, views: [clinic]}]\n"))
+	p := simulatedPlan(t, underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: south, views: [clinic]}]\n"))
 	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3})
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,8 @@ import (
 
 func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 	for options, kinds := range map[string][]string{
-		federatedOptions:             {options.TaskIterate, "rows", ""},
-		"  latent: 2\n  rounds: 0\n": {options.TaskIterate, options.TaskRefine},
-		publishedOptions:             {options.TaskFit, options.TaskRefine, options.TaskScale},
+		federatedOptions:             {options.TaskStatistics, "rows", ""},
+		"  latent: 2\n  rounds: 0\n": {options.TaskAdjust, options.TaskRefine},
 	} {
 		half := newPlay(t, threeSites(t, options)).halves["site-0"]
 		for _, kind := range kinds {
@@ -29,21 +28,17 @@ func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 // A coordinator cannot get more out of a site by asking with another rank.
 func TestSiteRefusesModelsOfAnotherRank(t *testing.T) {
 	other := map[string][]byte{}
-	for _, opts := range []string{"  latent: 3\n  noise: view\n", strings.Replace(publishedOptions, "latent: 2", "latent: 3", 1)} {
-		for _, x := range exchanges(t, threeSites(t, opts)) {
-			other[x.tasks[0].Kind] = x.tasks[0].Body
-		}
+	for _, x := range exchanges(t, threeSites(t, "  latent: 3\n  noise: view\n")) {
+		other[x.tasks[0].Kind] = x.tasks[0].Body
 	}
-	for _, opts := range []string{federatedOptions + "  noise: view\n", publishedOptions} {
-		for _, x := range exchanges(t, threeSites(t, opts)) {
-			kind := x.tasks[0].Kind
-			if kind == options.TaskScale || kind == options.TaskFit {
-				continue // they carry no model
-			}
-			p := newPlay(t, x.study)
-			if _, err := p.answer(method.Task{Site: "site-0", Kind: kind, Body: other[kind]}); err == nil || !strings.Contains(err.Error(), "3 factors") {
-				t.Errorf("%s: %v", kind, err)
-			}
+	for _, x := range exchanges(t, threeSites(t, federatedOptions+"  noise: view\n")) {
+		kind := x.tasks[0].Kind
+		if kind == options.TaskScale || kind == options.TaskFit {
+			continue // they carry no model
+		}
+		p := newPlay(t, x.study)
+		if _, err := p.answer(method.Task{Site: "site-0", Kind: kind, Body: other[kind]}); err == nil || !strings.Contains(err.Error(), "3 factors") {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

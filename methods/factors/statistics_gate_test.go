@@ -295,3 +295,15 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 		}
 	}
 }
+
+func notesOf(r *method.Result) string {
+	var b strings.Builder
+	for _, s := range r.Sections {
+		for _, item := range s.Items {
+			if item.Note != nil {
+				fmt.Fprintln(&b, item.Note.Title+": "+item.Note.Text)
+			}
+		}
+	}
+	return b.String()
+}

@@ -27,6 +27,8 @@ import (
 	"parley/study"
 )
 
+var errKilled = errors.New("killed")
+
 const noisedStudy = `
 parley: 1
 name: noised

@@ -271,16 +271,16 @@ func TestNewSiteVariance(t *testing.T) {
 	w, mu := 0.1, 0.2
 	v := ModelView{Name: "v", LoadingSD: &w, MeanSD: &mu}
 	for _, c := range []struct {
-		variant string
+		typical bool
 		sites   int
 		want    float64
-	}{{"federated", 2, 0.07}, {"federated", 7, 0.02}, {options.PublishedVariant, 2, 0.105}, {options.PublishedVariant, 7, 0.08}} {
-		m := &Model{Options: &options.Options{Variant: c.variant}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
+	}{{false, 2, 0.07}, {false, 7, 0.02}, {true, 2, 0.105}, {true, 7, 0.08}} {
+		m := &Model{Published: &Published{TypicalSite: c.typical}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
 		for i := range m.Sites {
 			m.Sites[i].Views = []string{"v"}
 		}
 		if got := m.newSiteVariance(&v); math.Abs(got-c.want) > 1e-15 {
-			t.Errorf("%s, %d sites: %v, want %v", c.variant, c.sites, got, c.want)
+			t.Errorf("typical: %t, %d sites: %v, want %v", c.typical, c.sites, got, c.want)
 		}
 	}
 }

@@ -13,11 +13,10 @@ import (
 
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
-// clipped is a plan of three sites under difference-clipping, of which the second lacks a view.
+// clipped is a plan of three sites under differential privacy, of which the second lacks a view.
 const clipped = `
 parley: 1
 name: small
@@ -28,27 +27,24 @@ views:
   - {name: v1, features: [{name: d, range: [-20, 20]}, {name: e, range: [-20, 20]}]}
 sites: [site-0, site-1, site-2]
 method:
-  name: mvppca
-  variant: published
+  name: fed-mv-ppca
   latent: 2
   rounds: 3
   patterns: [{site: site-1, views: [v0]}]
 `
 
-// What the session is given to clip at 1 is what [iteration.ClipDifference], which the
+// What the session is given to clip at 1 is what [clipDifference], which the
 // vectors hold, clips at g.
 func TestChangeInUnitsOfTheClip(t *testing.T) {
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t)
-	l, c := set.Layout, factorstest.Must(NewPlan(set, "site-0"))(t)
+	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
-		set.Options.Clipping.Difference = &options.DifferenceOptions{
-			Mean: options.GaussianPart{Constant: constant}, Loadings: options.GaussianPart{Constant: constant}, Noise: options.LaplacePart{Constant: constant},
-		}
+		set.own.Clipping = &clipping{Mean: gaussianPart{Constant: constant}, Loadings: gaussianPart{Constant: constant}, Noise: laplacePart{Constant: constant}}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
-			want, err := ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			want, err := clipDifference(l, &own, prior, k, 10, 0.01, constant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,8 +101,8 @@ func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 }
 
 func TestClipWithoutAStandardDeviation(t *testing.T) {
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t)
-	l, c := set.Layout, factorstest.Must(NewPlan(set, "site-0"))(t)
+	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
 	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
 	prior.Alpha[0], prior.VarW[0] = 2, 0
 	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
@@ -126,28 +122,13 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 	}
 }
 
-func TestStandsOut(t *testing.T) {
-	for _, c := range []struct {
-		squares, noise float64
-		n              int
-		want           float64
-	}{
-		{0, 1, 1, 0}, {0, 0, 3, 0}, {20, 1, 1, 0}, {21, 1, 1, 1 - 1.0/21}, // 1 + 2√6.9 + 13.8 = 20.07
-		{100, 0, 5, 1}, {165, 1, 100, 0}, {200, 1, 100, 0.5},
-	} {
-		if got := standsOut(c.squares, c.n, c.noise); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("|z|² = %v of %d entries with noise %v: %v, want %v", c.squares, c.n, c.noise, got, c.want)
-		}
-	}
-}
-
 func TestASiteHoldsWhatThePlanSays(t *testing.T) {
-	c := factorstest.Must(NewPlan(factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), clipped)))(t), "site-1"))(t)
-	views := c.Held([][]float64{{1, 2, 3}, {4, 5}})
+	c := factorstest.Must(newReleases(factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t), "site-1"))(t)
+	views := c.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
 		t.Errorf("a site that lacks view v1 uses %v", views)
 	}
-	if views = c.Held([][]float64{{1, math.NaN(), 3}, nil}); views[0] != nil {
+	if views = c.held([][]float64{{1, math.NaN(), 3}, nil}); views[0] != nil {
 		t.Errorf("a view with a missing value is used: %v", views)
 	}
 }
@@ -160,8 +141,8 @@ func TestRecursionOfTheNoise(t *testing.T) {
 		features = append(features, fmt.Sprintf("{name: f%d, range: [-20, 20]}", j))
 	}
 	text := clipped[:strings.Index(clipped, "views:")] + "views:\n  - {name: v0, features: [" + strings.Join(features, ", ") + "]}\n" + clipped[strings.Index(clipped, "sites:"):strings.Index(clipped, "  latent")] + "  latent: 5\n"
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), text)))(t)
-	rates := factorstest.Must(NewPlans(set))(t).recursion(set)
+	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), text)))(t)
+	rates := factorstest.Must(newBySite(set))(t).recursion(set)
 	if got := 20 * math.Log10(rates[0].loadings); math.Abs(got+4.03) > 0.01 || rates[0].means != rates[0].loadings || rates[0].sites != 3 {
 		t.Errorf("rates %+v: %.3f decades in 20 rounds, want -4.03", rates, got)
 	}

@@ -1,4 +1,4 @@
-package factors_test
+package fedmvppca_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"parley/engine"
 	"parley/engine/local"
 	"parley/method"
-	"parley/methods/factors"
+	"parley/methods/published/fedmvppca"
 	"parley/study"
 )
 
@@ -22,7 +22,7 @@ name: resumed
 sites: [north, centre, south]
 views:
   - {name: v, features: [{name: a, range: [0, 9]}, {name: b, range: [0, 9]}, {name: c, range: [0, 9]}]}
-method: {name: mvppca, latent: 1, variant: published, rounds: 4, iterations: 2}
+method: {name: fed-mv-ppca, latent: 1, rounds: 4, iterations: 2}
 privacy: {protection: differential, unit: site, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}
 `
 
@@ -31,7 +31,7 @@ var errKilled = errors.New("killed")
 // A private run that was killed after any round ends as it would have without:
 // what the sites had released they send again, and never noise anew.
 func TestKilledPrivateRunGoesOn(t *testing.T) {
-	plan, err := study.Parse("plan.yaml", []byte(resumed), method.Registry{factors.Method{}})
+	plan, err := study.Parse("plan.yaml", []byte(resumed), method.Registry{fedmvppca.Method{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestKilledPrivateRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	config := local.Config{Plan: plan, Methods: method.Registry{factors.Method{}}, Dir: dir, Data: map[string]dataset.Source{}}
+	config := local.Config{Plan: plan, Methods: method.Registry{fedmvppca.Method{}}, Dir: dir, Data: map[string]dataset.Source{}}
 	for _, site := range plan.Sites {
 		config.Data[site] = table
 	}
