@@ -25,6 +25,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/fedmvppca"
 	"parley/methods/regression"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -37,7 +38,7 @@ var privateStudies = map[string]struct {
 	options, privacy string
 }{
 	"factors":              {factors.Method{}, "  name: mvppca\n  latent: 1\n", ", diagnostics: 0.1"},
-	"published factors":    {factors.Method{}, "  name: mvppca\n  variant: published\n  latent: 1\n  rounds: 2\n", ""},
+	"published factors":    {fedmvppca.Method{}, "  name: fed-mv-ppca\n  latent: 1\n  rounds: 2\n", ""},
 	"regression":           {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
 	"regression by sites":  {regression.Method{}, "  name: pvi\n  variant: partitioned\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
 	"mixture by landmarks": {mixture.Method{}, "  name: graffl\n  variant: landmark\n  components: 2\n", ""},

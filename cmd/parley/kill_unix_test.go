@@ -20,7 +20,7 @@ sites: [north, centre, south]
 views:
   - {name: clinic, features: [weight, score]}
   - {name: genes, features: [g2]}
-method: {name: mvppca, variant: published, latent: 1, rounds: 120, iterations: 2}
+method: {name: fed-mv-ppca, latent: 1, rounds: 120, iterations: 2}
 privacy: {protection: none}
 local:
   data: small/data

@@ -19,7 +19,7 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 		{"name: mvppca, latent: 1", open, study.RangeAsIs},
 		{"name: mvppca, latent: 1, scaling: range", open, study.RangeAsIs},
 		{"name: mvppca, latent: 1", private, study.RangeEnds},
-		{"name: mvppca, latent: 1, variant: published, mechanism: joint-clipping, rounds: 3", private, study.RangeAsIs},
+		{"name: fed-mv-ppca, latent: 1, rounds: 3", private, study.RangeAsIs},
 		{class, open, study.RangeAsIs},
 		{class + ", scaling: range", open, study.RangeEnds},
 		{class, private, study.RangeEnds},

@@ -10,9 +10,9 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
-	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/options"
+	"parley/methods/published/fedmvppca"
 	"parley/study"
 )
 
@@ -22,7 +22,7 @@ import (
 // shorten.
 
 var (
-	published = map[string]any{"variant": options.PublishedVariant, "scaling": options.ScaleSiteRange} // 100 rounds × 15 iterations, 30 in the first
+	published = map[string]any{"name": fedmvppca.Name, "scaling": options.ScaleSiteRange} // 100 rounds × 15 iterations, 30 in the first
 	byDefault = map[string]any{}
 )
 
@@ -35,7 +35,7 @@ func BenchmarkPublishedClinical(b *testing.B) { benchmark(b, published, 6, 74, 7
 func BenchmarkDefaultClinical(b *testing.B)   { benchmark(b, byDefault, 6, 74, 7, 41, 41, 42) }
 
 func benchmark(b *testing.B, options map[string]any, q, subjects int, dims ...int) {
-	c := local.Config{Methods: method.Registry{factors.Method{}}, Data: map[string]dataset.Source{}}
+	c := local.Config{Methods: methods, Data: map[string]dataset.Source{}}
 	schema := schemaOf(dims)
 	var err error
 	if c.Plan, err = planOf(schema, options, q); err != nil {
@@ -88,7 +88,7 @@ func planOf(schema dataset.Schema, options map[string]any, q int) (*study.Plan, 
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("benchmark plan", text, method.Registry{factors.Method{}})
+	return study.Parse("benchmark plan", text, methods)
 }
 
 // population draws subjects like the paper's synthetic data: loadings and

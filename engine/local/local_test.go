@@ -21,6 +21,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors"
+	"parley/methods/published/fedmvppca"
 	"parley/privacy"
 	"parley/privacy/policy"
 	"parley/problem"
@@ -30,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var methods = method.Registry{factors.Method{}}
+var methods = method.Registry{factors.Method{}, fedmvppca.Method{}}
 
 const plan = `parley: 1
 name: small

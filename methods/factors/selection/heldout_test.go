@@ -278,8 +278,8 @@ func checkDrawn(t *testing.T, r *method.Result) {
 			}
 		}
 	}
-	if figures != 5 {
-		t.Errorf("%d figures, want 5", figures)
+	if figures != 4 {
+		t.Errorf("%d figures, want 4", figures)
 	}
 }
 

@@ -101,9 +101,10 @@ func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte
 	c := factorstest.Must(Method{}.Coordinator(s.plan))(t)
 	state := factorstest.Must(c.Init())(t)
 	gates, halves := map[string]*privacy.Gate{}, map[string]method.Site{}
+	lists := map[string][]privacy.Listed{}
 	for _, site := range s.plan.Sites {
-		list := factorstest.Must(Method{}.Requests(s.plan, site))(t)
-		gates[site] = privacy.NewGate(privacy.Study{Digest: "small", Site: site, Requests: list}, privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[site], privacytest.Seeded(3))
+		lists[site] = factorstest.Must(Method{}.Requests(s.plan, site))(t)
+		gates[site] = privacy.NewGate(privacy.Study{Digest: "small", Site: site, Requests: lists[site]}, privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[site], privacytest.Seeded(3))
 		halves[site] = factorstest.Must(Method{}.Site(s.plan, site))(t)
 	}
 	for round := 1; ; round++ {
@@ -116,7 +117,7 @@ func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte
 			session := factorstest.Must(gates[task.Site].Admit(privacy.Ask{Study: "small", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(t)
 			answer := factorstest.Must(halves[task.Site].Run(t.Context(), task, session))(t)
 			release := factorstest.Must(session.Seal(answer.Body, answer.State))(t)
-			list := factorstest.Must(Method{}.Requests(s.plan, task.Site))(t)
+			list := lists[task.Site]
 			o := factorstest.Must(privacy.Open(release.Bytes(), list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request))(t)
 			said := method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}
 			asked(c, before, task, said)
@@ -296,7 +297,7 @@ func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
 			data[name] = factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
 		}
 		private := slices.DeleteFunc(tasks["site-1"], func(x method.Task) bool { return x.Kind != taskClip })
-		for _, scale := range []float64{0, 1 << 10, 1 << 33, 1 << 60} {
+		for _, scale := range []float64{1 << 10, 1 << 60} {
 			t.Run(fmt.Sprintf("%s/%g", name, scale), func(t *testing.T) {
 				methodtest.Transcript(t, Method{}, s.plan, "site-1", private, scale, data)
 			})
@@ -352,8 +353,12 @@ func TestHostileEndsAreRefusedOrHarmless(t *testing.T) {
 	}
 	refused := 0
 	for name, s := range everyStudy(t) {
+		lists := map[string][]privacy.Listed{}
+		for _, site := range s.plan.Sites {
+			lists[site] = factorstest.Must(Method{}.Requests(s.plan, site))(t)
+		}
 		s.play(t, func(c method.Coordinator, before []byte, task method.Task, said method.Contribution) {
-			for range 30 {
+			for range 6 {
 				lie := said
 				switch task.Kind {
 				case taskIterate:
@@ -380,7 +385,7 @@ func TestHostileEndsAreRefusedOrHarmless(t *testing.T) {
 			}
 			half := factorstest.Must(Method{}.Site(s.plan, task.Site))(t)
 			bodies := map[string]any{options.TaskAssess: new(options.AssessTask), options.TaskScale: new(options.ScaleTask)}
-			for range 30 {
+			for range 6 {
 				into := bodies[task.Kind]
 				if into == nil {
 					into = new(iterateTask)
@@ -390,8 +395,7 @@ func TestHostileEndsAreRefusedOrHarmless(t *testing.T) {
 				}
 				x := task
 				x.Body = changed(task.Body, into)
-				list := factorstest.Must(Method{}.Requests(s.plan, task.Site))(t)
-				gate := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site, Requests: list}, privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[task.Site], privacytest.Seeded(3))
+				gate := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site, Requests: lists[task.Site]}, privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[task.Site], privacytest.Seeded(3))
 				session := factorstest.Must(gate.Admit(privacy.Ask{Study: "small", Site: task.Site, Round: 1, Kind: x.Kind, Task: sha256.Sum256(x.Body)}))(t)
 				if a, err := half.Run(t.Context(), x, session); err == nil {
 					if _, err := session.Seal(a.Body, a.State); err != nil {
@@ -401,7 +405,7 @@ func TestHostileEndsAreRefusedOrHarmless(t *testing.T) {
 			}
 		})
 	}
-	if refused < 500 {
+	if refused < 100 {
 		t.Errorf("only %d lies were refused", refused)
 	}
 }

@@ -2,20 +2,38 @@ package vae
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/vectors"
-	"parley/method"
 )
 
-var _ method.Verifier = Method{}
-
-// SchemaPrefix implements [method.Verifier].
-func (Method) SchemaPrefix() string { return "vae/" }
-
-// Verify implements [method.Verifier]; testdata/vae/README.md describes the files.
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
+// verifyVectors holds the bound to one file of numbers from an independent implementation, which
+// testdata/vae/README.md describes.
+func verifyVectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{"vae/bound/1": vectors.Format((*boundJSON).verify)})
+}
+
+func vectorFiles(t testing.TB) map[string][]byte {
+	return testkit.Files(t, "testdata/vae/*.json", 1)
+}
+
+func TestVectorsAgree(t *testing.T) {
+	for _, file := range vectorFiles(t) {
+		testkit.Agree(t, testkit.Get(verifyVectors(file))(t), 8)
+	}
+}
+
+// unused are inputs on which nothing depends: what stands for values that all have, and
+// draws for a channel that a subject lacks.
+var unused = regexp.MustCompile(`\.fill\[[24]\]$|\.cases\[[23]\]\.(fill\[[01]\]|draws\[[45]\])$`)
+
+func TestChangedVectorsDisagree(t *testing.T) {
+	for _, file := range vectorFiles(t) {
+		testkit.Changed(t, file, unused, 60, verifyVectors)
+	}
 }
 
 type boundJSON struct {
