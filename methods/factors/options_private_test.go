@@ -3,8 +3,6 @@ package factors
 import (
 	"strings"
 	"testing"
-
-	"parley/methods/factors/factorstest"
 )
 
 // underTotal and underRelease are plans with a promise, and without.
@@ -18,33 +16,6 @@ func privatePlan(privacy, options string) string {
 	const views = "  - {name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [20, 200]}]}\n" +
 		"  - {name: mri, features: [{name: volume, range: [0, 9]}, {name: thickness, range: [0, 4]}]}\n"
 	return strings.Replace(planWith(views, options), "{protection: none}", privacy, 1)
-}
-
-func TestPrivateDefaults(t *testing.T) {
-	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: view rounds: 0 iterations: 0 mechanism: statistics",
-	} {
-		p, err := parse(text)
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
-		shown, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, after, _ := strings.Cut(string(shown), "name: mvppca\n")
-		before, _, _ := strings.Cut(after, "privacy:")
-		if got := strings.Join(strings.Fields(before), " "); got != want {
-			t.Errorf("%s\ngives %s\nwant  %s", text, got, want)
-		}
-		again, err := parse(string(shown))
-		if err != nil {
-			t.Fatalf("the effective plan does not read back: %v\n%s", err, shown)
-		}
-		if a, b := factorstest.Must(p.Digest())(t), factorstest.Must(again.Digest())(t); a != b {
-			t.Errorf("the effective plan has another digest:\n%s", shown)
-		}
-	}
 }
 
 func TestPrivateOptionsThatCannotBe(t *testing.T) {

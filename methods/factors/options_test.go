@@ -19,14 +19,15 @@ func parse(text string) (*study.Plan, error) {
 }
 
 func TestDefaults(t *testing.T) {
-	for options, want := range map[string]string{
-		"  latent: 3\n": "latent: 3 scaling: standard noise: feature rounds: 10 iterations: 20 site_means: auto local_rank: 12 tolerance: 0.1 outliers: exclude",
-		"  latent: 1\n  rounds: 0\n  tolerance: 0\n  local_rank: 1\n": "latent: 1 scaling: standard noise: feature rounds: 0 iterations: 20 site_means: auto local_rank: 1 tolerance: 0 outliers: exclude",
-		"  latent: 1\n  scaling: view\n":                              "latent: 1 scaling: view noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
-		"  latent: 1\n  scaling: min-max\n  noise: view\n":            "latent: 1 scaling: min-max noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
-		"  latent: 1\n  scaling: none\n":                              "latent: 1 scaling: none noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+	for text, want := range map[string]string{
+		underTotal("  latent: 3\n"):         "latent: 3 scaling: range noise: view rounds: 0 iterations: 0 mechanism: statistics",
+		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: feature rounds: 10 iterations: 20 site_means: auto local_rank: 12 tolerance: 0.1 outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  rounds: 0\n  tolerance: 0\n  local_rank: 1\n"): "latent: 1 scaling: standard noise: feature rounds: 0 iterations: 20 site_means: auto local_rank: 1 tolerance: 0 outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                              "latent: 1 scaling: view noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"):            "latent: 1 scaling: min-max noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                              "latent: 1 scaling: none noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
 	} {
-		p, err := parse(planWith(twoViews, options))
+		p, err := parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func TestDefaults(t *testing.T) {
 		_, after, _ := strings.Cut(string(shown), "name: mvppca\n")
 		before, _, _ := strings.Cut(after, "privacy:")
 		if got := strings.Join(strings.Fields(before), " "); got != want {
-			t.Errorf("%s\ngives %s\nwant  %s", options, got, want)
+			t.Errorf("%s\ngives %s\nwant  %s", text, got, want)
 		}
 		again, err := parse(string(shown))
 		if err != nil {

@@ -148,7 +148,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 // Only what a private study releases can be used again.
 func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 	for text, want := range map[string]string{
-		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"):         "without differential protection",
+		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"): "without differential protection",
 	} {
 		p := factorstest.Must(parse(text))(t)
 		_, err := Method{}.ReleasedFile(p)

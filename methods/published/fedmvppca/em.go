@@ -22,8 +22,6 @@ import (
 // With a prior the iteration does not always increase the posterior density,
 // because (11) uses the marginal of each view by itself: the objective is no
 // stopping rule.
-//
-// step allocates nothing, and its cost does not depend on the number of subjects.
 type em struct {
 	layout   ppca.Layout
 	blocks   []ppca.Block

@@ -30,9 +30,6 @@ var (
 	_ method.Describer   = Method{}
 )
 
-// Name is what plans call the method.
-const Name = "fed-mv-ppca"
-
 // Method is Fed-mv-PPCA for the registry.
 type Method struct{}
 

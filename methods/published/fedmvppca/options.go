@@ -11,6 +11,9 @@ import (
 	"parley/study"
 )
 
+// Name is what plans call the method.
+const Name = "fed-mv-ppca"
+
 // Options are what a plan says under method. Rounds and iterations are the paper's by default.
 type Options struct {
 	Latent          int              `json:"latent"`                    // q, the number of factors; no default

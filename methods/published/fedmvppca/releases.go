@@ -1,10 +1,14 @@
 package fedmvppca
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 
+	"parley/dataset"
 	"parley/figure"
+	"parley/method"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -63,7 +67,7 @@ func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 	}
 }
 
-// releases is what one site releases in a private round, by the plan alone: how far its
+// siteReleases is what one site releases in a private round, by the plan alone: how far its
 // parameters are from the prior that the coordinator broadcast, clipped and noised.
 //
 // Whatever the site holds, its whole message lies in a ball, so noise on the ball's diameter
@@ -74,15 +78,15 @@ func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 // follow from the plan alone. The clip itself follows from the broadcast prior, never from
 // the site's own parameters: given what was released before, it is the same for
 // neighbouring data sets.
-type releases struct {
+type siteReleases struct {
 	set   setup
 	parts []piece
 	sums  []privacy.Sum // one for each part
 }
 
 // newReleases plans the releases of a site, and calibrates their noise.
-func newReleases(set setup, site string) (*releases, error) {
-	c := &releases{set: set}
+func newReleases(set setup, site string) (*siteReleases, error) {
+	c := &siteReleases{set: set}
 	for _, k := range set.own.Patterns.Views(set.Plan, site) {
 		d := set.Layout.Dims[k]
 		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * effectiveRank(d, set.own.Latent)}, {k, ofVariance, 1}} {
@@ -124,7 +128,7 @@ func noiseOf(set setup, kind parameter) (account.Mechanism, error) {
 
 // calibrate multiplies the noise of all releases of all rounds by the least
 // common factor with which together they keep the plan's total.
-func (c *releases) calibrate() error {
+func (c *siteReleases) calibrate() error {
 	p := c.set.Plan
 	if p.Privacy.Total == nil {
 		return nil
@@ -149,7 +153,7 @@ func (c *releases) calibrate() error {
 }
 
 // request is what a site asks its gate for in a private round.
-func (c *releases) request() privacy.Request {
+func (c *siteReleases) request() privacy.Request {
 	r := privacy.Request{Protection: privacy.Differential, Sums: c.sums}
 	for _, s := range c.sums {
 		r.Contents = append(r.Contents, privacy.Content{What: s.Name + ", clipped and noised", Values: s.Blocks[0]})
@@ -162,7 +166,7 @@ func (c *releases) request() privacy.Request {
 // with α ≤ 2 has none; the prior's noise variance itself then stands for it.
 // Where a prior has no spread left the clip is 0: nothing of the site is then
 // released, and it says what the prior says.
-func (c *releases) radius(prior *ppca.Prior, pt piece) float64 {
+func (c *siteReleases) radius(prior *ppca.Prior, pt piece) float64 {
 	d := c.set.own.Clipping
 	switch pt.kind {
 	case ofMeans:
@@ -180,7 +184,7 @@ func (c *releases) radius(prior *ppca.Prior, pt piece) float64 {
 // change writes what the session is to clip and noise for sum i: how far a
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
-func (c *releases) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
+func (c *siteReleases) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
 	pt := c.parts[i]
 	unit := c.radius(prior, pt)
 	if own.Noise[pt.view] == 0 || unit == 0 {
@@ -196,7 +200,7 @@ func (c *releases) change(prior *ppca.Prior, own *ppca.Params, i int, dst []floa
 }
 
 // bySite is what every site releases in a round.
-type bySite map[string]*releases
+type bySite map[string]*siteReleases
 
 // newBySite plans the releases of every site. Sites that hold the same views release the same.
 func newBySite(set setup) (bySite, error) {
@@ -213,4 +217,74 @@ func newBySite(set setup) (bySite, error) {
 		all[site] = same[key]
 	}
 	return all, nil
+}
+
+// noisedAnswer is a site's noised change in one round, as the coordinator keeps it.
+type noisedAnswer struct {
+	Sums []privacy.Noised `cbor:"sums"` // in the order in which they were declared
+}
+
+// check holds an answer against what its site was asked for.
+func (a *noisedAnswer) check(c *siteReleases) error {
+	if len(a.Sums) != len(c.sums) {
+		return fmt.Errorf("%d noised sums where %d were declared", len(a.Sums), len(c.sums))
+	}
+	for i := range a.Sums {
+		if err := a.Sums[i].Check(c.sums[i]); err != nil {
+			return err
+		}
+		if err := ppca.Finite(c.sums[i].Name, a.Sums[i].Floats(0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive takes the noised sums of a private round from an answer, checked.
+func (c *siteReleases) receive(a method.Contribution) (*noisedAnswer, error) {
+	x := new(noisedAnswer)
+	for _, declared := range c.sums {
+		sum, err := method.OnlySum(a, declared.Name)
+		if err != nil {
+			return nil, err
+		}
+		x.Sums = append(x.Sums, *sum)
+	}
+	return x, x.check(c)
+}
+
+// release answers a private round around a prior of all the plan's features. The site's
+// own parameters are fitted once, for the first sum that needs them. Whether that succeeds
+// depends on the rows, so failure must not show: the session then releases noise alone.
+func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *ppca.Prior, fit func(dataset.Source) (*ppca.Params, error)) error {
+	var own *ppca.Params
+	var failed error
+	for i, sum := range c.sums {
+		_, err := s.Whole(ctx, sum.Name, func(data dataset.Source, v []float64) error {
+			if own == nil && failed == nil {
+				own, failed = fit(data)
+			}
+			if failed == nil {
+				c.change(prior, own, i, v)
+			}
+			return failed
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held returns of a subject's views those that the plan says the site holds,
+// and of these the ones that were observed whole: a view with a missing value
+// counts as not there, since the iteration knows no single missing cells.
+func (c *siteReleases) held(views [][]float64) [][]float64 {
+	out := make([][]float64, len(views))
+	for _, pt := range c.parts {
+		if k := pt.view; k < len(views) && !slices.ContainsFunc(views[k], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+			out[k] = views[k]
+		}
+	}
+	return out
 }

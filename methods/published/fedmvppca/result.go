@@ -3,6 +3,7 @@ package fedmvppca
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -88,4 +89,98 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
 	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: s.Model.Params})
+}
+
+// section says what clipping and noise do to the result.
+func (c bySite) section(set setup, trace options.Trace) figure.Section {
+	sec := figure.Section{ID: "mechanism", Title: "What the noise leaves of the model"}
+	say := func(warning bool, title, text string) {
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
+	}
+	if set.own.firstInClear() {
+		say(true, "No guarantee: the first round was sent in clear",
+			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly all that the model knows comes from that round.")
+	}
+	say(false, "Noise for whole sites",
+		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is more than protecting single subjects, and it is paid for: the noise is the same for a site of ten subjects and of ten thousand. "+
+			"Method mvppca protects single subjects, at far less noise.")
+	if set.Options.Scaling == options.ScaleSiteRange {
+		say(true, "Every site had units of its own",
+			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
+	}
+	rates := c.recursion(set)
+	text := "The clip is the spread between sites, and the noise is a multiple of the clip; so the spread after a round is, in the main, the spread of the noise that was just added: a fixed multiple of the spread before, whatever the data."
+	t := figure.Table{ID: "recursion", Title: "What noise alone does to the spread between sites in a round",
+		Caption: "The factor by which the spread changes in each private round if the sites' data play no part. Below 1 it drops to 0, above 1 it grows without end. The published figure of the spread's \"convergence\" is this factor.",
+		Columns: []figure.Column{{Name: "view"}, {Name: "means", Numbers: figure.Numbers{}}, {Name: "loadings", Numbers: figure.Numbers{}}, {Name: "sites", Format: figure.Count, Numbers: figure.Numbers{}}}}
+	shrinks, grows := false, false
+	for k, r := range rates {
+		t.Columns[0].Text = append(t.Columns[0].Text, set.Plan.Views[k].Name)
+		for i, x := range []float64{r.means, r.loadings, float64(r.sites)} {
+			t.Columns[i+1].Numbers = append(t.Columns[i+1].Numbers, x)
+		}
+		if r.sites > 1 {
+			shrinks, grows = shrinks || min(r.means, r.loadings) < 1, grows || max(r.means, r.loadings) > 1
+		}
+	}
+	switch {
+	case shrinks && grows:
+		text += " Here it drops to 0 for some parameters and grows for others."
+	case shrinks:
+		text += " Here it drops to 0."
+	case grows:
+		text += " Here it grows, and the model with it."
+	}
+	say(true, "The spread between sites is not an estimate", text+" The model's file therefore has none.")
+	sec.Items = append(sec.Items, figure.Item{Table: &t})
+	for _, item := range report.Convergence(set.Setup, nil, trace).Items {
+		if item.Figure != nil && item.Figure.ID == report.SpreadFigure {
+			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not the data. " + item.Figure.Caption
+		}
+		sec.Items = append(sec.Items, item)
+	}
+	return sec
+}
+
+// rate is what noise alone does to the standard deviation between sites in one
+// private round, as a factor.
+type rate struct {
+	means, loadings float64
+	sites           int // that hold the view
+}
+
+// recursion returns the rate of each view in a private round: with noise
+// of κ clips on every entry, a clip of const standard deviations and the
+// maximum-likelihood variance over C sites,
+//
+//	sd[r] ≈ κ·const·√((C − 1)/C)·sd[r − 1],
+//
+// which holds no data. NaN where one site alone holds the view. Sites with less
+// noise than others, because they hold fewer views, enter by their mean square.
+func (c bySite) recursion(set setup) []rate {
+	rates := make([]rate, set.Layout.Views())
+	d := set.own.Clipping
+	for _, site := range set.Plan.Sites {
+		at := c[site]
+		for i, pt := range at.parts {
+			noise := at.sums[i].Mechanism.Noise
+			switch r := &rates[pt.view]; pt.kind {
+			case ofMeans:
+				r.sites++
+				r.means += noise * noise * d.Mean.Constant * d.Mean.Constant
+			case ofLoadings:
+				r.loadings += noise * noise * d.Loadings.Constant * d.Loadings.Constant
+			}
+		}
+	}
+	for k := range rates {
+		r := &rates[k]
+		n := float64(r.sites)
+		if r.sites < 2 {
+			r.means, r.loadings = math.NaN(), math.NaN()
+			continue
+		}
+		r.means, r.loadings = math.Sqrt(r.means/n*(n-1)/n), math.Sqrt(r.loadings/n*(n-1)/n)
+	}
+	return rates
 }

@@ -53,22 +53,22 @@ func (a *iterateAnswer) check(set setup) error {
 	return p.Measured(set.Layout)
 }
 
-// site is the half at one site. Between tasks it remembers only what one pass over the same
+// half is that at one site. Between tasks it remembers only what one pass over the same
 // rows gives again.
-type site struct {
+type half struct {
 	setup
 	name string
 	// releases is what the site releases in a private round; nil of a plan without protection.
-	releases *releases
+	releases *siteReleases
 	seen     *options.RowSums
 }
 
-func newSite(p *study.Plan, name string) (*site, error) {
+func newSite(p *study.Plan, name string) (*half, error) {
 	set, err := setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	h := &site{setup: set, name: name}
+	h := &half{setup: set, name: name}
 	if set.private() {
 		h.releases, err = newReleases(set, name)
 	}
@@ -76,7 +76,7 @@ func newSite(p *study.Plan, name string) (*site, error) {
 }
 
 // times is how often a task of a kind can come up in the plan's study.
-func (h *site) times(kind string) int {
+func (h *half) times(kind string) int {
 	clear, private := h.own.Rounds, 0
 	if h.private() {
 		if clear, private = 0, h.own.Rounds; h.own.firstInClear() {
@@ -95,7 +95,7 @@ func (h *site) times(kind string) int {
 }
 
 // request is what a task of a kind releases.
-func (h *site) request(kind string) privacy.Request {
+func (h *half) request(kind string) privacy.Request {
 	var r options.Contents
 	switch kind {
 	case taskClip:
@@ -111,7 +111,7 @@ func (h *site) request(kind string) privacy.Request {
 }
 
 // Run implements [method.Site]. A task brings the coordinator's state and chooses nothing.
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	if h.times(t.Kind) == 0 {
 		return method.Answer{}, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -123,7 +123,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // answer is what a site says; nil where noised sums are all of it.
-func (h *site) answer(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	if t.Kind == taskClip {
 		task := new(iterateTask)
 		if err := method.OpenTask(t, task); err != nil {
@@ -168,7 +168,7 @@ func (h *site) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 }
 
 // read makes the one pass over the site's rows, once.
-func (h *site) read(ctx context.Context, data dataset.Source) (_ *options.RowSums, err error) {
+func (h *half) read(ctx context.Context, data dataset.Source) (_ *options.RowSums, err error) {
 	if h.seen == nil {
 		var held func([][]float64) [][]float64
 		if h.releases != nil {
@@ -181,7 +181,7 @@ func (h *site) read(ctx context.Context, data dataset.Source) (_ *options.RowSum
 
 // release answers a private round. What is wrong with the task shows; what is wrong with
 // the rows does not.
-func (h *site) release(ctx context.Context, task *iterateTask, s *privacy.Session) error {
+func (h *half) release(ctx context.Context, task *iterateTask, s *privacy.Session) error {
 	if task.Prior == nil {
 		return fmt.Errorf("task %q has no prior to clip around", taskClip)
 	}
@@ -208,7 +208,7 @@ func (h *site) release(ctx context.Context, task *iterateTask, s *privacy.Sessio
 }
 
 // iterate runs a round on the site's rows.
-func (h *site) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, error) {
+func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, error) {
 	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
 	if err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func (h *site) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, err
 
 // checkRound refuses rounds that the plan does not have: what is drawn in one
 // follows from its number.
-func (h *site) checkRound(t *iterateTask) error {
+func (h *half) checkRound(t *iterateTask) error {
 	if t.Round < 1 || t.Round > h.own.Rounds {
 		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.own.Rounds)
 	}
@@ -280,7 +280,7 @@ func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []floa
 
 // Report projects the site's own subjects on the factors. It is made at the
 // site, for the site, from the shared model and its own rows.
-func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h *half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	var share options.AssessTask
 	if err := wire.Unmarshal(shared, &share); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)

@@ -161,21 +161,6 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 	}
 }
 
-func TestPublishedStepDoesNotAllocate(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 15, 8, 10)
-	r := rand.New(rand.NewPCG(7, 1))
-	tr := factorstest.NewTruth(r, l, 5, 0.2)
-	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
-	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
-	if n := testing.AllocsPerRun(20, func() {
-		if err := s.step(prior); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per iteration", n)
-	}
-}
-
 func TestFrozenPriorIsFollowed(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(8, 1))

@@ -297,9 +297,18 @@ func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
 			data[name] = factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
 		}
 		private := slices.DeleteFunc(tasks["site-1"], func(x method.Task) bool { return x.Kind != taskClip })
-		for _, scale := range []float64{1 << 10, 1 << 60} {
+		hostile, r := slices.Clone(private), rand.New(rand.NewPCG(23, 1)) // what no honest coordinator asks
+		for i := range hostile {
+			body := new(iterateTask)
+			if err := wire.Unmarshal(hostile[i].Body, body); err != nil {
+				t.Fatal(err)
+			}
+			factorstest.Mutate(r, reflect.ValueOf(body).Elem())
+			hostile[i].Body = factorstest.Must(wire.Marshal(body))(t)
+		}
+		for scale, tasks := range map[float64][]method.Task{1 << 10: private, 1 << 60: private, 1 << 30: hostile} {
 			t.Run(fmt.Sprintf("%s/%g", name, scale), func(t *testing.T) {
-				methodtest.Transcript(t, Method{}, s.plan, "site-1", private, scale, data)
+				methodtest.Transcript(t, Method{}, s.plan, "site-1", tasks, scale, data)
 			})
 		}
 	}

@@ -35,36 +35,6 @@ func drawn(rng *rand.Rand, n int) (out []subject) {
 	return out
 }
 
-// Gradients are those of central differences with the same draws, for every parameter.
-func TestGradientsAreThoseOfTheBound(t *testing.T) {
-	for _, o := range []*options{{Model: linear, Latent: 2}, {Model: twoLayer, Latent: 2, Hidden: 3}, {Model: multiChannel, Latent: 2}, {Model: multiChannel, Latent: 2, Hidden: 3}} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		n := newNetwork([]int{3, 4, 2}, o)
-		batch := drawn(rng, 6)
-		at := normals(rng, len(n.places))
-		for i := range at {
-			at[i] /= 2
-		}
-		bound := func(packed []float64) (float64, []float64) {
-			m := n.machine(n.unpack(packed), len(batch))
-			v := m.ascent(batch, rand.New(rand.NewPCG(3, 4)))
-			return v, n.pack(m.grad)
-		}
-		_, grad := bound(at)
-		const h = 1e-5
-		for i := range at {
-			up, down := slices.Clone(at), slices.Clone(at)
-			up[i] += h
-			down[i] -= h
-			a, _ := bound(up)
-			b, _ := bound(down)
-			if want := (a - b) / (2 * h); math.Abs(grad[i]-want) > 1e-6*max(1, math.Abs(want)) {
-				t.Fatalf("%s, hidden %d, parameter %d: gradient %v, by differences %v", o.Model, o.Hidden, i, grad[i], want)
-			}
-		}
-	}
-}
-
 // Nothing that is missing has a part in the bound or its gradient but by the mean that
 // stands for it in an encoder; a subject of whom nothing is known has none at all.
 func TestWhatIsMissingIsLeftOut(t *testing.T) {

@@ -380,10 +380,10 @@ func (g *gibbs) drawNoise() error {
 	return nil
 }
 
-// draws of the posterior for the criterion.
+// How the posterior is drawn for the criterion.
 const (
 	burnIn = 100 // sweeps
-	draws  = 80
+	wanted = 80
 	every  = 3 // sweeps for each draw that is kept
 )
 
@@ -395,9 +395,9 @@ func Draw(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64
 	if err != nil {
 		return Criterion{}, err
 	}
-	kept := make([][]float64, 0, draws)
+	kept := make([][]float64, 0, wanted)
 	scratch := make([]float64, g.subjects)
-	for i := 0; len(kept) < draws; i++ {
+	for i := 0; len(kept) < wanted; i++ {
 		if err := ctx.Err(); err != nil {
 			return Criterion{}, err
 		}
