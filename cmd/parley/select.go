@@ -59,7 +59,7 @@ func selectCommand() *cobra.Command {
 	}
 	flags.IntVar(&f.folds, "folds", 3, "parts that each site splits its subjects into")
 	flags.IntVar(&f.repeats, "repeats", 1, "times to split, each time differently")
-	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard, waic (default all)")
+	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard (default all)")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default results/NAME-select-DIGEST)")
 	f.as.flag(cmd, "print the recommendation and all scores as JSON")
 	chooseOne(cmd)
