@@ -17,7 +17,6 @@ import (
 	"parley/study"
 )
 
-
 const promise = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 
 func curvePlan(t *testing.T, privacy string) *study.Plan {

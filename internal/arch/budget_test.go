@@ -9,9 +9,9 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 134900
+	maxSource   = 133_900
 	maxTests    = 84_335
-	maxPackages = 99
+	maxPackages = 98
 )
 
 // slack is how many lines may be spared before the budget has to say so.
