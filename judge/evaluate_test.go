@@ -17,11 +17,12 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/study"
 )
 
-var methods = method.Registry{factors.Method{}, regression.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, dppvi.Method{}}
 
 // parse reads a plan on data in dir.
 func parse(t *testing.T, dir, text string) *study.Plan {

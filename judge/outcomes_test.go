@@ -19,11 +19,12 @@ import (
 	"parley/judge"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/study"
 )
 
-var predictors = method.Registry{regression.Method{}}
+var predictors = method.Registry{regression.Method{}, dppvi.Method{}}
 
 // ward writes n subjects to dir: two numbers and a category in three views, at three
 // hospitals in turn, with an outcome of two levels that follows from them, and a number
@@ -71,11 +72,14 @@ func wardPlan(t *testing.T, n int, options, privacy, where string) *study.Plan {
 	t.Helper()
 	dir := t.TempDir()
 	ward(t, filepath.Join(dir, "data"), n)
+	if !strings.HasPrefix(options, "dp-pvi, ") {
+		options = "pvi, " + options
+	}
 	path := filepath.Join(dir, "plan.yaml")
 	text := `{parley: 1, name: ward, sites: [east, north, south], subjects: [hospital, relapse, score],
 		views: [{name: u, features: [{name: age, range: [20, 100]}]}, {name: v, features: [{name: dose, range: [-4, 4]}]},
 			{name: w, features: [{name: stage, kind: category, levels: [I, II, III]}, {name: mark, range: [-4, 4]}]}],
-		method: {name: pvi, ` + options + `}, privacy: ` + privacy + `, local: ` + where + `}`
+		method: {name: ` + options + `}, privacy: ` + privacy + `, local: ` + where + `}`
 	testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	return testkit.Get(study.Load(path, predictors))(t)
 }
@@ -107,7 +111,7 @@ func found(t *testing.T, ev *judge.Evaluation, part, scenario, fit, measure stri
 // Drawn outcomes are predicted about as well as by the central fit, better than by
 // sites alone, and much better than by the base rate.
 func TestPredictionsTellWhatIsTrueOfDrawnData(t *testing.T) {
-	p := wardPlan(t, 600, relapses+", variant: partitioned", open, "{data: data, split: {scenario: IID}}")
+	p := wardPlan(t, 600, "dp-pvi, "+relapses, open, "{data: data, split: {scenario: IID}}")
 	ev := evaluation(t, judge.EvaluationConfig{Plan: p, Scenarios: []evaluate.Scenario{evaluate.IID, evaluate.GK}})
 	for _, part := range []string{"folds", "sites"} {
 		for _, sc := range []string{"iid", "gk"} {
@@ -351,7 +355,7 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 // The numbers of subjects that a plan declares are those of the experiment: with the
 // 20 000 of the plan the published accountant allows updates, with 50 not one.
 func TestDeclaredSubjectsAreThoseFitted(t *testing.T) {
-	p := wardPlan(t, 300, relapses+", variant: published, rounds: 1, rows: [{site: east, rows: 20000}, {site: north, rows: 20000}, {site: south, rows: 20000}]",
+	p := wardPlan(t, 300, "dp-pvi, "+relapses+", rounds: 1, rows: [{site: east, rows: 20000}, {site: north, rows: 20000}, {site: south, rows: 20000}]",
 		strings.Replace(guarded, "epsilon: 8", "epsilon: 0.5", 1), asTheyAre)
 	_, err := judge.Evaluate(t.Context(), judge.EvaluationConfig{Plan: p, Methods: predictors, Folds: 2, Repeats: 1, Dir: filepath.Join(t.TempDir(), "out")})
 	if err == nil || !strings.Contains(err.Error(), "allows 50 rows not a single update") {

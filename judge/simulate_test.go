@@ -119,7 +119,7 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 // one of 10⁴ runs. At ε 10 with 500 it is 0.99, and the bar twenty deviations away.
 func TestPredictionsOfOutcomes(t *testing.T) {
 	c := config(t)
-	c.Plan = classification(t, "", promise)
+	c.Plan = classification(t, "pvi", "", promise)
 	c.Epsilons, c.Subjects = []float64{0.02, 10}, []int{20, 500}
 	got := testkit.Get(judge.Simulate(t.Context(), c))(t)
 	find := func(fit string, n int, e float64, measure string) *judge.Point {
@@ -153,7 +153,7 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 // published accountant allows updates, at 50 not one.
 func TestDeclaredRowsFollow(t *testing.T) {
 	c := config(t)
-	c.Plan = classification(t, ", variant: published, rows: [{site: north, rows: 20000}, {site: centre, rows: 20000}, {site: south, rows: 20000}], rounds: 2", strings.Replace(promise, "epsilon: 3", "epsilon: 0.5", 1))
+	c.Plan = classification(t, "dp-pvi", ", rows: [{site: north, rows: 20000}, {site: centre, rows: 20000}, {site: south, rows: 20000}], rounds: 2", strings.Replace(promise, "epsilon: 3", "epsilon: 0.5", 1))
 	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
 	got, err := judge.Simulate(t.Context(), c)
 	if err == nil || !strings.Contains(err.Error(), "allows 50 rows not a single update") {
@@ -161,14 +161,14 @@ func TestDeclaredRowsFollow(t *testing.T) {
 	}
 }
 
-func classification(t *testing.T, options, privacy string) *study.Plan {
+func classification(t *testing.T, name, options, privacy string) *study.Plan {
 	t.Helper()
 	p, err := study.Parse("plan.yaml", []byte(`parley: 1
 name: small
 sites: [north, centre, south]
 views: [{name: clinic, features: [{name: age, range: [0, 100]}, {name: sex, kind: category, levels: [f, m]}, {name: stage, kind: category, levels: [I, II, III]}]}]
 subjects: [relapse]
-method: {name: pvi, outcome: {column: relapse, levels: [no, yes]}`+options+`}
+method: {name: `+name+`, outcome: {column: relapse, levels: [no, yes]}`+options+`}
 privacy: `+privacy+"\n"), methods)
 	if err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func (d *decoder) fields(entries []entry, v reflect.Value) {
 		if !ok {
 			what, hint := "unknown key", problem.DidYouMean(e.key, names, "valid here: "+strings.Join(names, ", "))
 			if f, ok := v.Addr().Interface().(Former); ok && f.Former(e.key) != "" {
-				what, hint = "this key is no longer there", f.Former(e.key)
+				what, hint = "this key is no more", f.Former(e.key)
 			}
 			d.add(e.at, e.path, what, hint)
 			continue
@@ -151,10 +151,11 @@ func (d *decoder) fields(entries []entry, v reflect.Value) {
 	}
 }
 
-// fieldName returns the key of an exported field, "" if it has none.
+// fieldName returns the key of an exported field, "" if it has none: fields with the tag
+// yaml:"-" follow from the rest of a plan, and are in its encoding alone.
 func fieldName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if name == "-" || !f.IsExported() {
+	if name == "-" || f.Tag.Get("yaml") == "-" || !f.IsExported() {
 		return ""
 	}
 	if name == "" {

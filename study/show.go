@@ -27,16 +27,9 @@ func (p *Plan) YAML() ([]byte, error) {
 
 // MarshalJSON writes the method as it stands in a plan: its name among its options.
 func (m Method) MarshalJSON() ([]byte, error) {
-	options, err := json.Marshal(m.Options)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(options, &fields); err != nil {
-		return nil, fmt.Errorf("the options of method %s: %w", m.Name, err)
-	}
-	if fields["name"], err = json.Marshal(m.Name); err != nil {
-		return nil, err
+	fields := map[string]any{"name": m.Name}
+	for name, value := range written(reflectValue(m.Options)) {
+		fields[name] = value.Interface()
 	}
 	return json.Marshal(fields)
 }

@@ -22,6 +22,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/dppvi"
 	"parley/methods/published/fedmvppca"
 	"parley/methods/published/vae"
 	"parley/methods/regression"
@@ -29,7 +30,7 @@ import (
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, dppvi.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

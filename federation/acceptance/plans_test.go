@@ -28,13 +28,14 @@ views:
 subjects: [outcome]
 `
 
-// regression is a plan of pvi on small data.
+// regressionPlan is a plan of pvi on small data, or of dp-pvi where it has a schedule.
 func regressionPlan(name, options, privacy string) string {
+	method := "pvi"
 	if strings.Contains(options, "schedule") {
-		options += ", variant: partitioned"
+		method = "dp-pvi"
 	}
 	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}") +
-		"method: {name: pvi, outcome: {column: outcome, levels: [\"no\", \"yes\"]}, " + options + "}\n" +
+		"method: {name: " + method + ", outcome: {column: outcome, levels: [\"no\", \"yes\"]}, " + options + "}\n" +
 		"privacy: " + privacy + "\n" + local
 }
 

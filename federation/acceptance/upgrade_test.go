@@ -12,8 +12,8 @@ import (
 	"parley/internal/version"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/dppvi"
 	"parley/methods/published/vae"
-	"parley/methods/regression"
 )
 
 // revised is the program with the next revision of each method.
@@ -22,13 +22,13 @@ func revised(t *testing.T) string {
 		says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
 		return change{file, says(now), says(now + 1)}
 	}
-	return changed(t, "revised", next("methods/regression/method.go", regression.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()),
+	return changed(t, "revised", next("methods/published/dppvi/method.go", dppvi.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()),
 		next("methods/mixture/method.go", mixture.Method{}.Revision()), next("methods/published/vae/method.go", vae.Method{}.Revision()))
 }
 
 // revision names the method's, or the one so many after it.
 func revision(after int) string {
-	return fmt.Sprintf("revision %d of method pvi", regression.Method{}.Revision()+after)
+	return fmt.Sprintf("revision %d of method dp-pvi", dppvi.Method{}.Revision()+after)
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of

@@ -10,7 +10,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/published/dppvi"
+	"parley/method/methodtest"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
@@ -87,10 +87,6 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 			a.Classes, vectors = []float64{hostileNumbers[r.IntN(len(hostileNumbers))], 1, 1}, nil
 		}
 	case options.TaskUpdate:
-		if a := new(dppvi.StepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
-			answer, vectors = a, []*wire.Vector{&a.Step}
-			break
-		}
 		a := new(options.UpdateAnswer)
 		decode(a)
 		vectors = []*wire.Vector{&a.Change.Eta, &a.Change.Lambda}
@@ -166,8 +162,8 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 				}
 				for seed := range seeds {
 					r := rand.New(rand.NewPCG(uint64(seed), uint64(10*len(name))+uint64(name[len(name)-1])))
-					d := drive{plan: p, data: data, noise: map[string]privacy.Option{"b": hostileSums(r)}}
-					d.tamper = func(site string, in *method.Contribution) {
+					d := methodtest.Drive{Method: Method{}, Plan: p, Data: data, Noise: map[string]privacy.Option{"b": hostileSums(r)}}
+					d.Tamper = func(site string, in *method.Contribution) {
 						only := []string{"", options.TaskScale, options.TaskUpdate, options.TaskAssess}[seed%4]
 						if only == options.TaskUpdate && strings.HasPrefix(name, "joint") {
 							only = "sums"
@@ -176,13 +172,13 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 							spoil(t, r, in)
 						}
 					}
-					if _, err := d.run(t); err != nil {
+					if _, err := d.Run(t); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
-					if slices.ContainsFunc(d.left, func(site string) bool { return site != "b" }) {
-						t.Fatalf("seed %d: left %v", seed, d.left)
+					if slices.ContainsFunc(d.Left, func(site string) bool { return site != "b" }) {
+						t.Fatalf("seed %d: left %v", seed, d.Left)
 					}
-					if refused += len(d.left); len(d.left) == 0 {
+					if refused += len(d.Left); len(d.Left) == 0 {
 						taken++
 					}
 				}
@@ -190,7 +186,7 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 					t.Errorf("no answer was refused, %d studies went on", taken)
 				}
 				// Sums that are noise alone are an honest site's, as far as anybody can tell.
-				if !exact && p.Method.Options.(*options.Options).Variant == options.VariantPartitioned && refused > 0 {
+				if !exact && p.Method.Options.(*options.Options).Form == options.FormIndependent && refused > 0 {
 					t.Errorf("noised sums were refused %d times", refused)
 				}
 			})
@@ -203,12 +199,12 @@ func TestNoiseOfAnySizeIsRepaired(t *testing.T) {
 	for name, x := range privatePlans {
 		p := x.plan(t)
 		for seed := range uint64(4) {
-			d := drive{plan: p, data: dataFor(t, p), noise: map[string]privacy.Option{}}
+			d := methodtest.Drive{Method: Method{}, Plan: p, Data: dataFor(t, p), Noise: map[string]privacy.Option{}}
 			for i, site := range p.Sites {
-				d.noise[site] = hostileSums(rand.New(rand.NewPCG(seed, uint64(i))))
+				d.Noise[site] = hostileSums(rand.New(rand.NewPCG(seed, uint64(i))))
 			}
-			if _, err := d.run(t); err != nil || len(d.left) > 0 {
-				t.Errorf("%s, seed %d: %v, left %v", name, seed, err, d.left)
+			if _, err := d.Run(t); err != nil || len(d.Left) > 0 {
+				t.Errorf("%s, seed %d: %v, left %v", name, seed, err, d.Left)
 			}
 		}
 	}
@@ -223,7 +219,7 @@ func FuzzReleases(f *testing.F) {
 		list []privacy.Listed
 	}
 	var all []fuzzed
-	for i, name := range []string{"exact, logistic", "exact, softmax", "joint, softmax", "exact, linear", "global", "softmax, diagnostics", "published, logistic, diagnostics"} {
+	for i, name := range []string{"exact, logistic", "exact, softmax", "joint, softmax", "exact, linear", "softmax, diagnostics"} {
 		x, ok := exactPlans[name]
 		if !ok {
 			x = privatePlans[name]
@@ -234,11 +230,11 @@ func FuzzReleases(f *testing.F) {
 			f.Fatal(err)
 		}
 		all = append(all, fuzzed{p, dataFor(f, p), list})
-		d := drive{plan: p, data: all[i].data}
-		if _, err := d.run(f); err != nil {
+		d := methodtest.Drive{Method: Method{}, Plan: p, Data: all[i].data}
+		if _, err := d.Run(f); err != nil {
 			f.Fatal(err)
 		}
-		for _, sealed := range d.releases["b"] {
+		for _, sealed := range d.Releases["b"] {
 			f.Add(uint8(i), sealed)
 		}
 	}
@@ -249,13 +245,13 @@ func FuzzReleases(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			d := drive{plan: x.plan, data: x.data}
-			d.tamper = func(site string, in *method.Contribution) {
+			d := methodtest.Drive{Method: Method{}, Plan: x.plan, Data: x.data}
+			d.Tamper = func(site string, in *method.Contribution) {
 				if site == "b" && in.Kind == l.Kind {
 					in.Body, in.Sums = o.Body, o.Sums
 				}
 			}
-			if _, err := d.run(t); err != nil {
+			if _, err := d.Run(t); err != nil {
 				t.Fatal(err)
 			}
 		}

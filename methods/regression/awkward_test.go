@@ -40,10 +40,8 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 	if likelihood != "softmax" && len(names) > 2 {
 		more = of("", "", ", site_effects: random")
 	}
-	if more == "" {
-		more = of("", ", variant: partitioned")
-	}
-	if likelihood == "linear" && strings.Contains(more, ",") {
+	independent := more == "" && of("", "independent weights") != ""
+	if likelihood == "linear" && (independent || strings.Contains(more, ",")) {
 		more += ", noise_variance: 1"
 	}
 	subjects := "[y]"
@@ -52,6 +50,9 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 	}
 	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: none}\n", subjects, likelihood, outcome, more)
 	plan := parse(t, text.String())
+	if independent {
+		makeIndependent(plan)
+	}
 
 	weights, scale := make([]float64, d), make([]float64, d)
 	orders, strength, level := pick(0, 1, 6, 12), pick(0, 0.5, 3, 30), pick(0, -6, 3)

@@ -13,7 +13,6 @@ import (
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/partitioned"
 )
 
 var _ method.DataComparer = (*fitted.Model)(nil)
@@ -77,7 +76,7 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*fitted.Model,
 		x[i%columns] = 1
 		s.x = append(s.x, x)
 	}
-	fit, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
+	fit, err := fitted.Central(t.Context(), independentOf(t, p), s.table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

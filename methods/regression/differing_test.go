@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/method/methodtest"
 	"parley/study"
 )
 
 // A private study says which site has its outcomes the other way round, in its report and wherever
 // the model is used, and nothing of the same sites without that fault (seeds are fixed).
 func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
-	p := driven{twoClasses + ", variant: joint", bySubject}.plan(t)
+	p := driven{twoClasses + "", bySubject}.plan(t)
 	for _, turned := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(4, 44))
 		data := drawn(t, p, 400, func(site string) (x [3]float64, y string) {
@@ -22,12 +23,12 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 			yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
 			return [3]float64{x0, k, x1}, []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
 		})
-		out, err := (&drive{plan: p, data: data}).run(t)
+		out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := strings.Join(out.result.Verdicts(), "\n")
-		model := string(out.result.Files[0].Data)
+		said := strings.Join(out.Result.Verdicts(), "\n")
+		model := string(out.Result.Files[0].Data)
 		named := strings.Contains(model, "the share of q at b is about ") && strings.Contains(model, "points higher")
 		if strings.Contains(said, "Outcomes differ between sites") != turned || named != turned || !turned && said != "" {
 			t.Errorf("turned round: %v; said %q", turned, said)
@@ -57,7 +58,7 @@ func drawn(t *testing.T, p *study.Plan, n int, next func(site string) ([3]float6
 // A private study names numbers that are far from what the plan says of them, in its report and wherever
 // the model is used, and none of a study that is as planned (seeds are fixed).
 func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
-	p := driven{twoClasses + ", variant: joint" + boundless, bySubject}.plan(t)
+	p := driven{twoClasses + "" + boundless, bySubject}.plan(t)
 	for _, k := range []struct {
 		next func(r *rand.Rand) float64
 		want string
@@ -72,11 +73,11 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 			y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-0.5*x0)))]
 			return [3]float64{x0, float64(r.IntN(3)), x1}, y
 		})
-		out, err := (&drive{plan: p, data: data}).run(t)
+		out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, model := strings.Join(out.result.Verdicts(), "\n"), string(out.result.Files[0].Data)
+		said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
 		if (said != "") != (k.want != "") || !strings.Contains(model, k.want) {
 			t.Errorf("want %q; said %q", k.want, said)
 		}
@@ -86,7 +87,7 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 // A private study says which features it does not tell apart, in its report and wherever the model is used, and
 // nothing where these are as correlated as one half, or independent (seeds are fixed).
 func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
-	p := driven{twoClasses + ", variant: joint" + boundless, bySubject}.plan(t)
+	p := driven{twoClasses + "" + boundless, bySubject}.plan(t)
 	for _, k := range []struct {
 		correlation float64
 		apart       bool
@@ -99,11 +100,11 @@ func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
 				y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-1.5*x0+0.5*x1)))]
 				return [3]float64{x0, float64(r.IntN(3)), 1 + 2*x1}, y
 			})
-			out, err := (&drive{plan: p, data: data}).run(t)
+			out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, model := strings.Join(out.result.Verdicts(), "\n"), string(out.result.Files[0].Data)
+			said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
 			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart || (said == "") != k.apart {
 				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)
 			}

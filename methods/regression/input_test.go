@@ -16,7 +16,6 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/partitioned"
 )
 
 // What is wrong with a site's rows is said with subject and column, or has a
@@ -47,7 +46,6 @@ func TestBadInput(t *testing.T) {
 		"a column of zeros":    {twoLevels, change(func(s *sample) { each(s, func(x []float64) { x[1] = 0 }) }), ""},
 		"one row and the rest": {twoLevels, change(func(s *sample) { s.x, s.y = s.x[:2], s.y[:2] }), ""},
 		"a site without rows":  {twoLevels, change(func(s *sample) { s.x, s.y = s.x[:1], s.y[:1] }), "no subjects"},
-		"fewer than a batch":   {twoLevels + "variant: global\nrounds: 3\nrows: [{site: a, rows: 7}, {site: b, rows: 8}]", change(func(s *sample) { s.x, s.y = s.x[:15], s.y[:15] }), ""},
 	} {
 		p := planOf(t, 2, two, c.options, unprotected)
 		out, err := local.Run(t.Context(), c.s.config(t, p))
@@ -60,14 +58,6 @@ func TestBadInput(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
 			continue
-		}
-		if name == "separable" {
-			m := modelOf(t, out.Result)
-			central, err := partitioned.Central(t.Context(), p, c.s.table(t, p, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			close2(t, name, central.Model.Posterior.Eta, m.Posterior.Eta, 0.02)
 		}
 		if strings.HasPrefix(name, "a column of zeros") { // nothing was learned of it
 			m := modelOf(t, out.Result)
@@ -111,7 +101,6 @@ func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 	s.x[14][0] = math.NaN()
 	for _, c := range []struct{ options, privacy string }{
 		{twoLevels + "missing: refuse", strings.Replace(protected, "total", "diagnostics: 0.2, total", 1)},
-		{twoLevels + "missing: refuse\nvariant: published\nrounds: 1\nrows: [{site: a, rows: 30}, {site: b, rows: 30}]\npublished: {noise: 20, steps: 2}", protected},
 		{twoLevels + "missing: refuse\nclip: 10", strings.Replace(protected, "unit: subject", "unit: site", 1)},
 	} {
 		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)

@@ -10,7 +10,6 @@ import (
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
-	"parley/methods/regression/partitioned"
 	"parley/problem"
 	"parley/study"
 )
@@ -38,35 +37,28 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 	return m.Forecaster(p.Schema()) // whose rows have columns of subjects that the model needs not
 }
 
-// Sized implements [method.Sizer].
-func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
-	o, ok := p.Method.Options.(*options.Options)
-	if !ok || len(o.Rows) == 0 {
-		return p
-	}
-	sized, with := *p, *o
-	with.Rows = nil
-	for _, site := range p.Sites {
-		with.Rows = append(with.Rows, options.SiteRows{Site: site, Rows: max(subjects[site], 1)})
-	}
-	sized.Method.Options = &with
-	return &sized
-}
-
 // Central implements [method.Centraliser]: the same posterior fitted to all rows, or
 // exact mean-field inference, which is what partitioned inference converges to and the
 // ceiling of everything private. Numbers are scaled as the plan says, by moments of all rows if it says
 // standard.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	if o, ok := p.Method.Options.(*options.Options); ok && o.Joint() {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.Options.Joint() {
 		return exact.Central(ctx, p, rows)
 	}
-	return partitioned.Central(ctx, p, rows)
+	return fitted.Central(ctx, s, rows)
 }
 
 // Simulate implements [method.Simulator].
 func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
-	return Subjects(p, c)
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.Simulate(c)
 }
 
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use

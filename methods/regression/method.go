@@ -3,19 +3,17 @@ package regression
 import (
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/methods/published/dppvi"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/halves"
+	"parley/methods/regression/meanfield"
 	"parley/methods/regression/options"
-	"parley/methods/regression/partitioned"
 	"parley/methods/regression/private"
 	"parley/methods/regression/verify"
 	"parley/privacy"
 	"parley/study"
 )
 
-// Method is partitioned variational inference for the registry.
+// Method is Bayesian regression for the registry.
 type Method struct{}
 
 // Name implements [method.Method].
@@ -36,11 +34,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	case s.Options.Joint():
 		return exact.New(s), nil
 	}
-	c, err := commonOf(s, p.Sites)
-	if err != nil {
-		return nil, err
-	}
-	return halves.NewCoordinator(c), nil
+	return meanfield.New(s)
 }
 
 // Site implements [method.Method].
@@ -65,23 +59,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 	case s.Options.Joint():
 		return exact.NewSite(s, name), nil
 	}
-	c, err := commonOf(s, []string{name})
-	if err != nil {
-		return nil, err
-	}
-	return halves.NewSite(c, name), nil
-}
-
-// commonOf works out what the halves of the given sites know of a plan.
-func commonOf(s *options.Setup, sites []string) (*halves.Common, error) {
-	variant := partitioned.New
-	switch private := s.Plan.Privacy.Differential(); {
-	case private && s.Options.Variant == options.VariantPublished:
-		variant = dppvi.New
-	case !private && s.Options.Variant == options.VariantGlobal:
-		variant = dppvi.NewGlobal
-	}
-	return halves.New(s, sites, variant)
+	return meanfield.NewSite(s, name)
 }
 
 // Revision implements [method.Method].
@@ -100,8 +78,8 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 func (Method) SchemaPrefix() string { return verify.Schema }
 
 // Verify implements [method.Verifier].
-func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error) {
-	return verify.Vectors(file, m, means)
+func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
+	return verify.Vectors(file)
 }
 
 // ModelFormats implements [method.Opener].

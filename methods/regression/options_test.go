@@ -11,7 +11,6 @@ import (
 // Every mistake is told by key, with what would be right.
 func TestOptionsThatContradictThePlan(t *testing.T) {
 	sites := []string{"a", "b"}
-	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
 	for name, c := range map[string]struct{ options, privacy, want string }{
 		"no outcome":             {"rounds: 2", unprotected, "method.outcome"},
 		"outcome elsewhere":      {"outcome: {column: x0, levels: [no, yes]}", unprotected, "not a column under subjects"},
@@ -19,38 +18,21 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"one level":              {"outcome: {column: y, levels: [a]}\nlikelihood: softmax", unprotected, "1 levels for a softmax"},
 		"classes of sites":       {"outcome: {column: y, levels: [a, b, c]}\nsite_effects: random", unprotected, "a softmax model has no random intercepts"},
 		"mean of classes":        {"outcome: {column: y, levels: [a, b, c]}\npriors: [{feature: x0, mean: 1, variance: 1}]", unprotected, "the same mean for every class"},
-		"private classes":        {"outcome: {column: y, levels: [a, b, c]}\nvariant: joint", protected, "for two classes alone"},
 		"level twice":            {"outcome: {column: y, levels: [a, a]}", unprotected, "there twice"},
 		"levels of a number":     {"outcome: {column: y, levels: [a, b]}\nlikelihood: linear\nnoise_variance: 1", unprotected, "which has no levels"},
-		"no noise variance":      {"outcome: {column: y}", unprotected, "noise_variance: missing"},
+		"no noise variance":      {"outcome: {column: y}", protected, "noise_variance: missing"},
 		"noise of a class":       {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
 		"negative noise":         {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
-		"unknown variant":        {twoLevels + "variant: other", unprotected, `"other" is not known`},
-		"unknown schedule":       {twoLevels + "schedule: other", unprotected, `"other" is not known`},
+		"variants":               {twoLevels + "variant: partitioned", unprotected, "name: dp-pvi"},
+		"schedules":              {twoLevels + "schedule: random", protected, "name: dp-pvi has schedules"},
+		"damping":                {twoLevels + "damping: 0.5", unprotected, "means nothing for a joint posterior"},
 		"unknown rule":           {twoLevels + "missing: level", unprotected, `"level" is not known`},
 		"no rounds":              {twoLevels + "rounds: 0", unprotected, "method.rounds"},
-		"too much damping":       {twoLevels + "damping: 1.5", unprotected, "method.damping"},
+		"too much damping":       {twoLevels + "damping: 1.5", protected, "method.damping"},
 		"negative prior":         {twoLevels + "prior_variance: 0", unprotected, "method.prior_variance"},
-		"negative tolerance":     {twoLevels + "tolerance: -1", unprotected, "method.tolerance"},
+		"tolerance":              {twoLevels + "tolerance: 1", unprotected, "method.tolerance"},
 		"constants unused":       {twoLevels + "scaling: standard", unprotected, "mean nothing with scaling: standard"},
 		"no range":               {twoLevels + "scaling: range", unprotected, "needs the range of every number"},
-		"rows of a stranger":     {twoLevels + "rows: [{site: z, rows: 1}]", unprotected, "not a site of the plan"},
-		"rows of some":           {twoLevels + "rows: [{site: a, rows: 1}]", unprotected, "site b has no entry"},
-		"rows twice":             {twoLevels + "rows: [{site: a, rows: 1}, {site: a, rows: 1}, {site: b, rows: 1}]", unprotected, "named twice"},
-		"no row":                 {twoLevels + "rows: [{site: a, rows: 0}, {site: b, rows: 1}]", unprotected, "0 rows"},
-		"global without rows":    {twoLevels + "variant: global", unprotected, "method.rows: missing"},
-		"global in order":        {twoLevels + "variant: global\nschedule: sequential\n" + rows, unprotected, "is not one of variant: global"},
-		"global with tolerance":  {twoLevels + "variant: global\ntolerance: 1\n" + rows, unprotected, "never settle"},
-		"global batch":           {twoLevels + "variant: global\nglobal: {batch_share: 2}\n" + rows, unprotected, "cannot be in a minibatch"},
-		"global elsewhere":       {twoLevels + "global: {batch_share: 0.1}", unprotected, "belong to variant: global"},
-		"global in private":      {twoLevels + "variant: global\n" + rows, protected, "no differentially private form"},
-		"published without need": {twoLevels + "variant: published\n" + rows, unprotected, "those of differential privacy"},
-		"published without rows": {twoLevels + "variant: published", protected, "method.rows: missing"},
-		"published elsewhere":    {twoLevels + "published: {steps: 2}", protected, "belong to variant: published"},
-		"published by sites":     {twoLevels + "variant: published\n" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1), "one subject more or less"},
-		"published noise":        {twoLevels + "variant: published\npublished: {noise: 0}\n" + rows, protected, "method.published.noise"},
-		"published steps":        {twoLevels + "variant: published\npublished: {steps: 0}\n" + rows, protected, "method.published.steps"},
-		"published draws":        {twoLevels + "variant: published\npublished: {draws: 0}\n" + rows, protected, "method.published.draws"},
 		"clip in the clear":      {twoLevels + "clip: 1", unprotected, "method.clip"},
 		"clip of nothing":        {twoLevels + "clip: 0", protected, "method.clip"},
 		"clip of sites":          {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1), "method.clip: missing"},
@@ -82,19 +64,22 @@ func TestConstants(t *testing.T) {
 
 // Defaults follow from the rest of the plan, and survive being written and read.
 func TestDefaults(t *testing.T) {
-	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
 	for name, c := range map[string]struct {
 		options, privacy string
 		want             func(o *options.Options) bool
 	}{
-		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Schedule == "sequential" && o.Damping == 1 && o.Clip == nil }},
-		"concurrent":  {twoLevels + "schedule: synchronous", unprotected, func(o *options.Options) bool { return o.Damping == 2.0/3 }},
-		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
-		"published":   {twoLevels + "variant: published\n" + rows, protected, func(o *options.Options) bool { return *o.Clip == 75 && o.Published.Steps == 25 && o.Damping == 0.1 }},
-		"global":      {twoLevels + "variant: global\n" + rows, unprotected, func(o *options.Options) bool { return o.Schedule == "random" && o.Global.LearningRate == 0.5 }},
+		"plain":   {twoLevels, unprotected, func(o *options.Options) bool { return o.Joint() && o.Schedule == "" && o.Damping == 0 && o.Clip == nil }},
+		"private": {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
+		"many weights": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool {
+			return !o.Joint() && o.Schedule == "sequential" && o.Damping == 1 && *o.Tolerance == 1e-3 && o.PriorVariance == 1
+		}},
 		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool { return o.Likelihood == "softmax" }},
 	} {
-		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
+		columns := 2
+		if name == "many weights" {
+			columns = 667
+		}
+		p := parse(t, planText(columns, []string{"a", "b"}, c.options, c.privacy))
 		if o := p.Method.Options.(*options.Options); !c.want(o) {
 			t.Errorf("%s: %+v", name, o)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/privacy"
 	"parley/study"
 )
@@ -35,13 +36,10 @@ func (d driven) wide(t testing.TB, numbers, classes int) *study.Plan {
 // gate seals nothing longer, however wide a plan is.
 func TestRequestsAreUpperBounds(t *testing.T) {
 	const outcome = "outcome: {column: y, levels: [[levels]]}, likelihood: softmax, rounds: 1"
-	const rows = ", rows: [{site: a, rows: 30}, {site: b, rows: 60}]"
 	for name, x := range map[string]driven{
 		"exact":       {outcome, noProtection},
-		"global":      {outcome + ", variant: global" + rows, noProtection},
 		"natural":     {outcome, diagnosed},
 		"whole sites": {outcome + ", clip: 9", bySite},
-		"published":   {outcome + ", variant: published, schedule: synchronous, published: {noise: 60, steps: 2, draws: 2}" + rows, diagnosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range [][2]int{{1, 2}, {400, 9}} {
@@ -68,14 +66,14 @@ func TestRequestsAreUpperBounds(t *testing.T) {
 					t.Fatal(err)
 				}
 				asked := map[string]int{}
-				d := drive{plan: p, data: data, passed: func(task method.Task, in method.Contribution) {
+				d := methodtest.Drive{Method: Method{}, Plan: p, Data: data, Passed: func(task method.Task, in method.Contribution) {
 					if task.Site == "a" {
 						asked[task.Kind]++
 						demandDeclared(t, list, in)
 					}
 				}}
-				if _, err := d.run(t); err != nil || len(d.left) > 0 {
-					t.Fatalf("%v, left %v", err, d.left)
+				if _, err := d.Run(t); err != nil || len(d.Left) > 0 {
+					t.Fatalf("%v, left %v", err, d.Left)
 				}
 				for _, l := range list {
 					if asked[l.Kind] == 0 || asked[l.Kind] > l.Times {

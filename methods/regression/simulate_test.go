@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +14,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression"
-	"parley/methods/regression/options"
-	"parley/methods/regression/partitioned"
+	"parley/methods/regression/fitted"
 	"parley/study"
 )
 
@@ -24,7 +22,6 @@ var (
 	_ method.Simulator   = regression.Method{}
 	_ method.Supervised  = regression.Method{}
 	_ method.Centraliser = regression.Method{}
-	_ method.Sizer       = regression.Method{}
 )
 
 // wardPlan has numbers with ranges, categories, and two subject columns.
@@ -112,7 +109,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // mean over classes where there are several: a softmax model knows no more.
 func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 	t.Helper()
-	fit, err := partitioned.Central(t.Context(), p, src)
+	fit, err := fitted.Central(t.Context(), independentOf(t, p), src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,25 +206,6 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 		if err == nil {
 			t.Error("rows of a cancelled reading")
 		}
-	}
-}
-
-// Where the plan declares numbers of rows, another size of its study has others; else
-// it stays as it is.
-func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
-	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: published\n"+publishedRows, protected)
-	before := slices.Clone(p.Method.Options.(*options.Options).Rows)
-	own := *p
-	own.Sites = []string{"b", "c"}
-	sized := regression.Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
-	if rows := sized.Method.Options.(*options.Options).Rows; !slices.Equal(rows, []options.SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
-		t.Errorf("%+v", rows)
-	}
-	if !reflect.DeepEqual(p.Method.Options.(*options.Options).Rows, before) {
-		t.Error("the plan itself was changed")
-	}
-	if p := wardPlan(t, relapse); regression.Method.Sized(regression.Method{}, p, map[string]int{"north": 3}) != p {
-		t.Error("a plan that declares no rows was changed")
 	}
 }
 
@@ -370,7 +348,7 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse)
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
-	fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
+	fit, err := fitted.Central(t.Context(), independentOf(t, p), drawn.Sites["north"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +375,7 @@ func TestForecastsAreThePredictions(t *testing.T) {
 	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
 		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
-		fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
+		fit, err := fitted.Central(t.Context(), independentOf(t, p), drawn.Sites["north"])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,9 @@
 package regression_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +13,7 @@ import (
 	"parley/method"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/partitioned"
+	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -24,7 +22,23 @@ var methods = method.Registry{regression.Method{}}
 // planOf is a plan with numbers x0, x1, … that need no scaling, and outcome y.
 func planOf(t testing.TB, columns int, sites []string, options, privacy string) *study.Plan {
 	t.Helper()
-	return parse(t, planText(columns, sites, options, privacy))
+	p := parse(t, planText(columns, sites, options, privacy))
+	if !p.Privacy.Differential() {
+		makeIndependent(p)
+	}
+	return p
+}
+
+// makeIndependent makes a plan without privacy one of independent weights, as if there were too many for others.
+func makeIndependent(p *study.Plan) {
+	o, tolerance := p.Method.Options.(*options.Options), 1e-3
+	o.Form, o.Schedule, o.Damping, o.Tolerance = options.FormIndependent, "sequential", 1, &tolerance
+	o.Coding, o.References = options.CodingLevels, nil
+	for _, v := range []*float64{&o.PriorVariance, &o.InterceptVariance} {
+		if *v == 6.25 || *v == 100 { // the defaults of others
+			*v = 1
+		}
+	}
 }
 
 func parse(t testing.TB, text string) *study.Plan {
@@ -37,9 +51,6 @@ func parse(t testing.TB, text string) *study.Plan {
 }
 
 func planText(columns int, sites []string, options, privacy string) string {
-	if !strings.Contains(options, "variant:") {
-		options = "variant: partitioned\n" + options
-	}
 	var features, constants []string
 	for j := range columns {
 		features = append(features, fmt.Sprintf("x%d", j))
@@ -147,178 +158,15 @@ func close2(t testing.TB, what string, want, got []float64, tol float64) {
 	}
 }
 
-// The published rounds, through the real engine: tasks, gates, stores and all.
-func TestRoundsThroughTheEngineEqualTheVectors(t *testing.T) {
-	file, err := os.ReadFile("testdata/pvi/pvi_exact.json")
+// independentOf is what a plan says of independent weights.
+func independentOf(t testing.TB, p *study.Plan) *options.Setup {
+	t.Helper()
+	with, o := *p, *p.Method.Options.(*options.Options)
+	with.Method.Options = &o
+	makeIndependent(&with)
+	s, err := options.New(&with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	type moments struct {
-		Round int
-		Mean  []float64
-		Var   []float64
-	}
-	var f struct {
-		X     [][]float64
-		T     []float64
-		Owner []int
-		Prior moments
-		Runs  []struct {
-			Schedule string
-			Damping  float64
-			Rounds   []moments
-			After    moments `json:"after_60_rounds"`
-		}
-	}
-	if err := json.Unmarshal(file, &f); err != nil || len(f.Runs) != 3 {
-		t.Fatalf("%d runs, %v", len(f.Runs), err)
-	}
-	sites := []string{"c0", "c1", "c2"}
-	for _, r := range f.Runs {
-		for _, want := range append(r.Rounds, moments{60, r.After.Mean, r.After.Var}) {
-			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"schedule: %s\nrounds: %d\ndamping: %v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
-			c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
-			s := sample{x: f.X}
-			for _, y := range f.T {
-				s.y = append(s.y, map[float64]string{-1: "no", 1: "yes"}[y])
-			}
-			for m, site := range sites {
-				c.Data[site] = s.table(t, p, func(i int) bool { return f.Owner[i] == m })
-			}
-			m, _ := run(t, c)
-			mean, variance := m.Posterior.Moments()
-			at := fmt.Sprintf("%s, damping %v, round %d: ", r.Schedule, r.Damping, want.Round)
-			tol := 1e-6
-			if want.Round == 60 {
-				tol = 1e-5
-			}
-			close2(t, at+"mean", want.Mean, mean, tol)
-			close2(t, at+"variance", want.Var, variance, tol)
-		}
-	}
-}
-
-// Without noise every schedule ends where central inference does, with every
-// likelihood; the asynchronous one too, whoever is slow.
-func TestSchedulesEndAtCentralInference(t *testing.T) {
-	sites := []string{"a", "b", "c"}
-	binary := drawn(1, 90, 3, yesNo)
-	for name, c := range map[string]struct {
-		options string
-		s       sample
-	}{
-		"sequential":         {twoLevels + "schedule: sequential\nrounds: 60", binary},
-		"synchronous":        {twoLevels + "schedule: synchronous\nrounds: 150", binary},
-		"random":             {twoLevels + "schedule: random\ndamping: 0.8\nrounds: 120", binary},
-		"asynchronous":       {twoLevels + "schedule: asynchronous\nrounds: 150", binary},
-		"asynchronous, slow": {twoLevels + "schedule: asynchronous\nrounds: 250\nrows: [{site: a, rows: 10}, {site: b, rows: 10}, {site: c, rows: 90}]", binary},
-		"linear": {"outcome: {column: y}\nnoise_variance: 0.5\nrounds: 60", drawn(2, 90, 3, func(r *rand.Rand, f float64) string {
-			return fmt.Sprint(f + math.Sqrt(0.5)*r.NormFloat64())
-		})},
-		"softmax": {"outcome: {column: y, levels: [low, middle, high]}\nprior_variance: 0.25\nrounds: 120", drawn(3, 90, 2, func(r *rand.Rand, f float64) string {
-			return []string{"low", "middle", "high"}[int(math.Round(math.Max(-1, math.Min(f, 1))))+1]
-		})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := planOf(t, len(c.s.x[0]), sites, c.options+"\ntolerance: 0", unprotected)
-			m, out := run(t, c.s.config(t, p))
-			central, err := partitioned.Central(t.Context(), p, c.s.table(t, p, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
-			close2(t, "lambda", central.Model.Posterior.Lambda, m.Posterior.Lambda, 1e-5)
-			if out.Result.Metrics["subjects"] != 90 {
-				t.Errorf("metrics %v", out.Result.Metrics)
-			}
-		})
-	}
-}
-
-// Slow sites make fewer updates, and different seeds another order of events.
-func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
-	sites := []string{"a", "b", "c"}
-	s := drawn(1, 90, 3, yesNo)
-	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
-	m, out := run(t, s.config(t, p))
-	updates := map[string]int{}
-	total := 0
-	for _, x := range m.Sites {
-		updates[x.Name] = x.Updates
-		total += x.Updates
-	}
-	// Expected 75, 37 and 4 of 116 in so much time; far beyond chance.
-	if total != 120 || !(updates["a"] > updates["b"] && updates["b"] > 3*updates["c"] && updates["c"] > 0) {
-		t.Errorf("updates %v", updates)
-	}
-	if n := len(out.Rounds); n < 120 {
-		t.Errorf("%d rounds", n)
-	}
-}
-
-// A study ends when no update moves the posterior any more.
-func TestToleranceEndsTheStudy(t *testing.T) {
-	s := drawn(1, 90, 3, yesNo)
-	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rounds: 500", unprotected)
-	_, out := run(t, s.config(t, p))
-	if n := out.Result.Metrics["updates"]; n < 4 || n > 100 {
-		t.Errorf("%v updates", n)
-	}
-}
-
-// Scaling by pooled moments is scaling by those of all rows: the fit is that of
-// central inference, and effects are in the features' own units.
-func TestStandardScalingPoolsMoments(t *testing.T) {
-	s := drawn(4, 120, 2, yesNo)
-	for i := range s.x {
-		s.x[i][0] = 1000 + 50*s.x[i][0]
-	}
-	s.x[5][1] = math.NaN()
-	text := planText(2, []string{"a", "b", "c"}, twoLevels+"rounds: 80\ntolerance: 0", unprotected)
-	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
-	p := parse(t, text)
-	m, _ := run(t, s.config(t, p))
-	central, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
-	c := m.Encoding.Columns[0]
-	if math.Abs(c.Centre-1000) > 20 || math.Abs(c.Scale-50) > 10 {
-		t.Errorf("centre %v and scale %v", c.Centre, c.Scale)
-	}
-	mean, _ := m.Posterior.Moments()
-	if e := m.Effects[0]; math.Abs(e.Mean-mean[0]/c.Scale) > 1e-12 || e.Feature != "x0" {
-		t.Errorf("effect %+v", e)
-	}
-}
-
-// The baseline fails where sites differ, as published, and not where they do not;
-// partitioned inference fails nowhere.
-func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
-	s := drawn(5, 600, 2, yesNo)
-	rows := "rows: [{site: a, rows: 60}, {site: b, rows: 540}]"
-	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: global\nrounds: 300\n"+rows, unprotected)
-	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
-	yes := 0
-	c.Data["a"] = s.table(t, p, func(i int) bool { // the small site sees one class
-		if s.y[i] == "yes" && s.x[i][0] > 0 && yes < 60 {
-			yes++
-			return true
-		}
-		return false
-	})
-	c.Data["b"] = s.table(t, p, nil)
-	m, out := run(t, c)
-	central, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kl, err := m.Posterior.KL(central.Model.Posterior)
-	if err != nil || kl < 5 {
-		t.Errorf("only %v nats from central inference, %v", kl, err)
-	}
-	if out.Result.Metrics["updates"] != 600 {
-		t.Errorf("%v steps", out.Result.Metrics["updates"])
-	}
+	return s
 }

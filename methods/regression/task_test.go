@@ -11,12 +11,12 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
-	"parley/methods/published/dppvi"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/halves"
+	"parley/methods/regression/meanfield"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
+	"parley/privacy"
 	"parley/study"
 )
 
@@ -268,9 +268,13 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, ok := half.(*halves.Site)
-			if !ok { // see package noised
+			h, ok := half.(*meanfield.Site)
+			if !ok { // see package private
 				return
+			}
+			length := func(kind string) int {
+				list := h.Listed()
+				return list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == kind })].Request.Sums[0].Blocks[0]
 			}
 			b, err := h.Bind(&h.Encoding, p.Schema())
 			if err != nil {
@@ -299,26 +303,15 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 							continue
 						}
 						if _, q, err = h.OpenModel(task.Scale, task.Q); err == nil {
-							contribute(predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
+							contribute(predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width()), length(options.TaskAssess))
 						}
 					} else {
 						var task options.UpdateTask
 						if wire.Unmarshal(c.task.Body, &task) != nil {
 							continue
 						}
-						var u *halves.Update
-						if u, err = h.OpenUpdate(&task, "a"); err == nil {
-							q = u.Q
-							length := h.Protected["a"].Sum.Blocks[0]
-							if h.Options.Published != nil {
-								update := dppvi.Update{Likelihood: h.Likelihood, Columns: h.Encoding.Width(), Rows: h.Options.RowsOf("a"), Published: *h.Options.Published}
-								update.Refine(q, u.Factor, nil, r, func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-									contribute(contribution, length)
-									return constant(length, 1e3*r.NormFloat64()), nil
-								})
-							} else {
-								contribute(glm.Natural{Likelihood: h.Likelihood, Columns: h.Encoding.Width()}.Contribution(q), length)
-							}
+						if q, _, err = h.OpenUpdate(&task, h.Options.Rounds, false); err == nil {
+							contribute(glm.Natural{Likelihood: h.Likelihood, Columns: h.Encoding.Width()}.Contribution(q), length(options.TaskUpdate))
 						}
 					}
 					if err != nil {
@@ -336,7 +329,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 }
 
 // demandBoundedCost counts what rows cost beside their entries.
-func demandBoundedCost(t testing.TB, h *halves.Site, b *glm.Binding, q glm.Gaussian, rows []dataset.Row) {
+func demandBoundedCost(t testing.TB, h *meanfield.Site, b *glm.Binding, q glm.Gaussian, rows []dataset.Row) {
 	t.Helper()
 	m := predict.New(h.Likelihood, q.Normal(), h.Encoding.Width())
 	for i := range rows {
@@ -364,9 +357,9 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 				for _, c := range craft(t, honest, r) {
 					switch honest.Kind {
 					case options.TaskUpdate, "sums":
-						once(t, p, half, data, c.task)
+						methodtest.Once(t, Method{}, p, half, data, c.task)
 					case options.TaskAssess:
-						if answer, err := once(t, p, half, data, c.task); err == nil {
+						if answer, err := methodtest.Once(t, Method{}, p, half, data, c.task); err == nil {
 							a := new(predict.Assessment)
 							if err := wire.Unmarshal(answer.Body, a); err != nil {
 								t.Fatal(err)

@@ -379,7 +379,6 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"pair with a stranger":   {yes + "interactions: [[age, height]]", unprotected, `"height" is not a feature`},
 		"offset elsewhere":       {yes + "offset: age", unprotected, `"age" is not a column under subjects`},
 		"outcome as weight":      {yes + "weight: died", unprotected, "of its own"},
-		"offset under noise":     {yes + "offset: exposure\nvariant: joint", protected, "as if there were none"},
 		"offset of classes":      {"outcome: {column: died, levels: [a, b, c]}\noffset: exposure", unprotected, "changes nothing"},
 		"prior of a stranger":    {yes + "priors: [{feature: height, variance: 1}]", unprotected, "no term of the model"},
 		"prior of no period":     {yes + "priors: [{feature: period, variance: 1}]", unprotected, "no term of the model"},

@@ -146,7 +146,7 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"noise too small": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(5*r.NormFloat64() + row.Views[0][0]/10)
 		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
-		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\nvariant: partitioned\n", func(r *rand.Rand, row *dataset.Row) {
+		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
 		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
 		"weighted": {"outcome: {column: falls}\nnoise_variance: 4\nweight: worth", func(r *rand.Rand, row *dataset.Row) {
@@ -230,7 +230,6 @@ func TestChecksThatWereNotMadeAreNoted(t *testing.T) {
 		"people":          {number + "weight: worth", "2", ""},
 		"a sample":        {number + "weight: worth", "1.5", "larger at one site, are skewed or have heavy tails, was not checked"},
 		"noise stated":    {number + "weight: worth\nnoise_variance: 1", "1.5", ""},
-		"other variant":   {number + "weight: worth\nnoise_variance: 1\nvariant: partitioned", "1.5", "as large as noise_variance says was not checked"},
 		"counts weighted": {number + "weight: worth\nlikelihood: poisson", "1.5", ""},
 	} {
 		p := stayPlan(t, c.options)

@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/privacy/account"
 )
 
@@ -27,7 +26,7 @@ type Update struct {
 	Likelihood glm.Likelihood // Logistic: expectations are sampled; others have their own
 	Columns    int            // of the design matrix
 	Rows       int            // of the site: public
-	options.Published
+	Settings
 }
 
 // batch returns how many rows a minibatch has on average.

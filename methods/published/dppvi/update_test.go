@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/privacy/account"
 )
 
@@ -23,7 +22,7 @@ func TestPaperUpdates(t *testing.T) {
 		{1172, [3]int{29, 67, 118}},
 		{6642, [3]int{30, 70, 124}},
 	} {
-		u := Update{glm.Logistic{}, 108, c.rows, settings()}
+		u := Update{glm.Logistic{}, 108, c.rows, settings(t)}
 		for i, epsilon := range []float64{0.5, 0.75, 1} {
 			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: Delta(c.rows)})
 			if err != nil || got != c.want[i] {
@@ -32,7 +31,7 @@ func TestPaperUpdates(t *testing.T) {
 		}
 	}
 	// Below ln(1/δ)/32 the orders end.
-	u := Update{glm.Logistic{}, 108, 3907, settings()}
+	u := Update{glm.Logistic{}, 108, 3907, settings(t)}
 	if n, err := allowed(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
 		t.Errorf("%d updates, %v, where the accountant promises nothing", n, err)
 	}
@@ -45,7 +44,7 @@ func TestPublishedUpdate(t *testing.T) {
 	prior := glm.Isotropic(4, 0, 1)
 	q := prior
 	want, _ := optimise(t, &glm.Local{Likelihood: glm.Logistic{}, Data: d, Cavity: prior})
-	u := Update{glm.Logistic{}, 4, 200, settings()}
+	u := Update{glm.Logistic{}, 4, 200, settings(t)}
 	u.BatchShare = 0.5
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := clippedSum(r, d, 8, 0.5, 75, 0)
@@ -73,7 +72,7 @@ func TestPublishedUpdate(t *testing.T) {
 // The same draws and sums give the same bits, and sums of a wrong form an error.
 func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	d := simulated(9, 100, 3, binary)
-	u := Update{glm.Logistic{}, 3, 100, settings()}
+	u := Update{glm.Logistic{}, 3, 100, settings(t)}
 	run := func() glm.Gaussian {
 		r := rand.New(rand.NewPCG(3, 4))
 		q, err := u.run(glm.Isotropic(3, 0, 1), glm.Flat(3), make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
@@ -97,7 +96,6 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 }
 
 // settings are those that a plan has by default.
-func settings() (o options.Published) {
-	o.Fill(func(string) bool { return true })
-	return o
+func settings(t testing.TB) Settings {
+	return *driven{twoClasses + declaredRows, bySubject, ""}.plan(t).Method.Options.(*Options).Update
 }

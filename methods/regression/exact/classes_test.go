@@ -264,7 +264,7 @@ func TestClassesAreJointByDefault(t *testing.T) {
 	for features, want := range map[int]bool{2: true, 666: true, 667: false} {
 		p := ofClasses(t, "softmax", features, three)
 		if o := p.Method.Options.(*options.Options); o.Joint() != want {
-			t.Errorf("%d features of three classes: variant %s", features, o.Variant)
+			t.Errorf("%d features of three classes: form %s", features, o.Form)
 		}
 	}
 }

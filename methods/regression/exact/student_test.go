@@ -169,7 +169,6 @@ func TestDegreesOfFreedom(t *testing.T) {
 		"a sample":         {", weight: w", "1.5", 40 - 3},
 		"stated noise":     {", noise_variance: 1", "1", 0},
 		"counts":           {", likelihood: poisson", "1", 0},
-		"mean field":       {", variant: partitioned, noise_variance: 1", "1", 0},
 		"too many weights": {", splines: [{feature: a, knots: [-2, -1, 0, 1, 2]}, {feature: b, knots: [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2]}], interactions: [[a, b]]", "1", 1},
 	} {
 		p := numbers(t, "a, b", c.more)

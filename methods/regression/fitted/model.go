@@ -5,6 +5,7 @@
 package fitted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -32,6 +33,7 @@ const (
 // Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
 	Format    string           `json:"format"`
+	By        string           `json:"method,omitempty"`  // the method, if it is another one
 	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
 	Plan      string           `json:"plan_sha256"`
 	Study     string           `json:"study"`
@@ -132,6 +134,9 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	}
 	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
 		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
+	if plan.Method.Name != options.Name {
+		m.By = plan.Method.Name
+	}
 	for k, v := range plan.Views {
 		view := modelView{Name: v.Name}
 		for j, f := range v.Features {
@@ -287,7 +292,7 @@ func (m *Model) check() error {
 }
 
 // Method implements [method.Model].
-func (m *Model) Method() string { return options.Name }
+func (m *Model) Method() string { return cmp.Or(m.By, options.Name) }
 
 // Cautions implements [method.Cautious].
 func (m *Model) Cautions() (notes method.Notes) {

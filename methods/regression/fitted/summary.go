@@ -40,7 +40,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	}
 	return &method.Account{
 		Notes: m.Cautions(),
-		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
+		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method()}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
 		Tables: []figure.Table{surest, sites},
 		Value: struct {

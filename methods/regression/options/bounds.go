@@ -31,8 +31,8 @@ const (
 	MostRows = 1 << 31
 )
 
-// Bounded reports entries of a Gaussian that no honest coordinator sends.
-func Bounded(g glm.Gaussian) error {
+// bounded reports entries of a Gaussian that no honest coordinator sends.
+func bounded(g glm.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !glm.Inside(g.Eta[j], -taskLargest, taskLargest) || !glm.Inside(l, -taskLargest, taskLargest) {
 			return fmt.Errorf("natural parameters %v and %v of weight %d are beyond ±%v", g.Eta[j], l, j, taskLargest)
@@ -41,14 +41,14 @@ func Bounded(g glm.Gaussian) error {
 	return nil
 }
 
-// BoundedDensity reports in addition precisions that no honest coordinator sends.
-func BoundedDensity(g glm.Gaussian) error {
+// boundedDensity reports in addition precisions that no honest coordinator sends.
+func boundedDensity(g glm.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !(l >= 1/taskLargest) {
 			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
 		}
 	}
-	return Bounded(g)
+	return bounded(g)
 }
 
 // Workable reports a factor of an exact or published update that leads where no

@@ -1,6 +1,12 @@
 package options
 
-import "parley/methods/regression/glm"
+import (
+	"fmt"
+	"strings"
+
+	"parley/methods/regression/glm"
+	"parley/study"
+)
 
 // Family returns the likelihood.
 func (o *Options) Family() glm.Likelihood {
@@ -42,3 +48,22 @@ func (o *Options) Classes() []string {
 
 // Random says whether every site has a random intercept.
 func (o *Options) Random() bool { return o.SiteEffects == effectsRandom }
+
+// Predicts says what a plan predicts, from what and how.
+func (o *Options) Predicts(p *study.Plan) string {
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	what := fmt.Sprintf("the number in column %s", o.Outcome.Column)
+	if len(o.Outcome.Levels) > 0 {
+		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column, strings.Join(o.Outcome.Levels, ", "))
+	}
+	switch o.Likelihood {
+	case LikelihoodPoisson:
+		what = fmt.Sprintf("the count in column %s", o.Outcome.Column)
+	case LikelihoodHazard:
+		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens", len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
+	}
+	return fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
+}

@@ -11,7 +11,7 @@ import (
 // The tasks, in the words that progress and logs show.
 const (
 	TaskScale  = "scale"  // sums for common units of numbers
-	TaskUpdate = "update" // a refinement of the site's factor, as the variant refines it
+	TaskUpdate = "update" // a refinement of the site's factor
 	TaskAssess = "assess" // how well the model predicts the site's outcomes
 )
 
@@ -118,4 +118,18 @@ type UpdateAnswer struct {
 type AssessTask struct {
 	Scale *Scale   `cbor:"scale"`
 	Q     Gaussian `cbor:"q"`
+}
+
+// OpenModel checks what makes predictions against the plan.
+func (s *Setup) OpenModel(scale *Scale, m Gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
+	if e, err = s.Scaled(scale); err != nil {
+		return nil, q, err
+	}
+	if q, err = m.Density(s.Weights()); err == nil {
+		err = boundedDensity(q)
+	}
+	if err != nil {
+		return nil, q, fmt.Errorf("q: %w", err)
+	}
+	return e, q, nil
 }

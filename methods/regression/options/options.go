@@ -7,6 +7,7 @@
 package options
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,38 +20,19 @@ import (
 // Name is the method's.
 const Name = "pvi"
 
-// The variants of the method.
+// The forms of a posterior, of which a plan gets one by what it asks for.
 const (
-	// variantJoint is a posterior of all weights together, with their correlations, by
-	// Newton's method from sums over rows: the default without privacy, where there are at most
-	// [mostJoint] weights.
-	variantJoint = "joint"
-	// VariantPartitioned is partitioned variational inference, as published without
-	// privacy: weights are taken as independent. It is the default everywhere else.
-	VariantPartitioned = "partitioned"
-	// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
-	// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
-	// how many updates a site may make. It needs every site's number of rows.
-	VariantPublished = "published"
-	// VariantGlobal is the paper's baseline, one model for all by stochastic gradients. Only to compare.
-	VariantGlobal = "global"
+	// formJoint is a posterior of all weights together, with their correlations: without privacy
+	// where there are at most [mostJoint] weights, with it as [Options.joint] says.
+	formJoint = "joint"
+	// FormIndependent is a posterior of independent weights, everywhere else.
+	FormIndependent = "partitioned"
 )
 
-// The schedules: which site refines its factor when.
+// The schedules of independent weights: one site after the other without privacy, all at once with it.
 const (
-	// ScheduleSequential lets one site after the other update, in the plan's order,
-	// each from the q that the last one left.
-	ScheduleSequential = "sequential"
-	// ScheduleSynchronous lets all sites update from the same q, and multiplies
-	// their changes together.
-	ScheduleSynchronous = "synchronous"
-	// ScheduleAsynchronous lets every site work all the time, from the q that was
-	// newest when it began. How long an update takes is drawn from an exponential
-	// distribution whose mean is in proportion to the site's declared rows.
-	ScheduleAsynchronous = "asynchronous"
-	// ScheduleRandom is what the paper simulates as asynchronous: one site at a
-	// time, drawn with a probability in proportion to 1/rows, from the newest q.
-	ScheduleRandom = "random"
+	scheduleSequential  = "sequential"
+	scheduleSynchronous = "synchronous"
 )
 
 // The likelihoods.
@@ -72,7 +54,7 @@ const noisedRounds = 20
 // The columns that a category has.
 const (
 	CodingReference = "reference" // one for each level but one, against which the others are measured
-	codingLevels    = "levels"    // one for each level
+	CodingLevels    = "levels"    // one for each level
 )
 
 // FewestRandom is how many sites tell how much sites differ.
@@ -92,8 +74,6 @@ const (
 )
 
 var (
-	variants    = []string{variantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
-	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
 )
@@ -107,7 +87,7 @@ const Largest = 1e50
 
 // Options are what a plan says under method.
 type Options struct {
-	Variant       string      `json:"variant"`                  // one of the Variant constants
+	Form          string      `json:"variant" yaml:"-"`         // one of the Form constants: follows from all else
 	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
@@ -133,19 +113,33 @@ type Options struct {
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string     `json:"schedule"`            // one of the Schedule constants
-	Rounds    int        `json:"rounds"`              // updates of each site; asynchronous and random: on average
-	Damping   float64    `json:"damping"`             // share of each change that is applied, in (0, 1]
-	Tolerance *float64   `json:"tolerance,omitempty"` // without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
-	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or variant goes by them
+	Schedule  string   `json:"schedule" yaml:"-"`   // of independent weights: follows from the privacy
+	Rounds    int      `json:"rounds"`              // updates of each site
+	Damping   float64  `json:"damping"`             // independent weights: share of each change that is applied, in (0, 1]
+	Tolerance *float64 `json:"tolerance,omitempty"` // the same, without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
 
 	// Clip bounds, under differential privacy, the norm of what one subject (or one
 	// site, where that is the unit) adds to a sum; longer contributions are
 	// shortened. It decides nothing about privacy, which the noise is scaled for.
-	// By default ½ √(features) for subjects, and 75 in variant published.
-	Clip      *float64   `json:"clip,omitempty"`
-	Published *Published `json:"published,omitempty"`
-	Global    *Global    `json:"global,omitempty"`
+	// By default ½ √(features) for subjects.
+	Clip *float64 `json:"clip,omitempty"`
+
+	own any // see [Options.In]
+}
+
+// In returns the options as those of another method's plan, whose own are what a model file shows.
+func (o Options) In(own any) *Options {
+	o.own = own
+	return &o
+}
+
+// MarshalJSON writes the options of a model file.
+func (o *Options) MarshalJSON() ([]byte, error) {
+	if o.own != nil {
+		return json.Marshal(o.own)
+	}
+	type plain Options
+	return json.Marshal((*plain)(o))
 }
 
 // Reference is the level of a category against which the others are measured.
@@ -190,12 +184,6 @@ func (o *Options) OwnPrior(name, group string) bool {
 	return slices.ContainsFunc(o.Priors, func(p termPrior) bool { return p.Of(name, group) })
 }
 
-// SiteRows is how many rows a site has, which is then public.
-type SiteRows struct {
-	Site string `json:"site"`
-	Rows int    `json:"rows"`
-}
-
 // Default returns options with the defaults that depend on nothing.
 func Default() *Options {
 	return &Options{Intercept: true, Missing: string(glm.Neutral)}
@@ -218,14 +206,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("intercept") && o.Likelihood == LikelihoodHazard {
 		o.Intercept = false // every period has one
 	}
-	if missing("variant") {
-		o.Variant = VariantPartitioned
-		if o.jointByDefault(p) {
-			o.Variant = variantJoint
-		}
-	}
+	o.Form = o.form(p)
 	if missing("coding") {
-		o.Coding = codingLevels
+		o.Coding = CodingLevels
 		if o.Joint() && o.based() {
 			o.Coding = CodingReference
 		}
@@ -249,33 +232,16 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 		return
 	}
-	if p.Privacy.Differential() && o.Variant != VariantGlobal {
+	o.Schedule = o.schedule(p)
+	if p.Privacy.Differential() {
 		o.fillPrivate(p, missing)
 		return
 	}
-	if missing("schedule") {
-		o.Schedule = ScheduleSequential
-		if o.Variant == VariantGlobal {
-			o.Schedule = ScheduleRandom
-		}
-	}
-	if o.Variant == VariantGlobal {
-		o.fillGlobal(missing)
-		return
-	}
 	if missing("rounds") {
-		o.Rounds = map[string]int{ScheduleSequential: 20}[o.Schedule]
-		if o.Rounds == 0 {
-			o.Rounds = 60
-		}
+		o.Rounds = 20
 	}
 	if missing("damping") {
-		// Changes that are made beside each other add up: with as many sites, a
-		// full step of each would be that many steps in the direction they share.
 		o.Damping = 1
-		if o.concurrent() {
-			o.Damping = 2 / float64(1+max(1, len(p.Sites)))
-		}
 	}
 	if missing("tolerance") {
 		small := 1e-3
@@ -283,8 +249,38 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 }
 
+// Former implements [study.Former].
+func (o *Options) Former(key string) string {
+	switch key {
+	case "variant":
+		return "leave it out for joint, and for partitioned under privacy, which clip or damping chooses, too; partitioned without privacy, published and global are name: dp-pvi"
+	case "schedule", "rows", "published", "global":
+		return "name: dp-pvi has schedules, rows, and the published settings; else leave it out"
+	}
+	return ""
+}
+
+// form is that of the posterior of a plan.
+func (o *Options) form(p *study.Plan) string {
+	if o.joint(p) {
+		return formJoint
+	}
+	return FormIndependent
+}
+
+// schedule is that of independent weights.
+func (o *Options) schedule(p *study.Plan) string {
+	switch {
+	case o.Joint():
+		return ""
+	case p.Privacy.Differential():
+		return scheduleSynchronous
+	}
+	return scheduleSequential
+}
+
 // Joint says whether the posterior is of all weights together.
-func (o *Options) Joint() bool { return o.Variant == variantJoint }
+func (o *Options) Joint() bool { return o.Form == formJoint }
 
 // based says whether something stands for a subject of all references.
 func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
@@ -304,65 +300,28 @@ func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 	}
 }
 
-func (o *Options) fillGlobal(missing func(key string) bool) {
-	if missing("rounds") {
-		o.Rounds = 1000
-	}
-	if missing("damping") {
-		o.Damping = 1
-	}
-	if o.Global == nil {
-		o.Global = &Global{}
-	}
-	o.Global.Fill(missing)
-}
-
-// concurrent says whether sites work beside each other.
-func (o *Options) concurrent() bool {
-	return o.Schedule == ScheduleSynchronous || o.Schedule == ScheduleAsynchronous
-}
-
-// ByTotal says whether the schedule counts updates of all sites together.
-func (o *Options) ByTotal() bool {
-	return o.Schedule == ScheduleRandom || o.Schedule == ScheduleAsynchronous
-}
-
-// RowsOf returns the declared number of rows of a site; 1 if none are.
-func (o *Options) RowsOf(site string) int {
-	for _, r := range o.Rows {
-		if r.Site == site {
-			return r.Rows
-		}
-	}
-	return 1
-}
-
-// AllRows adds up the declared rows.
-func (o *Options) AllRows() (n int) {
-	for _, r := range o.Rows {
-		n += r.Rows
-	}
-	return n
-}
-
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
-	c.report.OneOf("variant", o.Variant, variants...)
 	c.joint()
+	c.terms()
+	c.plain()
+	c.references()
+	c.privacy()
+	o.CheckModel(p, report)
+}
+
+// CheckModel reports what is wrong with the outcome and how it depends on the features, whatever
+// the posterior is.
+func (o *Options) CheckModel(p *study.Plan, report study.Report) {
+	c := optionCheck{o, p, report}
 	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
 	c.outcome()
 	c.event()
-	c.terms()
-	c.plain()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
 	c.positive("intercept_variance", o.InterceptVariance)
-	c.references()
 	report.AtLeast("rounds", o.Rounds, 1)
-	c.rows()
-	c.variant()
-	c.privacy()
 }
 
 // optionCheck is a check of options on its way.
@@ -374,14 +333,19 @@ type optionCheck struct {
 
 // joint checks what only one of joint and other posteriors has.
 func (c *optionCheck) joint() {
+	if c.Form != c.form(c.p) || c.Schedule != c.schedule(c.p) {
+		c.report("", fmt.Sprintf("the form %q and the schedule %q are not those of the plan", c.Form, c.Schedule), fmt.Sprintf("%q and %q", c.form(c.p), c.schedule(c.p)))
+	}
 	if !c.Joint() {
-		c.report.OneOf("schedule", c.Schedule, schedules...)
 		c.report.Share("damping", c.Damping, "of a change cannot be applied")
+		if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
+			c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+		}
 		return
 	}
-	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil, "rows": len(c.Rows) > 0} {
+	for key, there := range map[string]bool{"damping": c.Damping != 0, "tolerance": c.Tolerance != nil} {
 		if there {
-			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or variant: partitioned")
+			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or name: dp-pvi")
 		}
 	}
 	if c.Noised(c.p) {
@@ -391,7 +355,7 @@ func (c *optionCheck) joint() {
 
 // references checks the coding of categories.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, CodingReference, codingLevels)
+	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
 	if c.Coding != CodingReference {
 		if len(c.References) > 0 {
 			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
@@ -435,9 +399,12 @@ func (o *Options) Reference(feature string) string {
 	return ""
 }
 
-func (c *optionCheck) positive(key string, x float64) {
-	if c.report.Positive(key, x) && !glm.Inside(x, 1/Largest, Largest) {
-		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
+func (c *optionCheck) positive(key string, x float64) { Positive(c.report, key, x) }
+
+// Positive reports a number that is not positive, or cannot be calculated with.
+func Positive(report study.Report, key string, x float64) {
+	if report.Positive(key, x) && !glm.Inside(x, 1/Largest, Largest) {
+		report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
 	}
 }
 
@@ -520,61 +487,6 @@ func (c *optionCheck) scaling() {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		c.report("constants", fmt.Sprintf("%q is not a feature of the plan", name), "the name of a number under views")
 	}
-}
-
-// rows checks the declared numbers of rows.
-func (c *optionCheck) rows() {
-	seen := map[string]bool{}
-	for i, r := range c.Rows {
-		at := fmt.Sprintf("rows[%d]", i)
-		switch {
-		case !slices.Contains(c.p.Sites, r.Site):
-			c.report(at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site), "one of "+problem.Names(c.p.Sites))
-		case seen[r.Site]:
-			c.report(at+".site", fmt.Sprintf("site %s is named twice", r.Site), "one entry for each site")
-		case r.Rows < 1:
-			c.report(at+".rows", fmt.Sprintf("%d rows", r.Rows), "at least 1")
-		}
-		seen[r.Site] = true
-	}
-	for _, site := range c.p.Sites {
-		if len(c.Rows) > 0 && !seen[site] {
-			c.report("rows", fmt.Sprintf("site %s has no entry", site), "one entry for each site, or none at all")
-		}
-	}
-}
-
-// variant checks what belongs to one variant alone.
-func (c *optionCheck) variant() {
-	if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
-		c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
-	}
-	if c.Published != nil && c.Variant != VariantPublished {
-		c.report("published", "these options belong to variant: published", "leave them out")
-	}
-	if c.Variant != VariantGlobal {
-		if c.Global != nil {
-			c.report("global", "these options belong to variant: global", "leave them out")
-		}
-		return
-	}
-	switch {
-	case c.Global == nil:
-		c.report("global", "missing", "learning_rate and batch_share")
-		return
-	case len(c.Rows) == 0:
-		c.report("rows", "missing: every site's step is scaled to the rows of all sites", "the number of rows of each site, which is then public")
-	}
-	if c.Schedule == ScheduleSynchronous || c.Schedule == ScheduleSequential {
-		c.report("schedule", fmt.Sprintf("%q is not one of variant: global", c.Schedule), "random, as published, or asynchronous")
-	}
-	if c.Damping != 1 {
-		c.report("damping", "the steps of variant: global are not damped", "leave it out")
-	}
-	if c.Tolerance != nil {
-		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
-	}
-	c.Global.Check(c.positive, c.report)
 }
 
 // BeyondRange implements [study.RangeTeller].

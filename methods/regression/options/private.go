@@ -2,14 +2,12 @@ package options
 
 import (
 	"parley/methods/regression/glm"
-	"parley/privacy/account"
 	"parley/study"
 )
 
-// Private says whether updates are noised natural gradients: the default under
-// differential privacy.
+// Private says whether updates are noised natural gradients.
 func (o *Options) Private(p *study.Plan) bool {
-	return p.Privacy.Differential() && o.Variant == VariantPartitioned
+	return p.Privacy.Differential() && o.Form == FormIndependent
 }
 
 // mostNoised is the largest number of weights of a private joint posterior by default: the
@@ -19,36 +17,24 @@ const mostNoised = 500
 // Noised says whether the posterior of all weights together is made of noised sums.
 func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
-// jointByDefault says whether a plan without a variant has a joint posterior. Under
-// differential privacy this is so of two classes without an offset, with subjects as the unit, where
-// the plan leaves clipping, damping and schedule to the method; the others are partitioned.
-func (o *Options) jointByDefault(p *study.Plan) bool {
+// joint says whether a plan has a joint posterior. Under differential privacy this is so of two
+// classes without an offset, with subjects as the unit, where the plan leaves clipping and damping
+// to the method; the others have independent weights.
+func (o *Options) joint(p *study.Plan) bool {
 	if !p.Privacy.Differential() {
 		return len(o.Classes())*o.columns(p) <= mostJoint
 	}
 	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
-		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""
+		o.Offset == "" && o.Clip == nil && o.Damping == 0
 }
 
 // noised checks what only a private joint posterior asks for.
 func (c *optionCheck) noised() {
-	if c.Likelihood != LikelihoodLogistic {
-		c.report("variant", "a joint posterior has a differentially private form for two classes alone", "variant: partitioned")
-	}
-	if c.p.Privacy.Unit == study.UnitSite {
-		c.report("variant", "a private joint posterior is made of sums over subjects", "privacy.unit: subject, or variant: partitioned")
-	}
-	if !c.Intercept || c.Coding != CodingReference {
-		c.report("coding", "a private joint posterior has an intercept, and references", "leave out intercept and coding, or variant: partitioned")
-	}
-	if c.Offset != "" {
-		c.report("offset", "what noise and clipping hide is worked out for a private joint posterior as if there were none", "variant: partitioned, or leave it out")
+	if c.Coding != CodingReference {
+		c.report("coding", "a private joint posterior has references", "leave it out, or intercept: false")
 	}
 	if c.Rounds < 5 {
 		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
-	}
-	if c.Clip != nil {
-		c.report("clip", "means nothing for a private joint posterior, which chooses it by the way and pays for that", "leave it out, or variant: partitioned")
 	}
 }
 
@@ -70,28 +56,7 @@ func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
 			*field = value
 		}
 	}
-	if o.Variant == VariantPublished {
-		if o.Published == nil {
-			o.Published = &Published{}
-		}
-		o.Published.Fill(missing)
-		set("damping", &o.Damping, publishedDamping)
-		if missing("schedule") {
-			o.Schedule = ScheduleRandom
-		}
-		if missing("rounds") {
-			o.Rounds = publishedRounds
-		}
-		if missing("clip") {
-			bound := publishedClip
-			o.Clip = &bound
-		}
-		return
-	}
 	set("damping", &o.Damping, glm.NaturalDamping(o.entries(p)))
-	if missing("schedule") {
-		o.Schedule = ScheduleSynchronous
-	}
 	if missing("rounds") {
 		o.Rounds = glm.NaturalRounds
 	}
@@ -104,18 +69,12 @@ func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
 // privacy checks what belongs to differential privacy, or to none.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
-		if c.Variant == VariantPublished {
-			c.report("variant", "the published settings are those of differential privacy", "protection: differential, or variant: partitioned")
-		}
 		if c.Clip != nil {
 			c.report("clip", "means nothing with protection: none", "leave it out")
 		}
 		return
 	}
 	pr := c.p.Privacy
-	if c.Variant == VariantGlobal {
-		c.report("variant", "the baseline has no differentially private form", "variant: partitioned, or published")
-	}
 	if pr.Total == nil && pr.PerRelease != nil {
 		c.report("", "pvi calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
 	}
@@ -134,21 +93,4 @@ func (c *optionCheck) privacy() {
 	default:
 		c.positive("clip", *c.Clip)
 	}
-	if c.Variant == VariantPublished {
-		c.published()
-	}
-}
-
-func (c *optionCheck) published() {
-	if c.Published == nil {
-		c.report("published", "missing", "noise, steps, batch_share, draws and learning_rate")
-		return
-	}
-	if len(c.Rows) == 0 {
-		c.report("rows", "missing: minibatches, gradients and the schedule go by every site's number of rows", "the number of rows of each site, which is then public")
-	}
-	if c.p.Privacy.Unit == study.UnitSite || c.p.Privacy.Adjacency == account.ReplaceOne {
-		c.report("variant", "the published accountant knows one subject more or less", "unit: subject and adjacency: add-remove, or variant: partitioned")
-	}
-	c.Published.Check(c.positive, c.report)
 }

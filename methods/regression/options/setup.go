@@ -10,7 +10,7 @@ import (
 	"parley/study"
 )
 
-// Setup is what both halves know from the plan, whichever its variant is.
+// Setup is what both halves know from the plan.
 type Setup struct {
 	Plan       *study.Plan
 	Options    *Options
@@ -25,6 +25,11 @@ func New(p *study.Plan) (*Setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
+	return Of(p, opts)
+}
+
+// Of works out what a plan says whose options amount to opts.
+func Of(p *study.Plan, opts *Options) (*Setup, error) {
 	s := &Setup{Plan: p, Options: opts, Likelihood: opts.Family(), Encoding: encodingOf(opts, p)}
 	if err := s.Encoding.Check(); err != nil {
 		return nil, err

@@ -119,8 +119,7 @@ func (c *optionCheck) event() {
 	}
 }
 
-// plain says that what only plans without privacy and of the default variant can have is
-// not there.
+// plain says that what only plans without privacy can have is not there.
 func (c *optionCheck) plain() {
 	var has []string
 	for what, there := range map[string]bool{
@@ -139,7 +138,7 @@ func (c *optionCheck) plain() {
 		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
 	}
 	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
-		c.report("site_effects", "only a joint posterior has random intercepts", "variant: joint, or site_effects: none")
+		c.report("site_effects", fmt.Sprintf("only a joint posterior has random intercepts, which there is of up to %d weights", mostJoint), "fewer features, or site_effects: none")
 	}
 	if c.Random() && c.Likelihood == LikelihoodSoftmax {
 		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each class has one", "site_effects: none, or two levels and likelihood: logistic")
@@ -152,11 +151,8 @@ func (c *optionCheck) plain() {
 	}
 	for _, what := range has {
 		key, _, _ := strings.Cut(what, ":")
-		switch {
-		case c.p.Privacy.Differential():
+		if c.p.Privacy.Differential() {
 			c.report(key, fmt.Sprintf("%s has no differentially private form", what), "protection: none, or leave it out")
-		case c.Variant != VariantPartitioned && !c.Joint():
-			c.report(key, fmt.Sprintf("variant: %s does not know %s", c.Variant, what), "variant: joint, or leave it out")
 		}
 	}
 }

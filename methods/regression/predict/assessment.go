@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/judge/evaluate"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -72,6 +73,31 @@ func (a *Assessment) Check() error {
 		}
 	}
 	return nil
+}
+
+// Answer reads how well a site's outcomes are predicted, with noise or without, where residuals
+// were not asked for.
+func Answer(in method.Contribution, noised bool) (*Assessment, error) {
+	if noised {
+		sum, err := method.OnlySum(in, SumName)
+		if err != nil {
+			return nil, err
+		}
+		return Noised(sum)
+	}
+	a := new(Assessment)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	return a, a.CheckAlone()
+}
+
+// CheckAlone is [Assessment.Check] where residuals were not asked for, which nobody would check.
+func (a *Assessment) CheckAlone() error {
+	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil {
+		return fmt.Errorf("sums of residuals, which were not asked for")
+	}
+	return a.Check()
 }
 
 // Add adds the sums of other rows.

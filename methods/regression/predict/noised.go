@@ -1,10 +1,12 @@
 package predict
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/privacy"
@@ -47,6 +49,20 @@ func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y
 		}
 		v[3*Bins+2] = -max(logLik, -Worst) / unit
 	}
+}
+
+// Release sums up, with noise, how well a site's outcomes are predicted.
+func Release(ctx context.Context, s *options.Setup, t method.Task, session *privacy.Session, b *glm.Binding) error {
+	task := new(options.AssessTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return err
+	}
+	_, q, err := s.OpenModel(task.Scale, task.Q)
+	if err != nil {
+		return err
+	}
+	_, err = session.Sum(ctx, SumName, s.OverRows(b, Contribution(s.Likelihood, q.Normal(), s.Encoding.Width())))
+	return err
 }
 
 // Noised reads a noised sum of predictions. What noise has made of small

@@ -1,16 +1,12 @@
-// Package verify compares partitioned variational inference with published test
+// Package verify compares the numerics of regression with published test
 // vectors: numbers from independent implementations, which lie in ../testdata/pvi.
 // [Vectors] runs one file of them.
-//
-// It drives what studies run: rounds are whole studies, of the method and through the
-// engine that the caller hands in, and all else calls packages gvi, published and account.
 package verify
 
 import (
 	"fmt"
 
 	"parley/internal/vectors"
-	"parley/method"
 	"parley/methods/regression/glm"
 )
 
@@ -18,20 +14,14 @@ import (
 const Schema = "pvi/"
 
 // Vectors runs one file of published test vectors and compares every entry with the
-// tolerance its description states. adult-exact opens adult.csv.gz, the Adult data of
-// UCI in one table with a header, or if there is no such file, view_person.csv.gz and
-// subjects.csv.gz, as in examples/income/data; pvi-exact runs studies of m. The file's "schema" says which of the formats it
+// tolerance its description states. The file's "schema" says which of the formats it
 // is; an unknown one is an error, and so is a file that cannot be run.
-func Vectors(file []byte, m method.Method, means method.Means) ([]vectors.Check, error) {
+func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": ofCases((*naturalCaseJSON).verify),
 		"pvi/local-free-energy/1":  ofCases((*energyCaseJSON).verify),
 		"pvi/predictive/1":         vectors.Format((*predictiveJSON).verify),
-		"pvi/client-split/1":       vectors.Format((*splitJSON).verify),
 		"pvi/clipping/1":           vectors.Format((*clippingJSON).verify),
-		"pvi/accounting/1":         vectors.Format((*accountingJSON).verify),
-		"pvi/pvi-exact/1":          vectors.Format(func(f *roundsJSON, list *vectors.List) error { return f.verify(list, studies{m, means.Run}) }),
-		"pvi/adult-exact/1":        vectors.Format(func(f *adultJSON, list *vectors.List) error { return f.verify(list, means.Open) }),
 	})
 }
 
@@ -42,10 +32,6 @@ var (
 	tolRule       = vectors.Tolerance{Rel: 1e-9, Floor: 0.01}
 	tolQuadrature = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 	tolOptimum    = vectors.Tolerance{Rel: 1e-6, Floor: 1}
-	tolFixedPoint = vectors.Tolerance{Rel: 1e-5, Floor: 1}
-	tolCharge     = vectors.Tolerance{Rel: 1e-6}
-	tolTight      = vectors.Tolerance{Rel: 0.012} // how far apart the files' bounds are
-	tolExact      = vectors.Tolerance{}
 )
 
 // naturalJSON is a density or factor as the files write it: by natural

@@ -1,32 +1,26 @@
-package partitioned
+package fitted
 
 import (
 	"context"
 	"fmt"
 
 	"parley/dataset"
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/study"
 )
 
-// fit is an exact fit to all rows in one place.
-type fit struct {
-	Model *fitted.Model
+// Centre is an exact fit of independent weights to all rows in one place.
+type Centre struct {
+	Model *Model
 	Info  glm.Info // with the evidence lower bound as Value
 
-	*fitted.Forecaster
+	*Forecaster
 }
 
 // Central fits all rows in one place: exact mean-field inference, which partitioned
 // inference converges to. Numbers are scaled as the plan says, by moments of all rows if
 // it says standard.
-func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*fit, error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
+func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*Centre, error) {
 	var scale *options.Scale
 	if s.Options.Scaling == options.ScaleStandard {
 		moments, err := s.Moments(ctx, rows)
@@ -52,8 +46,8 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*fit, err
 	if err != nil {
 		return nil, err
 	}
-	fit := &fit{Info: info}
-	if fit.Model, err = fitted.New(p, s.Options, s.Prior, q.Normal(), e); err != nil {
+	fit := &Centre{Info: info}
+	if fit.Model, err = New(s.Plan, s.Options, s.Prior, q.Normal(), e); err != nil {
 		return nil, err
 	}
 	fit.Model.Private = false

@@ -1,4 +1,4 @@
-package regression
+package options
 
 import (
 	"context"
@@ -13,12 +13,11 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/problem"
 	"parley/study"
 )
 
-// Subjects draws what [method.Simulator] asks for. The population is one of the plan's
+// Simulate draws what [method.Simulator] asks for. The population is one of the plan's
 // model: outcomes follow from a weighted sum of features and from nothing else.
 //
 // A number is normal. With a public range its standard deviation is an eighth of
@@ -37,11 +36,7 @@ import (
 // last cut. Splines and interactions have no effect, offsets are 0 and weights 1.
 //
 // All sites draw from one population.
-func Subjects(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
+func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
@@ -51,7 +46,7 @@ func Subjects(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 		return subjects{population, n, func() *rand.Rand { return rng(c.Seed, who) }}
 	}
 	out := &method.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
-	for _, site := range p.Sites {
+	for _, site := range s.Plan.Sites {
 		out.Sites[site] = of("site "+site, c.Subjects)
 	}
 	return out, nil
@@ -67,7 +62,7 @@ type population struct {
 	schema   dataset.Schema
 	features [][]feature // by view
 	bias     []float64   // of activations
-	options  *options.Options
+	options  *Options
 	outcome  int // subject column
 	event    int // another one, where the outcome is a time; else −1
 	offset   int // and −1 where the plan has none
@@ -82,7 +77,7 @@ type feature struct {
 }
 
 // populationOf draws the population.
-func populationOf(s *options.Setup, c method.Simulation) *population {
+func populationOf(s *Setup, c method.Simulation) *population {
 	r := rng(c.Seed, "population")
 	k := s.Likelihood.Activations()
 	column := func(name string) int { return slices.Index(s.Plan.Subjects, name) }
@@ -128,7 +123,7 @@ func populationOf(s *options.Setup, c method.Simulation) *population {
 }
 
 // featureOf draws a feature and its unscaled weights.
-func featureOf(s *options.Setup, f *study.Feature, c *glm.Column, carried bool, r *rand.Rand) feature {
+func featureOf(s *Setup, f *study.Feature, c *glm.Column, carried bool, r *rand.Rand) feature {
 	own := feature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
 	levels := max(1, len(c.Levels))
 	sum := 0.0 // gaps between exponential numbers: a flat Dirichlet distribution
@@ -141,7 +136,7 @@ func featureOf(s *options.Setup, f *study.Feature, c *glm.Column, carried bool, 
 	}
 	if f.Range != nil {
 		own.low, own.high = f.Range[0], f.Range[1]
-		if s.Options.Scaling != options.ScaleConstants {
+		if s.Options.Scaling != ScaleConstants {
 			own.mean, own.sd = own.low/2+own.high/2, (own.high-own.low)/8
 			if offset := 2*r.Float64() - 1; carried {
 				own.mean += 0.8 * own.sd * offset
@@ -209,11 +204,11 @@ func (f *feature) draw(r *rand.Rand, activations []float64) (value float64) {
 func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
 	levels := m.options.Outcome.Levels
 	switch m.options.Likelihood {
-	case options.LikelihoodLinear:
+	case LikelihoodLinear:
 		return strconv.FormatFloat(activations[0]+math.Sqrt(*m.options.NoiseVariance)*r.NormFloat64(), 'g', -1, 64)
-	case options.LikelihoodPoisson:
+	case LikelihoodPoisson:
 		return strconv.Itoa(count(activations[0], r))
-	case options.LikelihoodSoftmax:
+	case LikelihoodSoftmax:
 		best, most := 0, math.Inf(-1)
 		for k, a := range activations {
 			if x := a - math.Log(r.ExpFloat64()); x > most { // −ln of an exponential number is Gumbel's

@@ -1,0 +1,177 @@
+package dppvi
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/privacy"
+	"parley/problem"
+	"parley/study"
+)
+
+// Method is the method for the registry. Its models are those of method pvi, which opens them.
+type Method struct{}
+
+// Name implements [method.Method].
+func (Method) Name() string { return Name }
+
+// Options implements [method.Method].
+func (Method) Options() any {
+	return &Options{Algorithm: algorithmPVI, Intercept: true, PriorVariance: 1, Missing: string(glm.Neutral)}
+}
+
+// Revision implements [method.Method].
+func (Method) Revision() int { return 1 }
+
+// common is what both halves know of a plan.
+type common struct {
+	*options.Setup
+	own *Options
+	// protected is what sites release under differential privacy; nil without it.
+	protected map[string]*protection
+}
+
+// setup is what a plan says, as a regression has it.
+func setup(p *study.Plan) (*options.Setup, *Options, error) {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, nil, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
+	}
+	s, err := options.Of(p, o.regression())
+	return s, o, err
+}
+
+// newCommon works out what a plan says to the halves of the given sites.
+func newCommon(p *study.Plan, sites []string) (*common, error) {
+	s, o, err := setup(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &common{Setup: s, own: o}
+	if !p.Privacy.Differential() {
+		return c, nil
+	}
+	c.protected = map[string]*protection{}
+	for _, site := range sites {
+		if c.protected[site], err = c.protect(site); err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *common) global() bool { return c.own.Algorithm == algorithmGlobal }
+
+// Coordinator implements [method.Method].
+func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	c, err := newCommon(p, p.Sites)
+	return coordinator{c}, err
+}
+
+// Site implements [method.Method].
+func (Method) Site(p *study.Plan, name string) (method.Site, error) {
+	c, err := newCommon(p, []string{name})
+	return &site{common: c, name: name}, err
+}
+
+// Requests implements [method.Method].
+func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+	c, err := newCommon(p, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	return (&site{common: c, name: name}).listed(), nil
+}
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return ""
+	}
+	how := "the change of the weights that its own subjects ask for"
+	switch {
+	case o.Algorithm == algorithmGlobal:
+		how = "a step along the gradient of some of its own subjects"
+	case p.Privacy.Differential():
+		how += ", which follows from noised sums of the gradients of samples of them"
+	}
+	return o.regression().Predicts(p) + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+}
+
+// Outcome implements [method.Supervised].
+func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
+	_, o, err := setup(p)
+	if err != nil {
+		return evaluate.Outcome{}, err
+	}
+	return o.Outcome.Judged(), nil
+}
+
+// Evaluator implements [method.Evaluable].
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Forecaster(p.Schema())
+}
+
+// Sized implements [method.Sizer].
+func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
+	o, ok := p.Method.Options.(*Options)
+	if !ok || len(o.Rows) == 0 {
+		return p
+	}
+	sized, with := *p, *o
+	with.Rows = nil
+	for _, site := range p.Sites {
+		with.Rows = append(with.Rows, SiteRows{Site: site, Rows: max(subjects[site], 1)})
+	}
+	sized.Method.Options = &with
+	return &sized
+}
+
+// Central implements [method.Centraliser]: exact mean-field inference, which partitioned inference
+// converges to.
+func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
+	s, _, err := setup(p)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Central(ctx, s, rows)
+}
+
+// Simulate implements [method.Simulator].
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+	s, _, err := setup(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.Simulate(c)
+}
+
+// CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
+// as nothing, so that there is nothing to refuse.
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
+	s, _, err := setup(p)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Privacy.Differential() {
+		if err := s.CheckRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s.Notes(ctx, rows)
+}

@@ -1,0 +1,700 @@
+package dppvi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/enginetest"
+	"parley/engine/local"
+	"parley/internal/testkit"
+	"parley/method"
+	"parley/method/methodtest"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/options"
+	"parley/privacy"
+	"parley/problem"
+	"parley/study"
+)
+
+var methods = method.Registry{Method{}}
+
+const publishedRows = "rows: [{site: a, rows: 2000}, {site: b, rows: 400}]\n"
+
+func setupOf(t testing.TB, p *study.Plan) *options.Setup {
+	t.Helper()
+	s, _, err := setup(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// planOf is a plan with numbers x0, x1, … that need no scaling, and outcome y.
+func planOf(t testing.TB, columns int, sites []string, options, privacy string) *study.Plan {
+	t.Helper()
+	return parse(t, planText(columns, sites, options, privacy))
+}
+
+func planText(columns int, sites []string, options, privacy string) string {
+	var features, constants []string
+	for j := range columns {
+		features = append(features, fmt.Sprintf("x%d", j))
+		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
+	}
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: dp-pvi\n  intercept: false\n  constants: [%s]\n  %s\nprivacy: %s\n",
+		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "), strings.ReplaceAll(options, "\n", "\n  "), privacy)
+}
+
+const (
+	unprotected = "{protection: none}"
+	protected   = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"
+	twoLevels   = "outcome: {column: y, levels: [no, yes]}\n"
+)
+
+// sample is rows of features with outcomes as written.
+type sample struct {
+	x [][]float64
+	y []string
+}
+
+// drawn draws a sample whose outcomes follow from f = w·x.
+func drawn(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) string) sample {
+	r := rand.New(rand.NewPCG(seed, 77))
+	w := make([]float64, columns)
+	for j := range w {
+		w[j] = r.NormFloat64()
+	}
+	var s sample
+	for range rows {
+		x, f := make([]float64, columns), 0.0
+		for j := range x {
+			x[j] = r.NormFloat64()
+			f += w[j] * x[j]
+		}
+		s.x, s.y = append(s.x, x), append(s.y, outcome(r, f))
+	}
+	return s
+}
+
+func yesNo(r *rand.Rand, f float64) string {
+	if r.Float64() < 1/(1+math.Exp(-f)) {
+		return "yes"
+	}
+	return "no"
+}
+
+// table makes a data set of the rows that are wanted; nil for all.
+func (s sample) table(t testing.TB, p *study.Plan, wanted func(i int) bool) *dataset.Table {
+	t.Helper()
+	var rows []dataset.Row
+	for i := range s.x {
+		if wanted == nil || wanted(i) {
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{s.x[i]}, Subject: []string{s.y[i]}})
+		}
+	}
+	table, err := dataset.NewTable(p.Schema(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// config is a run with the sample's rows divided unevenly.
+func (s sample) config(t testing.TB, p *study.Plan) local.Config {
+	t.Helper()
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	for m, site := range p.Sites {
+		c.Data[site] = s.table(t, p, func(i int) bool { return min(i*i%7, len(p.Sites)-1) == m })
+	}
+	return c
+}
+
+func run(t testing.TB, c local.Config) (*fitted.Model, *local.Outcome) {
+	t.Helper()
+	out, err := local.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modelOf(t, out.Result), out
+}
+
+func modelOf(t testing.TB, r *method.Result) *fitted.Model {
+	t.Helper()
+	i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" })
+	if i < 0 {
+		t.Fatal("no model/model.json")
+	}
+	m, err := fitted.LoadModel(r.Files[i].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func close2(t testing.TB, what string, want, got []float64, tol float64) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%s: %d numbers, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if !(math.Abs(want[i]-got[i]) <= tol*max(1, math.Abs(want[i]))) {
+			t.Fatalf("%s: entry %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Without noise every schedule ends where central inference does, with every
+// likelihood; the asynchronous one too, whoever is slow.
+func TestSchedulesEndAtCentralInference(t *testing.T) {
+	sites := []string{"a", "b", "c"}
+	binary := drawn(1, 90, 3, yesNo)
+	for name, c := range map[string]struct {
+		options string
+		s       sample
+	}{
+		"sequential":         {twoLevels + "schedule: sequential\nrounds: 60", binary},
+		"synchronous":        {twoLevels + "schedule: synchronous\nrounds: 150", binary},
+		"random":             {twoLevels + "schedule: random\ndamping: 0.8\nrounds: 120", binary},
+		"asynchronous":       {twoLevels + "schedule: asynchronous\nrounds: 150", binary},
+		"asynchronous, slow": {twoLevels + "schedule: asynchronous\nrounds: 250\nrows: [{site: a, rows: 10}, {site: b, rows: 10}, {site: c, rows: 90}]", binary},
+		"linear": {"outcome: {column: y}\nnoise_variance: 0.5\nrounds: 60", drawn(2, 90, 3, func(r *rand.Rand, f float64) string {
+			return fmt.Sprint(f + math.Sqrt(0.5)*r.NormFloat64())
+		})},
+		"softmax": {"outcome: {column: y, levels: [low, middle, high]}\nprior_variance: 0.25\nrounds: 120", drawn(3, 90, 2, func(r *rand.Rand, f float64) string {
+			return []string{"low", "middle", "high"}[int(math.Round(math.Max(-1, math.Min(f, 1))))+1]
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, len(c.s.x[0]), sites, c.options+"\ntolerance: 0", unprotected)
+			m, out := run(t, c.s.config(t, p))
+			central, err := fitted.Central(t.Context(), setupOf(t, p), c.s.table(t, p, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
+			close2(t, "lambda", central.Model.Posterior.Lambda, m.Posterior.Lambda, 1e-5)
+			if out.Result.Metrics["subjects"] != 90 {
+				t.Errorf("metrics %v", out.Result.Metrics)
+			}
+		})
+	}
+}
+
+// Slow sites make fewer updates, and different seeds another order of events.
+func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
+	sites := []string{"a", "b", "c"}
+	s := drawn(1, 90, 3, yesNo)
+	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
+	m, out := run(t, s.config(t, p))
+	updates := map[string]int{}
+	total := 0
+	for _, x := range m.Sites {
+		updates[x.Name] = x.Updates
+		total += x.Updates
+	}
+	// Expected 75, 37 and 4 of 116 in so much time; far beyond chance.
+	if total != 120 || !(updates["a"] > updates["b"] && updates["b"] > 3*updates["c"] && updates["c"] > 0) {
+		t.Errorf("updates %v", updates)
+	}
+	if n := len(out.Rounds); n < 120 {
+		t.Errorf("%d rounds", n)
+	}
+}
+
+// A study ends when no update moves the posterior any more.
+func TestToleranceEndsTheStudy(t *testing.T) {
+	s := drawn(1, 90, 3, yesNo)
+	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rounds: 500", unprotected)
+	_, out := run(t, s.config(t, p))
+	if n := out.Result.Metrics["updates"]; n < 4 || n > 100 {
+		t.Errorf("%v updates", n)
+	}
+}
+
+// Scaling by pooled moments is scaling by those of all rows: the fit is that of
+// central inference, and effects are in the features' own units.
+func TestStandardScalingPoolsMoments(t *testing.T) {
+	s := drawn(4, 120, 2, yesNo)
+	for i := range s.x {
+		s.x[i][0] = 1000 + 50*s.x[i][0]
+	}
+	s.x[5][1] = math.NaN()
+	text := planText(2, []string{"a", "b", "c"}, twoLevels+"rounds: 80\ntolerance: 0", unprotected)
+	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
+	p := parse(t, text)
+	m, _ := run(t, s.config(t, p))
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.table(t, p, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
+	c := m.Encoding.Columns[0]
+	if math.Abs(c.Centre-1000) > 20 || math.Abs(c.Scale-50) > 10 {
+		t.Errorf("centre %v and scale %v", c.Centre, c.Scale)
+	}
+	mean, _ := m.Posterior.Moments()
+	if e := m.Effects[0]; math.Abs(e.Mean-mean[0]/c.Scale) > 1e-12 || e.Feature != "x0" {
+		t.Errorf("effect %+v", e)
+	}
+}
+
+// The baseline fails where sites differ, as published, and not where they do not;
+// partitioned inference fails nowhere.
+func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
+	s := drawn(5, 600, 2, yesNo)
+	rows := "rows: [{site: a, rows: 60}, {site: b, rows: 540}]"
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"algorithm: global\nrounds: 300\n"+rows, unprotected)
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	yes := 0
+	c.Data["a"] = s.table(t, p, func(i int) bool { // the small site sees one class
+		if s.y[i] == "yes" && s.x[i][0] > 0 && yes < 60 {
+			yes++
+			return true
+		}
+		return false
+	})
+	c.Data["b"] = s.table(t, p, nil)
+	m, out := run(t, c)
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.table(t, p, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kl, err := m.Posterior.KL(central.Model.Posterior)
+	if err != nil || kl < 5 {
+		t.Errorf("only %v nats from central inference, %v", kl, err)
+	}
+	if out.Result.Metrics["updates"] != 600 {
+		t.Errorf("%v steps", out.Result.Metrics["updates"])
+	}
+}
+
+// start puts the whole study together on what the world has kept.
+func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dataset.Source) *engine.Coordinator {
+	t.Helper()
+	c, err := w.Coordinator(Method{}, p, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Start(-1)
+	return c
+}
+
+// Whatever an asynchronous run dies at, and however often, it ends with the bits of
+// a run that nothing happened to: no change is lost, applied twice, or to the factor
+// of another moment. A site whose answer is lost on the way comes back with it.
+func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
+	s := drawn(6, 60, 2, yesNo)
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"schedule: asynchronous\nrounds: 4\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 60}]", unprotected)
+	data := s.config(t, p).Data
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := quiet.Result.Files[0].Data
+	for seed := range 60 {
+		w := enginetest.New(p.Sites...)
+		r := rand.New(rand.NewPCG(uint64(seed), 9))
+		crashes := 0
+		for {
+			c := start(t, w, p, data)
+			w.Start(r.IntN(25))
+			out, err := c.Run(t.Context())
+			if err == nil {
+				if !bytes.Equal(out.Result.Files[0].Data, want) {
+					t.Fatalf("seed %d: after %d crashes the model is another", seed, crashes)
+				}
+				break
+			}
+			if !errors.Is(err, enginetest.ErrCrash) || crashes > 200 {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			crashes++
+		}
+		if crashes == 0 {
+			t.Fatalf("seed %d: nothing crashed", seed)
+		}
+	}
+}
+
+// A private run that was killed ends as its releases say, in every variant; from the
+// sites' stores alone the coordinator comes to the same bits. Noise is drawn anew for
+// each task and never for a task that was answered.
+func TestKilledPrivateRunsGoOn(t *testing.T) {
+	s := drawn(7, 60, 2, yesNo)
+	rows := "rows: [{site: a, rows: 30}, {site: b, rows: 15}, {site: c, rows: 15}]"
+	for name, options := range map[string]string{
+		"asynchronous": "schedule: asynchronous\nupdate: {noise: 30, steps: 3, draws: 5}\nrounds: 4\n" + rows,
+		"random":       "update: {noise: 30, steps: 3, draws: 5}\nrounds: 4\n" + rows,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+options, strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 2, delta: 1e-3}", 1))
+			c := s.config(t, p)
+			c.Dir = t.TempDir()
+			for kill := 1; kill < 4; kill++ {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				answers := 0
+				c.Observe = func(e engine.Event) {
+					if e.Round != nil {
+						if answers++; answers == kill%2+1 {
+							cancel(enginetest.ErrCrash)
+						}
+					}
+				}
+				if _, err := local.Run(ctx, c); !errors.Is(err, enginetest.ErrCrash) {
+					t.Fatalf("killed for the %d. time: %v", kill, err)
+				}
+				cancel(nil)
+			}
+			c.Observe = nil
+			first, out := run(t, c)
+			if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
+				t.Fatal(err)
+			}
+			again, replayed := run(t, c)
+			if !bytes.Equal(out.Result.Files[0].Data, replayed.Result.Files[0].Data) {
+				t.Errorf("from what the sites had released came another model:\n%v\n%v", first.Posterior, again.Posterior)
+			}
+			if !first.Private {
+				t.Error("the model does not say that it is private")
+			}
+		})
+	}
+}
+
+// A site that leaves keeps its factor in the posterior, as it stood.
+func TestLeavingSiteKeepsItsFactor(t *testing.T) {
+	s := drawn(8, 60, 2, yesNo)
+	for _, schedule := range []string{"sequential", "synchronous", "asynchronous", "random"} {
+		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 40\ntolerance: 0\ndamping: 0.4\nschedule: "+schedule, unprotected)
+		p.Quorum = 2
+		w := enginetest.New(p.Sites...)
+		w.Refuses = map[string]int{"b": 3}
+		out, err := start(t, w, p, s.config(t, p).Data).Run(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", schedule, err)
+		}
+		m := modelOf(t, out.Result)
+		q := m.Prior
+		for _, x := range m.Sites {
+			q = q.Times(x.Factor)
+			if left := x.Name == "b"; x.Left != left || left && (x.Updates != 3 || x.Information <= 0) || !left && x.Updates < 20 {
+				t.Errorf("%s: site %s left: %v, after %d updates", schedule, x.Name, x.Left, x.Updates)
+			}
+		}
+		close2(t, schedule, q.Eta, m.Posterior.Eta, 1e-12)
+		close2(t, schedule, q.Lambda, m.Posterior.Lambda, 1e-12)
+	}
+}
+
+// A model that is finished does not need the assessment, whoever fails to give it.
+func TestModelStandsWithoutItsAssessment(t *testing.T) {
+	s := drawn(8, 60, 2, yesNo)
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
+	data := s.config(t, p).Data
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refuses := range []map[string]int{{"c": 4}, {"a": 4, "b": 4, "c": 4}} {
+		w := enginetest.New(p.Sites...)
+		w.Refuses = refuses
+		out, err := start(t, w, p, data).Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Left) != len(refuses) {
+			t.Fatalf("left: %v", out.Left)
+		}
+		close2(t, "Λμ", modelOf(t, out.Result).Posterior.Eta, modelOf(t, quiet.Result).Posterior.Eta, 0)
+	}
+}
+
+// A partitioned fit that says it has converged is where the fit to all rows is, and one that
+// ends well before says so first, whatever the schedule. Collinear features are slow.
+func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
+	s := drawn(21, 150, 3, yesNo)
+	tied := drawn(22, 150, 3, yesNo)
+	for _, x := range tied.x {
+		x[1], x[2] = x[0]+0.01*x[1], -x[0]+0.01*x[2]
+	}
+	for _, c := range []struct {
+		s         sample
+		options   string
+		converged bool
+	}{
+		{s, "", true},
+		{s, "schedule: synchronous", true},
+		{s, "schedule: synchronous\nrounds: 4", false},
+		{s, "rounds: 1", false},
+		{s, "rounds: 2", false},
+		{s, "rounds: 200\ntolerance: 0", true},
+		{tied, "", false},
+		{tied, "rounds: 3000", true},
+	} {
+		p := planOf(t, 3, []string{"a", "b"}, twoLevels+c.options, unprotected)
+		m, out := run(t, c.s.config(t, p))
+		fit, err := fitted.Central(t.Context(), setupOf(t, p), c.s.table(t, p, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, variance := fit.Model.Posterior.Moments()
+		got, _ := m.Posterior.Moments()
+		far := 0.0
+		for j := range want {
+			far = max(far, math.Abs(got[j]-want[j])/math.Sqrt(variance[j]))
+		}
+		said := out.Result.Metrics["converged"] == 1
+		t.Logf("%q: %.2g deviations from the end; %v", c.options, far, out.Result.Verdicts())
+		if said != c.converged || m.Converged == nil || *m.Converged != said || said != !strings.Contains(strings.Join(out.Result.Verdicts(), "\n"), "had not converged") || said && far > 0.01 || !said && far < 0.001 {
+			t.Errorf("%q: %.2g deviations from the end, converged %v: %v", c.options, far, said, out.Result.Verdicts())
+		}
+		if text := fmt.Sprint(out.Result.Headline[0]); said != (text == "{converged yes}") {
+			t.Error(text)
+		}
+	}
+}
+
+// What a site is asked for is what was said beforehand, and keeps the total; noise is
+// no more than it takes.
+func TestChargesKeepTheTotal(t *testing.T) {
+	withDiagnostics := strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)
+	for name, c := range map[string]struct {
+		options, privacy string
+		sums             int     // of site a
+		least            float64 // of the total that is used
+	}{
+		"published":              {twoLevels + "" + publishedRows, protected, 0, 0.4}, // its accountant wastes half
+		"published, diagnostics": {twoLevels + "" + publishedRows, withDiagnostics, 0, 0.3},
+	} {
+		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
+		cost, err := methods.Cost(p)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		site := cost.Sites[0]
+		for _, l := range site.Losses {
+			if l.Adjacency != p.Privacy.Adjacency {
+				continue
+			}
+			if e := *l.Epsilon / p.Privacy.Total.Epsilon; e > 1 || e < c.least {
+				t.Errorf("%s: uses %v of the total", name, e)
+			}
+		}
+		if site.Unprotected > 0 || c.sums > 0 && site.Sums != c.sums {
+			t.Errorf("%s: %d sums, %d releases without noise", name, site.Sums, site.Unprotected)
+		}
+		list, err := Method{}.Requests(p, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := map[string]int{}
+		for _, task := range methodtest.Tasks(t, Method{}, p, drawn(13, 60, 2, yesNo).config(t, p).Data)["a"] {
+			asked[task.Kind]++
+		}
+		for _, l := range list {
+			if asked[l.Kind] != l.Times || l.Request.Protection != privacy.Differential {
+				t.Errorf("%s: task %q is listed %d times with protection %q, and was given %d times", name, l.Kind, l.Times, l.Request.Protection, asked[l.Kind])
+			}
+			delete(asked, l.Kind)
+		}
+		if len(asked) > 0 {
+			t.Errorf("%s: given and not listed: %v", name, asked)
+		}
+	}
+}
+
+// Where the published accountant allows not one update, the plan is refused.
+func TestPublishedTotalThatAllowsNothing(t *testing.T) {
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+""+publishedRows, strings.Replace(protected, "epsilon: 2", "epsilon: 0.1", 1))
+	_, err := methods.Cost(p)
+	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.total" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// With delta_by_rows a site makes as many updates as the published accountant allows at its own
+// δ, all of them keep the promise of the plan, and a promise of less than a site's δ is refused.
+func TestPublishedDeltaByRows(t *testing.T) {
+	options := twoLevels + "update: {steps: 25}\n" + publishedRows
+	updates := func(options, delta, site string) int {
+		p := planOf(t, 2, []string{"a", "b"}, options, strings.Replace(protected, "1e-5", delta, 1))
+		list, err := Method{}.Requests(p, site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0].Times
+	}
+	byRows := strings.Replace(options, "steps: 25", "steps: 25, delta_by_rows: true", 1)
+	for site, delta := range map[string]string{"a": "1e-4", "b": "1e-3"} { // of 2000 and 400 rows
+		got, want, other := updates(byRows, "1e-3", site), updates(options, delta, site), updates(options, "1e-5", site)
+		if got != want || got <= other {
+			t.Errorf("site %s: %d updates, %d at a δ of %s and %d at less", site, got, want, delta, other)
+		}
+	}
+	p := planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-3", 1))
+	cost, err := methods.Cost(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range cost.Sites {
+		for _, l := range site.Losses {
+			if l.Adjacency == p.Privacy.Adjacency && (l.Delta != 1e-3 || *l.Epsilon > p.Privacy.Total.Epsilon) {
+				t.Errorf("%+v spends %v at δ %v", site, *l.Epsilon, l.Delta)
+			}
+		}
+	}
+	p = planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-4", 1))
+	wrong := problem.Problem{}
+	if _, err := methods.Cost(p); !errors.As(err, &wrong) || wrong.Where != "privacy.total.delta" || !strings.Contains(wrong.What, "site b with 400 rows, 0.001") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The published variant asks each site for as many updates as its own total allows,
+// however often the others are asked.
+func TestPublishedSitesRunToTheirOwnLimits(t *testing.T) {
+	s := drawn(14, 120, 2, yesNo)
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 4000}, {site: b, rows: 400}]\nupdate: {noise: 8, steps: 5, draws: 4}", strings.Replace(protected, "epsilon: 2", "epsilon: 1", 1))
+	charges := map[string]int{}
+	for _, site := range p.Sites {
+		list, err := Method{}.Requests(p, site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		charges[site] = list[0].Times
+	}
+	m, _ := run(t, s.config(t, p))
+	for _, site := range m.Sites {
+		if site.Updates != charges[site.Name] {
+			t.Errorf("site %s made %d updates of %d", site.Name, site.Updates, charges[site.Name])
+		}
+	}
+	if charges["a"] <= charges["b"] {
+		t.Errorf("a small rate allows %v updates, a large one %v", charges["a"], charges["b"])
+	}
+}
+
+// Where the plan declares numbers of rows, another size of its study has others; else
+// it stays as it is.
+func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+""+publishedRows, protected)
+	before := slices.Clone(p.Method.Options.(*Options).Rows)
+	own := *p
+	own.Sites = []string{"b", "c"}
+	sized := Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
+	if rows := sized.Method.Options.(*Options).Rows; !slices.Equal(rows, []SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
+		t.Errorf("%+v", rows)
+	}
+	if !reflect.DeepEqual(p.Method.Options.(*Options).Rows, before) {
+		t.Error("the plan itself was changed")
+	}
+	if p := planOf(t, 2, []string{"a", "b"}, twoLevels, unprotected); (Method{}).Sized(p, map[string]int{"a": 3}) != p {
+		t.Error("a plan that declares no rows was changed")
+	}
+}
+
+// Every mistake is told by key, with what would be right.
+func TestOptionsThatContradictThePlan(t *testing.T) {
+	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
+	for name, c := range map[string]struct{ options, privacy, want string }{
+		"unknown algorithm":      {twoLevels + "algorithm: other", unprotected, `"other" is not known`},
+		"unknown schedule":       {twoLevels + "schedule: other", unprotected, `"other" is not known`},
+		"rows of a stranger":     {twoLevels + "rows: [{site: z, rows: 1}]", unprotected, "not a site of the plan"},
+		"rows of some":           {twoLevels + "rows: [{site: a, rows: 1}]", unprotected, "site b has no entry"},
+		"rows twice":             {twoLevels + "rows: [{site: a, rows: 1}, {site: a, rows: 1}, {site: b, rows: 1}]", unprotected, "named twice"},
+		"no row":                 {twoLevels + "rows: [{site: a, rows: 0}, {site: b, rows: 1}]", unprotected, "0 rows"},
+		"global without rows":    {twoLevels + "algorithm: global", unprotected, "method.rows: missing"},
+		"global in order":        {twoLevels + "algorithm: global\nschedule: sequential\n" + rows, unprotected, "is not one of algorithm: global"},
+		"global with tolerance":  {twoLevels + "algorithm: global\ntolerance: 1\n" + rows, unprotected, "never settle"},
+		"global batch":           {twoLevels + "algorithm: global\nglobal: {batch_share: 2}\n" + rows, unprotected, "cannot be in a minibatch"},
+		"global elsewhere":       {twoLevels + "global: {batch_share: 0.1}", unprotected, "belong to algorithm: global"},
+		"global in private":      {twoLevels + "algorithm: global\n" + rows, protected, "no differentially private form"},
+		"published without rows": {twoLevels + "variant: published", protected, "method.rows: missing"},
+		"published by sites":     {twoLevels + "" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1), "one subject more or less"},
+		"published noise":        {twoLevels + "variant: published\nupdate: {noise: 0}\n" + rows, protected, "method.update.noise"},
+		"published steps":        {twoLevels + "variant: published\nupdate: {steps: 0}\n" + rows, protected, "method.update.steps"},
+		"published draws":        {twoLevels + "variant: published\nupdate: {draws: 0}\n" + rows, protected, "method.update.draws"},
+		"counts":                 {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
+		"variant":                {twoLevels + "variant: global", unprotected, "unknown key"},
+	} {
+		_, err := study.Parse("plan.yaml", []byte(planText(2, []string{"a", "b"}, c.options, c.privacy)), methods)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Defaults follow from the rest of the plan, and survive being written and read.
+func TestDefaults(t *testing.T) {
+	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
+	for name, c := range map[string]struct {
+		options, privacy string
+		want             func(o *Options) bool
+	}{
+		"plain": {twoLevels, unprotected, func(o *Options) bool {
+			return o.Schedule == "sequential" && o.Rounds == 20 && o.Damping == 1 && o.Clip == nil && *o.Tolerance == 1e-3
+		}},
+		"concurrent": {twoLevels + "schedule: synchronous", unprotected, func(o *Options) bool { return o.Rounds == 60 && o.Damping == 2.0/3 }},
+		"private": {twoLevels + rows, protected, func(o *Options) bool {
+			return *o.Clip == 75 && o.Update.Steps == 25 && o.Damping == 0.1 && o.Rounds == 1000
+		}},
+		"global": {twoLevels + "algorithm: global\n" + rows, unprotected, func(o *Options) bool { return o.Schedule == "random" && o.Global.LearningRate == 0.5 }},
+	} {
+		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
+		if o := p.Method.Options.(*Options); !c.want(o) {
+			t.Errorf("%s: %+v", name, o)
+		}
+		encoded := testkit.Get(p.Encode())(t)
+		if _, err := study.Decode(encoded, methods); err != nil {
+			t.Errorf("%s: decoding the plan again: %v", name, err)
+		}
+		text := testkit.Get(p.YAML())(t)
+		if again := testkit.Get(parse(t, string(text)).Encode())(t); string(again) != string(encoded) {
+			t.Errorf("%s: written and read it is another plan:\n%s", name, text)
+		}
+	}
+}
+
+// Damaged checkpoints are refused, or studies go on to their end.
+func TestDamagedStates(t *testing.T) {
+	for name, x := range plans {
+		t.Run(name, func(t *testing.T) {
+			p := x.plan(t)
+			methodtest.Damaged(t, Method{}, p, dataFor(t, p), 60)
+		})
+	}
+}
+
+// With the same noised sums forced, other rows give the same bytes, and a row moves a sum by what
+// it contributes, no more.
+func TestNothingLeavesButNoisedSums(t *testing.T) {
+	for name, x := range plans {
+		if x.privacy == noProtection {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			p := x.plan(t)
+			data := dataFor(t, p)
+			tasks := methodtest.Tasks(t, Method{}, p, data)["a"]
+			rows := methodtest.Collect(t, data["a"])
+			methodtest.Transcript(t, Method{}, p, "a", tasks, 1e3, methodtest.Neighbours(rows))
+			if !strings.Contains(x.method, "sequential") { // one of them costs as much as all
+				return
+			}
+			methodtest.Additive(t, Method{}, p, "a", tasks[:1], 1e3, rows)
+		})
+	}
+}

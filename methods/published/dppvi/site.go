@@ -1,0 +1,166 @@
+package dppvi
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
+	"parley/privacy"
+)
+
+// site is the half at one site. Between tasks it remembers only what one pass over
+// the same rows gives again.
+type site struct {
+	*common
+	name string
+	options.Reader
+}
+
+// times says how often the site is asked for something, at most.
+func (h *site) times(kind string) int {
+	p := h.protected[h.name]
+	switch {
+	case kind == options.TaskScale && h.own.Scaling != options.ScaleStandard, kind == options.TaskAssess && p != nil && p.quality == nil:
+		return 0
+	case kind != options.TaskUpdate:
+		return 1
+	case p != nil:
+		return p.updates
+	case h.own.byTotal():
+		return h.own.Rounds * len(h.Plan.Sites)
+	}
+	return h.own.Rounds
+}
+
+// listed is what the site is asked for over the whole study, at most.
+func (h *site) listed() (list []privacy.Listed) {
+	for _, kind := range []string{options.TaskScale, options.TaskUpdate, options.TaskAssess} {
+		if times := h.times(kind); times > 0 {
+			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
+		}
+	}
+	return list
+}
+
+// request is what a task of a kind releases.
+func (h *site) request(kind string) privacy.Request {
+	says := privacy.Content{What: predict.Says, Values: predict.Values}
+	switch p := h.protected[h.name]; {
+	case p != nil && kind == options.TaskUpdate:
+		return p.request(p.sum)
+	case p != nil:
+		return p.request(*p.quality)
+	case kind == options.TaskScale:
+		says = h.ScaleSays()
+	case kind == options.TaskUpdate && h.global():
+		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight", Values: 2 * h.Weights()}
+	case kind == options.TaskUpdate:
+		says = h.ChangeSays()
+	}
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{says}}
+}
+
+// updating is one update that the site is asked for.
+type updating struct {
+	number    int          // the site's count, from 1
+	q, factor glm.Gaussian // the posterior, and the site's own factor in it
+	scale     *options.Scale
+	carried   []byte // by the site since its update before; nil at first
+}
+
+// open checks the task of an update.
+func (h *site) open(t method.Task, carried []byte) (*updating, error) {
+	task := new(options.UpdateTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	q, factor, err := h.OpenUpdate(task, h.times(t.Kind), true)
+	return &updating{task.Update, q, factor, task.Scale, carried}, err
+}
+
+// Run implements [method.Site].
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	run := h.exact
+	if h.protected != nil {
+		run = h.noised
+	}
+	answer, state, err := run(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, state)
+}
+
+// exact answers without protection. The state is what the site carries on.
+func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, nil, err
+	}
+	state = s.State()
+	switch t.Kind {
+	case options.TaskScale:
+		answer, err = h.Moments(ctx, data)
+	case options.TaskUpdate:
+		answer, state, err = h.update(ctx, t, data, state)
+	case options.TaskAssess:
+		answer, err = report.Answer(ctx, h.Setup, &h.Reader, t, data)
+	default:
+		err = fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	return answer, state, err
+}
+
+// update answers one update: with the optimum of the local free energy (equation 4), or a step of
+// the baseline, with rows drawn without replacement and an Adagrad of the site's own, which it carries.
+func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
+	u, err := h.open(t, carried)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := h.Read(ctx, h.Setup, u.scale, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !h.global() {
+		answer, err = h.Optimum(u.q, u.factor, d)
+		return answer, nil, err
+	}
+	all := 0
+	for _, r := range h.own.Rows {
+		all += r.Rows
+	}
+	change, carry, err := step(h.own.Global, h.Likelihood, h.Prior, u.q, d, all, carried, options.Draws(h.Plan, "batch", h.name, u.number))
+	return stepAnswer{change}, carry, err
+}
+
+// noised answers from noised sums alone. Nothing that depends on a row but
+// through them may show: a row that cannot be read as the plan says contributes
+// nothing, and no error tells of it.
+func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case t.Kind == options.TaskAssess && h.protected[h.name].quality != nil:
+		return nil, s.State(), predict.Release(ctx, h.Setup, t, s, b)
+	case t.Kind != options.TaskUpdate:
+		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	u, err := h.open(t, s.State())
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.release(ctx, u, s, b)
+}
+
+// Report shows a site its own rows under the shared model. It never leaves.
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return report.Own(ctx, h.Setup, h.name, shared, data)
+}
