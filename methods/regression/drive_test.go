@@ -53,6 +53,8 @@ var privatePlans = map[string]driven{
 	"logistic, boundless":       {twoClasses + ", rounds: 3, damping: 0.5" + boundless, diagnosed},
 	"logistic, missing refused": {twoClasses + ", rounds: 3, damping: 0.5, missing: refuse", diagnosed},
 	"logistic, replace one":     {twoClasses + ", rounds: 3, damping: 0.5", strings.Replace(diagnosed, "add-remove", "replace-one", 1)},
+	"logistic, sequential":      {twoClasses + ", rounds: 3, schedule: sequential", bySubject},
+	"linear, sequential":        {aNumber + ", rounds: 3, schedule: sequential", bySubject},
 	"noised, logistic":          {twoClasses + ", rounds: 6", bySubject},
 	"noised, diagnostics":       {twoClasses + ", rounds: 6", diagnosed},
 	"noised, boundless":         {twoClasses + ", rounds: 6" + boundless, diagnosed},

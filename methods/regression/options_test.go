@@ -24,7 +24,7 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"noise of a class":       {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
 		"negative noise":         {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
 		"variants":               {twoLevels + "variant: partitioned", unprotected, "name: dp-pvi"},
-		"schedules":              {twoLevels + "schedule: random", protected, "name: dp-pvi has schedules"},
+		"schedules":              {twoLevels + "schedule: random", protected, "or name: dp-pvi"},
 		"damping":                {twoLevels + "damping: 0.5", unprotected, "means nothing for a joint posterior"},
 		"unknown rule":           {twoLevels + "missing: level", unprotected, `"level" is not known`},
 		"no rounds":              {twoLevels + "rounds: 0", unprotected, "method.rounds"},

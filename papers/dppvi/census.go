@@ -12,7 +12,8 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	pvimethod "parley/methods/regression"
+	published "parley/methods/published/dppvi"
+	"parley/methods/regression"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/papers/deal"
@@ -23,7 +24,7 @@ import (
 	"parley/study"
 )
 
-var methods = method.Registry{pvimethod.Method{}}
+var methods = method.Registry{regression.Method{}, published.Method{}}
 
 // census is the example's data as the published experiments see them.
 type census struct {
@@ -157,15 +158,11 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 		if err != nil {
 			return nil, err
 		}
-		m, err := pvimethod.Method{}.Evaluator(p, out.Result.Files, false)
+		m, err := regression.Method{}.Evaluator(p, out.Result.Files, false)
 		if err != nil {
 			return nil, err
 		}
-		outcome, err := pvimethod.Method{}.Outcome(p)
-		if err != nil {
-			return nil, err
-		}
-		j, err := outcome.Judge(ctx, m, c.where("split")["test"], 0.9)
+		j, err := c.says.Outcome.Judged().Judge(ctx, m, c.where("split")["test"], 0.9)
 		if err != nil {
 			return nil, err
 		}
@@ -188,9 +185,9 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 	maps.Copy(with, r.options)
 	names := slices.Sorted(maps.Keys(sites))
 	if r.rows {
-		var rows []options.SiteRows
+		var rows []published.SiteRows
 		for _, name := range names {
-			rows = append(rows, options.SiteRows{Site: name, Rows: sites[name].Len()})
+			rows = append(rows, published.SiteRows{Site: name, Rows: sites[name].Len()})
 		}
 		with["rows"] = rows
 	}
@@ -204,7 +201,8 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 // trueEpsilon is what the dearest site releases over the whole plan.
 func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
 	for _, site := range p.Sites {
-		list, err := pvimethod.Method{}.Requests(p, site)
+		m, _ := methods.Lookup(p.Method.Name)
+		list, err := m.Requests(p, site)
 		if err != nil {
 			return 0, err
 		}

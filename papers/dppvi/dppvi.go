@@ -11,6 +11,7 @@ import (
 
 	"parley/figure"
 	"parley/judge/evaluate"
+	published "parley/methods/published/dppvi"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
@@ -50,12 +51,12 @@ type keys = deal.Keys
 const delta = 1e-4
 
 var (
-	pvi      = rival{name: "PVI", options: keys{"variant": "partitioned"}}
-	globalVI = rival{name: "Global VI", options: keys{"variant": "global"}, rows: true, draws: true}
+	pvi      = rival{name: "PVI", options: keys{"name": published.Name}}
+	globalVI = rival{name: "Global VI", options: keys{"name": published.Name, "algorithm": "global"}, rows: true, draws: true}
 )
 
-func published(epsilon float64) rival {
-	return rival{"DP-PVI", keys{"variant": "published"}, true, true, &account.Budget{Epsilon: epsilon, Delta: delta}}
+func dpPVI(epsilon float64) rival {
+	return rival{"DP-PVI", keys{"name": published.Name}, true, true, &account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // today is what a plan has that says nothing but its total.
@@ -130,7 +131,7 @@ var published5 = map[string]map[string][4]float64{
 func table5() experiment.Experiment {
 	rivals := []rival{pvi, globalVI}
 	for _, e := range []float64{0.5, 0.75, 1} {
-		rivals = append(rivals, published(e))
+		rivals = append(rivals, dpPVI(e))
 	}
 	for _, e := range []float64{0.5, 0.75, 1} {
 		rivals = append(rivals, today(e))
@@ -227,7 +228,7 @@ var rounds = []int{1, 2, 3, 5, 10, 20, 50, 100}
 // curves is Figure 1, 4 or 5: by communications, and by privacy.
 func curves(scheme, item string) experiment.Experiment {
 	epsilons := []float64{0.25, 0.5, 0.75, 1, 2}
-	byRounds := []rival{pvi, globalVI, published(0.5), published(1)}
+	byRounds := []rival{pvi, globalVI, dpPVI(0.5), dpPVI(1)}
 	name := strings.ToLower(strings.ReplaceAll(item, " ", "-"))
 	if scheme == "D" {
 		name = "figure-d"
@@ -245,8 +246,8 @@ func curves(scheme, item string) experiment.Experiment {
 				}
 			}
 			for _, e := range epsilons {
-				for _, r := range []rival{published(e), today(e)} {
-					if !quick && (e > floor || r.name != published(e).name) {
+				for _, r := range []rival{dpPVI(e), today(e)} {
+					if !quick && (e > floor || r.name != dpPVI(e).name) {
 						cells = append(cells, cell(id(scheme, r), scheme, r, quick))
 					}
 				}
@@ -266,7 +267,7 @@ func curves(scheme, item string) experiment.Experiment {
 				}
 				out.Figures = append(out.Figures, chart(value, "updates", lines))
 				lines = nil
-				for _, make := range []func(float64) rival{published, today} {
+				for _, make := range []func(float64) rival{dpPVI, today} {
 					l := figure.Line{Name: make(1).name}
 					for _, e := range epsilons {
 						add(&l, e, o[id(scheme, make(e))][value])

@@ -1,7 +1,7 @@
 // Package meanfield is a posterior of independent weights: the prior times a factor of each site,
 // which it refines against those of all others. A plan gets it where a posterior of all weights
 // together is out of reach. Without privacy, one site after the other sends the exact local
-// optimum; with it, all sites send noised sums of natural gradients.
+// optimum; with it, sites send noised sums of natural gradients, by default all at once.
 //
 // What comes from the other end is checked, and gives errors, never panics.
 package meanfield
@@ -133,7 +133,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step.Done = s.Phase == method.Done
 	step.Progress, step.Of = s.Asked, c.Options.Rounds*len(c.Plan.Sites)
-	if c.noised != nil {
+	if c.together() {
 		step.Progress, step.Of = s.Round, c.Options.Rounds
 	}
 	step.Of++ // the assessment
@@ -172,14 +172,17 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 	return method.Optional(tasks), err
 }
 
-// turn says which sites are asked next: all of them where sums are noised, else the next of the
-// plan's order; none when the updates are done.
+// together says whether all sites are asked at once.
+func (c coordinator) together() bool { return c.Options.Schedule == options.ScheduleSynchronous }
+
+// turn says which sites are asked next: all of them, or the next of the plan's order; none when
+// the updates are done.
 func (c coordinator) turn(s *state) []string {
 	staying := c.staying(s)
 	if len(staying) == 0 || s.Round >= c.Options.Rounds || c.Settled(s.Sites, staying) {
 		return nil
 	}
-	if c.noised != nil {
+	if c.together() {
 		s.Round++
 		return staying
 	}

@@ -29,10 +29,10 @@ const (
 	FormIndependent = "partitioned"
 )
 
-// The schedules of independent weights: one site after the other without privacy, all at once with it.
+// The schedules of independent weights.
 const (
-	scheduleSequential  = "sequential"
-	scheduleSynchronous = "synchronous"
+	scheduleSequential  = "sequential"  // one site after the other, in the plan's order
+	ScheduleSynchronous = "synchronous" // all sites at once: under privacy alone
 )
 
 // The likelihoods.
@@ -113,7 +113,7 @@ type Options struct {
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string   `json:"schedule" yaml:"-"`   // of independent weights: follows from the privacy
+	Schedule  string   `json:"schedule"`            // independent weights: one of the schedule constants (sequential, or synchronous with privacy)
 	Rounds    int      `json:"rounds"`              // updates of each site
 	Damping   float64  `json:"damping"`             // independent weights: share of each change that is applied, in (0, 1]
 	Tolerance *float64 `json:"tolerance,omitempty"` // the same, without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
@@ -232,7 +232,12 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 		return
 	}
-	o.Schedule = o.schedule(p)
+	if missing("schedule") {
+		o.Schedule = scheduleSequential
+		if p.Privacy.Differential() {
+			o.Schedule = ScheduleSynchronous
+		}
+	}
 	if p.Privacy.Differential() {
 		o.fillPrivate(p, missing)
 		return
@@ -253,9 +258,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 func (o *Options) Former(key string) string {
 	switch key {
 	case "variant":
-		return "leave it out for joint, and for partitioned under privacy, which clip or damping chooses, too; partitioned without privacy, published and global are name: dp-pvi"
-	case "schedule", "rows", "published", "global":
-		return "name: dp-pvi has schedules, rows, and the published settings; else leave it out"
+		return "leave it out for joint, and for partitioned under privacy, which clip, damping or schedule choose, too; partitioned without privacy, published and global are name: dp-pvi"
+	case "rows", "published", "global":
+		return "name: dp-pvi has rows and the published settings; else leave it out"
 	}
 	return ""
 }
@@ -266,17 +271,6 @@ func (o *Options) form(p *study.Plan) string {
 		return formJoint
 	}
 	return FormIndependent
-}
-
-// schedule is that of independent weights.
-func (o *Options) schedule(p *study.Plan) string {
-	switch {
-	case o.Joint():
-		return ""
-	case p.Privacy.Differential():
-		return scheduleSynchronous
-	}
-	return scheduleSequential
 }
 
 // Joint says whether the posterior is of all weights together.
@@ -333,17 +327,20 @@ type optionCheck struct {
 
 // joint checks what only one of joint and other posteriors has.
 func (c *optionCheck) joint() {
-	if c.Form != c.form(c.p) || c.Schedule != c.schedule(c.p) {
-		c.report("", fmt.Sprintf("the form %q and the schedule %q are not those of the plan", c.Form, c.Schedule), fmt.Sprintf("%q and %q", c.form(c.p), c.schedule(c.p)))
+	if c.Form != c.form(c.p) {
+		c.report("", fmt.Sprintf("the form %q is not that of the plan", c.Form), c.form(c.p))
 	}
 	if !c.Joint() {
+		if c.Schedule != scheduleSequential && !(c.Schedule == ScheduleSynchronous && c.p.Privacy.Differential()) {
+			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "sequential, with privacy also synchronous, or name: dp-pvi")
+		}
 		c.report.Share("damping", c.Damping, "of a change cannot be applied")
 		if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
 			c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
 		}
 		return
 	}
-	for key, there := range map[string]bool{"damping": c.Damping != 0, "tolerance": c.Tolerance != nil} {
+	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil} {
 		if there {
 			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or name: dp-pvi")
 		}

@@ -18,14 +18,14 @@ const mostNoised = 500
 func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
 // joint says whether a plan has a joint posterior. Under differential privacy this is so of two
-// classes without an offset, with subjects as the unit, where the plan leaves clipping and damping
-// to the method; the others have independent weights.
+// classes without an offset, with subjects as the unit, where the plan leaves clipping, damping
+// and schedule to the method; the others have independent weights.
 func (o *Options) joint(p *study.Plan) bool {
 	if !p.Privacy.Differential() {
 		return len(o.Classes())*o.columns(p) <= mostJoint
 	}
 	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
-		o.Offset == "" && o.Clip == nil && o.Damping == 0
+		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""
 }
 
 // noised checks what only a private joint posterior asks for.

@@ -19,6 +19,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/papers/experiment"
@@ -42,16 +43,16 @@ const (
 
 var exampleStudies = []exampleStudy{
 	{open, false, unprotected()},
-	{independent, false, append(unprotected(), meanField...)},
+	{independent, false, slices.Concat(unprotected(), []string{"  name: pvi", "  name: dp-pvi\n  intercept: false"}, meanField[2:])},
 	{"ε 1, δ 1e-5", true, nil},
 	{"ε 1, δ 1e-6", true, []string{publishedTotal, "total: {epsilon: 1, delta: 1e-6}"}},
 	{"ε 1000, δ 1e-5", true, []string{publishedTotal, "total: {epsilon: 1000, delta: 1e-5}"}},
 	{"partitioned, ε 1, δ 1e-5", true, meanField},
 }
 
-// meanField are the changes that make a plan's posterior that of independent weights, of which every
-// level has one.
-var meanField = []string{"  name: pvi", "  name: pvi\n  variant: partitioned\n  intercept: false", `  references: [{feature: workclass, level: Private}, {feature: education, level: HS-grad}, {feature: marital-status,
+// meanField are the changes that make a private plan's posterior that of independent weights, of
+// which every level has one.
+var meanField = []string{"  name: pvi", "  name: pvi\n  intercept: false", `  references: [{feature: workclass, level: Private}, {feature: education, level: HS-grad}, {feature: marital-status,
     level: Never-married}, {feature: occupation, level: Adm-clerical}, {feature: relationship, level: Not-in-family},
     {feature: race, level: White}, {feature: sex, level: Female}, {feature: native-country, level: United-States}]
 `, ""}
@@ -177,7 +178,7 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	methods := method.Registry{regression.Method{}}
+	methods := method.Registry{regression.Method{}, dppvi.Method{}}
 	p, err := study.Parse(plan, []byte(text), methods)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,8 @@ func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := regression.Method{}.Outcome(p)
+	of, _ := methods.Lookup(p.Method.Name)
+	outcome, err := of.(method.Supervised).Outcome(p)
 	if err != nil {
 		return nil, err
 	}

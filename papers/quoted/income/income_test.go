@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/method"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/study"
 )
@@ -22,7 +23,7 @@ func TestExampleStudiesArePlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(s.name, err)
 		}
-		p, err := study.Parse(s.name, []byte(changed), method.Registry{regression.Method{}})
+		p, err := study.Parse(s.name, []byte(changed), method.Registry{regression.Method{}, dppvi.Method{}})
 		if err != nil {
 			t.Fatal(s.name, err)
 		}

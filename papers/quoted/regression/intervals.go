@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/options"
 	"parley/papers/dppvi"
 	"parley/papers/experiment"
 	"parley/privacy/account"
@@ -94,11 +93,11 @@ func coverPrivate(ctx context.Context, set uint64, total account.Budget, to expe
 	if err != nil {
 		return err
 	}
-	m, _, err := fitOf(ctx, p, jointVariant, &total, false)
+	m, _, err := fitOf(ctx, p, false, &total, false)
 	if err != nil {
 		return err
 	}
-	exact, _, err := fitOf(ctx, p, options.VariantPartitioned, nil, true)
+	exact, _, err := fitOf(ctx, p, true, nil, true)
 	if err != nil {
 		return err
 	}

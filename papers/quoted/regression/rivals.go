@@ -14,6 +14,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -31,18 +32,23 @@ const (
 	armOnce        = "default, noise once"
 )
 
-// jointVariant is the variant of a private plan for two classes that names none.
-const jointVariant = "joint"
-
 var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
 
-// fitOf fits a problem's two classes; no total is no privacy.
-func fitOf(ctx context.Context, p *problem, variant string, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
+// fitOf fits a problem's two classes: by default, or with independent weights, which are those of
+// partitioned inference without privacy; no total is no privacy.
+func fitOf(ctx context.Context, p *problem, independent bool, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.study(ctx, map[string]any{"outcome": p.Outcome, "variant": variant}, data, total)
+	with := map[string]any{"outcome": p.Outcome}
+	switch {
+	case independent && total == nil:
+		with["name"] = dppvi.Name
+	case independent:
+		with["schedule"] = options.ScheduleSynchronous
+	}
+	return p.study(ctx, with, data, total)
 }
 
 // data are the rows of every site, or of one that has them all.
@@ -299,11 +305,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 		}
 		var encoding *glm.Encoding
 		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
-			variant := jointVariant
-			if arm == armPartitioned {
-				variant = options.VariantPartitioned
-			}
-			m, ran, err := fitOf(ctx, p, variant, &total, arm == armOnce)
+			m, ran, err := fitOf(ctx, p, arm == armPartitioned, &total, arm == armOnce)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
 			}

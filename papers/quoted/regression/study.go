@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
+	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/privacy/account"
@@ -30,7 +31,7 @@ func (p *problem) study(ctx context.Context, options map[string]any, data map[st
 	if err != nil {
 		return nil, nil, err
 	}
-	methods := method.Registry{regression.Method{}}
+	methods := method.Registry{regression.Method{}, dppvi.Method{}}
 	plan, err := study.Parse("plan", text, methods)
 	if err != nil {
 		return nil, nil, err
