@@ -132,6 +132,12 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 			return out, errors.New("the study does not end")
 		}
 	}
+	return d.ends(t, c, s, sites)
+}
+
+// ends holds what a finished study leaves against what anybody can take.
+func (d *Drive) ends(t testing.TB, c method.Coordinator, s method.State, sites map[string]*drivenSite) (out Ends, err error) {
+	t.Helper()
 	if out.Result, err = c.Result(s); err != nil {
 		return out, fmt.Errorf("result: %w", err)
 	}

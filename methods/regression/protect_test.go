@@ -8,6 +8,7 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
+	"parley/methods/regression/options"
 	"parley/privacy"
 )
 
@@ -68,16 +69,19 @@ func TestChargesKeepTheTotal(t *testing.T) {
 func TestPrivateStudiesLearn(t *testing.T) {
 	s := drawn(13, 400, 3, yesNo)
 	loose := strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 1e6, delta: 1e-5}", 1)
-	for name, options := range map[string]string{
+	for name, says := range map[string]string{
 		"synchronous": "rounds: 150\ndamping: 0.5\nclip: 20",
 	} {
-		p := planOf(t, 3, []string{"a", "b"}, twoLevels+options, strings.Replace(loose, "total", "diagnostics: 0.2, total", 1))
+		p := planOf(t, 3, []string{"a", "b"}, twoLevels+says, strings.Replace(loose, "total", "diagnostics: 0.2, total", 1))
 		m, out := run(t, s.config(t, p))
-		fit, err := regression.Method{}.Central(t.Context(), p, s.table(t, p, nil))
+		setup, err := options.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		central := fit.(*fitted.Centre)
+		central, err := fitted.Central(t.Context(), setup, s.table(t, p, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
 		// The remaining distance is that of the falling steps, not of noise.
 		if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 0.01 {
 			t.Errorf("%s: %v nats from central inference, %v", name, kl, err)

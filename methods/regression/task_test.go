@@ -13,7 +13,6 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/meanfield"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/privacy"
@@ -264,16 +263,18 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := x.plan(t)
 			r := rand.New(rand.NewPCG(9, uint64(len(name))))
-			half, err := Method{}.Site(p, "a")
+			h, err := options.New(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, ok := half.(*meanfield.Site)
-			if !ok { // see package private
+			if h.Options.Joint() { // see package private
 				return
 			}
 			length := func(kind string) int {
-				list := h.Listed()
+				list, err := Method{}.Requests(p, "a")
+				if err != nil {
+					t.Fatal(err)
+				}
 				return list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == kind })].Request.Sums[0].Blocks[0]
 			}
 			b, err := h.Bind(&h.Encoding, p.Schema())
@@ -329,7 +330,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 }
 
 // demandBoundedCost counts what rows cost beside their entries.
-func demandBoundedCost(t testing.TB, h *meanfield.Site, b *glm.Binding, q glm.Gaussian, rows []dataset.Row) {
+func demandBoundedCost(t testing.TB, h *options.Setup, b *glm.Binding, q glm.Gaussian, rows []dataset.Row) {
 	t.Helper()
 	m := predict.New(h.Likelihood, q.Normal(), h.Encoding.Width())
 	for i := range rows {

@@ -50,7 +50,7 @@ type stepAnswer struct {
 // variances, and what the site carries to its next step: the accumulators of an
 // Adagrad of its own. Carried is what the step before returned, nil at first. All is
 // the number of rows of all sites.
-func step(o *Baseline, l glm.Likelihood, prior, q glm.Gaussian, d *glm.Design, all int, carried []byte, r *rand.Rand) (change []float64, carry []byte, err error) {
+func step(o *baseline, l glm.Likelihood, prior, q glm.Gaussian, d *glm.Design, all int, carried []byte, r *rand.Rand) (change []float64, carry []byte, err error) {
 	batch := batch(d.Rows(), o.BatchShare)
 	g, err := glm.NewGradient(l, prior, d.Columns(), float64(all), float64(batch))
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package dppvi is differentially private partitioned variational inference as it
-// was published (Sharma and others, 2019), and the baseline that it was compared with.
-// Nobody meets it by default: it is there to repeat the paper's experiments.
+// Package dppvi is partitioned variational inference and its differentially private form, as
+// published (Sharma, Hutchinson, Swaroop, Honkela and Turner, 2019, arXiv:1911.10563, whose
+// equations are cited), and Global VI, the baseline that they were compared with. It is there to
+// repeat the paper's experiments: method pvi does better.
 //
-// [Update] is a site's private update: steps of DP-Adagrad from clipped, noised sums of
-// gradients over samples of its rows. Package options has its settings. [Step] is the
-// baseline's, global variational inference by stochastic gradients without privacy. [New]
-// and [NewGlobal] are the variants of them.
-//
-// It draws no noise and protects nothing: sampling, clipping that is relied on, and
-// noise belong to a session of package privacy, which hands in the sums.
+// [Method] is what a registry takes. The coordinator asks sites in the order of a schedule, and
+// keeps a factor of each. A site answers with the exact optimum of its local free energy, with what
+// steps of DP-Adagrad from clipped, noised sums of gradients over samples of its rows lead to, or,
+// of the baseline, with a step of stochastic gradients. Sampling, clipping that is relied on, and
+// noise are those of a session of package privacy. What comes from the other end is checked, and
+// gives errors, never panics.
 package dppvi

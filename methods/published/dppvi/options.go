@@ -59,9 +59,9 @@ type Options struct {
 
 	// Clip bounds, under differential privacy, the norm of a row's gradient, scaled as in
 	// [glm.Gradient] (75). It decides nothing about privacy, which the noise is scaled for.
-	Clip   *float64  `json:"clip,omitempty"`
-	Update *Settings `json:"update,omitempty"` // under differential privacy
-	Global *Baseline `json:"global,omitempty"` // of Global VI
+	Clip   *float64        `json:"clip,omitempty"`
+	Update *updateSettings `json:"update,omitempty"` // under differential privacy
+	Global *baseline       `json:"global,omitempty"` // of Global VI
 }
 
 // SiteRows is how many rows a site has, which is then public.
@@ -70,9 +70,9 @@ type SiteRows struct {
 	Rows int    `json:"rows"`
 }
 
-// Settings are those of a private update. Defaults are those of Table 2 of the paper and of its
+// updateSettings are those of a private update. Defaults are those of Table 2 of the paper and of its
 // code.
-type Settings struct {
+type updateSettings struct {
 	Noise        float64 `json:"noise"`         // standard deviation of the noise on a sum of gradients, in units of clip (5)
 	Steps        int     `json:"steps"`         // of the optimiser in each update (25)
 	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
@@ -84,13 +84,13 @@ type Settings struct {
 	DeltaByRows bool `json:"delta_by_rows,omitempty"`
 }
 
-// Baseline are the settings of Global VI.
-type Baseline struct {
+// baseline are the settings of Global VI.
+type baseline struct {
 	LearningRate float64 `json:"learning_rate"` // of each site's Adagrad (0.5)
 	BatchShare   float64 `json:"batch_share"`   // of a site's rows in a minibatch (0.02; at least 20 rows)
 }
 
-// The paper's settings beside [Settings].
+// The paper's settings beside [updateSettings].
 const (
 	paperClip    = 75.0
 	paperDamping = 0.1
@@ -140,7 +140,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	case o.Algorithm == algorithmGlobal:
 		damping = 1
 		if o.Global == nil {
-			o.Global = &Baseline{}
+			o.Global = &baseline{}
 		}
 		fill("global.learning_rate", &o.Global.LearningRate, paperRate)
 		fill("global.batch_share", &o.Global.BatchShare, paperShare)
@@ -182,7 +182,7 @@ func (o *Options) fillUpdate(missing func(key string) bool, fill func(key string
 		o.Clip = &bound
 	}
 	if o.Update == nil {
-		o.Update = &Settings{}
+		o.Update = &updateSettings{}
 	}
 	fill("update.noise", &o.Update.Noise, 5)
 	fill("update.batch_share", &o.Update.BatchShare, paperShare)

@@ -32,8 +32,8 @@ func (*protection) request(sum privacy.Sum) privacy.Request {
 const sumPublished = "gradients of the local free energy"
 
 // updateOf is the arithmetic of a site.
-func (c *common) updateOf(site string) *Update {
-	return &Update{Likelihood: c.Likelihood, Columns: c.Encoding.Width(), Rows: c.own.rowsOf(site), Settings: *c.own.Update}
+func (c *common) updateOf(site string) *noisedUpdate {
+	return &noisedUpdate{Likelihood: c.Likelihood, Columns: c.Encoding.Width(), Rows: c.own.rowsOf(site), updateSettings: *c.own.Update}
 }
 
 // protect has the noise of the paper, and as many updates as its accountant allows.
@@ -41,7 +41,7 @@ func (c *common) protect(site string) (*protection, error) {
 	pr := c.Plan.Privacy
 	total := *pr.Total
 	if c.own.Update.DeltaByRows {
-		if total.Delta = Delta(c.own.rowsOf(site)); total.Delta > pr.Total.Delta {
+		if total.Delta = paperDelta(c.own.rowsOf(site)); total.Delta > pr.Total.Delta {
 			return nil, problem.Problem{Where: "privacy.total.delta", What: fmt.Sprintf("%v is less than the published δ of site %s with %d rows, %v", pr.Total.Delta, site, c.own.rowsOf(site), total.Delta),
 				Hint: fmt.Sprintf("delta: %v or more, which the promise then says of every site; or leave out update.delta_by_rows", total.Delta)}
 		}

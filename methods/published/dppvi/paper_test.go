@@ -4,7 +4,7 @@ import "testing"
 
 func TestPaperDeltaIsBelowOneOverN(t *testing.T) {
 	for n, want := range map[int]float64{1: 1, 2: 0.1, 10: 0.1, 11: 0.01, 390: 1e-3, 1000: 1e-3, 1001: 1e-4, 7424: 1e-4} {
-		if got := Delta(n); got != want {
+		if got := paperDelta(n); got != want {
 			t.Errorf("n = %d: %v, want %v", n, got, want)
 		}
 	}

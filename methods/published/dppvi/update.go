@@ -18,23 +18,23 @@ import (
 // may be shown to everybody.
 type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error)
 
-// Update is the private update of the paper: steps of DP-Adagrad (Abadi and
+// noisedUpdate is the private update of the paper: steps of DP-Adagrad (Abadi and
 // others, 2016, with Adagrad's step) on the local free energy, from sums over
 // Poisson samples of the site's rows of their gradients (equation 4; see
 // [glm.Gradient]), each clipped.
-type Update struct {
+type noisedUpdate struct {
 	Likelihood glm.Likelihood // Logistic: expectations are sampled; others have their own
 	Columns    int            // of the design matrix
 	Rows       int            // of the site: public
-	Settings
+	updateSettings
 }
 
 // batch returns how many rows a minibatch has on average.
-func (u *Update) batch() int { return batch(u.Rows, u.BatchShare) }
+func (u *noisedUpdate) batch() int { return batch(u.Rows, u.BatchShare) }
 
 // Mechanism returns the charge of one update under add-remove, whose steps are
 // Poisson samples at the rate batch/rows.
-func (u *Update) Mechanism() account.Mechanism {
+func (u *noisedUpdate) Mechanism() account.Mechanism {
 	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows), Diameter: 2, Count: u.Steps}
 }
 
@@ -43,7 +43,7 @@ func (u *Update) Mechanism() account.Mechanism {
 // are made of noised gradients alone. Carried is what the update before returned, nil
 // at first. If noise leads where there is no density, it stays at q. An error of sum
 // is returned as it is.
-func (u *Update) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
+func (u *noisedUpdate) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
 	squares, err := accumulators(carried, 2*len(q.Eta))
 	if err != nil {
 		return target, nil, err
@@ -83,7 +83,7 @@ func accumulators(carried []byte, n int) ([]float64, error) {
 // where they end. Squares are Adagrad's accumulators, of 2P gradients that hold
 // noise, and carry over from one update to the next: run adds to them. Draws come
 // from r; they decide nothing about privacy. Each step asks for one sum.
-func (u *Update) run(q, factor glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) (glm.Gaussian, error) {
+func (u *noisedUpdate) run(q, factor glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) (glm.Gaussian, error) {
 	g, err := glm.NewGradient(u.Likelihood, q.Over(factor), u.Columns, float64(u.Rows), float64(u.batch()))
 	if err != nil {
 		return glm.Gaussian{}, err
@@ -137,10 +137,10 @@ func allowed(m account.Mechanism, total account.Budget) (int, error) {
 	return int(min(n, math.MaxInt32)), nil
 }
 
-// Delta is the δ of the paper's Table 1 for a client with n ≥ 1 rows,
+// paperDelta is the δ of the paper's Table 1 for a client with n ≥ 1 rows,
 // 10^⌊log₁₀(1/n)⌋: at most 1/n, but by less than the factor ten that the paper
 // speaks of.
-func Delta(n int) float64 {
+func paperDelta(n int) float64 {
 	p := 1.0
 	for p < float64(n) {
 		p *= 10

@@ -22,16 +22,16 @@ func TestPaperUpdates(t *testing.T) {
 		{1172, [3]int{29, 67, 118}},
 		{6642, [3]int{30, 70, 124}},
 	} {
-		u := Update{glm.Logistic{}, 108, c.rows, settings(t)}
+		u := noisedUpdate{glm.Logistic{}, 108, c.rows, settings(t)}
 		for i, epsilon := range []float64{0.5, 0.75, 1} {
-			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: Delta(c.rows)})
+			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: paperDelta(c.rows)})
 			if err != nil || got != c.want[i] {
 				t.Errorf("%d rows at ε = %v: %d updates, %v; want %d", c.rows, epsilon, got, err, c.want[i])
 			}
 		}
 	}
 	// Below ln(1/δ)/32 the orders end.
-	u := Update{glm.Logistic{}, 108, 3907, settings(t)}
+	u := noisedUpdate{glm.Logistic{}, 108, 3907, settings(t)}
 	if n, err := allowed(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
 		t.Errorf("%d updates, %v, where the accountant promises nothing", n, err)
 	}
@@ -44,7 +44,7 @@ func TestPublishedUpdate(t *testing.T) {
 	prior := glm.Isotropic(4, 0, 1)
 	q := prior
 	want, _ := optimise(t, &glm.Local{Likelihood: glm.Logistic{}, Data: d, Cavity: prior})
-	u := Update{glm.Logistic{}, 4, 200, settings(t)}
+	u := noisedUpdate{glm.Logistic{}, 4, 200, settings(t)}
 	u.BatchShare = 0.5
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := clippedSum(r, d, 8, 0.5, 75, 0)
@@ -72,7 +72,7 @@ func TestPublishedUpdate(t *testing.T) {
 // The same draws and sums give the same bits, and sums of a wrong form an error.
 func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	d := simulated(9, 100, 3, binary)
-	u := Update{glm.Logistic{}, 3, 100, settings(t)}
+	u := noisedUpdate{glm.Logistic{}, 3, 100, settings(t)}
 	run := func() glm.Gaussian {
 		r := rand.New(rand.NewPCG(3, 4))
 		q, err := u.run(glm.Isotropic(3, 0, 1), glm.Flat(3), make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
@@ -96,6 +96,6 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 }
 
 // settings are those that a plan has by default.
-func settings(t testing.TB) Settings {
+func settings(t testing.TB) updateSettings {
 	return *driven{twoClasses + declaredRows, bySubject, ""}.plan(t).Method.Options.(*Options).Update
 }

@@ -280,8 +280,8 @@ func (f *splitJSON) verify(list *vectors.List) error {
 		list.Float(at+"target_fraction_small", c.Target, h.Target, tolAlgebra)
 		list.Float(at+"minority_fraction_small", c.MinoritySmall, h.MinoritySmall, tolAlgebra)
 		list.Float(at+"minority_fraction_left", c.MinorityLeft, h.MinorityLeft, tolAlgebra)
-		list.Float(at+"delta_small", c.DeltaSmall, Delta(c.Small), tolExact)
-		list.Float(at+"delta_large", c.DeltaLarge, Delta(c.Large), tolExact)
+		list.Float(at+"delta_small", c.DeltaSmall, paperDelta(c.Small), tolExact)
+		list.Float(at+"delta_large", c.DeltaLarge, paperDelta(c.Large), tolExact)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"parley/methods/regression/options"
 )
 
-// Centre is an exact fit of independent weights to all rows in one place.
-type Centre struct {
+// centre is an exact fit of independent weights to all rows in one place.
+type centre struct {
 	Model *Model
 	Info  glm.Info // with the evidence lower bound as Value
 
@@ -20,7 +20,7 @@ type Centre struct {
 // Central fits all rows in one place: exact mean-field inference, which partitioned
 // inference converges to. Numbers are scaled as the plan says, by moments of all rows if
 // it says standard.
-func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*Centre, error) {
+func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centre, error) {
 	var scale *options.Scale
 	if s.Options.Scaling == options.ScaleStandard {
 		moments, err := s.Moments(ctx, rows)
@@ -46,7 +46,7 @@ func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*Centr
 	if err != nil {
 		return nil, err
 	}
-	fit := &Centre{Info: info}
+	fit := &centre{Info: info}
 	if fit.Model, err = New(s.Plan, s.Options, s.Prior, q.Normal(), e); err != nil {
 		return nil, err
 	}

@@ -71,13 +71,13 @@ func TestHostileSumsAreRefused(t *testing.T) {
 		problem string
 	}{
 		"noised sum":           {options.TaskUpdate, given{sum.Name: {noisedSum(t, sum, make([]int64, 6))}}, true, ""},
-		"noised quality":       {options.TaskAssess, given{predict.SumName: {noisedSum(t, *quality, make([]int64, quality.Blocks[0]))}}, true, ""},
+		"noised quality":       {options.TaskAssess, given{quality.Name: {noisedSum(t, *quality, make([]int64, quality.Blocks[0]))}}, true, ""},
 		"noised sum, infinite": {options.TaskUpdate, given{sum.Name: {noisedBy(t, sum, slices.Repeat([]int64{math.MaxInt64}, 6), 1e300)}}, true, ""},
-		"quality, infinite":    {options.TaskAssess, given{predict.SumName: {noisedBy(t, *quality, slices.Repeat([]int64{math.MaxInt64}, quality.Blocks[0]), 1e300)}}, true, ""},
+		"quality, infinite":    {options.TaskAssess, given{quality.Name: {noisedBy(t, *quality, slices.Repeat([]int64{math.MaxInt64}, quality.Blocks[0]), 1e300)}}, true, ""},
 		"no sum":               {options.TaskUpdate, given{}, false, "0 sums"},
 		"two sums":             {options.TaskUpdate, given{sum.Name: {noisedSum(t, sum, make([]int64, 6)), noisedSum(t, sum, make([]int64, 6))}}, false, "2 sums"},
 		"another sum":          {options.TaskUpdate, given{sum.Name: {noisedSum(t, sum, []int64{1})}}, false, "1 numbers"},
-		"another quality":      {options.TaskAssess, given{predict.SumName: {noisedSum(t, *quality, []int64{1})}}, false, "1 numbers"},
+		"another quality":      {options.TaskAssess, given{quality.Name: {noisedSum(t, *quality, []int64{1})}}, false, "1 numbers"},
 		"exact, where private": {options.TaskUpdate, change, false, "beside its noised sum"},
 		"exact quality":        {options.TaskAssess, exact, false, "beside its noised sum"},
 	} {

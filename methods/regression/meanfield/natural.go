@@ -59,7 +59,7 @@ func (c coordinator) tempered(s *state) glm.Gaussian {
 }
 
 // release makes the one sum.
-func (h *Site) release(ctx context.Context, q glm.Gaussian, s *privacy.Session, b *glm.Binding) error {
+func (h *site) release(ctx context.Context, q glm.Gaussian, s *privacy.Session, b *glm.Binding) error {
 	contribution := h.natural().Contribution(q)
 	if h.noised.update.Unit != privacy.WholeSite {
 		_, err := s.Sum(ctx, sumNatural, h.OverRows(b, contribution))

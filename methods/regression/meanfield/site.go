@@ -12,22 +12,22 @@ import (
 	"parley/privacy"
 )
 
-// Site is the half at one site. Between tasks it remembers only what one pass over
+// site is the half at one site. Between tasks it remembers only what one pass over
 // the same rows gives again.
-type Site struct {
+type site struct {
 	*common
 	name string
 	options.Reader
 }
 
 // NewSite is the site's half of a study.
-func NewSite(s *options.Setup, name string) (*Site, error) {
+func NewSite(s *options.Setup, name string) (*site, error) {
 	c, err := newCommon(s)
-	return &Site{common: c, name: name}, err
+	return &site{common: c, name: name}, err
 }
 
 // Listed is what the site is asked for over the whole study, at most.
-func (h *Site) Listed() (list []privacy.Listed) {
+func (h *site) Listed() (list []privacy.Listed) {
 	add := func(kind string, times int, r privacy.Request) {
 		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
 	}
@@ -50,7 +50,7 @@ func (h *Site) Listed() (list []privacy.Listed) {
 }
 
 // Run implements [method.Site].
-func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	run := h.exact
 	if h.noised != nil {
 		run = h.protected
@@ -63,7 +63,7 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // exact answers without protection.
-func (h *Site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
+func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (h *Site) exact(ctx context.Context, t method.Task, s *privacy.Session) (an
 // protected answers from noised sums alone, which are all of the answer. Nothing that depends on a
 // row but through them may show: a row that cannot be read as the plan says contributes
 // nothing, and no error tells of it.
-func (h *Site) protected(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *site) protected(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
 		return nil, err
@@ -117,6 +117,6 @@ func (h *Site) protected(ctx context.Context, t method.Task, s *privacy.Session)
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
-func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	return report.Own(ctx, h.Setup, h.name, shared, data)
 }

@@ -231,12 +231,12 @@ type Trace struct {
 	Folded    int          `cbor:"folded"`
 	LastKL    float64      `cbor:"last_kl"`   // the divergence that the last one made
 	Projected int          `cbor:"projected"` // how many weights a factor was projected in, over all updates
-	Points    []TracePoint `cbor:"points"`
+	Points    []tracePoint `cbor:"points"`
 	Stride    int          `cbor:"stride"` // of the points; 0 is 1
 }
 
-// TracePoint is what one update did.
-type TracePoint struct {
+// tracePoint is what one update did.
+type tracePoint struct {
 	Update int     `cbor:"update"` // the study's count, from 1
 	KL     float64 `cbor:"kl"`     // of the new q from the old, in nats
 }
@@ -267,10 +267,10 @@ func (t *Trace) Follow(before, after glm.Gaussian) error {
 	if t.Folded%stride != 0 {
 		return nil
 	}
-	t.Points = append(t.Points, TracePoint{t.Folded, kl})
+	t.Points = append(t.Points, tracePoint{t.Folded, kl})
 	if len(t.Points) > maxTrace {
 		t.Stride = 2 * stride
-		t.Points = slices.DeleteFunc(t.Points, func(p TracePoint) bool { return p.Update%t.Stride != 0 })
+		t.Points = slices.DeleteFunc(t.Points, func(p tracePoint) bool { return p.Update%t.Stride != 0 })
 	}
 	return nil
 }

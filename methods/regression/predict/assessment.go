@@ -79,7 +79,7 @@ func (a *Assessment) Check() error {
 // were not asked for.
 func Answer(in method.Contribution, noised bool) (*Assessment, error) {
 	if noised {
-		sum, err := method.OnlySum(in, SumName)
+		sum, err := method.OnlySum(in, sumName)
 		if err != nil {
 			return nil, err
 		}

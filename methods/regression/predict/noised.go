@@ -13,8 +13,8 @@ import (
 	"parley/privacy/account"
 )
 
-// SumName is what the sum of [Sum] is called.
-const SumName = "how well outcomes are predicted"
+// sumName is what the sum of [Sum] is called.
+const sumName = "how well outcomes are predicted"
 
 // How well one subject's outcome is predicted, as a vector of a sum: for each of ten
 // bins that the subject is in it, the distance of its probability from the middle of
@@ -61,7 +61,7 @@ func Release(ctx context.Context, s *options.Setup, t method.Task, session *priv
 	if err != nil {
 		return err
 	}
-	_, err = session.Sum(ctx, SumName, s.OverRows(b, Contribution(s.Likelihood, q.Normal(), s.Encoding.Width())))
+	_, err = session.Sum(ctx, sumName, s.OverRows(b, Contribution(s.Likelihood, q.Normal(), s.Encoding.Width())))
 	return err
 }
 
@@ -107,5 +107,5 @@ func (a *Assessment) CheckNoised() error {
 
 // Sum declares the sum of [Contribution].
 func Sum(m account.Mechanism) *privacy.Sum {
-	return &privacy.Sum{Name: SumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
+	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
 }

@@ -1,5 +1,5 @@
-// Package report is what people see of a study of a regression: [Effects], [Prediction],
-// [Sites] and [Progress] for everybody, and [OwnReport] for a site's own people. Every one is
+// Package report is what people see of a study of a regression: [Product.Result], [Prediction],
+// what sites contributed for everybody, and [OwnReport] for a site's own people. Every one is
 // a function of the model and of sums over rows, and shows no single subject.
 package report
 
@@ -66,9 +66,9 @@ func wilson(k, n float64) (share, low, high float64) {
 	return share, max(mid-half, 0), min(mid+half, 1)
 }
 
-// Effects shows the posterior in the features' own units. What is known of predictions of all
+// effects shows the posterior in the features' own units. What is known of predictions of all
 // sites, nil for nothing, says whether their level is to be trusted under privacy.
-func Effects(m *fitted.Model, pooled *predict.Assessment) figure.Section {
+func effects(m *fitted.Model, pooled *predict.Assessment) figure.Section {
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
 	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
 	z := m.Deviate(fitted.Z90)
@@ -276,8 +276,8 @@ func calibration(a *predict.Assessment) *figure.Figure {
 		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
 }
 
-// Sites shows what each site contributed.
-func Sites(m *fitted.Model) figure.Section {
+// siteFactors shows what each site contributed.
+func siteFactors(m *fitted.Model) figure.Section {
 	bars := figure.Bars{X: figure.Axis{Label: "information of the factor, in units of the prior's"}}
 	var updates figure.Numbers
 	var left []string
@@ -299,9 +299,9 @@ func Sites(m *fitted.Model) figure.Section {
 		}}
 }
 
-// Progress shows how much was learned by communication: the divergence that updates made,
+// progress shows how much was learned by communication: the divergence that updates made,
 // by their number, and how many weights a factor was projected in.
-func Progress(m *fitted.Model, updates, divergence figure.Numbers, projected int) figure.Section {
+func progress(m *fitted.Model, updates, divergence figure.Numbers, projected int) figure.Section {
 	kl := figure.Line{Name: "all sites", X: updates, Y: divergence}
 	items := []figure.Item{{Figure: &figure.Figure{ID: "communication", Title: "What each communication changed", Chart: figure.Lines{
 		X: figure.Axis{Label: "updates sent by sites", Count: true}, Y: figure.Axis{Label: "divergence of q from the one before (nats)", Log: true}, Series: []figure.Line{kl}},

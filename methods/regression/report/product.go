@@ -64,9 +64,9 @@ func (p *Product) Result() (*method.Result, error) {
 	if pooled != nil {
 		r.Sections = append(r.Sections, Data(p.Plan, p.Options, sites))
 	}
-	effects := Effects(m, pooled)
-	effects.Items = append(effects.Items, Unchecked(p.Options, pooled)...)
-	r.Sections = append(r.Sections, effects)
+	weights := effects(m, pooled)
+	weights.Items = append(weights.Items, Unchecked(p.Options, pooled)...)
+	r.Sections = append(r.Sections, weights)
 	if pooled != nil {
 		r.Sections = append(r.Sections, Prediction(p.Options, sites, pooled))
 	}
@@ -74,7 +74,7 @@ func (p *Product) Result() (*method.Result, error) {
 	for _, t := range p.Trace.Points {
 		updates, divergence = append(updates, float64(t.Update)), append(divergence, max(t.KL, 1e-16))
 	}
-	r.Sections = append(r.Sections, Sites(m), Progress(m, updates, divergence, p.Trace.Projected))
+	r.Sections = append(r.Sections, siteFactors(m), progress(m, updates, divergence, p.Trace.Projected))
 	return r, nil
 }
 
