@@ -1,15 +1,12 @@
 package dppvi
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/methods/regression/predict"
 	"parley/methods/regression/report"
 )
 
@@ -18,27 +15,12 @@ import (
 // model by every site.
 type coordinator struct{ *common }
 
-// state is what the coordinator carries. The posterior is the prior times the factors, or, of
-// Global VI, the point.
-type state struct {
-	Phase   string                         `cbor:"phase"`
-	Turn    int                            `cbor:"turn"`  // sequential: place in the plan's sites of the next to be asked
-	Round   int                            `cbor:"round"` // sequential, synchronous: complete rounds
-	Asked   int                            `cbor:"asked"` // updates asked for, of all sites
-	Left    []string                       `cbor:"left"`
-	Scale   *options.Scale                 `cbor:"scale"`
-	Sites   map[string]*options.SiteFactor `cbor:"sites"`
-	Reports map[string]*predict.Assessment `cbor:"reports"`
-	Trace   options.Trace                  `cbor:"trace"`
-	Point   wire.Vector                    `cbor:"point"` // Global VI: means, then logarithms of variances
-}
-
-// MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+// state is what the coordinator carries; its point is that of Global VI.
+type state = report.Factors
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := &state{Sites: c.Factors(), Reports: map[string]*predict.Assessment{}}
+	s := report.NewFactors(c.Setup)
 	if c.global() {
 		s.Point = glm.Point(c.Prior)
 	}
@@ -47,28 +29,9 @@ func (c coordinator) Init() (method.State, error) {
 
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
-	s := new(state)
-	if err := wire.Unmarshal(data, s); err != nil {
+	s, err := report.RestoreFactors(c.Setup, data, c.protected != nil)
+	if err != nil {
 		return nil, err
-	}
-	if s.Reports == nil {
-		s.Reports = map[string]*predict.Assessment{}
-	}
-	check := (*predict.Assessment).CheckAlone
-	if c.protected != nil {
-		check = (*predict.Assessment).CheckNoised
-	}
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate, options.TaskAssess),
-		c.CheckFactors(s.Sites), s.Trace.Check(), method.Kept(s.Reports, c.Plan.Sites, "assessment", check)); err != nil {
-		return nil, err
-	}
-	if s.Phase != "" && s.Phase != options.TaskScale {
-		if _, err := c.Scaled(s.Scale); err != nil {
-			return nil, fmt.Errorf("the state's scale: %w", err)
-		}
-	}
-	if s.Turn < 0 || s.Turn >= len(c.Plan.Sites) || s.Round < 0 || s.Asked < 0 {
-		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
 	}
 	coordinates := 0
 	if c.global() {
@@ -101,15 +64,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	was := s.Phase
 	var err error
 	switch was {
-	case "":
-		s.Phase = options.TaskUpdate
-		if c.own.Scaling == options.ScaleStandard {
-			s.Phase = options.TaskScale
-			step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) { return options.ScaleTask{}, nil })
-		}
-	case options.TaskScale:
-		s.Phase = options.TaskUpdate
-		s.Scale, err = c.PoolFactors(s.Sites)
+	case "", options.TaskScale:
+		step.Tasks, err = s.Begin(c.Setup)
 	case options.TaskUpdate:
 		step, err = c.update(s)
 	case options.TaskAssess:
@@ -161,81 +117,33 @@ func (c coordinator) assess(s *state) (method.Step, error) {
 		s.Phase = method.Done
 		return method.Step{State: s}, nil
 	}
-	s.Phase = options.TaskAssess
 	q, err := c.posterior(s)
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) {
-		return options.AssessTask{Scale: s.Scale, Q: options.Pack(q)}, nil
-	})
-	return method.Step{State: s, Tasks: method.Optional(tasks)}, err
+	tasks, err := s.Assess(c.Setup, q)
+	return method.Step{State: s, Tasks: tasks}, err
 }
 
-// Fold implements [method.Coordinator].
+// Fold implements [method.Coordinator]. An update replaces the site's factor (equation 5), which
+// nobody else has touched since the site was asked: the change belongs to it whatever q has become
+// meanwhile.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	err := method.Expect(in, c.Plan.Sites, s.Phase)
-	if err != nil {
-		return nil, err
-	}
-	switch r := s.Sites[in.Site]; in.Kind {
-	case options.TaskScale:
-		a := new(options.ScaleAnswer)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.Check(c.Counted())
+	return s, s.Fold(c.Setup, in, c.protected != nil, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *options.SiteFactor, q glm.Gaussian) error {
+		if c.global() {
+			return c.foldStep(s, in)
 		}
-		r.Moments = a
-	case options.TaskUpdate:
-		err = c.fold(s, r, in)
-	case options.TaskAssess:
-		s.Reports[in.Site], err = predict.Answer(in, c.protected != nil)
-	default:
-		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
-	}
-	return s, err
-}
-
-// fold replaces the site's factor (equation 5), which nobody else has touched since the site was
-// asked: the change belongs to it whatever q has become meanwhile.
-func (c coordinator) fold(s *state, r *options.SiteFactor, in method.Contribution) error {
-	if !r.Waits() {
-		return fmt.Errorf("site %s was not asked for an update", in.Site)
-	}
-	before, err := c.posterior(s)
-	if err != nil {
-		return err
-	}
-	if c.global() {
-		err = c.foldStep(s, in)
-	} else {
-		var projected int
-		projected, err = c.FoldChange(r, in, before)
+		projected, err := c.FoldChange(r, in, q)
 		s.Trace.Projected += projected
-	}
-	if err != nil {
 		return err
-	}
-	after, err := c.posterior(s)
-	if err != nil {
-		return fmt.Errorf("after this answer: %w", err)
-	}
-	r.Folded++
-	r.From = options.Gaussian{}
-	return s.Trace.Follow(before, after)
+	})
 }
 
-// Leave implements [method.Coordinator]: the site's factor stays.
+// Leave implements [method.Coordinator].
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	left, err := method.Leave(c.Plan.Sites, s.Left, site)
-	if err != nil {
-		return nil, err
-	}
-	s.Left = left
-	r := s.Sites[site]
-	r.Asked, r.From = r.Folded, options.Gaussian{}
-	return s, nil
+	return s, s.Leave(c.Setup, site)
 }
 
 // Share gives every site the model: it is the study's result.
@@ -251,14 +159,9 @@ func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 // Result implements [method.Coordinator].
 func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != method.Done {
-		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
-	}
 	q, err := c.posterior(s)
 	if err != nil {
 		return nil, err
 	}
-	p := report.Product{Setup: c.Setup, Q: q, Scale: s.Scale, Sites: s.Sites, Left: s.Left, Reports: s.Reports, Trace: &s.Trace,
-		Instead: ", or use method pvi, which has the weights' correlations"}
-	return p.Result()
+	return s.Result(c.Setup, q, ", or use method pvi, which has the weights' correlations")
 }

@@ -117,7 +117,6 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, of classes": {c, options.TaskAssess, wrong(func(a *predict.Assessment) { a.Classes = make([]*predict.Residuals, 3) }), false, "were not asked for"},
 		"quality, periods":    {c, options.TaskAssess, wrong(func(a *predict.Assessment) { a.Periods = &predict.Periods{Rows: constant(1, 0)} }), false, "were not asked for"},
 		"private change":      {private, options.TaskUpdate, options.UpdateAnswer{Change: options.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}}, true, ""},
-		"another kind":        {c, "else", struct{}{}, false, "not asked for"},
 	} {
 		s := waiting(t, x.c, x.kind)
 		_, err := x.c.Fold(s, method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body)})

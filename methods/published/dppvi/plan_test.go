@@ -221,7 +221,7 @@ func TestDamagedStates(t *testing.T) {
 	for name, x := range plans {
 		t.Run(name, func(t *testing.T) {
 			p := x.plan(t)
-			methodtest.Damaged(t, Method{}, p, dataFor(t, p), 60)
+			methodtest.Damaged(t, Method{}, p, dataFor(t, p), 15)
 		})
 	}
 }

@@ -298,7 +298,7 @@ func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := quiet.Result.Files[0].Data
-	for seed := range 60 {
+	for seed := range 25 {
 		w := enginetest.New(p.Sites...)
 		r := rand.New(rand.NewPCG(uint64(seed), 9))
 		crashes := 0

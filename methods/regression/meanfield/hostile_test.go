@@ -12,6 +12,7 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
 	"parley/privacy"
 )
 
@@ -85,7 +86,7 @@ func TestHostileSumsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := init.(*state)
+		s := init.(*report.Factors)
 		s.Phase = x.kind
 		for _, r := range s.Sites {
 			r.Ask(nil, c.Prior)

@@ -9,6 +9,7 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
+	"parley/methods/regression/report"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -50,7 +51,7 @@ func (c *common) protect() (*sums, error) {
 }
 
 // tempered is the posterior, which tempers the factors by what noise they hold ([glm.NoiseAware]).
-func (c coordinator) tempered(s *state) glm.Gaussian {
+func (c coordinator) tempered(s *report.Factors) glm.Gaussian {
 	noise := make([]float64, len(c.Plan.Sites))
 	for i := range noise {
 		noise[i] = c.noised.update.Mechanism.Noise

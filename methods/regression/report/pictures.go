@@ -1,4 +1,4 @@
-// Package report is what people see of a study of a regression: [Product.Result], [Prediction],
+// Package report is what people see of a study of a regression: [Factors.Result], [Prediction],
 // what sites contributed for everybody, and [OwnReport] for a site's own people. Every one is
 // a function of the model and of sums over rows, and shows no single subject.
 package report
