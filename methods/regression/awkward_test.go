@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/methods/regression"
 	"parley/study"
 )
 
@@ -51,7 +52,7 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: none}\n", subjects, likelihood, outcome, more)
 	plan := parse(t, text.String())
 	if independent {
-		makeIndependent(plan)
+		regression.MakeIndependent(plan)
 	}
 
 	weights, scale := make([]float64, d), make([]float64, d)

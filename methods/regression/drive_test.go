@@ -37,9 +37,8 @@ const (
 	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: {epsilon: 3, delta: 1e-3}}"
 	bySite       = "{protection: differential, unit: site, adjacency: add-remove, total: {epsilon: 3, delta: 1e-3}}"
 	// Scales without ranges, so that a row may hold anything.
-	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
-	// Options that a plan of more than 2000 weights has, which is then made one of independent weights.
-	independent = ", coding: levels, prior_variance: 1, intercept_variance: 1"
+	boundless   = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
+	independent = " " // see MakeIndependent
 )
 
 // driven is a plan by what is written in its brackets.
@@ -96,16 +95,22 @@ func (d driven) plan(t testing.TB) *study.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(d.method, independent) {
-		makeIndependent(p)
+	if strings.HasSuffix(d.method, independent) {
+		MakeIndependent(p)
 	}
 	return p
 }
 
-// makeIndependent makes a plan without privacy one of independent weights, as if there were too many for others.
-func makeIndependent(p *study.Plan) {
+// MakeIndependent makes a plan without privacy one of independent weights, as if there were too many for others.
+func MakeIndependent(p *study.Plan) {
 	o, tolerance := p.Method.Options.(*options.Options), 1e-3
 	o.Form, o.Schedule, o.Damping, o.Tolerance = options.FormIndependent, "sequential", 1, &tolerance
+	o.Coding, o.References = options.CodingLevels, nil
+	for _, v := range []*float64{&o.PriorVariance, &o.InterceptVariance} {
+		if *v == 6.25 || *v == 100 { // the defaults of others
+			*v = 1
+		}
+	}
 }
 
 // rowsFor draws a site's rows for a plan: some without a view, some without a cell.

@@ -24,21 +24,9 @@ func planOf(t testing.TB, columns int, sites []string, options, privacy string) 
 	t.Helper()
 	p := parse(t, planText(columns, sites, options, privacy))
 	if !p.Privacy.Differential() {
-		makeIndependent(p)
+		regression.MakeIndependent(p)
 	}
 	return p
-}
-
-// makeIndependent makes a plan without privacy one of independent weights, as if there were too many for others.
-func makeIndependent(p *study.Plan) {
-	o, tolerance := p.Method.Options.(*options.Options), 1e-3
-	o.Form, o.Schedule, o.Damping, o.Tolerance = options.FormIndependent, "sequential", 1, &tolerance
-	o.Coding, o.References = options.CodingLevels, nil
-	for _, v := range []*float64{&o.PriorVariance, &o.InterceptVariance} {
-		if *v == 6.25 || *v == 100 { // the defaults of others
-			*v = 1
-		}
-	}
 }
 
 func parse(t testing.TB, text string) *study.Plan {
@@ -163,7 +151,7 @@ func independentOf(t testing.TB, p *study.Plan) *options.Setup {
 	t.Helper()
 	with, o := *p, *p.Method.Options.(*options.Options)
 	with.Method.Options = &o
-	makeIndependent(&with)
+	regression.MakeIndependent(&with)
 	s, err := options.New(&with)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/testkit"
 	"parley/method/methodtest"
 	"parley/privacy"
 	"parley/problem"
@@ -181,37 +180,6 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		_, err := study.Parse("plan.yaml", []byte(planText(2, []string{"a", "b"}, c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-// Defaults follow from the rest of the plan, and survive being written and read.
-func TestDefaults(t *testing.T) {
-	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
-	for name, c := range map[string]struct {
-		options, privacy string
-		want             func(o *Options) bool
-	}{
-		"plain": {twoLevels, unprotected, func(o *Options) bool {
-			return o.Schedule == "sequential" && o.Rounds == 20 && o.Damping == 1 && o.Clip == nil && *o.Tolerance == 1e-3
-		}},
-		"concurrent": {twoLevels + "schedule: synchronous", unprotected, func(o *Options) bool { return o.Rounds == 60 && o.Damping == 2.0/3 }},
-		"private": {twoLevels + rows, protected, func(o *Options) bool {
-			return *o.Clip == 75 && o.Update.Steps == 25 && o.Damping == 0.1 && o.Rounds == 1000
-		}},
-		"global": {twoLevels + "algorithm: global\n" + rows, unprotected, func(o *Options) bool { return o.Schedule == "random" && o.Global.LearningRate == 0.5 }},
-	} {
-		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
-		if o := p.Method.Options.(*Options); !c.want(o) {
-			t.Errorf("%s: %+v", name, o)
-		}
-		encoded := testkit.Get(p.Encode())(t)
-		if _, err := study.Decode(encoded, methods); err != nil {
-			t.Errorf("%s: decoding the plan again: %v", name, err)
-		}
-		text := testkit.Get(p.YAML())(t)
-		if again := testkit.Get(parse(t, string(text)).Encode())(t); string(again) != string(encoded) {
-			t.Errorf("%s: written and read it is another plan:\n%s", name, text)
 		}
 	}
 }

@@ -2,13 +2,10 @@ package dppvi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -208,16 +205,6 @@ func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
 	}
 }
 
-// A study ends when no update moves the posterior any more.
-func TestToleranceEndsTheStudy(t *testing.T) {
-	s := drawn(1, 90, 3, yesNo)
-	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rounds: 500", unprotected)
-	_, out := run(t, s.config(t, p))
-	if n := out.Result.Metrics["updates"]; n < 4 || n > 100 {
-		t.Errorf("%v updates", n)
-	}
-}
-
 // Scaling by pooled moments is scaling by those of all rows: the fit is that of
 // central inference, and effects are in the features' own units.
 func TestStandardScalingPoolsMoments(t *testing.T) {
@@ -320,51 +307,6 @@ func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
 		if crashes == 0 {
 			t.Fatalf("seed %d: nothing crashed", seed)
 		}
-	}
-}
-
-// A private run that was killed ends as its releases say, in every variant; from the
-// sites' stores alone the coordinator comes to the same bits. Noise is drawn anew for
-// each task and never for a task that was answered.
-func TestKilledPrivateRunsGoOn(t *testing.T) {
-	s := drawn(7, 60, 2, yesNo)
-	rows := "rows: [{site: a, rows: 30}, {site: b, rows: 15}, {site: c, rows: 15}]"
-	for name, options := range map[string]string{
-		"asynchronous": "schedule: asynchronous\nupdate: {noise: 30, steps: 3, draws: 5}\nrounds: 4\n" + rows,
-		"random":       "update: {noise: 30, steps: 3, draws: 5}\nrounds: 4\n" + rows,
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+options, strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 2, delta: 1e-3}", 1))
-			c := s.config(t, p)
-			c.Dir = t.TempDir()
-			for kill := 1; kill < 4; kill++ {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				answers := 0
-				c.Observe = func(e engine.Event) {
-					if e.Round != nil {
-						if answers++; answers == kill%2+1 {
-							cancel(enginetest.ErrCrash)
-						}
-					}
-				}
-				if _, err := local.Run(ctx, c); !errors.Is(err, enginetest.ErrCrash) {
-					t.Fatalf("killed for the %d. time: %v", kill, err)
-				}
-				cancel(nil)
-			}
-			c.Observe = nil
-			first, out := run(t, c)
-			if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
-				t.Fatal(err)
-			}
-			again, replayed := run(t, c)
-			if !bytes.Equal(out.Result.Files[0].Data, replayed.Result.Files[0].Data) {
-				t.Errorf("from what the sites had released came another model:\n%v\n%v", first.Posterior, again.Posterior)
-			}
-			if !first.Private {
-				t.Error("the model does not say that it is private")
-			}
-		})
 	}
 }
 
