@@ -2,6 +2,7 @@ package dppvi
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/method"
@@ -164,4 +165,34 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	return s.Result(c.Setup, q, ", or use method pvi, which has the weights' correlations")
+}
+
+// The means of a point are bounded by pointLargest, the logarithms of variances by
+// pointWidest: within them sites can still work.
+const pointLargest, pointWidest = 1e15, 100
+
+// foldStep moves the point by a step.
+func (c coordinator) foldStep(s *state, in method.Contribution) error {
+	point := s.Point
+	a := new(stepAnswer)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return err
+	}
+	if len(a.Step) != len(point) {
+		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(point))
+	}
+	// Adagrad moves no coordinate by more than its rate, but for the rounding of a
+	// difference.
+	rate := c.own.Global.LearningRate * 1.001
+	for i, x := range a.Step {
+		if far := rate + 1e-9*math.Abs(point[i]); !glm.Inside(x, -far, far) {
+			return fmt.Errorf("a step of %v in coordinate %d, where the rate allows ±%v", x, i+1, rate)
+		}
+		most := pointLargest
+		if i >= c.Weights() {
+			most = pointWidest
+		}
+		point[i] = glm.Clamp(point[i]+x, most)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ method: {name: dp-pvi, outcome: {column: y, levels: [no, yes]}, rounds: 3}
 privacy: {protection: none}
 `
 
-func hostileSetup(t testing.TB, change ...string) (coordinator, *site) {
+func hostileSetup(t testing.TB, change ...string) (coordinator, *siteHalf) {
 	t.Helper()
 	text := strings.NewReplacer(change...).Replace(hostilePlan)
 	p := parse(t, text)
@@ -40,7 +40,7 @@ func hostileSetup(t testing.TB, change ...string) (coordinator, *site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(coordinator), h.(*site)
+	return c.(coordinator), h.(*siteHalf)
 }
 
 var hostilePrivate = []string{"rounds: 3}", "rounds: 3, rows: [{site: a, rows: 5}, {site: b, rows: 5}], update: {noise: 90, steps: 2}}", "{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.1, total: {epsilon: 1, delta: 1e-5}}"}

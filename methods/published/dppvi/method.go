@@ -9,7 +9,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -29,45 +28,6 @@ func (Method) Options() any {
 // Revision implements [method.Method].
 func (Method) Revision() int { return 1 }
 
-// common is what both halves know of a plan.
-type common struct {
-	*options.Setup
-	own *Options
-	// protected is what sites release under differential privacy; nil without it.
-	protected map[string]*protection
-}
-
-// setup is what a plan says, as a regression has it.
-func setup(p *study.Plan) (*options.Setup, *Options, error) {
-	o, ok := p.Method.Options.(*Options)
-	if !ok {
-		return nil, nil, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
-	}
-	s, err := options.Of(p, o.regression())
-	return s, o, err
-}
-
-// newCommon works out what a plan says to the halves of the given sites.
-func newCommon(p *study.Plan, sites []string) (*common, error) {
-	s, o, err := setup(p)
-	if err != nil {
-		return nil, err
-	}
-	c := &common{Setup: s, own: o}
-	if !p.Privacy.Differential() {
-		return c, nil
-	}
-	c.protected = map[string]*protection{}
-	for _, site := range sites {
-		if c.protected[site], err = c.protect(site); err != nil {
-			return nil, fmt.Errorf("site %s: %w", site, err)
-		}
-	}
-	return c, nil
-}
-
-func (c *common) global() bool { return c.own.Algorithm == algorithmGlobal }
-
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	c, err := newCommon(p, p.Sites)
@@ -77,7 +37,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	c, err := newCommon(p, []string{name})
-	return &site{common: c, name: name}, err
+	return &siteHalf{common: c, name: name}, err
 }
 
 // Requests implements [method.Method].
@@ -86,7 +46,7 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&site{common: c, name: name}).listed(), nil
+	return (&siteHalf{common: c, name: name}).listed(), nil
 }
 
 // Describe implements [method.Describer].

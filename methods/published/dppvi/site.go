@@ -13,16 +13,16 @@ import (
 	"parley/privacy"
 )
 
-// site is the half at one site. Between tasks it remembers only what one pass over
+// siteHalf is the half at one site. Between tasks it remembers only what one pass over
 // the same rows gives again.
-type site struct {
+type siteHalf struct {
 	*common
 	name string
 	options.Reader
 }
 
 // times says how often the site is asked for something, at most.
-func (h *site) times(kind string) int {
+func (h *siteHalf) times(kind string) int {
 	p := h.protected[h.name]
 	switch {
 	case kind == options.TaskScale && h.own.Scaling != options.ScaleStandard, kind == options.TaskAssess && p != nil && p.quality == nil:
@@ -38,7 +38,7 @@ func (h *site) times(kind string) int {
 }
 
 // listed is what the site is asked for over the whole study, at most.
-func (h *site) listed() (list []privacy.Listed) {
+func (h *siteHalf) listed() (list []privacy.Listed) {
 	for _, kind := range []string{options.TaskScale, options.TaskUpdate, options.TaskAssess} {
 		if times := h.times(kind); times > 0 {
 			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
@@ -48,7 +48,7 @@ func (h *site) listed() (list []privacy.Listed) {
 }
 
 // request is what a task of a kind releases.
-func (h *site) request(kind string) privacy.Request {
+func (h *siteHalf) request(kind string) privacy.Request {
 	says := privacy.Content{What: predict.Says, Values: predict.Values}
 	switch p := h.protected[h.name]; {
 	case p != nil && kind == options.TaskUpdate:
@@ -74,7 +74,7 @@ type updating struct {
 }
 
 // open checks the task of an update.
-func (h *site) open(t method.Task, carried []byte) (*updating, error) {
+func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	task := new(options.UpdateTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (h *site) open(t method.Task, carried []byte) (*updating, error) {
 }
 
 // Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *siteHalf) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	run := h.exact
 	if h.protected != nil {
 		run = h.noised
@@ -97,7 +97,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // exact answers without protection. The state is what the site carries on.
-func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +118,7 @@ func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (an
 
 // update answers one update: with the optimum of the local free energy (equation 4), or a step of
 // the baseline, with rows drawn without replacement and an Adagrad of the site's own, which it carries.
-func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
+func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	u, err := h.open(t, carried)
 	if err != nil {
 		return nil, nil, err
@@ -135,14 +135,14 @@ func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, c
 	for _, r := range h.own.Rows {
 		all += r.Rows
 	}
-	change, carry, err := step(h.own.Global, h.Likelihood, h.Prior, u.q, d, all, carried, options.Draws(h.Plan, "batch", h.name, u.number))
+	change, carry, err := baselineStep(h.own.Global, h.Likelihood, h.Prior, u.q, d, all, carried, options.Draws(h.Plan, "batch", h.name, u.number))
 	return stepAnswer{change}, carry, err
 }
 
 // noised answers from noised sums alone. Nothing that depends on a row but
 // through them may show: a row that cannot be read as the plan says contributes
 // nothing, and no error tells of it.
-func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
 		return nil, nil, err
@@ -161,6 +161,26 @@ func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (a
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
-func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	return report.Own(ctx, h.Setup, h.name, shared, data)
+}
+
+// release takes the steps of one update.
+func (h *siteHalf) release(ctx context.Context, u *updating, session *privacy.Session, b *glm.Binding) (any, []byte, error) {
+	sum := func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		noised, err := session.Sum(ctx, sumPublished, h.OverRows(b, contribution))
+		if err != nil {
+			return nil, err
+		}
+		return noised.Floats(0), nil
+	}
+	target, carry, err := h.updateOf(h.name).Refine(u.q, u.factor, u.carried, options.Draws(h.Plan, "activations", h.name, u.number), sum)
+	if err != nil {
+		return nil, nil, err
+	}
+	change := target.Over(u.q)
+	if refined, _, _ := glm.Refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); options.Workable(refined, h.Prior) != nil {
+		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
+	}
+	return options.UpdateAnswer{Change: options.Pack(change)}, carry, nil
 }

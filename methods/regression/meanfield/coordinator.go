@@ -1,9 +1,3 @@
-// Package meanfield is a posterior of independent weights: the prior times a factor of each site,
-// which it refines against those of all others. A plan gets it where a posterior of all weights
-// together is out of reach. Without privacy, one site after the other sends the exact local
-// optimum; with it, sites send noised sums of natural gradients, by default all at once.
-//
-// What comes from the other end is checked, and gives errors, never panics.
 package meanfield
 
 import (
@@ -13,25 +7,9 @@ import (
 	"parley/methods/regression/report"
 )
 
-// common is what both halves know of a plan.
-type common struct {
-	*options.Setup
-	noised *sums // what sites release under differential privacy; nil without it
-}
-
 // coordinator asks for a common scale where the plan has none, for updates of the sites' factors,
 // and how well the model predicts.
 type coordinator struct{ *common }
-
-func newCommon(s *options.Setup) (*common, error) {
-	c := &common{Setup: s}
-	if !s.Plan.Privacy.Differential() {
-		return c, nil
-	}
-	var err error
-	c.noised, err = c.protect()
-	return c, err
-}
 
 // New is the coordinator's half of a study.
 func New(s *options.Setup) (method.Coordinator, error) {
@@ -184,4 +162,38 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	return s.Result(c.Setup, q, "")
+}
+
+// tempered is the posterior, which tempers the factors by what noise they hold ([glm.NoiseAware]).
+func (c coordinator) tempered(s *report.Factors) glm.Gaussian {
+	noise := make([]float64, len(c.Plan.Sites))
+	for i := range noise {
+		noise[i] = c.noised.update.Mechanism.Noise
+	}
+	return glm.NoiseAware(c.Prior, c.List(s.Sites), glm.NoiseVariance(*c.Options.Clip, noise, c.Options.Rounds))
+}
+
+// foldNoised moves the site's factor by a noised natural gradient at the q that it was
+// sent. The noise of an honest site may be anything: no integers are refused, and
+// what they lead to is cut where nobody could go on from it.
+func (c coordinator) foldNoised(r *options.SiteFactor, in method.Contribution) error {
+	noised, err := method.OnlySum(in, sumNatural)
+	if err != nil {
+		return err
+	}
+	sum := noised.Floats(0)
+	for i := range sum {
+		sum[i] = glm.Clamp(sum[i], options.FactorLargest)
+	}
+	factor := r.Factor.Unchecked()
+	change, err := c.natural().Change(r.From.Unchecked(), factor, c.Options.Damping, r.Folded, sum)
+	if err != nil {
+		return err
+	}
+	factor = factor.Times(change)
+	for j := range factor.Eta {
+		factor.Eta[j], factor.Lambda[j] = glm.Clamp(factor.Eta[j], options.FactorLargest), glm.Clamp(factor.Lambda[j], options.FactorLargest)
+	}
+	r.Factor = options.Pack(factor)
+	return nil
 }

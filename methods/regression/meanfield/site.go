@@ -6,6 +6,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/methods/regression/report"
@@ -119,4 +120,26 @@ func (h *site) protected(ctx context.Context, t method.Task, s *privacy.Session)
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	return report.Own(ctx, h.Setup, h.name, shared, data)
+}
+
+// release makes the one sum.
+func (h *site) release(ctx context.Context, q glm.Gaussian, s *privacy.Session, b *glm.Binding) error {
+	contribution := h.natural().Contribution(q)
+	if h.noised.update.Unit != privacy.WholeSite {
+		_, err := s.Sum(ctx, sumNatural, h.OverRows(b, contribution))
+		return err
+	}
+	_, err := s.Whole(ctx, sumNatural, func(data dataset.Source, v []float64) error {
+		read := h.Setup.Reader(b)
+		for row, err := range data.Rows(ctx) {
+			if err != nil {
+				return err
+			}
+			if x, y, ok := read(row); ok {
+				contribution(x, y, v)
+			}
+		}
+		return nil
+	})
+	return err
 }

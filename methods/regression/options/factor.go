@@ -97,6 +97,20 @@ func (r *SiteFactor) Ask(scale *Scale, q glm.Gaussian) UpdateTask {
 	return UpdateTask{Scale: scale, Q: Pack(q), Factor: r.Factor, Update: r.Asked}
 }
 
+// OpenModel checks what makes predictions against the plan.
+func (s *Setup) OpenModel(scale *Scale, m Gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
+	if e, err = s.Scaled(scale); err != nil {
+		return nil, q, err
+	}
+	if q, err = m.Density(s.Weights()); err == nil {
+		err = boundedDensity(q)
+	}
+	if err != nil {
+		return nil, q, fmt.Errorf("q: %w", err)
+	}
+	return e, q, nil
+}
+
 // OpenUpdate checks the task of one update, of at most so many, against the plan. Every number has
 // a bound, so that none can lead a computation out of what it was made for; that a task is refused
 // does not depend on the site's rows. With a cavity, q is divided by the site's own factor.

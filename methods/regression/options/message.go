@@ -119,17 +119,3 @@ type AssessTask struct {
 	Scale *Scale   `cbor:"scale"`
 	Q     Gaussian `cbor:"q"`
 }
-
-// OpenModel checks what makes predictions against the plan.
-func (s *Setup) OpenModel(scale *Scale, m Gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
-	if e, err = s.Scaled(scale); err != nil {
-		return nil, q, err
-	}
-	if q, err = m.Density(s.Weights()); err == nil {
-		err = boundedDensity(q)
-	}
-	if err != nil {
-		return nil, q, fmt.Errorf("q: %w", err)
-	}
-	return e, q, nil
-}

@@ -6,7 +6,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/judge/evaluate"
-	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -73,23 +72,6 @@ func (a *Assessment) Check() error {
 		}
 	}
 	return nil
-}
-
-// Answer reads how well a site's outcomes are predicted, with noise or without, where residuals
-// were not asked for.
-func Answer(in method.Contribution, noised bool) (*Assessment, error) {
-	if noised {
-		sum, err := method.OnlySum(in, sumName)
-		if err != nil {
-			return nil, err
-		}
-		return Noised(sum)
-	}
-	a := new(Assessment)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return nil, err
-	}
-	return a, a.CheckAlone()
 }
 
 // CheckAlone is [Assessment.Check] where residuals were not asked for, which nobody would check.

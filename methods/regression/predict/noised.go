@@ -109,3 +109,20 @@ func (a *Assessment) CheckNoised() error {
 func Sum(m account.Mechanism) *privacy.Sum {
 	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
 }
+
+// Answer reads how well a site's outcomes are predicted, with noise or without, where residuals
+// were not asked for.
+func Answer(in method.Contribution, noised bool) (*Assessment, error) {
+	if noised {
+		sum, err := method.OnlySum(in, sumName)
+		if err != nil {
+			return nil, err
+		}
+		return Noised(sum)
+	}
+	a := new(Assessment)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	return a, a.CheckAlone()
+}

@@ -1,15 +1,14 @@
 package dppvi
 
 import (
-	"context"
 	"fmt"
 
-	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/problem"
+	"parley/study"
 )
 
 // protection is what one site releases: so many updates of one kind of noised sum, and perhaps
@@ -71,22 +70,41 @@ func (c *common) protect(site string) (*protection, error) {
 	return p, nil
 }
 
-// release takes the steps of one update.
-func (h *site) release(ctx context.Context, u *updating, session *privacy.Session, b *glm.Binding) (any, []byte, error) {
-	sum := func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-		noised, err := session.Sum(ctx, sumPublished, h.OverRows(b, contribution))
-		if err != nil {
-			return nil, err
-		}
-		return noised.Floats(0), nil
-	}
-	target, carry, err := h.updateOf(h.name).Refine(u.q, u.factor, u.carried, options.Draws(h.Plan, "activations", h.name, u.number), sum)
-	if err != nil {
-		return nil, nil, err
-	}
-	change := target.Over(u.q)
-	if refined, _, _ := glm.Refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); options.Workable(refined, h.Prior) != nil {
-		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
-	}
-	return options.UpdateAnswer{Change: options.Pack(change)}, carry, nil
+// common is what both halves know of a plan.
+type common struct {
+	*options.Setup
+	own *Options
+	// protected is what sites release under differential privacy; nil without it.
+	protected map[string]*protection
 }
+
+// setup is what a plan says, as a regression has it.
+func setup(p *study.Plan) (*options.Setup, *Options, error) {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, nil, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
+	}
+	s, err := options.Of(p, o.regression())
+	return s, o, err
+}
+
+// newCommon works out what a plan says to the halves of the given sites.
+func newCommon(p *study.Plan, sites []string) (*common, error) {
+	s, o, err := setup(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &common{Setup: s, own: o}
+	if !p.Privacy.Differential() {
+		return c, nil
+	}
+	c.protected = map[string]*protection{}
+	for _, site := range sites {
+		if c.protected[site], err = c.protect(site); err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *common) global() bool { return c.own.Algorithm == algorithmGlobal }
