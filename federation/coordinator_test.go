@@ -72,7 +72,7 @@ func TestHostileCoordinator(t *testing.T) {
 		t.Helper()
 		n++
 		nonce, lines := bytes.Repeat([]byte{n}, 16), noted()
-		board := must(federation.Post(k, peer, "north", federation.Board{Program: federation.This(methods), Nonce: nonce, Studies: studies}))
+		board := must(federation.Post(k, peer, "north", federation.Board{Program: federation.LocalProgram(methods), Nonce: nonce, Studies: studies}))
 		stands := func() { // the honest coordinator, whose own board may still change, puts that over it
 			if held, _, err := conn.Get(within(t), key); err != nil || !bytes.Equal(held, board) {
 				put(t, conn, key, board)

@@ -35,8 +35,8 @@ type Program struct {
 	Methods  map[string]int `cbor:"methods" json:"methods"`   // revisions
 }
 
-// This is this program.
-func This(methods method.Registry) Program {
+// LocalProgram is this program.
+func LocalProgram(methods method.Registry) Program {
 	p := Program{Version: version.String(), Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
 	for _, m := range methods {
 		p.Methods[m.Name()] = m.Revision()

@@ -204,9 +204,9 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 	return b, nil
 }
 
-// Misfit says what a site must install to take part in a study whose method the
+// VersionMismatch says what a site must install to take part in a study whose method the
 // coordinator has at a revision; empty if it fits.
-func Misfit(coordinator, site Program, method string) string {
+func VersionMismatch(coordinator, site Program, method string) string {
 	want, got := coordinator.Methods[method], site.Methods[method]
 	switch {
 	case coordinator.Protocol != site.Protocol:

@@ -227,7 +227,7 @@ func TestSiteThatSaysNonsense(t *testing.T) {
 	copied := w.folder("north").Config.Certificate
 	key := federation.HelloKey("west")
 	hello := func(k *wire.Key, certificate []byte, studies ...federation.Standing) []byte {
-		return must(federation.Greet(k, evil.Coordinator, certificate, "west", federation.Hello{Program: federation.This(methods), Life: []byte("x"), Count: uint64(time.Now().UnixNano()), Studies: studies}))
+		return must(federation.Greet(k, evil.Coordinator, certificate, "west", federation.Hello{Program: federation.LocalProgram(methods), Life: []byte("x"), Count: uint64(time.Now().UnixNano()), Studies: studies}))
 	}
 	seal := func(v any) []byte { // whatever it says, as a hello
 		return must(encoding.Marshal([]any{evil.Config.Certificate, must(evil.Secrets.Key.Seal(evil.Coordinator, key, must(encoding.Marshal(v))))}))
@@ -442,7 +442,7 @@ func TestSiteThatAnswersNonsense(t *testing.T) {
 	board, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, "west", value)
 	check(t, err)
 	put(t, conn, federation.HelloKey("west"), must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, "west",
-		federation.Hello{Program: federation.This(methods), Nonce: board.Nonce, Life: []byte("x"), Count: 1, Studies: standings})))
+		federation.Hello{Program: federation.LocalProgram(methods), Nonce: board.Nonce, Life: []byte("x"), Count: 1, Studies: standings})))
 	for _, d := range digests {
 		w.approve(d, sites...)
 	}

@@ -246,7 +246,7 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 		conn, err := enats.Connect(enats.Options{URLs: f.Config.URLs, Roots: pool, JWT: must(w.co.Secrets.Authority.Site(f.Config.Site, public, time.Time{})), Seed: seed, Name: f.Config.Site})
 		check(t, err)
 		t.Cleanup(conn.Close)
-		put(t, conn, federation.HelloKey(f.Config.Site), must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, federation.Hello{Program: federation.This(methods)})))
+		put(t, conn, federation.HelloKey(f.Config.Site), must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, federation.Hello{Program: federation.LocalProgram(methods)})))
 	}
 	w.begin("north", "centre")
 	known := func(name string) bool {
@@ -292,7 +292,7 @@ func TestGuestThatNamesKeysOfOthers(t *testing.T) {
 	var seen uint64
 	for n := range 100 {
 		name := []string{"x", user, "", strings.Repeat("U", 1<<16)}[n%4]
-		put(t, conn, federation.RequestKey(i.ID), must(i.Ask(federation.Request{Peer: must(key.Peer().MarshalBinary()), User: name, Program: federation.This(methods)})))
+		put(t, conn, federation.RequestKey(i.ID), must(i.Ask(federation.Request{Peer: must(key.Peer().MarshalBinary()), User: name, Program: federation.LocalProgram(methods)})))
 		if n > 3 {
 			continue
 		}

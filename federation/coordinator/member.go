@@ -312,7 +312,7 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 // board is what the site is to see.
 func (m *member) board(joined Member) (b federation.Board, err error) {
 	d := m.daemon
-	b = federation.Board{Program: federation.This(d.Folder.Methods), Nonce: d.nonce}
+	b = federation.Board{Program: federation.LocalProgram(d.Folder.Methods), Nonce: d.nonce}
 	m.mu.Lock()
 	hello, words := m.hello, maps.Clone(m.words)
 	if hello.Program.Protocol == b.Program.Protocol { // others could not read it
@@ -421,7 +421,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 // join makes somebody with an invitation the site. The same request has the same
 // answer, since the first may have been lost.
 func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
-	if own := federation.This(d.Folder.Methods); own.Protocol != r.Program.Protocol {
+	if own := federation.LocalProgram(d.Folder.Methods); own.Protocol != r.Program.Protocol {
 		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
 		return g, nil
 	}

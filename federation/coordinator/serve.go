@@ -64,7 +64,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.disconnect()
-	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.This(d.Folder.Methods).Version); err != nil {
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.LocalProgram(d.Folder.Methods).Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)

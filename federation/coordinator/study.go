@@ -77,11 +77,11 @@ func (s *running) needs(site federation.Program) string {
 
 // misfit is needs; the caller holds s.mu.
 func (s *running) misfit(site federation.Program) string {
-	own, m := federation.This(s.daemon.Folder.Methods), s.plan.Method.Name
+	own, m := federation.LocalProgram(s.daemon.Folder.Methods), s.plan.Method.Name
 	if r := s.state.Revision; r != 0 && r != own.Methods[m] {
 		own.Version, own.Methods[m] = s.state.Version, r
 	}
-	return federation.Misfit(own, site, m)
+	return federation.VersionMismatch(own, site, m)
 }
 
 // posted returns the plan if the study has something for the site, and why it has

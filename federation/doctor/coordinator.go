@@ -152,7 +152,7 @@ func sites(f *coordinator.Folder) (r Report) {
 	if err != nil {
 		return Report{status(err)}
 	}
-	own := federation.This(f.Methods)
+	own := federation.LocalProgram(f.Methods)
 	told := 0
 	for _, st := range s.Sites {
 		if st.Text != "" {
@@ -163,7 +163,7 @@ func sites(f *coordinator.Folder) (r Report) {
 		}
 		told++
 		for _, name := range slices.Sorted(maps.Keys(own.Methods)) {
-			if needs := federation.Misfit(own, *st.Program, name); needs != "" {
+			if needs := federation.VersionMismatch(own, *st.Program, name); needs != "" {
 				r = append(r, note("versions", "site %s, in studies of method %s: %s", st.Site, name, needs))
 			}
 		}

@@ -65,7 +65,7 @@ func board(ctx context.Context, f *site.Folder, c *nats.Conn, u string) Report {
 
 // versions compares both ends' programs.
 func versions(f *site.Folder, b federation.Board) Finding {
-	own := federation.This(f.Methods)
+	own := federation.LocalProgram(f.Methods)
 	both := fmt.Sprintf("parley %s here, %s at the coordinator; protocol %d and %d", own.Version, b.Program.Version, own.Protocol, b.Program.Protocol)
 	if b.Program.Protocol != own.Protocol {
 		return fail("versions", "install parley "+b.Program.Version, errors.New(both))

@@ -129,7 +129,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 	if err != nil {
 		return g, err
 	}
-	r := federation.Request{User: user, Program: federation.This(methods)}
+	r := federation.Request{User: user, Program: federation.LocalProgram(methods)}
 	if r.Peer, err = s.Key.Peer().MarshalBinary(); err != nil {
 		return g, err
 	}

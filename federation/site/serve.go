@@ -103,7 +103,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	}
 	d.life = make([]byte, 16)
 	rand.Read(d.life)
-	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.This(f.Methods).Version); err != nil {
+	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.LocalProgram(f.Methods).Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -273,7 +273,7 @@ func (d *Daemon) greet(ctx context.Context) {
 func (d *Daemon) say(ctx context.Context, s stands) error {
 	f := d.Folder
 	d.count++
-	h := federation.Hello{Program: federation.This(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Bye: s.bye}
+	h := federation.Hello{Program: federation.LocalProgram(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Bye: s.bye}
 	message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
 	if err != nil {
 		return err

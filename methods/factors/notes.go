@@ -20,7 +20,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		return nil
 	}
 	if set.Options.Mechanism == options.MechanismStatistics {
-		if notes, err = statistics.Foresee(set); err != nil { // the plan's cost says what is wrong
+		if notes, err = statistics.RequiredSampleSize(set); err != nil { // the plan's cost says what is wrong
 			notes = nil
 		}
 	}

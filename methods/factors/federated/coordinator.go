@@ -52,9 +52,9 @@ type oneShot struct {
 	Converged bool           `cbor:"converged"`
 	Rough     []string       `cbor:"rough,omitempty"` // sites of which a set is described by too few factors
 	// Discords are features whose loadings disagree between sites.
-	Discords []discord `cbor:"discords,omitempty"`
+	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
 	// Unshared are directions in which a site's subjects vary more than others.
-	Unshared []unshared `cbor:"unshared,omitempty"`
+	Unshared []siteEigenvector `cbor:"unshared,omitempty"`
 }
 
 // stopped says whether nothing of the rounds is kept.

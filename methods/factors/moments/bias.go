@@ -14,7 +14,7 @@ import (
 // Biases are how far predictions of a view from the others miss on average at single sites,
 // which one model of all sites cannot follow: mean squares over the features of the views that a
 // site has, each in parts of its feature's variance. They are without bias from the noise, and
-// what noise may hide is added: see [Repaired.Biases].
+// what noise may hide is added: see [ProjectedMoments.Biases].
 type Biases struct {
 	Sites []float64 // of each site; NaN where nothing tells
 	All   float64   // of a site that nothing tells of; NaN if nothing tells of any
@@ -36,7 +36,7 @@ const biasDraws = 64
 // Draws of the known noise, and of as many subjects of the model, say what squares sites have that
 // are alike. With b the excess over their mean and s their standard deviation, what is returned is
 // the mean of a normal law of b and s given that it is not negative, b + s φ(b/s)/Φ(b/s).
-func (o *Repaired) Biases(sites [][]Unrepaired, m *ppca.Params, seed uint64) (*Biases, error) {
+func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params, seed uint64) (*Biases, error) {
 	f, err := newBiasFinder(o.layout, m)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (f *biasFinder) miss(row []float64, features []int, i int, others func(int)
 }
 
 // site takes in all patterns of a site.
-func (f *biasFinder) site(all []Unrepaired, r *rand.Rand) error {
+func (f *biasFinder) site(all []NoisyMoments, r *rand.Rand) error {
 	off := make([][][]float64, len(all)) // Σ (u − μ), by pattern and draw
 	for i := range all {
 		u := &all[i]
@@ -201,7 +201,7 @@ func (f *biasFinder) site(all []Unrepaired, r *rand.Rand) error {
 	return nil
 }
 
-func (m *misses) add(l ppca.Layout, all []Unrepaired, off [][][]float64) {
+func (m *misses) add(l ppca.Layout, all []NoisyMoments, off [][][]float64) {
 	view := l.ViewOf()
 	n, noise, missed := make([]float64, l.Views()), make([]float64, l.Views()), make([][]float64, biasDraws+1)
 	for draw := range missed {
@@ -238,7 +238,7 @@ func (m *misses) add(l ppca.Layout, all []Unrepaired, off [][][]float64) {
 }
 
 // addSubjects adds Σ (u − μ) of as many subjects of the model as the pattern has.
-func (f *biasFinder) addSubjects(off []float64, u *Unrepaired, r *rand.Rand) {
+func (f *biasFinder) addSubjects(off []float64, u *NoisyMoments, r *rand.Rand) {
 	group, root := f.layout.GroupOf(), math.Sqrt(u.count())
 	x := make([]float64, f.model.Rank)
 	for a := range x {

@@ -47,7 +47,7 @@ func unclipped(k int) passed {
 
 // optics returns A of one sum, t tᵀ = A (u, 1)(u, 1)ᵀ Aᵀ, as far as clipping lets
 // pass, and turns the moments m so that this holds of the means too.
-func (n *Lens) optics(axes []float64, squeeze []float64, pass passed, m []float64) []float64 {
+func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []float64) []float64 {
 	p := len(n.Scale)
 	d := p + 1
 	size := n.room() / n.Bound
@@ -106,9 +106,9 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 	if err != nil {
 		return nil, err
 	}
-	ones := unclipped(len(fine.Squeeze)).axes
+	ones := unclipped(len(fine.Shrinkage)).axes
 	a1 := coarse.optics(fine.Axes, ones, pass[0], m1)
-	a2 := fine.optics(fine.Axes, fine.Squeeze, pass[1], m2)
+	a2 := fine.optics(fine.Axes, fine.Shrinkage, pass[1], m2)
 	// The lenses' constants are never 0 and squeezes are positive: A₁ is invertible.
 	inv, ok := inverse(a1, d)
 	if !ok {

@@ -1,6 +1,6 @@
 // Package moments makes a model of sums that sites release once, clipped and noised
-// ([Statistics]), and diagnoses it by one more ([Checker]). [Repair] pools the releases
-// of all sites; what is fitted to the [Repaired] moments, by any number of factors,
+// ([Statistics]), and diagnoses it by one more ([Checker]). [Project] pools the releases
+// of all sites; what is fitted to the [ProjectedMoments] moments, by any number of factors,
 // costs no privacy.
 //
 // It draws no noise and protects nothing by itself: a site's contributions go through a

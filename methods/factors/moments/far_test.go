@@ -56,10 +56,10 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		for range lenses {
 			out.CoarseBlocks, out.FineBlocks = append(out.CoarseBlocks, draw(d*(d+1)/2)), append(out.FineBlocks, draw(d*(d+1)/2))
 		}
-		if out.Fine, err = s.Focus(lenses, out.CoarseBlocks, sd); err != nil {
+		if out.Fine, err = s.RefineWhitening(lenses, out.CoarseBlocks, sd); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		repaired, err := Repair(l, []Released{out}, 1)
+		repaired, err := Project(l, []Released{out}, 1)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue

@@ -10,9 +10,9 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Repaired holds what all releases of a study say, ready to be fitted by any
+// ProjectedMoments holds what all releases of a study say, ready to be fitted by any
 // number of factors: nothing in it costs privacy.
-type Repaired struct {
+type ProjectedMoments struct {
 	layout ppca.Layout
 	blocks []ppca.Block
 	pooled []*pooled
@@ -26,10 +26,10 @@ const (
 	clipPasses = 2   // estimates of what clipping did
 )
 
-// Repair pools the releases of all sites and repairs the moments. The seed
+// Project pools the releases of all sites and repairs the moments. The seed
 // drives draws of like noise, not the noise itself: the same releases and seed
 // always give the same.
-func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
+func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, error) {
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("no site released anything")
 	}
@@ -38,11 +38,11 @@ func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 			return nil, fmt.Errorf("site %d: %w", i, err)
 		}
 	}
-	out := &Repaired{layout: l}
+	out := &ProjectedMoments{layout: l}
 	pass := make([][][2]passed, len(sites))
 	for i := range sites {
 		for k := range sites[i].Fine {
-			u := unclipped(len(sites[i].Fine[k].Squeeze))
+			u := unclipped(len(sites[i].Fine[k].Shrinkage))
 			pass[i] = append(pass[i], [2]passed{u, u})
 		}
 	}
@@ -89,7 +89,7 @@ func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 }
 
 // pool sums T of the sites, pattern by pattern.
-func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
+func (o *ProjectedMoments) pool(sites []Released, pass [][][2]passed) error {
 	o.pooled = nil
 	var kappa [][]float64 // by pattern and part
 	for i := range sites {
@@ -145,7 +145,7 @@ func repairedBlocks(pooled []*pooled, fits []*repaired) []ppca.Block {
 // assumed returns, for views of which no site released anything, what was
 // assumed of them before: one subject's worth of data in the middle of the
 // ranges.
-func (o *Repaired) assumed() (out []ppca.Block) {
+func (o *ProjectedMoments) assumed() (out []ppca.Block) {
 	seen := make([]bool, o.layout.Views())
 	for _, q := range o.pooled {
 		for _, k := range q.views {
@@ -171,7 +171,7 @@ func (o *Repaired) assumed() (out []ppca.Block) {
 // two lenses of a pattern let pass. Once their laws are known ([repaired.clamp]), values
 // lie within the ranges, as those of all subjects do: a normal law with the variance of
 // numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
-func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
+func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
 	chol := slices.Clone(f.cov)
@@ -192,9 +192,9 @@ func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
 			u[i] = law.at(u[i]/math.Sqrt(f.cov[i*p+i])) - f.mean[i]
 		}
 	}
-	c := clipper{fine.Axes, len(fine.Squeeze), f.mean, draws}
+	c := clipper{fine.Axes, len(fine.Shrinkage), f.mean, draws}
 	var out [2]passed
-	for i, n := range []*Lens{coarse, fine} {
+	for i, n := range []*Whitening{coarse, fine} {
 		e := c.through(n)
 		root := make([]float64, c.k+1)
 		for a := range root {
@@ -226,7 +226,7 @@ type energy struct {
 }
 
 // through passes the draws through a lens.
-func (c *clipper) through(n *Lens) energy {
+func (c *clipper) through(n *Whitening) energy {
 	p := len(c.mean)
 	e := energy{whole: make([]float64, c.k+1), left: make([]float64, c.k+1)}
 	z, part, reach := make([]float64, p), make([]float64, c.k+1), n.reach()
@@ -240,8 +240,8 @@ func (c *clipper) through(n *Lens) energy {
 		for a := range c.k {
 			y := dot(c.axes[a*p:][:p], z)
 			rest -= y * y
-			if len(n.Squeeze) > 0 {
-				y *= n.Squeeze[a]
+			if len(n.Shrinkage) > 0 {
+				y *= n.Shrinkage[a]
 			}
 			part[a] = y * y
 			size += part[a]

@@ -10,39 +10,39 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Unrepaired is T = Σ (u, 1)(u, 1)ᵀ of the subjects of one pattern at one site, as
+// NoisyMoments is T = Σ (u, 1)(u, 1)ᵀ of the subjects of one pattern at one site, as
 // they were released: with noise whose law is known, and not repaired. T itself
 // need not be moments that any data have, but it has no bias from the noise, and
 // so has nothing that is linear in it.
-type Unrepaired struct {
+type NoisyMoments struct {
 	features []int
 	total    *total
 }
 
 // LogLik returns the log-likelihood that a gives the subjects.
-func (u *Unrepaired) LogLik(a Functional) float64 { return dot(a, u.total.t) }
+func (u *NoisyMoments) LogLik(a Functional) float64 { return dot(a, u.total.t) }
 
 // count is the noised number of subjects, not below 0.
-func (u *Unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
+func (u *NoisyMoments) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
 
 // Variances returns the variance of logLik that comes from the noise, and that from
 // which subjects the site has, as if these were normal with the moments of the whole
 // study.
-func (o *Repaired) Variances(a Functional, u *Unrepaired) (noise, sampling float64) {
+func (o *ProjectedMoments) Variances(a Functional, u *NoisyMoments) (noise, sampling float64) {
 	_, noise = a.of(u.total)
 	return noise, u.count() * a.spreadAmong(o.fitOf(u))
 }
 
 // fitOf is what the whole study says of the subjects of the pattern.
-func (o *Repaired) fitOf(u *Unrepaired) *repaired {
+func (o *ProjectedMoments) fitOf(u *NoisyMoments) *repaired {
 	return o.fits[slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })]
 }
 
 // Unrepaired estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
-func (o *Repaired) Unrepaired(site *Released, seed uint64) ([]Unrepaired, error) {
-	var out []Unrepaired
+func (o *ProjectedMoments) Unrepaired(site *Released, seed uint64) ([]NoisyMoments, error) {
+	var out []NoisyMoments
 	for i := range site.Fine {
 		at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, site.Fine[i].Views) })
 		if at < 0 {
@@ -56,7 +56,7 @@ func (o *Repaired) Unrepaired(site *Released, seed uint64) ([]Unrepaired, error)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Unrepaired{o.pooled[at].features, t})
+		out = append(out, NoisyMoments{o.pooled[at].features, t})
 	}
 	return out, nil
 }
@@ -66,7 +66,7 @@ func (o *Repaired) Unrepaired(site *Released, seed uint64) ([]Unrepaired, error)
 type Functional []float64
 
 // Density returns the A of the subjects' features under a model.
-func (u *Unrepaired) Density(l ppca.Layout, m *ppca.Params) (Functional, error) {
+func (u *NoisyMoments) Density(l ppca.Layout, m *ppca.Params) (Functional, error) {
 	return density(l, m, u.features)
 }
 

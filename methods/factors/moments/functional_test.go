@@ -51,7 +51,7 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 	tr := factorstest.NewTruth(r, l, 2, 0.3)
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rel := testRelease(t, r, s, factorstest.SplitAll(l, tr.Subjects(r, 500)), 2)
-	u := unclipped(len(rel.Fine[0].Squeeze))
+	u := unclipped(len(rel.Fine[0].Shrinkage))
 	x := factorstest.Must(rel.combine(0, [2]passed{u, u}))(t)
 	other := factorstest.NewTruth(r, l, 2, 0.3)
 	a := factorstest.Must(density(l, &tr.P, l.AllFeatures()))(t).Minus(factorstest.Must(density(l, &other.P, l.AllFeatures()))(t))

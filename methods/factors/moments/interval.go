@@ -9,12 +9,12 @@ import (
 
 // Fit fits a model of any rank to the repaired moments: post-processing, which
 // costs nothing. Values are in parts of the ranges, from 0 to 1 (scaling: range).
-func (o *Repaired) Fit(rank int) (*ppca.Fitted, error) {
+func (o *ProjectedMoments) Fit(rank int) (*ppca.Fitted, error) {
 	return ppca.Fit(o.layout, o.blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, MaxIter: 500})
 }
 
 // Blocks returns the repaired moments as data for [ppca.Fit].
-func (o *Repaired) Blocks() []ppca.Block { return o.blocks }
+func (o *ProjectedMoments) Blocks() []ppca.Block { return o.blocks }
 
 // Uncertainty returns, for each feature, the variance that the privacy noise
 // adds to the error of predicting it from all other views: to be added to the
@@ -25,7 +25,7 @@ func (o *Repaired) Blocks() []ppca.Block { return o.blocks }
 // by the same rules. What the refitted model's predictions err by under the
 // truth, less the variance that it claims itself, is averaged over the draws;
 // it is not taken below 0.
-func (o *Repaired) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
+func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 	d := o.layout.Features()
 	extra := make([]float64, d)
 	truth, err := newConditionals(o.layout, &fit.Params)

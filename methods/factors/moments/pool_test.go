@@ -48,11 +48,11 @@ func TestCountsHaveNoBias(t *testing.T) {
 				first := 0.0
 				for i := range all {
 					all[i] = testRelease(t, r, s, rows[i], mu)
-					u := unclipped(len(all[i].Fine[0].Squeeze))
+					u := unclipped(len(all[i].Fine[0].Shrinkage))
 					pass[i] = [][2]passed{{u, u}}
 					first += all[i].Fine[0].Count
 				}
-				o := &Repaired{layout: l}
+				o := &ProjectedMoments{layout: l}
 				if err := o.pool(all, pass); err != nil {
 					t.Fatal(err)
 				}
@@ -144,7 +144,7 @@ func TestSubjectsToSeeADirection(t *testing.T) {
 						}
 						all = append(all, testRelease(t, r, s, factorstest.SplitAll(l, rows), mu))
 					}
-					re := factorstest.Must(Repair(l, all, 1))(t)
+					re := factorstest.Must(Project(l, all, 1))(t)
 					if low := re.fits[0].cov[8]; low > 0.2*0.085*0.085 { // of features with the same loadings on both
 						seen[times]++
 					}

@@ -118,7 +118,7 @@ type repaired struct {
 	cov     []float64
 	meanVar []float64 // of the noise in the mean
 	size    float64   // factor on what the moments say of the covariance, see [pooled.size]
-	laws    []clamped // of single features, see [repaired.clamp]
+	laws    []censoredNormal // of single features, see [repaired.clamp]
 }
 
 // clamp finds the laws that single features have within the ranges.
@@ -154,7 +154,7 @@ func (q *pooled) repair(l ppca.Layout, t []float64, draws [][]float64, size floa
 		return nil, err
 	}
 	var err error
-	out.cov, err = r.positive()
+	out.cov, err = r.projectPSD()
 	return out, err
 }
 

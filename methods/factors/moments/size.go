@@ -15,18 +15,18 @@ func clip(p int) float64 {
 }
 
 // room is the norm that the constant and the size leave for y.
-func (n *Lens) room() float64 {
+func (n *Whitening) room() float64 {
 	return math.Sqrt(1 - n.Constant*n.Constant - sizeWeight*sizeWeight)
 }
 
 // reach is r², from which on sizes are not told apart: four times the mean square
 // of z that the sums before told.
-func (n *Lens) reach() float64 {
+func (n *Whitening) reach() float64 {
 	p := len(n.Scale)
 	whole, squeezed := float64(p), float64(p)
 	for i, x := range n.Strength {
 		whole += x
-		squeezed += n.Squeeze[i] * n.Squeeze[i] * x
+		squeezed += n.Shrinkage[i] * n.Shrinkage[i] * x
 	}
 	c := clip(p)
 	return 4 * n.Bound * n.Bound / (c * c) * whole / squeezed
@@ -34,13 +34,13 @@ func (n *Lens) reach() float64 {
 
 // sizes is a noised Σ |z|² over the subjects of one sum.
 type sizes struct {
-	lens     *Lens
+	lens     *Whitening
 	sum      float64
 	variance float64 // of its noise
 }
 
 // sizes reads what a sum of moments says of sizes: b s Σ min(1, |z|²/r²).
-func (n *Lens) sizes(block []float64, sd float64, pass passed) sizes {
+func (n *Whitening) sizes(block []float64, sd float64, pass passed) sizes {
 	p := len(n.Scale)
 	unit := n.reach() / (n.Constant * sizeWeight * pass.size)
 	return sizes{n, unit * block[triangle(p, p+1, p+2)], unit * unit * sd * sd / 2}

@@ -22,7 +22,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, 
 	out := Released{CoarseSD: sd(1), FineSD: sd(2)}
 	out.Coarse = factorstest.Must(s.Lenses(overview, sd(0)))(t)
 	out.CoarseBlocks = factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
-	out.Fine = factorstest.Must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)
+	out.Fine = factorstest.Must(s.RefineWhitening(out.Coarse, out.CoarseBlocks, sd(1)))(t)
 	out.FineBlocks = factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
 	return out
 }
@@ -71,7 +71,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 	s := factorstest.Must(NewStatistics(l, make2(7), whole(l)))(t)
 	tr := factorstest.NewTruth(r, l, 2, 0.1)
 	rel := testRelease(t, r, s, factorstest.SplitAll(l, tr.Subjects(r, 300)), 20)
-	if len(rel.Fine[0].Squeeze) == 0 {
+	if len(rel.Fine[0].Shrinkage) == 0 {
 		t.Fatal("nothing stood out: the fine lens would not be tested")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -103,13 +103,13 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	rel.Coarse = factorstest.Must(s.Lenses(overview, 1e-3))(t)
 	rel.Coarse[0].Bound *= 10
 	rel.CoarseBlocks = factorstest.NoisedSum(r, factorstest.SplitAll(l, rows), sums[1], 0, s.Contribution(rel.Coarse))
-	rel.Fine = factorstest.Must(s.Focus(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
-	if len(rel.Fine[0].Squeeze) == 0 {
+	rel.Fine = factorstest.Must(s.RefineWhitening(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
+	if len(rel.Fine[0].Shrinkage) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
 	rel.Fine[0].Bound *= 10
 	rel.FineBlocks = factorstest.NoisedSum(r, factorstest.SplitAll(l, rows), sums[2], 0, s.Contribution(rel.Fine))
-	u := unclipped(len(rel.Fine[0].Squeeze))
+	u := unclipped(len(rel.Fine[0].Shrinkage))
 	got := factorstest.Must(rel.combine(0, [2]passed{u, u}))(t)
 	want := make([]float64, 64)
 	for _, row := range rows {
@@ -139,7 +139,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, rows, 3)
-	u := unclipped(len(rel.Fine[0].Squeeze))
+	u := unclipped(len(rel.Fine[0].Shrinkage))
 	const draws = 400
 	at := []int{0, 1, 2*6 + 5, 35}
 	seen, said := make([][]float64, len(at)), make([][]float64, len(at))
@@ -180,7 +180,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		for i := range 3 {
 			sites = append(sites, testRelease(t, r, s, factorstest.SplitAll(l, train[i*889:(i+1)*889]), mu))
 		}
-		re := factorstest.Must(Repair(l, sites, 1))(t)
+		re := factorstest.Must(Project(l, sites, 1))(t)
 		fit := factorstest.Must(re.Fit(5))(t)
 		extra := factorstest.Must(re.Uncertainty(fit))(t)
 		p := factorstest.Must(ppca.NewPredictor(l, &fit.Params))(t)
@@ -257,7 +257,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 			}
 			var first []float64
 			for range 2 {
-				re := factorstest.Must(Repair(l, sites, 9))(t)
+				re := factorstest.Must(Project(l, sites, 9))(t)
 				fit := factorstest.Must(re.Fit(1))(t)
 				if err := fit.Params.Check(l); err != nil {
 					t.Fatal(err)
@@ -303,7 +303,7 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 			t.Fatal("the fine lens has no axis")
 		}
 		spoil(&rel)
-		if _, err := Repair(l, []Released{rel}, 1); err == nil {
+		if _, err := Project(l, []Released{rel}, 1); err == nil {
 			t.Errorf("%s: a broken release is taken", name)
 		}
 	}

@@ -182,7 +182,7 @@ func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []B
 		if err != nil {
 			return Block{}, err
 		}
-		if b, err = fill(l.eachNoise(), blocks, model); err != nil {
+		if b, err = completeData(l.eachNoise(), blocks, model); err != nil {
 			return Block{}, err
 		}
 	}
@@ -219,7 +219,7 @@ func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 		return Block{}, err
 	}
 	defer fit.Release()
-	rough := !fit.enough(min(factors, rank))
+	rough := !fit.rankSuffices(min(factors, rank))
 	if rough && float64(p)*min(b.N-1, float64(p+1)/2) <= LargestExact {
 		return b.exact(int(b.N) - 1)
 	}

@@ -6,7 +6,7 @@ package ppca
 var (
 	Weighted      = weighted
 	NewCovariance = newCovariance
-	Fill          = fill
+	Fill          = completeData
 )
 
 // Empty is how many subjects without any value were added.

@@ -16,8 +16,8 @@ const (
 	behindReach    = 2.5 // standard deviations that have the darkest colour
 )
 
-// behindSection shows the data that each factor sums up.
-func (g *gallery) behindSection() (figure.Section, bool) {
+// heatmapSection shows the data that each factor sums up.
+func (g *gallery) heatmapSection() (figure.Section, bool) {
 	sec := figure.Section{ID: "behind", Title: "The data behind each factor",
 		Lead: "The measurements that show a factor most, with your subjects sorted by their score on it. If the factor is in the data, colours change from one side to the other in every row. A row that does not change is a measurement that does not take part here."}
 	for a := range min(g.scores.rank, fitted.DrawnFactors) {

@@ -14,10 +14,10 @@ import (
 // twentieth too narrow or too wide.
 const muchBetween = 0.1
 
-// lone speaks of views that one of several sites has alone. Nothing tells how sites differ there.
+// viewsAtOneSite speaks of views that one of several sites has alone. Nothing tells how sites differ there.
 // Where the data were to decide whether sites have means of their own, such a view is why
 // they have none (package offsets), though their means may differ elsewhere.
-func (v *verdicts) lone() {
+func (v *verdicts) viewsAtOneSite() {
 	var alone []string
 	for k, view := range v.m.Views {
 		if having := slices.DeleteFunc(slices.Clone(v.sites), func(s Site) bool { return s.Cells[k] == 0 }); len(having) == 1 && len(v.sites) > 1 {

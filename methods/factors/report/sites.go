@@ -21,7 +21,7 @@ func (v *verdicts) differences() error {
 	v.oddFeatures(expected)
 	v.flat(expected)
 	v.noise(expected)
-	v.strange()
+	v.mahalanobisMisfit()
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	var where []string
 	var views []int
 	for _, o := range all {
-		if k := view[o.feature]; min(o.log, o.excess) > math.Log(weaker) && o.excess > limit*o.se {
+		if k := view[o.feature]; min(o.log, o.excess) > math.Log(uniquenessRatio) && o.excess > limit*o.se {
 			lo, _ := v.set.Layout.View(k)
 			where = append(where, fmt.Sprintf("%s at %s (%.1f times)", v.m.Views[k].Features[o.feature-lo].Name, v.sites[o.site].Name, math.Exp(o.log)))
 			views, v.said[o.site][k] = append(views, k), true
@@ -155,7 +155,7 @@ func (v *verdicts) flat(expected [][]residual) {
 		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
 		for i, s := range v.sites {
 			vary[i] = math.NaN()
-			if n := expected[i][j].subjects; n >= fewToVary {
+			if n := expected[i][j].subjects; n >= minVarianceN {
 				vary[i] = s.FeatureTotal[j] / (n - 1)
 			}
 		}
@@ -170,7 +170,7 @@ func (v *verdicts) flat(expected [][]residual) {
 				others = least[1]
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
-			if ratio := vary[i] / others; ratio < hardly && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
+			if ratio := vary[i] / others; ratio < minVarianceRatio && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
 				lo, _ := v.set.Layout.View(k)
 				times := "constant"
 				if ratio > unvarying {
@@ -269,9 +269,9 @@ func (v *verdicts) noise(expected [][]residual) {
 			freedom /= max(v.tails[k], v.heaviness(k, expected[i:], s))
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
-			case ratio > unequal && beyond(ratio, freedom, tail):
+			case ratio > noiseRatio && beyond(ratio, freedom, tail):
 				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k), true
-			case ratio < 1/unequal && beyond(ratio, freedom, tail):
+			case ratio < 1/noiseRatio && beyond(ratio, freedom, tail):
 				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
 			}
 		}
@@ -311,13 +311,13 @@ func (v *verdicts) heaviness(k int, expected [][]residual, sites ...Site) float6
 	return max(1, varies/subjects*freedom/(2*normal))
 }
 
-// strange names sites that the model describes badly for a reason that no other verdict gives.
-func (v *verdicts) strange() {
+// mahalanobisMisfit names sites that the model describes badly for a reason that no other verdict gives.
+func (v *verdicts) mahalanobisMisfit() {
 	var strange []string
 	tail := falseVerdict / float64(len(v.sites))
 	for i, s := range v.sites {
 		cells := floats.Sum(s.Cells)
-		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > unequal && beyond(ratio, cells, tail) && !slices.Contains(v.said[i], true) {
+		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > noiseRatio && beyond(ratio, cells, tail) && !slices.Contains(v.said[i], true) {
 			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
 		}
 	}

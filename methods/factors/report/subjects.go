@@ -49,7 +49,7 @@ func (g *gallery) sections(ctx context.Context) ([]figure.Section, error) {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
-	if section, ok := g.behindSection(); ok {
+	if section, ok := g.heatmapSection(); ok {
 		list = append(list, section)
 	}
 	list = append(list, g.describedSection())

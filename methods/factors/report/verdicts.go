@@ -23,27 +23,27 @@ const (
 	// one kind by chance, of those that hold what sites saw against what the model expects.
 	// Large studies notice whatever differs, so a difference also has to matter.
 	falseVerdict = 0.01
-	// unequal is by how much the noise of a site must differ: with a variance 1.3 times as
+	// noiseRatio is by how much the noise of a site must differ: with a variance 1.3 times as
 	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
-	unequal = 1.3
-	// weaker is how many times as large as at the other sites the residual variance of a single
+	noiseRatio = 1.3
+	// uniquenessRatio is how many times as large as at the other sites the residual variance of a single
 	// feature must be: half of it is then what other sites do not have.
-	weaker = 2
-	// hardly is the ratio of a feature's variances below which it hardly varies at a site: a quarter
-	// of the standard deviation, as in another unit. fewToVary subjects tell how much it does.
-	hardly, fewToVary = 1. / 16, 10
+	uniquenessRatio = 2
+	// minVarianceRatio is the ratio of a feature's variances below which it minVarianceRatio varies at a site: a quarter
+	// of the standard deviation, as in another unit. minVarianceN subjects tell how much it does.
+	minVarianceRatio, minVarianceN = 1. / 16, 10
 	// unvarying is the ratio that rounding leaves of a constant.
 	unvarying = 1e-12
 	// offCoverage is by how much a coverage must differ from 0.9.
 	offCoverage = 0.015
-	// alone is the share of a feature's variance given all others that its noise must make
+	// minUniqueness is the share of a feature's variance given all others that its noise must make
 	// up for the feature not to be a Heywood case: with a factor for what a feature has
-	// alone it is a hundredth or so, and where two features share a factor a half.
-	alone = 0.05
-	// same is the share of their variances that factors leave features at most for them to be one by
+	// minUniqueness it is a hundredth or so, and where two features share a factor a half.
+	minUniqueness = 0.05
+	// duplicateResidual is the share of their variances that factors leave features at most for them to be one by
 	// several names: twice the least that a fit gives, and what rounding to a seventh of a standard
 	// deviation leaves.
-	same = 0.002
+	duplicateResidual = 0.002
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
 	//.
@@ -70,11 +70,11 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	v.unconnected()
 	v.apart(apart)
 	v.standardised(standardised)
-	if err := v.disjointed(); err != nil {
+	if err := v.negativeR2(); err != nil {
 		return nil, err
 	}
-	v.lone()
-	v.linked()
+	v.viewsAtOneSite()
+	v.unidentifiedCovariance()
 	v.useless()
 	if err := v.differences(); err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func (v *verdicts) heywood() error {
 		lo, _ := v.set.Layout.View(view[j])
 		f := v.m.Views[view[j]].Features[j-lo]
 		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ².
-		if post.ResidualVar(i) < alone*f.Noise {
+		if post.ResidualVar(i) < minUniqueness*f.Noise {
 			names, views = append(names, f.Name), append(views, view[j])
 		}
 	}
@@ -318,12 +318,12 @@ func (v *verdicts) redundant() {
 	var groups [][]int
 	for _, j := range v.features() {
 		w := direction(j)
-		if squares := floats.Dot(w, w); !(md.Psi[j] < same*(squares+md.Psi[j])) {
+		if squares := floats.Dot(w, w); !(md.Psi[j] < duplicateResidual*(squares+md.Psi[j])) {
 			continue
 		}
 		at := slices.IndexFunc(groups, func(g []int) bool {
 			u := direction(g[0])
-			return math.Abs(floats.Dot(u, w)) > (1-same)*floats.Norm(u, 2)*floats.Norm(w, 2)
+			return math.Abs(floats.Dot(u, w)) > (1-duplicateResidual)*floats.Norm(u, 2)*floats.Norm(w, 2)
 		})
 		if at < 0 {
 			at, groups = len(groups), append(groups, nil)

@@ -34,7 +34,7 @@ const noiseSplits = 4
 // Beside it, without each site in turn, a model with every candidate is fitted
 // to what the others released, and the site's moments score it. They are scored
 // as they are, with their noise: the log-likelihood is linear in them
-// ([moments.Unrepaired.LogLik]), so the score has no bias from the noise, which the fit has not
+// ([moments.NoisyMoments.LogLik]), so the score has no bias from the noise, which the fit has not
 // seen, and how far noise moves it is known.
 //
 // Every fit has a noise variance for each feature, whatever the plan says: public
@@ -58,7 +58,7 @@ func SelectReleased(ctx context.Context, set options.Setup, sites []string, rele
 	}
 	s.subjects = max(2, s.subjects) // noise can make it negative
 	var err error
-	if s.whole, err = moments.Repair(set.Layout, releases, set.Plan.Seed); err != nil {
+	if s.whole, err = moments.Project(set.Layout, releases, set.Plan.Seed); err != nil {
 		return nil, fmt.Errorf("repairing the sums: %w", err)
 	}
 	if err := s.run(ctx); err != nil {
@@ -76,7 +76,7 @@ type releasedSelector struct {
 	sites    []string // that released something
 	releases []moments.Released
 	config   method.SelectConfig
-	whole    *moments.Repaired
+	whole    *moments.ProjectedMoments
 	subjects float64 // noised, of all sites
 	left     []leftOut
 	halves   [][]float64 // per half of the noise that was fitted, and candidate: log-likelihood of the other half
@@ -86,7 +86,7 @@ type releasedSelector struct {
 
 // leftOut is one site against the models of the others.
 type leftOut struct {
-	moments   []moments.Unrepaired
+	moments   []moments.NoisyMoments
 	densities [][]moments.Functional // per candidate and pattern
 }
 
@@ -142,7 +142,7 @@ func (s *releasedSelector) explain() error {
 
 // leaveOut fits all sites but one with every candidate.
 func (s *releasedSelector) leaveOut(site int) error {
-	others, err := moments.Repair(s.set.Layout, slices.Delete(slices.Clone(s.releases), site, site+1), s.set.Plan.Seed)
+	others, err := moments.Project(s.set.Layout, slices.Delete(slices.Clone(s.releases), site, site+1), s.set.Plan.Seed)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *releasedSelector) leaveOut(site int) error {
 }
 
 // densities fits every candidate and returns what scores these moments.
-func (s *releasedSelector) densities(fitted *moments.Repaired, held []moments.Unrepaired) ([][]moments.Functional, error) {
+func (s *releasedSelector) densities(fitted *moments.ProjectedMoments, held []moments.NoisyMoments) ([][]moments.Functional, error) {
 	var out [][]moments.Functional
 	for _, q := range s.config.Values {
 		fit, err := fitted.Fit(q)
@@ -184,11 +184,11 @@ func (s *releasedSelector) split(at int) error {
 		halves[0], halves[1] = append(halves[0], a), append(halves[1], b)
 	}
 	for i, half := range halves {
-		fitted, err := moments.Repair(s.set.Layout, half, s.set.Plan.Seed)
+		fitted, err := moments.Project(s.set.Layout, half, s.set.Plan.Seed)
 		if err != nil {
 			return err
 		}
-		var held []moments.Unrepaired
+		var held []moments.NoisyMoments
 		for k := range halves[1-i] {
 			m, err := s.whole.Unrepaired(&halves[1-i][k], s.set.Plan.Seed)
 			if err != nil {

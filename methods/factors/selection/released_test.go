@@ -160,7 +160,7 @@ func releaseOf(t testing.TB, r *rand.Rand, s *moments.Statistics, rows [][][]flo
 	out := moments.Released{CoarseSD: sd(1), FineSD: sd(2)}
 	out.Coarse = factorstest.Must(s.Lenses(overview, sd(0)))(t)
 	out.CoarseBlocks = factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
-	out.Fine = factorstest.Must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)
+	out.Fine = factorstest.Must(s.RefineWhitening(out.Coarse, out.CoarseBlocks, sd(1)))(t)
 	out.FineBlocks = factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
 	return out
 }

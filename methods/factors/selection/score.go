@@ -98,7 +98,7 @@ func (s *releasedSelector) recommend() {
 	directions := 0
 	for i := range s.releases {
 		for _, lens := range s.releases[i].Fine {
-			directions = max(directions, len(lens.Squeeze))
+			directions = max(directions, len(lens.Shrinkage))
 		}
 	}
 	values, out := s.config.Values, s.out

@@ -39,7 +39,7 @@ type record struct {
 	Released map[string]*siteSums    `cbor:"released"`         // by site
 	Checked  map[string]*checkAnswer `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
 	Worse    []worse                 `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
-	Apart    []moments.Apart         `cbor:"apart,omitempty"`  // by feature
+	Apart    []moments.BetweenSiteVariance         `cbor:"apart,omitempty"`  // by feature
 	Beyond   []beyond                `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
 	Still    []int                   `cbor:"still,omitempty"`  // features that hardly vary within their ranges
 	Biases   *fitted.Biases          `cbor:"biases,omitempty"` // nil where nothing tells of any
@@ -188,7 +188,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	repaired, err := moments.Repair(c.Layout, releases, c.Plan.Seed)
+	repaired, err := moments.Project(c.Layout, releases, c.Plan.Seed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
 	}
@@ -214,7 +214,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	for i, name := range sites {
 		own(s).Released[name] = all[i]
 	}
-	told := make([][]moments.Unrepaired, len(releases))
+	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
 		if told[i], err = repaired.Unrepaired(&releases[i], c.Plan.Seed); err != nil {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
@@ -231,7 +231,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.stillIn(ends)
+	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.nearConstant(ends)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
 	if c.checking() {
 		tasks, err := c.askCheck(s)
@@ -242,7 +242,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // biases are those of predictions at single sites; nil where nothing tells of any.
-func (c way) biases(repaired *moments.Repaired, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.Unrepaired) (*fitted.Biases, error) {
+func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.NoisyMoments) (*fitted.Biases, error) {
 	found, err := repaired.Biases(told, model, c.Plan.Seed)
 	if err != nil || math.IsNaN(found.All) {
 		return nil, err
@@ -254,7 +254,7 @@ func (c way) biases(repaired *moments.Repaired, model *ppca.Params, sites []stri
 			at.Variance = found.Sites[i]
 		}
 		for k, v := range c.Plan.Views {
-			if !slices.ContainsFunc(releases[i].Fine, func(lens moments.Lens) bool { return slices.Contains(lens.Views, k) }) {
+			if !slices.ContainsFunc(releases[i].Fine, func(lens moments.Whitening) bool { return slices.Contains(lens.Views, k) }) {
 				at.Lacks = append(at.Lacks, v.Name)
 			}
 		}

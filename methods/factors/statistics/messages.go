@@ -38,16 +38,16 @@ type lensMessage struct {
 	Strength wire.Vector `cbor:"strength" json:"strength"`
 }
 
-func packLens(n *moments.Lens) lensMessage {
-	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Squeeze, n.Strength}
+func packLens(n *moments.Whitening) lensMessage {
+	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Shrinkage, n.Strength}
 }
 
-func (m *lensMessage) lens() (moments.Lens, error) {
+func (m *lensMessage) lens() (moments.Whitening, error) {
 	if len(m.Numbers) != 4 {
-		return moments.Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
+		return moments.Whitening{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
 	}
-	return moments.Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
-		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Squeeze: m.Squeeze, Strength: m.Strength}, nil
+	return moments.Whitening{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
+		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}, nil
 }
 
 // CheckTask asks how well the finished model predicts views at a site, by a

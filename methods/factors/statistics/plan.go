@@ -117,7 +117,7 @@ func (p *declared) release(ctx context.Context, s *privacy.Session) (*Answer, er
 	if err != nil {
 		return nil, err
 	}
-	focused, err := p.Focus(lenses, floatBlocks(coarse), coarse.SD())
+	focused, err := p.RefineWhitening(lenses, floatBlocks(coarse), coarse.SD())
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (p *declared) release(ctx context.Context, s *privacy.Session) (*Answer, er
 		return nil, err
 	}
 	a := new(Answer)
-	for _, list := range [][]moments.Lens{lenses, focused} {
+	for _, list := range [][]moments.Whitening{lenses, focused} {
 		for i := range list {
 			a.Lenses = append(a.Lenses, packLens(&list[i]))
 		}
@@ -134,7 +134,7 @@ func (p *declared) release(ctx context.Context, s *privacy.Session) (*Answer, er
 }
 
 // moments makes a sum, through a lens for each pattern.
-func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Lens) (*privacy.Noised, error) {
+func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Whitening) (*privacy.Noised, error) {
 	write := p.Contribution(lenses)
 	return s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
 }
@@ -184,7 +184,7 @@ func (p *declared) follows(r *moments.Released, overview []float64, sd float64) 
 	if err != nil {
 		return err
 	}
-	fine, err := p.Focus(coarse, r.CoarseBlocks, r.CoarseSD)
+	fine, err := p.RefineWhitening(coarse, r.CoarseBlocks, r.CoarseSD)
 	if err != nil {
 		return err
 	}

@@ -200,7 +200,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 			}
 			t.Columns[0].Text = append(t.Columns[0].Text, site.Site)
 			t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(names, ", "))
-			for n, x := range []float64{math.Round(lens.Count), math.Sqrt(lens.CountVar), float64(len(lens.Squeeze))} {
+			for n, x := range []float64{math.Round(lens.Count), math.Sqrt(lens.CountVar), float64(len(lens.Shrinkage))} {
 				t.Columns[n+2].Numbers = append(t.Columns[n+2].Numbers, x)
 			}
 		}

@@ -82,13 +82,13 @@ const falseWorse = 0.01
 
 // worseThanTheMean lists the views of sites for which the model expects another gain than what
 // the site released shows, beyond the noise and beyond chance.
-func (c way) worseThanTheMean(repaired *moments.Repaired, model *ppca.Params, sites []string, told [][]moments.Unrepaired) (list []worse, err error) {
+func (c way) worseThanTheMean(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, told [][]moments.NoisyMoments) (list []worse, err error) {
 	if len(sites) < 2 {
 		return nil, nil
 	}
 	far := distuv.UnitNormal.Quantile(1 - falseWorse/float64(len(sites)*c.Layout.Views()))
 	for i := range told {
-		var gains []moments.SiteGain
+		var gains []moments.SiteR2
 		if gains, err = repaired.SiteGains(told[i], model); err != nil {
 			return nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
@@ -165,7 +165,7 @@ func (c way) apartVerdict(r *record) *fitted.Verdict {
 const falseBeyond = 0.01
 
 // beyondRanges lists the features of which many values lie beyond their ranges, beyond the noise.
-func (c way) beyondRanges(ends []moments.Ends) (list []beyond) {
+func (c way) beyondRanges(ends []moments.FloorCeiling) (list []beyond) {
 	const tests = 3 // of each feature
 	far := distuv.UnitNormal.Quantile(1 - falseBeyond/float64(tests*len(ends)))
 	of := c.Layout.ViewOf()

@@ -149,11 +149,11 @@ func TestMeansThatDifferConcernEveryView(t *testing.T) {
 		{Name: "v2", Features: []study.Feature{{Name: "f2"}}},
 	}}
 	c := way{Common: halves.Common{Setup: options.Setup{Plan: plan, Layout: l}}}
-	apart := []moments.Apart{{}, {Share: 0.5, Far: 100}, {}}
+	apart := []moments.BetweenSiteVariance{{}, {Share: 0.5, Far: 100}, {}}
 	if v := c.apartVerdict(&record{Apart: apart}); v == nil || v.Says != otherMeans+"at least 50 % in v1" || !slices.Equal(v.Views, []string{"v0", "v1", "v2"}) {
 		t.Errorf("%+v", v)
 	}
-	if v := c.apartVerdict(&record{Apart: make([]moments.Apart, 3)}); v != nil {
+	if v := c.apartVerdict(&record{Apart: make([]moments.BetweenSiteVariance, 3)}); v != nil {
 		t.Errorf("of means that do not differ: %+v", v)
 	}
 }

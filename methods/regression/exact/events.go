@@ -76,7 +76,7 @@ func (c common) oneSided(parts []remainder, m *fitted.Model) (says []string) {
 			col := &m.Encoding.Columns[i]
 			for range col.Width() {
 				low := len(col.Levels) == 0 && twoValues(col)
-				if (low || len(col.Levels) > 0) && part.all.Alike(j, false, counts) || low && part.all.Alike(j, true, counts) {
+				if (low || len(col.Levels) > 0) && part.all.Separated(j, false, counts) || low && part.all.Separated(j, true, counts) {
 					names = append(names, part.name(terms[j]))
 				}
 				j++

@@ -15,9 +15,9 @@ import (
 // a standard deviation off, so that either moves effects by half a standard error.
 const halfError, wholeError = 0.5, 1.0
 
-// unrecorded says which features' cells are missing where outcomes are other than the model expects, as
+// informativeMissingness says which features' cells are missing where outcomes are other than the model expects, as
 // where less is recorded of cases.
-func (c coordinator) unrecorded(parts []remainder, m *fitted.Model) []string {
+func (c coordinator) informativeMissingness(parts []remainder, m *fitted.Model) []string {
 	columns := m.Encoding.Columns
 	var names []string
 	j := 0

@@ -67,7 +67,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	}
 	var apart, within, differing, curved []string
 	for _, part := range parts {
-		if by := predict.Apart(part.sites, part.all, len(parts)); by != nil && !c.Options.Random() {
+		if by := predict.SiteScoreTest(part.sites, part.all, len(parts)); by != nil && !c.Options.Random() {
 			apart = append(apart, c.farthest(by, part.class)...)
 		}
 	}
@@ -100,12 +100,12 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	}
 	highest := 0.0
 	for _, part := range parts {
-		highest = max(highest, part.all.Together(len(parts)))
+		highest = max(highest, part.all.SerialCorrelation(len(parts)))
 	}
 	if highest > 0 {
 		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
 	}
-	says = append(says, c.unrecorded(parts, m)...)
+	says = append(says, c.informativeMissingness(parts, m)...)
 	says = append(says, c.misweighted(parts, pooled)...)
 	if pooled.Residuals == nil {
 		return says
@@ -119,7 +119,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) []string {
 	most := 1.0
 	for _, part := range parts {
-		if times := part.all.Misweighted(len(parts)); math.Abs(math.Log(times)) > math.Abs(math.Log(most)) {
+		if times := part.all.DesignEffect(len(parts)); math.Abs(math.Log(times)) > math.Abs(math.Log(most)) {
 			most = times
 		}
 	}
@@ -155,10 +155,10 @@ func (c coordinator) uneven(part remainder, curved bool, m *fitted.Model) (says 
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}
-	if i, times := predict.Noisier(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
+	if i, times := predict.GroupwiseHeteroscedasticity(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
 	} else if c.estimated() && !curved && len(wider) == 0 && end == 0 { // which skew residuals too
-		switch skewness, kurtosis, skewed, heavy := part.all.Shape(); {
+		switch skewness, kurtosis, skewed, heavy := part.all.SkewnessKurtosis(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
 		case heavy:
@@ -192,7 +192,7 @@ func (c coordinator) mixes() string {
 // parts.
 func (c coordinator) within(s *state, part remainder, parts int, m *fitted.Model) (names []string) {
 	groups, sites, all := m.Encoding.Groups(), part.sites, part.all
-	other := predict.Within
+	other := predict.MundlakTest
 	if c.Options.Random() {
 		known, contextual := c.contextual(s, sites, groups)
 		if contextual == nil {
@@ -258,7 +258,7 @@ func (c coordinator) differing(part remainder, parts int, m *fitted.Model) (name
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		if by, times := predict.Differing(part.sites, part.all, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
+		if by, times := predict.CochranQ(part.sites, part.all, j, parts*tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {
@@ -283,7 +283,7 @@ func (c coordinator) curved(part remainder, parts int, m *fitted.Model) (curved 
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
 	for j, name := range names {
-		if straight[groups[j]] && part.all.Curved(j, parts*len(names)) {
+		if straight[groups[j]] && part.all.NonlinearityScoreTest(j, parts*len(names)) {
 			curved = append(curved, part.name(name))
 		}
 	}
@@ -309,7 +309,7 @@ func (c coordinator) multiplied(parts []remainder, curved []string, m *fitted.Mo
 				if a == b || slices.Contains(curved, part.name(a)) || slices.Contains(curved, part.name(b)) {
 					continue
 				}
-				share := part.all.Multiplied(j, k, tests)
+				share := part.all.InteractionScoreTest(j, k, tests)
 				if share == 0 {
 					continue
 				}
@@ -342,7 +342,7 @@ func (c coordinator) multiplied(parts []remainder, curved []string, m *fitted.Mo
 // wider names the features whose standard error is too small, with the factor.
 func (c coordinator) wider(all *predict.Residuals, m *fitted.Model) (wider []string) {
 	_, variance := m.Posterior.Moments()
-	times := all.Wider(variance, c.estimated())
+	times := all.SandwichRatio(variance, c.estimated())
 	for j, name := range m.Encoding.Features() {
 		if times[j] > 1 {
 			wider = append(wider, fmt.Sprintf("%.1f for %s", times[j], name))

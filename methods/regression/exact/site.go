@@ -47,9 +47,9 @@ func (h *site) Listed() []privacy.Listed {
 	}
 	values, says := predict.Values, predict.Says
 	if k := h.classes(); k == 1 {
-		values, says = values+predict.ResidualValues(p, h.features()), says+"; "+predict.ResidualsSay
+		values, says = values+predict.ResidualValues(p, h.features()), says+"; "+predict.ResidualsDisclosure
 	} else {
-		values, says = values+k*predict.ResidualValues(p/k, h.features()), says+"; for each level of the outcome, "+predict.ResidualsSay
+		values, says = values+k*predict.ResidualValues(p/k, h.features()), says+"; for each level of the outcome, "+predict.ResidualsDisclosure
 	}
 	if k := h.periods(); k > 0 {
 		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay

@@ -21,7 +21,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 		says = report.OutcomeVerdicts(m.Options, pooled)
 	}
 	if len(says) == 0 {
-		says = c.silentPeriods(pooled)
+		says = c.uninformativePeriods(pooled)
 	}
 	if len(says) == 0 {
 		says = slices.Concat(m.HeldBack(), c.oneSided(c.remainders(s, pooled), m), c.fewEvents(pooled, s.Classes, m))

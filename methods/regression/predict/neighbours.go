@@ -20,8 +20,8 @@ func (s *Residuals) neighbours() {
 	s.series, s.Next, s.NextOwn, s.NextVary = nil, sums.Next, sums.Own, sums.Vary
 }
 
-// Together is the correlation of residuals with those of the row whose id is next, beyond rows
+// SerialCorrelation is the correlation of residuals with those of the row whose id is next, beyond rows
 // farther on; 0 if it is no higher than chance makes it, in one of so many tests, or too low to matter.
-func (s *Residuals) Together(tests int) float64 {
+func (s *Residuals) SerialCorrelation(tests int) float64 {
 	return stats.SerialSums{Next: s.Next, Own: s.NextOwn, Vary: s.NextVary}.Correlation(falseAlarm / float64(tests))
 }

@@ -92,7 +92,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			if Pool(sites).Together(1) > 0 {
+			if Pool(sites).SerialCorrelation(1) > 0 {
 				said++
 			}
 		}

@@ -18,11 +18,11 @@ func (a *Assessment) Unpaired() bool {
 	return slices.ContainsFunc(all, func(s *Residuals) bool { return len(s.PairNet) == 0 && len(s.Score) > MostPaired })
 }
 
-// Multiplied is how much outcomes go with the product of columns j < k of features, in one of so many
+// InteractionScoreTest is how much outcomes go with the product of columns j < k of features, in one of so many
 // tests: the square of a standard normal deviate by the number of rows, or 0 if that may be chance, is
 // too little to matter, or was not looked at. It is a score test of the product, with a constant and
-// both columns estimated, as [Residuals.Curved] is of a step.
-func (s *Residuals) Multiplied(j, k, tests int) float64 {
+// both columns estimated, as [Residuals.NonlinearityScoreTest] is of a step.
+func (s *Residuals) InteractionScoreTest(j, k, tests int) float64 {
 	at := pair(j, k)
 	if at >= len(s.PairNet) {
 		return 0

@@ -62,7 +62,7 @@ func TestEffectsThatDependOnEachOther(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
 			}
-			if Pool(sites).Multiplied(0, 1, 1) > 0 {
+			if Pool(sites).InteractionScoreTest(0, 1, 1) > 0 {
 				said++
 			}
 		}
@@ -87,7 +87,7 @@ func TestFewColumnsArePaired(t *testing.T) {
 	if len(at) != pairs(5) || !at[0] || !at[pairs(5)-1] {
 		t.Errorf("places %v of %d pairs", at, pairs(5))
 	}
-	if s := newResiduals(3, 0); s.Multiplied(0, 1, 1) != 0 {
+	if s := newResiduals(3, 0); s.InteractionScoreTest(0, 1, 1) != 0 {
 		t.Error("products that were not summed up are said to matter")
 	}
 }

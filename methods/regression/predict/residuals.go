@@ -88,9 +88,9 @@ func bin(x float64) (k int) {
 	return k
 }
 
-// ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns, the
+// ResidualsDisclosure is what residuals are, and ResidualValues how many numbers, of so many columns, the
 // first of which are columns of features that are paired.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
 func ResidualValues(columns, features int) int {
@@ -328,10 +328,10 @@ func TwoValues(sites []*Residuals, all *Residuals) (low float64, ok bool) {
 	return low, math.Abs(low) < 1e6 && all.Total > low*float64(all.Rows)
 }
 
-// Apart says by how much each site's outcomes lie above the model's expectation, on average
+// SiteScoreTest says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
 // many tests.
-func Apart(sites []*Residuals, all *Residuals, tests int) []float64 {
+func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	if all == nil {
 		return nil
 	}
@@ -344,13 +344,13 @@ func Apart(sites []*Residuals, all *Residuals, tests int) []float64 {
 	return d
 }
 
-// Differing says how each site's residuals go with a column, in one of so many tests, beyond what all
+// CochranQ says how each site's residuals go with a column, in one of so many tests, beyond what all
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
 // same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
 // sites may differ in that. The average of effects that differ has a standard error so many times as
 // large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
 // at most, as of classes and counts; it is 0 of others.
-func Differing(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
+func CochranQ(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
 	if all == nil {
 		return nil, 1
 	}
@@ -438,13 +438,13 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 	return by, math.Sqrt(squares / over * (free + 1) / free)
 }
 
-// Within says whether a column's effect within sites is other than the effect that it takes
+// MundlakTest says whether a column's effect within sites is other than the effect that it takes
 // from the differences between their means, in one of so many tests (Mundlak, Econometrica 1978):
 // above 0 where it is higher within, and 0 where it is the same, as far as the data tell. A fit
 // leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
 // sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
 // varies within sites has no effect there to compare.
-func Within(sites []*Residuals, all *Residuals, j, tests int) float64 {
+func MundlakTest(sites []*Residuals, all *Residuals, j, tests int) float64 {
 	if all == nil {
 		return 0
 	}
@@ -471,7 +471,7 @@ func Within(sites []*Residuals, all *Residuals, j, tests int) float64 {
 	return apart
 }
 
-// WithinRandom is [Within] where sites have random intercepts and c is their fit, of the sites that
+// WithinRandom is [MundlakTest] where sites have random intercepts and c is their fit, of the sites that
 // gave residuals. These intercepts take a site's mean for one that has nothing to do with the
 // features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
 // standard deviation has none that misleads, as where sites are large.
@@ -497,11 +497,11 @@ const misleads = 0.5
 // fewVary is the least share of how a column varies that is within sites where its effect there is told.
 const fewVary = 0.01
 
-// Noisier is the site whose errors are most beyond those of the others, and how many times as
+// GroupwiseHeteroscedasticity is the site whose errors are most beyond those of the others, and how many times as
 // large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
 // half as large again. The variance of a mean square follows from the kurtosis of the errors. Errors
 // that weights may allow for are not compared.
-func Noisier(sites []*Residuals) (site int, times float64) {
+func GroupwiseHeteroscedasticity(sites []*Residuals) (site int, times float64) {
 	site = -1
 	// A site is compared with the sums of those before it and of those after it. To take it out of
 	// the sum of all would leave nothing but rounding where its errors are far larger than others'.
@@ -523,8 +523,8 @@ func Noisier(sites []*Residuals) (site int, times float64) {
 			continue
 		}
 		square := func(s *Residuals) float64 { return s.Second / s.Weight }
-		_, tails, _, _ := s.Shape()
-		_, usual, _, _ := others.Shape()
+		_, tails, _, _ := s.SkewnessKurtosis()
+		_, usual, _, _ := others.SkewnessKurtosis()
 		ratio := square(s) / square(&others)
 		variance := (max(tails, usual) - 1) * (1/s.Weight + 1/others.Weight)
 		if log := math.Log(ratio); log > 2*math.Log(1.5) && log*log > quantile(len(sites), 1)*variance && math.Sqrt(ratio) > times {
@@ -534,7 +534,7 @@ func Noisier(sites []*Residuals) (site int, times float64) {
 	return site, times
 }
 
-// withErrors adds a site's numbers of which [Noisier] makes use; s may be nil.
+// withErrors adds a site's numbers of which [GroupwiseHeteroscedasticity] makes use; s may be nil.
 func (r Residuals) withErrors(s *Residuals) Residuals {
 	if s == nil {
 		return r
@@ -552,10 +552,10 @@ func quantile(tests, sides int) float64 {
 	return z * z
 }
 
-// Shape is the skewness and the kurtosis of residuals, which are 0 and 3 of normal ones, and
+// SkewnessKurtosis is the skewness and the kurtosis of residuals, which are 0 and 3 of normal ones, and
 // whether either is beyond what chance gives and far enough to matter. It is not known of errors that
 // weights may allow for.
-func (s *Residuals) Shape() (skewness, kurtosis float64, skewed, heavy bool) {
+func (s *Residuals) SkewnessKurtosis() (skewness, kurtosis float64, skewed, heavy bool) {
 	if s.Sampled {
 		return 0, 3, false, false
 	}

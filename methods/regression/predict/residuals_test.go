@@ -64,22 +64,22 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 				}
 			}
 			all := Pool(sites)
-			if Apart(sites, all, 1) != nil {
+			if SiteScoreTest(sites, all, 1) != nil {
 				said["apart"]++
 			}
 			if differs(sites, 0) || differs(sites, 1) {
 				said["differing"]++
 			}
-			if i, _ := Noisier(sites); i >= 0 {
+			if i, _ := GroupwiseHeteroscedasticity(sites); i >= 0 {
 				said["noisier"]++
 			}
-			if all.Curved(0, 3) || all.Curved(1, 3) {
+			if all.NonlinearityScoreTest(0, 3) || all.NonlinearityScoreTest(1, 3) {
 				said["bent"]++
 			}
-			if slices.Max(all.Wider(q.Variance, true)) > 1 {
+			if slices.Max(all.SandwichRatio(q.Variance, true)) > 1 {
 				said["wider"]++
 			}
-			switch _, _, skewed, heavy := all.Shape(); {
+			switch _, _, skewed, heavy := all.SkewnessKurtosis(); {
 			case skewed:
 				said["skewed"]++
 			case heavy:
@@ -167,29 +167,29 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v", l, err)
 		}
 		sites := []*Residuals{s, nil, s}
-		Apart(sites, Pool(sites), 1)
+		SiteScoreTest(sites, Pool(sites), 1)
 		other := newResiduals(2, 1)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
-			Differing(sites, Pool(sites), j, 2, true)
+			CochranQ(sites, Pool(sites), j, 2, true)
 			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200, 1e-200, 1e-200
-			Differing([]*Residuals{s, other, s}, Pool([]*Residuals{s, other, s}), j, 2, true)
+			CochranQ([]*Residuals{s, other, s}, Pool([]*Residuals{s, other, s}), j, 2, true)
 		}
 		all := Pool([]*Residuals{s, s})
-		all.Curved(0, 2)
-		if times := all.Wider(q.Variance, true); !(slices.Min(times) >= 1) {
+		all.NonlinearityScoreTest(0, 2)
+		if times := all.SandwichRatio(q.Variance, true); !(slices.Min(times) >= 1) {
 			t.Errorf("%T: %v times", l, times)
 		}
-		all.Shape()
-		all.Multiplied(0, 1, 1)
-		all.Together(1)
+		all.SkewnessKurtosis()
+		all.InteractionScoreTest(0, 1, 1)
+		all.SerialCorrelation(1)
 		Bounded(sites, Pool(sites))
 	}
 }
 
 // A single site is noisier than nobody.
 func TestASingleSiteIsNotNoisier(t *testing.T) {
-	if i, _ := Noisier([]*Residuals{{Rows: 100, Weight: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
+	if i, _ := GroupwiseHeteroscedasticity([]*Residuals{{Rows: 100, Weight: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
 		t.Error(i)
 	}
 }
@@ -221,14 +221,14 @@ func TestASiteIsComparedWithAllOthers(t *testing.T) {
 				want, ratio = i, x
 			}
 		}
-		if i, times := Noisier(sites); i != want || math.Abs(times/ratio-1) > 1e-12 {
+		if i, times := GroupwiseHeteroscedasticity(sites); i != want || math.Abs(times/ratio-1) > 1e-12 {
 			t.Errorf("site %d, %v times; want %d, %v times", i, times, want, ratio)
 		}
 	}
 	of := func(sites int) (noisier, differing float64) {
 		list := many(sites)
 		all := Pool(list)
-		return testing.AllocsPerRun(1, func() { Noisier(list) }), testing.AllocsPerRun(1, func() { Differing(list, all, 0, 128, true) })
+		return testing.AllocsPerRun(1, func() { GroupwiseHeteroscedasticity(list) }), testing.AllocsPerRun(1, func() { CochranQ(list, all, 0, 128, true) })
 	}
 	few, fewDiffer := of(10)
 	if noisier, differing := of(1000); noisier > few || differing > fewDiffer {
@@ -242,14 +242,14 @@ func BenchmarkThousandSites(b *testing.B) {
 	b.Run("Noisier", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			Noisier(sites)
+			GroupwiseHeteroscedasticity(sites)
 		}
 	})
 	b.Run("Differing", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for j := range 128 {
-				Differing(sites, all, j, 128, true)
+				CochranQ(sites, all, j, 128, true)
 			}
 		}
 	})
@@ -257,7 +257,7 @@ func BenchmarkThousandSites(b *testing.B) {
 
 // differs says whether one of three columns' effect does between sites.
 func differs(sites []*Residuals, j int) bool {
-	by, _ := Differing(sites, Pool(sites), j, 3, false)
+	by, _ := CochranQ(sites, Pool(sites), j, 3, false)
 	return by != nil
 }
 

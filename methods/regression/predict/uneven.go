@@ -109,7 +109,7 @@ func (m *Predictor) moves() func(row glm.Row, derivative float64) []float64 {
 	}
 }
 
-// Wider is by how many times the standard error of each weight is too small, because residuals
+// SandwichRatio is by how many times the standard error of each weight is too small, because residuals
 // are larger in rows that it goes by: the root of its variance with Σ (rc)² in the place of what
 // the model expects of that, Σ vc² (White 1980), beyond what [Residuals.dispersion] says of all rows.
 // It is 1 if that is less than a fifth, or may be chance, in one of so many weights. So it does not
@@ -117,7 +117,7 @@ func (m *Predictor) moves() func(row glm.Row, derivative float64) []float64 {
 // each weight. normal says that residuals have one law but for their scale: then a slope of their
 // absolute values in any column says that they differ (Glejser 1969), which a few large ones do
 // not decide.
-func (s *Residuals) Wider(variance []float64, normal bool) []float64 {
+func (s *Residuals) SandwichRatio(variance []float64, normal bool) []float64 {
 	enough, uneven := quantile(2*len(variance), 2), false
 	for j := range variance {
 		uneven = uneven || normal && !s.Sampled && s.slope(j) > enough
@@ -149,11 +149,11 @@ func (s *Residuals) slope(j int) float64 {
 	return d / spread * d / x2
 }
 
-// Misweighted is by how many times standard errors are too small, or too large if below 1, because rows
+// DesignEffect is by how many times standard errors are too small, or too large if below 1, because rows
 // have weights that are no numbers of people: the root of what residuals vary by with such weights, by
 // what the model expects. That holds of a sample's weights and of those that say how exact outcomes
 // are. It is 1 if standard errors are less than a fifth off, or it may be chance, in one of so many tests.
-func (s *Residuals) Misweighted(tests int) float64 {
+func (s *Residuals) DesignEffect(tests int) float64 {
 	ratio := s.Second / s.Weight
 	log, variance := math.Log(ratio), max(s.Fourth/s.Weight-1, 2)/float64(s.Rows)
 	if !s.Sampled || !(math.Abs(log) > math.Log(muchLarger)) || !(log*log > quantile(tests, 2)*variance) || math.IsInf(log, 0) {

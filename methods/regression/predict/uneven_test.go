@@ -28,16 +28,16 @@ func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float6
 // doubts counts what is said of sites whose model is right.
 func doubts(sites []*Residuals, variance []float64) (n int) {
 	all := Pool(sites)
-	for _, said := range []bool{Apart(sites, all, 1) != nil, differs(sites, 0) || differs(sites, 1),
-		all.Curved(0, 3), slices.Max(all.Wider(variance, true)) > 1} {
+	for _, said := range []bool{SiteScoreTest(sites, all, 1) != nil, differs(sites, 0) || differs(sites, 1),
+		all.NonlinearityScoreTest(0, 3), slices.Max(all.SandwichRatio(variance, true)) > 1} {
 		if said {
 			n++
 		}
 	}
-	if site, _ := Noisier(sites); site >= 0 {
+	if site, _ := GroupwiseHeteroscedasticity(sites); site >= 0 {
 		n++
 	}
-	if _, _, skewed, heavy := all.Shape(); skewed || heavy {
+	if _, _, skewed, heavy := all.SkewnessKurtosis(); skewed || heavy {
 		n++
 	}
 	return n
@@ -169,7 +169,7 @@ func TestUnevenErrorsInAnyCoding(t *testing.T) {
 			for i := range d {
 				d[i] = slices.Repeat([]float64{1}, len(ys[i]))
 			}
-			times := Pool(weighted(t, q, variance, designs, ys, d)).Wider(q.Variance, true)
+			times := Pool(weighted(t, q, variance, designs, ys, d)).SandwichRatio(q.Variance, true)
 			if slices.Max(times) > 1 {
 				said++
 			}

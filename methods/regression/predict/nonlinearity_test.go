@@ -72,7 +72,7 @@ func TestEffectsThatBend(t *testing.T) {
 			}
 			all := Pool(sites)
 			for j := range 3 {
-				if all.Curved(j, 3) {
+				if all.NonlinearityScoreTest(j, 3) {
 					said++
 					break
 				}

@@ -13,13 +13,13 @@ const (
 // binSums are sums over bins: of what is left, of its variance alone and times the column, and of squares.
 type binSums struct{ net, variance, xs, squares float64 }
 
-// Curved says whether outcomes in some run of bins of a column, one of so many that are tested, lie off
+// NonlinearityScoreTest says whether outcomes in some run of bins of a column, one of so many that are tested, lie off
 // the model's expectation, by more than chance and by enough to matter: what a bent effect leaves if it
 // was taken for straight. It is a score test of a step in each run. With a constant and the effect of the
 // column estimated, Σ r over the run, less what it has in common with these, has the variance a −
 // aᵀM⁻¹a, for sums a of v(1, x) over the run and M of v(1, x)(1, x)ᵀ over all; other estimated
 // coefficients only take from it. Where squares are larger than v in a part, they are its variance.
-func (s *Residuals) Curved(j, columns int) bool {
+func (s *Residuals) NonlinearityScoreTest(j, columns int) bool {
 	var each [bins]binSums
 	var all binSums
 	for k := range each {

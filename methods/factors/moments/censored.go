@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// clamped is a normal law whose values beyond ±½ count as ±½, as those beyond a range count as its ends.
-type clamped struct{ mean, sd float64 }
+// censoredNormal is a normal law whose values beyond ±½ count as ±½, as those beyond a range count as its ends.
+type censoredNormal struct{ mean, sd float64 }
 
 const (
 	bisections  = 18
@@ -17,8 +17,8 @@ const (
 // clampedTo returns the law whose clamped values have this mean and variance. Values within ±½ have at most
 // the variance ¼ − mean², which is that of values at the ends alone; where more is asked for, those are
 // returned, nearly.
-func clampedTo(mean, variance float64) clamped {
-	c := clamped{mean, math.Sqrt(variance)}
+func clampedTo(mean, variance float64) censoredNormal {
+	c := censoredNormal{mean, math.Sqrt(variance)}
 	if c.mean+4*c.sd < 0.5 && c.mean-4*c.sd > -0.5 {
 		return c
 	}
@@ -37,21 +37,21 @@ func clampedTo(mean, variance float64) clamped {
 }
 
 // clampedAbout returns the law with this standard deviation whose clamped values have this mean.
-func clampedAbout(mean, sd float64) clamped {
+func clampedAbout(mean, sd float64) censoredNormal {
 	low, high := -0.5-5*sd, 0.5+5*sd
 	for range bisections {
-		c := clamped{(low + high) / 2, sd}
+		c := censoredNormal{(low + high) / 2, sd}
 		if m, _ := c.moments(); m < mean {
 			low = c.mean
 		} else {
 			high = c.mean
 		}
 	}
-	return clamped{(low + high) / 2, sd}
+	return censoredNormal{(low + high) / 2, sd}
 }
 
 // moments returns the mean and variance of clamped values.
-func (c clamped) moments() (mean, variance float64) {
+func (c censoredNormal) moments() (mean, variance float64) {
 	a, b := (-0.5-c.mean)/c.sd, (0.5-c.mean)/c.sd
 	below, above := math.Erfc(-a/math.Sqrt2)/2, math.Erfc(b/math.Sqrt2)/2
 	inside := 1 - below - above
@@ -62,4 +62,4 @@ func (c clamped) moments() (mean, variance float64) {
 }
 
 // at returns the clamped value that a standard normal one becomes.
-func (c clamped) at(z float64) float64 { return max(-0.5, min(0.5, c.mean+c.sd*z)) }
+func (c censoredNormal) at(z float64) float64 { return max(-0.5, min(0.5, c.mean+c.sd*z)) }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Ends says how the values of a feature lie in its range, by what all sites released: quantities
+// FloorCeiling says how the values of a feature lie in its range, by what all sites released: quantities
 // over the standard deviations of the noise in them. Above 0, noise aside, each says something.
-type Ends struct {
+type FloorCeiling struct {
 	Low, High float64 // the mean is within a standard deviation of this end
 	Spread    float64 // the standard deviation is more than values within a range usually have; 0 where noise hides it
 	// The variance is less than a share of what values have of which each is at one end or the other, as
@@ -48,27 +48,27 @@ const (
 // that too little is said rather than too much. Only whether values are at the ends alone has to be
 // told otherwise. Of rare values clipping takes most in the fine sum, which lies about the mean, and
 // little in the coarse one.
-func (o *Repaired) Ends(sites []Released, told [][]Unrepaired) ([]Ends, error) {
-	clipped, coarse := make([][]Unrepaired, len(sites)), make([][]Unrepaired, len(sites))
+func (o *ProjectedMoments) Ends(sites []Released, told [][]NoisyMoments) ([]FloorCeiling, error) {
+	clipped, coarse := make([][]NoisyMoments, len(sites)), make([][]NoisyMoments, len(sites))
 	for i := range sites {
 		blind := sites[i] // to the fine sum
 		blind.FineSD *= 1e3
 		for k := range sites[i].Fine {
-			n := unclipped(len(sites[i].Fine[k].Squeeze))
+			n := unclipped(len(sites[i].Fine[k].Shrinkage))
 			features := told[i][k].features
 			for _, to := range []struct {
 				of  *Released
-				all *[]Unrepaired
+				all *[]NoisyMoments
 			}{{&sites[i], &clipped[i]}, {&blind, &coarse[i]}} {
 				t, err := to.of.combine(k, [2]passed{n, n})
 				if err != nil {
 					return nil, fmt.Errorf("site %d: %w", i, err)
 				}
-				*to.all = append(*to.all, Unrepaired{features, t})
+				*to.all = append(*to.all, NoisyMoments{features, t})
 			}
 		}
 	}
-	out := make([]Ends, o.layout.Features())
+	out := make([]FloorCeiling, o.layout.Features())
 	for j := range out {
 		e := &out[j]
 		of := aboutFeature(clipped, j)
@@ -105,7 +105,7 @@ type sitesOfFeature struct {
 	sure  bool // that its mean is hardly noise
 }
 
-func aboutFeature(sites [][]Unrepaired, j int) *sitesOfFeature {
+func aboutFeature(sites [][]NoisyMoments, j int) *sitesOfFeature {
 	f := new(sitesOfFeature)
 	for _, all := range sites {
 		for k := range all {

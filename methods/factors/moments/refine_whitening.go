@@ -70,13 +70,13 @@ func unshrunk(y, sd float64, p int) float64 {
 	return 0
 }
 
-// Focus turns the noised coarse sum (one block per lens, the standard deviation
+// RefineWhitening turns the noised coarse sum (one block per lens, the standard deviation
 // of the noise on the diagonal) into the lenses of the fine one.
-func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Lens, error) {
+func (s *Statistics) RefineWhitening(coarse []Whitening, blocks [][]float64, sd float64) ([]Whitening, error) {
 	if len(blocks) != len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
 		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
 	}
-	out := make([]Lens, len(coarse))
+	out := make([]Whitening, len(coarse))
 	for i := range coarse {
 		m, err := unpackMoments(blocks[i], len(coarse[i].Scale))
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Len
 
 // refocus is Focus for one pattern. The coarse lens has neither axes nor a
 // centre, so that y = z.
-func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
+func (n *Whitening) refocus(m []float64, sd float64) (Whitening, error) {
 	p := len(n.Scale)
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
@@ -99,7 +99,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	countSD := 1 / math.Sqrt(1/n.CountVar+1/countVar)
 	count = max(count, 1, countSD)
 	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
-	out := Lens{
+	out := Whitening{
 		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
 		Centre: make([]float64, p),
 	}
@@ -140,7 +140,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	total = max(min(total, wide), min(least, wide), 0.01*wide)
 	e := linalg.NewEigen(p)
 	if !e.Factorise(cov, p) {
-		return Lens{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
+		return Whitening{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
 	}
 	rest := total
 	var strength []float64
@@ -160,7 +160,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	for i, x := range strength {
 		q := min(1, math.Sqrt(rest/float64(k)/x))
 		size += q * q * x
-		out.Squeeze = append(out.Squeeze, q)
+		out.Shrinkage = append(out.Shrinkage, q)
 		out.Strength = append(out.Strength, x/floor)
 		for j := range p {
 			out.Axes = append(out.Axes, e.Vectors[j*p+p-1-i])
@@ -213,7 +213,7 @@ func SubjectsToSee(p, sites int, share, mu float64) float64 {
 // Released is what one site released: the lenses of both sums of moments and
 // the noised sums, with the standard deviation of the noise on the diagonal.
 type Released struct {
-	Coarse, Fine             []Lens
+	Coarse, Fine             []Whitening
 	CoarseBlocks, FineBlocks [][]float64 // upper triangles by rows, per lens
 	CoarseSD, FineSD         float64
 }

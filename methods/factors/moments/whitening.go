@@ -9,7 +9,7 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Lens says how the subjects of one pattern of views enter a sum of moments.
+// Whitening says how the subjects of one pattern of views enter a sum of moments.
 // With u the subject in parts of the ranges, h the scale of its views and c the
 // centre,
 //
@@ -17,26 +17,26 @@ import (
 //	t = (√(1−b²−s²) y / max(|y|, bound), b, s min(1, |z|²/r²)),   |t| ≤ 1.
 //
 // It holds only what noised sums told, and so may be sent.
-type Lens struct {
+type Whitening struct {
 	Views    []int     // of the pattern
 	Count    float64   // its subjects, by the overview
 	CountVar float64   // variance of the noise in it
 	Scale    []float64 // h, per feature of the pattern
 	Centre   []float64 // c
 	Axes     []float64 // k × p by rows, orthonormal
-	Squeeze  []float64 // k, in (0, 1]
+	Shrinkage  []float64 // k, in (0, 1]
 	Strength []float64 // k: variance along an axis over that of the rest, before squeezing
 	Bound    float64
 	Constant float64 // b, in (0, 1)
 }
 
 // Check says what is wrong with a lens that came from elsewhere.
-func (n *Lens) Check(l ppca.Layout) error {
+func (n *Whitening) Check(l ppca.Layout) error {
 	f, err := l.FeaturesOf(n.Views)
 	if err != nil {
 		return fmt.Errorf("lens: %w", err)
 	}
-	p, k := len(f), len(n.Squeeze)
+	p, k := len(f), len(n.Shrinkage)
 	if p == 0 || len(n.Scale) != p || len(n.Centre) != p || len(n.Axes) != k*p || len(n.Strength) != k || k > p {
 		return fmt.Errorf("lens: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d features",
 			len(n.Scale), len(n.Centre), len(n.Axes), k, len(n.Strength), p)
@@ -49,7 +49,7 @@ func (n *Lens) Check(l ppca.Layout) error {
 		low, high float64
 	}{
 		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
-		{"squeeze", n.Squeeze, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
+		{"squeeze", n.Shrinkage, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
 		{"constant", []float64{n.Constant}, 1e-3, 0.99}, {"count", []float64{n.Count}, -1e15, 1e15},
 		{"variance of the count", []float64{n.CountVar}, 1e-30, 1e30},
 	} {
@@ -99,7 +99,7 @@ const (
 
 // Lenses turns the noised overview into the lenses of the coarse sum, one for
 // each pattern.
-func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
+func (s *Statistics) Lenses(overview []float64, sd float64) ([]Whitening, error) {
 	p, views := len(s.patterns), s.layout.Views()
 	if len(overview) != p+views || !(sd > 0) {
 		return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(overview), p+views, sd)
@@ -127,9 +127,9 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 		e = min(1, max(usualSpread+w*(e-usualSpread), 1e-6, 0.2*(1-w)*usualSpread))
 		scale[k] = 2 / math.Sqrt(e)
 	}
-	out := make([]Lens, p)
+	out := make([]Whitening, p)
 	for i, pattern := range s.patterns {
-		out[i] = Lens{Views: pattern, Count: count[i], CountVar: sdCount * sdCount, Constant: coarseConstant}
+		out[i] = Whitening{Views: pattern, Count: count[i], CountVar: sdCount * sdCount, Constant: coarseConstant}
 		for _, k := range pattern {
 			for range s.layout.Dims[k] {
 				out[i].Scale = append(out[i].Scale, scale[k])
@@ -144,7 +144,7 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 // Contribution returns what writes a subject's t through the lens of its pattern into
 // v, which is zero and as long as Sums says, and returns the block, or −1
 // if the subject contributes nothing. It is not safe for concurrent use.
-func (s *Statistics) Contribution(lenses []Lens) func(row [][]float64, v []float64) int {
+func (s *Statistics) Contribution(lenses []Whitening) func(row [][]float64, v []float64) int {
 	var present []int
 	mask := make([]bool, s.layout.Features())
 	return func(row [][]float64, v []float64) int {
@@ -166,7 +166,7 @@ func (s *Statistics) Contribution(lenses []Lens) func(row [][]float64, v []float
 					y[i+c] = n.Scale[i+c] * (s.unit(lo+c, x) - n.Centre[i+c])
 				}
 			}
-			if len(n.Squeeze) == 0 && seen < len(row[k]) {
+			if len(n.Shrinkage) == 0 && seen < len(row[k]) {
 				out := math.Sqrt(float64(len(row[k])) / float64(seen))
 				for c := range row[k] {
 					y[i+c] *= out
@@ -189,9 +189,9 @@ func (s *Statistics) Contribution(lenses []Lens) func(row [][]float64, v []float
 }
 
 // focus squeezes z along the axes.
-func (n *Lens) focus(z []float64) {
+func (n *Whitening) focus(z []float64) {
 	p := len(z)
-	for i, q := range n.Squeeze {
+	for i, q := range n.Shrinkage {
 		axis := n.Axes[i*p:][:p]
 		c := (q - 1) * dot(axis, z)
 		for j, x := range axis {
@@ -202,8 +202,8 @@ func (n *Lens) focus(z []float64) {
 
 // complete predicts the values that were not observed from the others by the
 // axes: z = Σ aᵢ fᵢ + noise, Var fᵢ = strengthᵢ.
-func (n *Lens) complete(z []float64, observed []bool) {
-	k, p := len(n.Squeeze), len(z)
+func (n *Whitening) complete(z []float64, observed []bool) {
+	k, p := len(n.Shrinkage), len(z)
 	if k == 0 {
 		return
 	}
@@ -237,7 +237,7 @@ func (n *Lens) complete(z []float64, observed []bool) {
 }
 
 // Like demands the numbers of another lens, but for rounding and the directions.
-func (n *Lens) Like(want *Lens) error {
+func (n *Whitening) Like(want *Whitening) error {
 	const rounding = 1e-6
 	if !slices.Equal(n.Views, want.Views) {
 		return fmt.Errorf("views %v, and the sums lead to %v", n.Views, want.Views)
@@ -246,7 +246,7 @@ func (n *Lens) Like(want *Lens) error {
 		what    string
 		x, want []float64
 	}{
-		{"scale", n.Scale, want.Scale}, {"centre", n.Centre, want.Centre}, {"squeeze", n.Squeeze, want.Squeeze}, {"strength", n.Strength, want.Strength},
+		{"scale", n.Scale, want.Scale}, {"centre", n.Centre, want.Centre}, {"squeeze", n.Shrinkage, want.Shrinkage}, {"strength", n.Strength, want.Strength},
 		{"own numbers", []float64{n.Count, n.CountVar, n.Bound, n.Constant}, []float64{want.Count, want.CountVar, want.Bound, want.Constant}},
 	} {
 		if len(c.x) != len(c.want) {

@@ -29,7 +29,7 @@ type drawn struct {
 }
 
 // found fits one model to all sites and names the features of which they disagree.
-func (d drawn) found(t *testing.T, seed uint64) []discord {
+func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 5))
 	q, fit := max(d.truth, 2), d.latent
@@ -196,7 +196,7 @@ func TestDiscordVerdictNamesFeaturesAndSites(t *testing.T) {
 	if v := discordVerdict(l, m, nil); v != nil {
 		t.Errorf("of no feature: %+v", v)
 	}
-	v := discordVerdict(l, m, []discord{{Feature: 1}, {Feature: 2, Reversed: []string{"b", "d"}}})
+	v := discordVerdict(l, m, []loadingHeterogeneity{{Feature: 1}, {Feature: 2, Reversed: []string{"b", "d"}}})
 	const want = "Features go with the others in other ways at some sites than at others: v1, w0 (reversed at b, d)"
 	if v.Says != want || !slices.Equal(v.Views, []string{"v", "w"}) {
 		t.Errorf("it says %+v", v)

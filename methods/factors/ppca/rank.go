@@ -15,7 +15,7 @@ const LargestExact = 1 << 20
 // leaves out.
 const clearly = 0.5
 
-// enough says whether what the factors leave out is clearly weaker than what a model of so many
+// rankSuffices says whether what the factors leave out is clearly weaker than what a model of so many
 // takes of them, which then hardly asks for more. Where as many directions or more are about as
 // strong, it may want others than a site picked: groups of features that are nearly the same,
 // or what is common to features among much noise.
@@ -25,7 +25,7 @@ const clearly = 0.5
 // gains at least (λ − 1 − ln λ)/2 for the direction that R has largest, and Σ −ln(1 − R²)/2
 // over the features that go with some feature of theirs, if that were the factor. Only those R
 // count that are hardly by chance, above 2 √(ln p / N).
-func (f *analysis) enough(factors int) bool {
+func (f *analysis) rankSuffices(factors int) bool {
 	p, n, wide := len(f.psi), f.b.N, linalg.Stride(solvedTogether)
 	var least, left, thin []float64
 	room := linalg.Allot(linalg.Each(p*wide, &left), linalg.Each(max(f.b.Rows(), f.Rank)*wide, &thin), linalg.Each(p, &least))

@@ -7,10 +7,10 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// SiteGain is what a model takes away of the squared error of a view at one site by predicting
+// SiteR2 is what a model takes away of the squared error of a view at one site by predicting
 // it from the others, over what giving everybody the model's mean leaves, by what the site
 // released: linear in that, so without bias from the noise.
-type SiteGain struct {
+type SiteR2 struct {
 	Gain  float64 // as a share of the view's variance in the whole study, about the model's mean
 	Less  float64 // by how much that is below what subjects like those of the whole study would have
 	SD    float64 // of Less, by privacy noise and by which subjects the site has
@@ -18,12 +18,12 @@ type SiteGain struct {
 }
 
 // SiteGains returns those of all views, from all patterns of a site.
-func (o *Repaired) SiteGains(all []Unrepaired, m *ppca.Params) ([]SiteGain, error) {
+func (o *ProjectedMoments) SiteGains(all []NoisyMoments, m *ppca.Params) ([]SiteR2, error) {
 	predictor, err := ppca.NewPredictor(o.layout, m)
 	if err != nil {
 		return nil, err
 	}
-	var out []SiteGain
+	var out []SiteR2
 	for k := range o.layout.Views() {
 		takes, less, variance, whole := 0.0, 0.0, 0.0, 0.0
 		lo, hi := o.layout.View(k)
@@ -45,10 +45,10 @@ func (o *Repaired) SiteGains(all []Unrepaired, m *ppca.Params) ([]SiteGain, erro
 			whole += u.count() * squares.among(fit)
 		}
 		if !(whole > 0) {
-			out = append(out, SiteGain{})
+			out = append(out, SiteR2{})
 			continue
 		}
-		out = append(out, SiteGain{Gain: takes / whole, Less: less / whole, SD: math.Sqrt(variance) / whole, Known: true})
+		out = append(out, SiteR2{Gain: takes / whole, Less: less / whole, SD: math.Sqrt(variance) / whole, Known: true})
 	}
 	return out, nil
 }

@@ -10,7 +10,7 @@ import (
 func TestClampedMoments(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const n = 100_000
-	for _, c := range []clamped{{0, 0.1}, {0.1, 0.3}, {-0.45, 0.2}, {0.6, 0.5}, {-0.3, 3}} {
+	for _, c := range []censoredNormal{{0, 0.1}, {0.1, 0.3}, {-0.45, 0.2}, {0.6, 0.5}, {-0.3, 3}} {
 		var sum, squares float64
 		for range n {
 			x := c.at(r.NormFloat64())

@@ -26,17 +26,17 @@ const (
 	timesFactor = 9
 	// fewestUnshared is how many subjects with the same features can show a direction.
 	fewestUnshared = 15
-	// leastLeft is the share of a feature's noise that must not lie along the factors for the
+	// minOrthogonalShare is the share of a feature's noise that must not lie along the factors for the
 	// feature to be looked at.
-	leastLeft = 0.05
-	// turns is how often a vector is multiplied at most to find the direction: where that is not
+	minOrthogonalShare = 0.05
+	// powerIterations is how often a vector is multiplied at most to find the direction: where that is not
 	// enough, the variance is larger than it says.
-	turns = 100
+	powerIterations = 100
 )
 
-// unshared is a direction, apart from the factors, along which the subjects of a site vary more than
+// siteEigenvector is a direction, apart from the factors, along which the subjects of a site vary more than
 // those of others.
-type unshared struct {
+type siteEigenvector struct {
 	Site     string  `cbor:"site"`
 	Times    float64 `cbor:"times"`    // the variance, in that along it elsewhere
 	Subjects float64 `cbor:"subjects"` // who show it
@@ -44,10 +44,10 @@ type unshared struct {
 	Features []int   `cbor:"features"` // that have most of it, falling
 }
 
-// rest is what the factors leave of a block: (n − 1) times its covariance, in units in which each
+// residualScatter is what the factors leave of a block: (n − 1) times its covariance, in units in which each
 // feature's is 1 at the site, is A P S P A with S the scatter over Ψ, P the projection away from
 // the factors, and A diagonal.
-type rest struct {
+type residualScatter struct {
 	block *ppca.Block
 	basis []float64 // p × q: orthonormal, of Ψ^(−1/2)W
 	unit  []float64 // p: Ψ^(−1/2)
@@ -61,12 +61,12 @@ type rest struct {
 // eigenvalue of that of n subjects in f dimensions then has the law of Tracy and Widom about
 // (√(n − 2) + √f)² (Johnstone, Annals of Statistics 2001). A direction along which others vary as well
 // is one of a factor that the model lacks: so it is compared with theirs, of the same views.
-func unsharedDirections(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) (list []unshared) {
+func unsharedDirections(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) (list []siteEigenvector) {
 	md := ppca.NewModel(l, p.Rank)
 	md.LoadW(p.W)
 	md.LoadNoise(p.Noise)
 	for _, pattern := range ppca.Patterns(l, slices.Concat(sites...)) {
-		same, of := []*rest{}, []int{}
+		same, of := []*residualScatter{}, []int{}
 		for i := range sites {
 			for b := range sites[i] {
 				block := &sites[i][b]
@@ -84,7 +84,7 @@ func unsharedDirections(l ppca.Layout, p *ppca.Params, names []string, sites [][
 		for i, r := range same {
 			value, v := r.largest()
 			variance := value / (r.block.N - 1)
-			u := unshared{Site: names[of[i]], Times: variance, Subjects: r.block.N, Free: float64(len(v) - p.Rank)}
+			u := siteEigenvector{Site: names[of[i]], Times: variance, Subjects: r.block.N, Free: float64(len(v) - p.Rank)}
 			beyond := func() bool {
 				return u.Times > timesUnshared && u.beyond(falseUnshared/float64(len(sites)), normalTails())
 			}
@@ -107,12 +107,12 @@ func unsharedDirections(l ppca.Layout, p *ppca.Params, names []string, sites [][
 }
 
 // newRest returns nil where there is nothing to see.
-func newRest(md *ppca.Model, block *ppca.Block) *rest {
+func newRest(md *ppca.Model, block *ppca.Block) *residualScatter {
 	n, q := len(block.Features), md.Q
 	if block.N < fewestUnshared || n < q+3 {
 		return nil
 	}
-	r := &rest{block: block, q: q, basis: make([]float64, n*q), unit: make([]float64, n), a: slices.Repeat([]float64{1}, n)}
+	r := &residualScatter{block: block, q: q, basis: make([]float64, n*q), unit: make([]float64, n), a: slices.Repeat([]float64{1}, n)}
 	gram := make([]float64, q*q)
 	for i, j := range block.Features {
 		if !(md.Psi[j] > 0) {
@@ -131,7 +131,7 @@ func newRest(md *ppca.Model, block *ppca.Block) *rest {
 	}
 	for i, s := range r.squares() {
 		left := 1 - floats.Dot(r.basis[i*q:][:q], r.basis[i*q:][:q])
-		if r.a[i] = 0; left > leastLeft && s > 0 {
+		if r.a[i] = 0; left > minOrthogonalShare && s > 0 {
 			r.a[i] = math.Sqrt(left * (block.N - 1) / s)
 		}
 	}
@@ -139,7 +139,7 @@ func newRest(md *ppca.Model, block *ppca.Block) *rest {
 }
 
 // squares is the diagonal of P S P, with P = I − Q Qᵀ.
-func (r *rest) squares() []float64 {
+func (r *residualScatter) squares() []float64 {
 	n, q := len(r.unit), r.q
 	x, y := make([]float64, n), make([]float64, n)
 	sq, qsq := make([]float64, n*q), make([]float64, q*q)
@@ -175,7 +175,7 @@ func (r *rest) squares() []float64 {
 }
 
 // scatter makes y the product of S and x.
-func (r *rest) scatter(y, x []float64) {
+func (r *residualScatter) scatter(y, x []float64) {
 	n := len(x)
 	z := make([]float64, n)
 	floats.MulTo(z, r.unit, x)
@@ -196,7 +196,7 @@ func (r *rest) scatter(y, x []float64) {
 }
 
 // project takes out of x what lies along the factors.
-func (r *rest) project(x []float64) {
+func (r *residualScatter) project(x []float64) {
 	along := make([]float64, r.q)
 	for i, v := range x {
 		floats.AddScaled(along, v, r.basis[i*r.q:][:r.q])
@@ -207,7 +207,7 @@ func (r *rest) project(x []float64) {
 }
 
 // times makes y the product of A P S P A and x.
-func (r *rest) times(y, x []float64) {
+func (r *residualScatter) times(y, x []float64) {
 	z := make([]float64, len(x))
 	floats.MulTo(z, r.a, x)
 	r.project(z)
@@ -217,13 +217,13 @@ func (r *rest) times(y, x []float64) {
 }
 
 // largest returns the largest eigenvalue and its unit vector, by powers.
-func (r *rest) largest() (value float64, v []float64) {
+func (r *residualScatter) largest() (value float64, v []float64) {
 	n := len(r.unit)
 	v, y := make([]float64, n), make([]float64, n)
 	for i := range v {
 		v[i] = math.Sin(float64(i + 1)) // nothing that features are sorted by
 	}
-	for range turns {
+	for range powerIterations {
 		norm := floats.Norm(v, 2)
 		if !(norm > 0) {
 			return 0, v
@@ -241,7 +241,7 @@ func (r *rest) largest() (value float64, v []float64) {
 }
 
 // along is vᵀA P S P A v.
-func (r *rest) along(v []float64) float64 {
+func (r *residualScatter) along(v []float64) float64 {
 	y := make([]float64, len(v))
 	r.times(y, v)
 	return floats.Dot(v, y)
@@ -270,7 +270,7 @@ func most(v []float64, features []int) (list []int) {
 // site: a factor took up what is peculiar to it. Sites are compared whose subjects all have the same
 // views. With G = WᵀΨ⁻¹W, the scores z = (I + G)⁻¹WᵀΨ⁻¹(t − μ) of subjects whose factors have the
 // covariance Ξ are (I + G⁻¹)⁻¹ times what has the covariance Ξ + G⁻¹.
-func unsharedFactors(l ppca.Layout, s *halves.State, m *fitted.Model) (list []unshared) {
+func unsharedFactors(l ppca.Layout, s *halves.State, m *fitted.Model) (list []siteEigenvector) {
 	q := len(m.Factors)
 	var w, sd []float64
 	for _, view := range m.Views {
@@ -338,7 +338,7 @@ func unsharedFactors(l ppca.Layout, s *halves.State, m *fitted.Model) (list []un
 			linalg.Times(contrast, half, q, first)
 			linalg.Times(along, root, q, first)
 			noise := linalg.Quadratic(inverse, q, contrast, contrast) // of the scores, and 1 in all elsewhere
-			u := unshared{Site: name, Times: e.Values[q-1], Subjects: n, Free: float64(q)}
+			u := siteEigenvector{Site: name, Times: e.Values[q-1], Subjects: n, Free: float64(q)}
 			if u.Times > timesUnshared && u.Times-noise > timesFactor*(1-noise) {
 				v := make([]float64, len(sd))
 				for j := range v {
@@ -365,7 +365,7 @@ func sandwich(a, b []float64, n int) []float64 {
 
 // beyond says whether chance has such a direction with less than some probability, given how far the
 // site's subjects are spread.
-func (u *unshared) beyond(probability float64, s tails) bool {
+func (u *siteEigenvector) beyond(probability float64, s tails) bool {
 	n, f := math.Sqrt(u.Subjects-2), math.Sqrt(u.Free*s.heavy)
 	edge, scale := max((n+f)*(n+f), u.Subjects+s.farthest), (n+f)*math.Cbrt(1/n+1/f)
 	x := (u.Times*(u.Subjects-1) - edge) / scale
@@ -398,7 +398,7 @@ func (s *tails) add(d, n, sum, squares float64) {
 // unsharedVerdict says which sites vary along directions of their own; nil if none does. Subjects of
 // whom some are far from the model in everything spread in all directions, more than the same of normal
 // values: what sites said of their distances tells.
-func unsharedVerdict(l ppca.Layout, s *halves.State, m *fitted.Model, list []unshared) *fitted.Verdict {
+func unsharedVerdict(l ppca.Layout, s *halves.State, m *fitted.Model, list []siteEigenvector) *fitted.Verdict {
 	var where []string
 	v := &fitted.Verdict{Advice: "Either no factor knows it, and what is said of the site's subjects is too sure, or a factor is hardly of anybody else. Look for batches, a changed instrument or protocol within the site, for two kinds of patients, for features on another scale there, such as logarithms, and for a file of which a part has the ids of other subjects."}
 	view := l.ViewOf()

@@ -7,8 +7,8 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// positive returns D + L, its eigenvalues raised where they are not positive.
-func (r *repairing) positive() ([]float64, error) {
+// projectPSD returns D + L, its eigenvalues raised where they are not projectPSD.
+func (r *repairing) projectPSD() ([]float64, error) {
 	p := r.p
 	y := make([]float64, p*p)
 	for i := range p {

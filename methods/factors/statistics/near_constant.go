@@ -16,12 +16,12 @@ import (
 // of which it is said that it hardly does.
 const falseStill = 0.01
 
-// stillIn lists the features of which noise hides whether they vary, though it does not hide that
+// nearConstant lists the features of which noise hides whether they vary, though it does not hide that
 // their standard deviation is less than half of what the others have, each in parts of its
 // range, or else their mean less than a standard deviation from an end. What the others have is the median
 // of all features, or, as half of them may be still, what those that are seen to vary have at least.
 // Numbers such as 0 and 1 may be so, as one of them may be rare.
-func (c way) stillIn(ends []moments.Ends) (list []int) {
+func (c way) nearConstant(ends []moments.FloorCeiling) (list []int) {
 	const tests = 2 // of each feature
 	far := distuv.UnitNormal.Quantile(1 - falseStill/float64(tests*max(1, len(ends))))
 	var all, seen []float64

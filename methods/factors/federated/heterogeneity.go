@@ -30,8 +30,8 @@ const (
 	clearSign = 3
 )
 
-// discord is a feature whose loadings disagree between sites.
-type discord struct {
+// loadingHeterogeneity is a feature whose loadings disagree between sites.
+type loadingHeterogeneity struct {
 	Feature int `cbor:"feature"`
 	// Reversed are the sites where it goes the other side, if some clearly do and others
 	// clearly do not.
@@ -60,7 +60,7 @@ type difference struct {
 // the model expects of the factors given its other features does not depend on the site's own
 // axes, and is the same at all sites if they are samples of one population, whether or
 // not the model is right, as long as they are of subjects with the same views: only such are compared.
-func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) []discord {
+func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) []loadingHeterogeneity {
 	by := regressions(l, p, sites)
 	// The ratios and shares of each view's features, and at last those of all.
 	of, all := l.ViewOf(), l.Views()
@@ -81,7 +81,7 @@ func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Bloc
 	if compared <= fewestOthers {
 		return nil
 	}
-	var list []discord
+	var list []loadingHeterogeneity
 	for j, d := range differences {
 		if !(d.f1 > 0) || !(d.share > leastDiscord) {
 			continue
@@ -92,7 +92,7 @@ func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Bloc
 		}
 		law := distuv.F{D1: d.f1, D2: d.f2}
 		if d.share > timesDiscord*share && law.Survival(d.ratio/max(1, ratio)) < falseDiscord/float64(compared) {
-			list = append(list, discord{j, reversed(p.Rank, names, slices.Concat(by[j]...))})
+			list = append(list, loadingHeterogeneity{j, reversed(p.Rank, names, slices.Concat(by[j]...))})
 		}
 	}
 	return list
@@ -296,7 +296,7 @@ func reversed(q int, names []string, list []regression) []string {
 }
 
 // discordVerdict says which features disagree; nil if none does.
-func discordVerdict(l ppca.Layout, m *fitted.Model, list []discord) *fitted.Verdict {
+func discordVerdict(l ppca.Layout, m *fitted.Model, list []loadingHeterogeneity) *fitted.Verdict {
 	if len(list) == 0 {
 		return nil
 	}

@@ -14,9 +14,9 @@ import (
 // the same, where a plan is told how many subjects it needs: nobody knows it before.
 const sharedVariance = 0.5
 
-// Foresee says, from the plan alone, how many subjects at each site the study needs to
+// RequiredSampleSize says, from the plan alone, how many subjects at each site the study needs to
 // find any factor, what would lower that, and who counts for nothing.
-func Foresee(set options.Setup) (problem.List, error) {
+func RequiredSampleSize(set options.Setup) (problem.List, error) {
 	p := set.Plan
 	features, sites, epsilon := set.Layout.Features(), len(p.Sites), p.Privacy.Total.Epsilon
 	need := func(features int, epsilon float64) (float64, error) {

@@ -8,13 +8,13 @@ import (
 	"parley/internal/linalg"
 )
 
-// fill returns the expected sufficient statistics of all blocks' subjects on all
+// completeData returns the expected sufficient statistics of all blocks' subjects on all
 // features that some block has, as a model sees those that a block lacks: what one E
 // step of EM for missing values makes of them (Little and Rubin 2002, section 11.3).
 // With K = M W_oᵀΨ_o⁻¹ of the features o that a block has, a row y_o − μ_o is continued
 // by W_m K (y_o − μ_o), and N (W_m M W_mᵀ + Ψ_m) is added to the scatter, all but Ψ_m: of
 // that, Filled says how often it is missing.
-func fill(l Layout, blocks []Block, fit *Params) (Block, error) {
+func completeData(l Layout, blocks []Block, fit *Params) (Block, error) {
 	out := make([]Block, len(blocks))
 	for i := range blocks {
 		var err error

@@ -7,9 +7,9 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Apart is how far the means of sites are from each other in a feature, by what they released:
+// BetweenSiteVariance is how far the means of sites are from each other in a feature, by what they released:
 // without bias from the noise.
-type Apart struct {
+type BetweenSiteVariance struct {
 	// Share of the variance that lies between sites, at least. What is fitted holds part of it, and
 	// not all where clipping takes much from sites that are far off.
 	Share float64 `cbor:"share"`
@@ -21,8 +21,8 @@ type Apart struct {
 const fewestCounts = 3
 
 // Apart returns that of all features, from all patterns of each site.
-func (o *Repaired) Apart(sites [][]Unrepaired, m *ppca.Params) []Apart {
-	out := make([]Apart, o.layout.Features())
+func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []BetweenSiteVariance {
+	out := make([]BetweenSiteVariance, o.layout.Features())
 	for j := range out {
 		between, fitted := 0.0, 0.0
 		for _, all := range sites {

@@ -14,12 +14,12 @@ import (
 // to be said to go with the others there.
 const goesTogether = 0.05
 
-// disjointed names sites where a view is predicted from the others worse than by its mean, though
+// negativeR2 names sites where a view is predicted from the others worse than by its mean, though
 // elsewhere it is predicted better. It is beyond chance by one of two tests, each with half of
 // the probability: the ratio of the errors, where the values of a subject count as one, finds
 // what goes together closely elsewhere; and what the prediction takes away finds what is weak
 // in the model, such as of a view that several sites have turned the other way.
-func (v *verdicts) disjointed() error {
+func (v *verdicts) negativeR2() error {
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
 	var where []string
 	var views []int

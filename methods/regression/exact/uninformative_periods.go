@@ -8,8 +8,8 @@ import (
 	"parley/problem"
 )
 
-// silentPeriods says in which periods outcomes tell nothing of the hazard.
-func (c common) silentPeriods(pooled *predict.Assessment) (says []string) {
+// uninformativePeriods says in which periods outcomes tell nothing of the hazard.
+func (c common) uninformativePeriods(pooled *predict.Assessment) (says []string) {
 	if pooled == nil || pooled.Periods == nil {
 		return nil
 	}

@@ -26,16 +26,16 @@ func Linked(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, do
 		return nil, err
 	}
 	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, doubt: doubt}
-	v.linked()
+	v.unidentifiedCovariance()
 	return v.list, nil
 }
 
-// linked names pairs of views that no subject, or no more than there are factors, has both of, and
+// unidentifiedCovariance names pairs of views that no subject, or no more than there are factors, has both of, and
 // that the model links by factors which the views between them do not show. Subjects who have one
 // of the pair fix such a factor up to a rotation among those that the views between do not show
 // either, so the likelihood hardly depends on whether it is the same factor in both. Where there
 // are fewer factors than the two views need, the fit makes one of two that have nothing in common.
-func (v *verdicts) linked() {
+func (v *verdicts) unidentifiedCovariance() {
 	if len(v.groups()) > 1 {
 		return // as was said already
 	}
