@@ -276,6 +276,11 @@ func TestReportsFailAtHome(t *testing.T) {
 		if _, err := os.Stat(shared); e.Failed != "it panicked: a loading is too large" || err != nil {
 			t.Errorf("%s ended with %+v, %v", name, e, err)
 		}
+		// The line broke as the site said that it has the end: the coordinator posts the study no more.
+		packed := must(federation.Pack(nil, 1<<20))
+		check(t, os.Remove(f.File("studies", d, "ended.json")))
+		check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode(packed))}))
+		w.ended(d, "north")
 	}
 	if heard := w.logs["north"].String(); strings.Contains(w.log.String(), "panicked") || !strings.Contains(heard, "panicked") {
 		t.Errorf("the coordinator's log: %s", w.log)

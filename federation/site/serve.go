@@ -179,6 +179,23 @@ func (d *Daemon) readBoards(ctx context.Context) {
 	}
 }
 
+// closed says whether the coordinator posts a study no more, of whose end nothing has been made
+// here.
+func (d *Daemon) closed(digest string) bool {
+	d.mu.Lock()
+	posted := d.posted[digest]
+	d.mu.Unlock()
+	if posted {
+		return false
+	}
+	kept, err := d.Folder.keptEnding(digest)
+	if err != nil || kept == nil {
+		return false
+	}
+	ended, err := d.Folder.Ended(digest)
+	return err == nil && ended == nil
+}
+
 // take takes in a board. The error is errDaily if plans of it have to wait.
 func (d *Daemon) take(b federation.Board) error {
 	f := d.Folder
@@ -348,7 +365,9 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	for _, a := range halted {
-		a.stop()
+		if a.stop(); d.closed(a.digest) {
+			d.toReport(a.digest) // the coordinator has heard that it is over, though the site has not heard so
+		}
 	}
 	for _, a := range list {
 		if err := a.look(ctx); err != nil {
