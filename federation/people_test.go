@@ -56,6 +56,23 @@ func TestDataMoveWhileServing(t *testing.T) {
 	is(federation.Approved)
 }
 
+// The line may break as a site says that it has the end: the coordinator then posts the study no
+// more, and the site makes its report all the same.
+func TestClosedStudyIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	w.begin("north")
+	d := w.submit(plan("closed", 1, 1, "north"))
+	w.approve(d, "north")
+	w.ended(d, "north")
+	w.eventually("the coordinator knows that north has it", func() bool { return w.seen(d)["north"] == coordinator.HasAll })
+	f := w.folder("north")
+	check(t, os.Remove(f.File("studies", d, "ended.json")))
+	check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode(must(federation.Pack(nil, 1<<20))))}))
+	w.ended(d, "north")
+}
+
 // Who joins before any study has been submitted is told so at once.
 func TestJoinBeforeAnyStudy(t *testing.T) {
 	w := newWorld(t)
@@ -276,11 +293,6 @@ func TestReportsFailAtHome(t *testing.T) {
 		if _, err := os.Stat(shared); e.Failed != "it panicked: a loading is too large" || err != nil {
 			t.Errorf("%s ended with %+v, %v", name, e, err)
 		}
-		// The line broke as the site said that it has the end: the coordinator posts the study no more.
-		packed := must(federation.Pack(nil, 1<<20))
-		check(t, os.Remove(f.File("studies", d, "ended.json")))
-		check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode(packed))}))
-		w.ended(d, "north")
 	}
 	if heard := w.logs["north"].String(); strings.Contains(w.log.String(), "panicked") || !strings.Contains(heard, "panicked") {
 		t.Errorf("the coordinator's log: %s", w.log)
