@@ -47,7 +47,7 @@ func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error)
 	if err != nil {
 		return walker{}, err
 	}
-	src, err := newSplitter(t.in, t.cells(f.tolerant))
+	src, err := newSplitter(t.in, f.tolerant)
 	if err != nil {
 		return walker{}, err
 	}

@@ -64,7 +64,7 @@ func peek(path string) (columns []heading) {
 	if err != nil {
 		return nil
 	}
-	rows, err := newSplitter(in, 0)
+	rows, err := newSplitter(in, true)
 	if err != nil {
 		return nil
 	}

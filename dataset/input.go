@@ -77,6 +77,9 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 		text.Close()
 		return nil, in.damaged(err)
 	}
+	if end := bytes.IndexByte(mark, '\n'); end >= 0 { // what follows is of rows
+		mark = mark[:end]
+	}
 	const saveAs = "save it as CSV in UTF-8, with commas and decimal points"
 	switch {
 	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):

@@ -117,17 +117,17 @@ type splitter struct {
 	line       int // lines given out
 	eof        bool
 	rec        record
-	cells      int // of the header where records are tolerated that cannot be read; 0 where not
+	tolerant   bool // a record is a line, whatever its quotes, and what is too long is one that cannot be read
 }
 
-// newSplitter opens a file. If so many cells are given, a quote that is not closed into a record of
-// as many spoils its line alone, and what is too long is one record that cannot be read.
-func newSplitter(in input, cells int) (*splitter, error) {
+// newSplitter opens a file. Where records are tolerated that cannot be read, each is one line: were
+// lines joined by quotes, a quote in one of them would say which others are records.
+func newSplitter(in input, tolerant bool) (*splitter, error) {
 	src, err := in.open()
 	if err != nil {
 		return nil, err
 	}
-	return &splitter{src: src, in: in, buf: make([]byte, 256<<10), cells: cells}, nil
+	return &splitter{src: src, in: in, buf: make([]byte, 256<<10), tolerant: tolerant}, nil
 }
 
 func (s *splitter) Close() error { return s.src.Close() }
@@ -136,7 +136,7 @@ func (s *splitter) Close() error { return s.src.Close() }
 func (s *splitter) next() (*record, error) {
 	for {
 		n, err := s.lineEnd(0)
-		if errors.Is(err, errLong) && s.cells > 0 {
+		if errors.Is(err, errLong) && s.tolerant {
 			n, err = s.cut()
 		}
 		if err != nil {
@@ -147,12 +147,8 @@ func (s *splitter) next() (*record, error) {
 		}
 		lines := 1
 		quoted := bytes.IndexByte(s.buf[s.start:s.start+n], '"') >= 0
-		if quoted {
-			first := n
-			if n, lines, err = s.closeQuote(n); s.cells > 0 && (errors.Is(err, errLong) || err == nil && lines > 1 && !s.whole(n, first+1)) {
-				n, lines, err = first, 1, nil
-			}
-			if err != nil {
+		if quoted && !s.tolerant {
+			if n, lines, err = s.closeQuote(n); err != nil {
 				return nil, s.explain(err)
 			}
 		}
@@ -224,20 +220,6 @@ func (s *splitter) explain(err error) error {
 	return p
 }
 
-// whole says whether the first n bytes at hand are a record with as many cells as the header.
-func (s *splitter) whole(n, first int) bool {
-	if n-first > maxTolerated {
-		return false
-	}
-	r := record{text: bytes.TrimSuffix(s.buf[s.start:s.start+n], []byte("\r")), quoted: true}
-	fields, err := r.appendFields(nil)
-	return err == nil && len(fields) == s.cells
-}
-
-// maxTolerated bounds what lines are joined to one record, which a quote that is never closed would
-// have read again for each of them.
-const maxTolerated = 1 << 20
-
 // cut passes over a line that is too long, and leaves a record that cannot be read in its place.
 func (s *splitter) cut() (n int, err error) {
 	for {
@@ -260,9 +242,6 @@ func (s *splitter) closeQuote(n int) (length, lines int, err error) {
 	}
 	for open && !(s.eof && s.start+n == s.end) {
 		from := n + 1
-		if s.cells > 0 && n > maxTolerated {
-			return 0, 0, errLong
-		}
 		if n, err = s.lineEnd(from); err != nil {
 			return 0, 0, err
 		}

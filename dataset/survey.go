@@ -67,7 +67,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 	if t.in, err = newInput(path); err != nil {
 		return err
 	}
-	rows, err := newSplitter(t.in, 0)
+	rows, err := newSplitter(t.in, headers)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (t *table) isSorted(ctx context.Context, tolerant bool) (bool, error) {
 	if known := t.known(tolerant); known.surveyed {
 		return known.sorted, nil
 	}
-	rows, err := newSplitter(t.in, t.cells(tolerant))
+	rows, err := newSplitter(t.in, tolerant)
 	if err != nil {
 		return false, err
 	}
@@ -185,14 +185,6 @@ func (t *table) known(tolerant bool) *order {
 		return &t.tolerated
 	}
 	return &t.strict
-}
-
-// cells is how many a record has where others are tolerated; else 0.
-func (t *table) cells(tolerant bool) int {
-	if tolerant {
-		return len(t.header)
-	}
-	return 0
 }
 
 // idKind tells names from measurements.

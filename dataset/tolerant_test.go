@@ -87,6 +87,17 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 			}
 		}
 	}
+	// Quotes join no lines: with one that stands open, another would else take in whoever is between.
+	one := map[string][]string{"subjects.csv": {"id,sex", `y,"f`, "a,f", "b,m", "c,f"}, "view_v.csv": wide["view_v.csv"]}
+	two := map[string][]string{"subjects.csv": append(slices.Clone(one["subjects.csv"]), `z,"m`), "view_v.csv": wide["view_v.csv"]}
+	got, _ := rows(write(one))
+	if more, _ := rows(write(two)); len(got) != 3 || !slices.Equal(got, more) {
+		t.Errorf("beside an open quote: %q, beside two: %q", got, more)
+	}
+	// The first bytes of a file say how it is written, but not those of rows.
+	if _, err := Open(t.Context(), write(map[string][]string{"subjects.csv": {"id", "\x00"}, "view_v.csv": {"id,x,c"}}), Options{Schema: &Schema{Views: schema.Views}, Tolerant: true}); err != nil {
+		t.Error(err)
+	}
 	none, _ := rows(write(map[string][]string{"subjects.csv": {"id,sex"}, "view_v.csv": {"id,x,c"}}))
 	if none != nil {
 		t.Errorf("rows of empty files: %q", none)

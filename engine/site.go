@@ -154,6 +154,10 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	}
 	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: TaskID(encoded)}
 	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {
+		// Whether it had been computed when somebody ended the wait for it would tell of rows.
+		if err := s.wait(ctx, t.Kind, began); err != nil {
+			return Answer{}, err
+		}
 		return s.answer(r, toldOf(err))
 	}
 	if s.Closed != "" {

@@ -65,8 +65,10 @@ func appendCell(b, cell []byte) []byte {
 	if !bytes.ContainsAny(cell, ",\"\r\n") && len(bytes.Trim(cell, " \t")) == len(cell) {
 		return append(b, cell...)
 	}
-	s := strings.ReplaceAll(string(cell), "\r\n", "\n") // CSV readers take one for the other
 	b = append(b, '"')
-	b = append(b, strings.ReplaceAll(s, `"`, `""`)...)
+	b = append(b, inLine.Replace(string(cell))...)
 	return append(b, '"')
 }
+
+// inLine keeps a row on its line: line breaks within a cell become spaces.
+var inLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", `"`, `""`)
