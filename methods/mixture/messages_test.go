@@ -6,8 +6,8 @@ import (
 	"parley/internal/wire"
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
+	"parley/methods/mixture/suffiae"
 	"parley/methods/published/graffl/abc"
-	"parley/methods/published/graffl/suffiae"
 )
 
 // Messages and states as another program would write them: the tests of whole studies

@@ -15,7 +15,7 @@ import (
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/stages"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"

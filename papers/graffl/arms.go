@@ -8,7 +8,7 @@ import (
 
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/papers/experiment"
 )
 

@@ -13,7 +13,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/augment"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/study"

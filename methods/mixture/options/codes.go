@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/problem"
 	"parley/study"
 )

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // Known returns the class of a subject: whether it is the scarce one, and whether its

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/abc/choices"
+	"parley/methods/published/graffl/abc"
 	"parley/study"
 )
 
-// SetOptions are those of variant set: see [choices.Set] and [gmm.Discrepancy]. Distances are
+// SetOptions are those of variant set: see [abc.Set] and [gmm.Discrepancy]. Distances are
 // in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -33,7 +33,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if missing("set.discrepancy") {
 		q.Discrepancy = string(gmm.Energy)
 	}
-	c := choices.DefaultSet(0)
+	c := abc.DefaultSet(0)
 	for key, x := range map[string]struct {
 		field *int
 		value int
@@ -79,9 +79,9 @@ func (o *Options) Discrepancy() gmm.Discrepancy {
 }
 
 // Choices are those of the sampler of variant set.
-func (o *Options) Choices(seed uint64) choices.Set {
+func (o *Options) Choices(seed uint64) abc.Set {
 	q := o.Set
-	return choices.Set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return abc.Set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // SetBatch is how many proposals go to the sites at a time.

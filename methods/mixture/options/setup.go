@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 	"parley/study"
 )

@@ -13,7 +13,7 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/kernelmean"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/study"
 )
 

@@ -17,7 +17,7 @@ import (
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/problem"
 )
 

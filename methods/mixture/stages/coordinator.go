@@ -16,7 +16,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // The phases of a study beside the variant's own. The first, second and last are named

@@ -11,7 +11,7 @@ import (
 	"parley/dataset"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // checkEncoder holds an encoder that came from elsewhere against the plan.

@@ -9,7 +9,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // The tasks of the phases around the variant.

@@ -11,7 +11,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 )
 

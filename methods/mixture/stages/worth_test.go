@@ -8,7 +8,7 @@ import (
 	"parley/dataset"
 	"parley/methods/mixture/mixturetest"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // A gross error in one row costs a site neither its classifier nor its probabilities.

@@ -11,8 +11,8 @@ import (
 	"parley/internal/vectors"
 	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/suffiae"
 	"parley/methods/published/graffl/abc"
-	"parley/methods/published/graffl/suffiae"
 	"parley/privacy/account"
 )
 

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"parley/internal/linalg"
-	"parley/methods/published/internal/nn"
+	"parley/internal/nn"
 )
 
 // channel is an encoder and a decoder of some of the features. A variational autoencoder has

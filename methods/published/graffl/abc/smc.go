@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/abc/choices"
 )
 
 // Stop is why a run ended.
@@ -42,7 +41,7 @@ type SetParticle struct {
 //	}
 type SMC struct {
 	Prior      gmm.Prior     `json:"-" cbor:"prior"`
-	Choices    choices.Set   `json:"-" cbor:"choices"`
+	Choices    Set           `json:"-" cbor:"choices"`
 	Particles  []SetParticle `json:"particles" cbor:"particles"`
 	Generation int           `json:"generation" cbor:"generation"` // 0 while the prior is drawn from
 	Threshold  float64       `json:"threshold" cbor:"threshold"`   // of the generation; +Inf in the first
@@ -56,7 +55,7 @@ type SMC struct {
 }
 
 // NewSMC begins a run.
-func NewSMC(p gmm.Prior, c choices.Set) (*SMC, error) {
+func NewSMC(p gmm.Prior, c Set) (*SMC, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

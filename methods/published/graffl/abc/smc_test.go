@@ -12,7 +12,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/abc/choices"
 )
 
 // distances simulates the sets of proposals and asks the sites.
@@ -53,7 +52,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 			centre.Mean(j)[1] += rows[k+1] / 30
 		}
 	}
-	c := choices.DefaultSet(2)
+	c := DefaultSet(2)
 	c.Rows = 60
 	s, err := NewSMC(toyPrior, c)
 	if err != nil {
@@ -79,7 +78,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 func TestSetsGoOnFromTheirState(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
 	run := func(through bool) *SMC {
-		s, err := NewSMC(toyPrior, choices.Set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
+		s, err := NewSMC(toyPrior, Set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +118,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 // from copies: with the fixed seed the largest error is 0.035. If chance decides instead
 // of the prior's ratio, it is 0.083.
 func TestMovesKeepThePrior(t *testing.T) {
-	s, err := NewSMC(toyPrior, choices.Set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5})
+	s, err := NewSMC(toyPrior, Set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +161,7 @@ func TestMovesKeepThePrior(t *testing.T) {
 // What is carried does not grow with proposals.
 func TestSetStateIsFlat(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
-	s, err := NewSMC(toyPrior, choices.Set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
+	s, err := NewSMC(toyPrior, Set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +186,7 @@ func TestSetStateIsFlat(t *testing.T) {
 
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
-	s, err := NewSMC(toyPrior, choices.Set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3})
+	s, err := NewSMC(toyPrior, Set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +206,7 @@ func TestSetsStopInsideAGeneration(t *testing.T) {
 }
 
 func TestSetsRefuse(t *testing.T) {
-	for want, c := range map[string]choices.Set{
+	for want, c := range map[string]Set{
 		"particles":  {Particles: 1, Proposals: 100, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
 		"proposals":  {Particles: 32, Proposals: 10, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
 		"rows":       {Particles: 32, Proposals: 100, Rows: 1, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
@@ -218,7 +217,7 @@ func TestSetsRefuse(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	s, err := NewSMC(toyPrior, choices.DefaultSet(1))
+	s, err := NewSMC(toyPrior, DefaultSet(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +233,7 @@ func TestSetsRefuse(t *testing.T) {
 // States that come from elsewhere give errors, never panics, and what Check takes can
 // be used.
 func FuzzSMC(f *testing.F) {
-	s, err := NewSMC(toyPrior, choices.Set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1})
+	s, err := NewSMC(toyPrior, Set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -304,7 +303,7 @@ func TestDiscrepancies(t *testing.T) {
 
 func BenchmarkSet(b *testing.B) {
 	sites := toySites(1, toyThirds)
-	s, err := NewSMC(toyPrior, choices.DefaultSet(1))
+	s, err := NewSMC(toyPrior, DefaultSet(1))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"parley/internal/nn"
 	"parley/internal/stats"
-	"parley/methods/published/internal/nn"
 )
 
 // The decoder and the classifier of a trained network serve its training alone; tests

@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
-	"parley/methods/published/internal/nn"
 
 	"pgregory.net/rapid"
 )

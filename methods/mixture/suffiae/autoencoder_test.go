@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
-	"parley/methods/published/internal/nn"
+	"parley/internal/nn"
 )
 
 func TestDecoderMirrorsTheEncoder(t *testing.T) {

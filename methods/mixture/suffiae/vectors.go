@@ -7,9 +7,9 @@ import (
 	"math"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/stats"
 	"parley/internal/vectors"
-	"parley/methods/published/internal/nn"
 )
 
 // vector is a file of schema graffl/suffiae/1: a network of one hidden

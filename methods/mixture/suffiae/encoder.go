@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/wire"
-	"parley/methods/published/internal/nn"
 )
 
 // Limits of a network that this package trains or reads from elsewhere.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/stats"
-	"parley/methods/published/internal/nn"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed

@@ -8,7 +8,7 @@ import (
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/methods/mixture/augment"
-	"parley/methods/published/graffl/suffiae"
+	"parley/methods/mixture/suffiae"
 )
 
 // One site trains an encoder; another reads it and encodes its own rows.

@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"parley/methods/published/internal/nn"
+	"parley/internal/nn"
 )
 
 // Options are the shape and the training of a [Network].

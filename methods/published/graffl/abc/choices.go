@@ -1,6 +1,4 @@
-// Package choices is what a plan can say of the samplers of package abc, as plain data with
-// its ranges: whoever reads a plan needs no sampler.
-package choices
+package abc
 
 import "fmt"
 
