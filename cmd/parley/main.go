@@ -24,13 +24,14 @@ import (
 	"parley/methods/mixture"
 	"parley/methods/published/dppvi"
 	"parley/methods/published/fedmvppca"
+	"parley/methods/published/graffl"
 	"parley/methods/published/vae"
 	"parley/methods/regression"
 	"parley/problem"
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, dppvi.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, dppvi.Method{}, graffl.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

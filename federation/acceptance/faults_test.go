@@ -176,7 +176,7 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 	return func(x *trouble, site, _ string, long time.Duration) {
 		x.tell("site %s is away when the coordinator's folder is lost, for %s, and is dropped: %s", site, long, dropped)
 		drop := func(when string) {
-			if when == dropped && x.gone == "" && x.study != "graffl" { // whose variant needs every site to the end
+			if when == dropped && x.gone == "" && x.study != "graffl" { // whose algorithm needs every site to the end
 				if _, said, code := x.command("coordinator", "drop", x.home(), x.study, site); code == 0 {
 					x.gone = site
 				} else if !strings.Contains(said, "is done") {

@@ -9,6 +9,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/graffl"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -58,7 +59,7 @@ func TestClopperPearson(t *testing.T) {
 
 func plan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}, factors.Method{}}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}, graffl.Method{}, factors.Method{}}))(t)
 }
 
 func TestRunRefuses(t *testing.T) {

@@ -9,17 +9,18 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture"
+	"parley/methods/published/graffl"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
 )
 
-const small = "{parley: 1, name: small, sites: [a, b], views: [{name: v, features: [{name: x, range: [-8, 8]}]}], method: {name: graffl, components: 1, %s}, privacy: %s}"
+const small = "{parley: 1, name: small, sites: [a, b], views: [{name: v, features: [{name: x, range: [-8, 8]}]}], method: {name: %s, components: 1, %s}, privacy: %s}"
 
 // smallStudy is of two sites with a few rows.
-func smallStudy(t *testing.T, options, protection string) (*study.Plan, map[string]dataset.Source) {
+func smallStudy(t *testing.T, name, options, protection string) (*study.Plan, map[string]dataset.Source) {
 	t.Helper()
-	p := plan(t, fmt.Sprintf(small, options, protection))
+	p := plan(t, fmt.Sprintf(small, name, options, protection))
 	data := map[string]dataset.Source{}
 	for j, site := range p.Sites {
 		var rows []dataset.Row
@@ -40,8 +41,8 @@ const (
 // The laboratory shows every task with its answer, and a site that is asked the same
 // by itself answers the same.
 func TestLaboratoryShowsWhatPasses(t *testing.T) {
-	p, data := smallStudy(t, "variant: set, set: {particles: 100, proposals: 200, rows: 5}", unprotected)
-	lab := laboratory{mixture.Method{}, nil}
+	p, data := smallStudy(t, graffl.Name, "algorithm: sets, set: {particles: 100, proposals: 200, rows: 5}", unprotected)
+	lab := laboratory{graffl.Method{}, nil}
 	seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 	if len(seen) < 4 || len(seen)%2 != 0 {
 		t.Fatalf("%d exchanges of 2 sites in some batches", len(seen))
@@ -79,7 +80,7 @@ func noised(t *testing.T, c method.Contribution) string {
 // Every release has noise of its own, although one site would make no second one
 // within its total.
 func TestLaboratoryReleasesAgain(t *testing.T) {
-	p, data := smallStudy(t, "draws: 64", protected)
+	p, data := smallStudy(t, "graffl", "draws: 64", protected)
 	for name, options := range map[string][]privacy.Option{"real noise": nil, "seeded": {privacytest.Seeded(4)}} {
 		lab := laboratory{mixture.Method{}, options}
 		seen := testkit.Get(lab.Study(t.Context(), p, data))(t)

@@ -25,7 +25,7 @@ import (
 
 const smallPrivate = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"
 
-// studied are plans of every variant and stage.
+// studied are plans of every form and stage.
 func studied() map[string]string {
 	all := map[string]string{}
 	for kind, options := range hostileOptions {
@@ -36,7 +36,6 @@ func studied() map[string]string {
 	}
 	all["classes alone"] = fmt.Sprintf(stagedPlan, "components: 1\n  draws: 64")
 	all["own encoders"] = fmt.Sprintf(stagedPlan, "encoder: {shared: false, dimension: 1, hidden: [2], epochs: 1}\n  draws: 64")
-	all["calibrated"] = fmt.Sprintf(hostilePlan, "draws: 64, calibration: 20", "{protection: none}")
 	maps.Copy(all, privatePlans())
 	return all
 }
@@ -48,8 +47,7 @@ func privatePlans() map[string]string {
 		"private":              fmt.Sprintf(hostilePlan, "draws: 64", smallPrivate),
 		"private, replace-one": fmt.Sprintf(hostilePlan, "draws: 64", strings.Replace(smallPrivate, "add-remove", "replace-one", 1)),
 		"private, scattered":   fmt.Sprintf(hostilePlan, "draws: 64, landmarks: {scattered: 7}", smallPrivate),
-		"private, sketch":      fmt.Sprintf(hostilePlan, "variant: sketch, draws: 64", smallPrivate),
-		"private, calibrated":  fmt.Sprintf(hostilePlan, "draws: 64, calibration: 20", smallPrivate),
+		"private, sketch":      fmt.Sprintf(hostilePlan, "sketch: {}, draws: 64", smallPrivate),
 		"private classes":      fmt.Sprintf(staged, "components: 1\n  draws: 64"),
 		"private codes":        fmt.Sprintf(staged, "encoder: {dimension: 1}\n  draws: 64"),
 	}
@@ -60,10 +58,7 @@ func triesOf(name string, n int) int {
 	if testing.Short() {
 		n /= 5
 	}
-	switch {
-	case strings.Contains(name, "calibrated"):
-		n = max(n/10, 1)
-	case name == "private classes":
+	if name == "private classes" {
 		n = max(n/4, 1)
 	}
 	return n
@@ -89,13 +84,11 @@ func rowsOf(t testing.TB, p *study.Plan) dataset.Source {
 
 // answerTypes are the bodies of answers, by the kind of their task.
 var answerTypes = map[string]func() any{
-	taskLandmarks:     func() any { return new(landmarkAnswer) },
-	taskFrequencies:   func() any { return new(landmarkAnswer) },
-	taskDistances:     func() any { return new(distancesAnswer) },
-	taskDiscrepancies: func() any { return new(discrepanciesAnswer) },
-	taskEncoder:       func() any { return new(encoderAnswer) },
-	taskClassifier:    func() any { return new(linearAnswer) },
-	taskWorth:         func() any { return new(worthAnswer) },
+	taskLandmarks:   func() any { return new(landmarkAnswer) },
+	taskFrequencies: func() any { return new(landmarkAnswer) },
+	taskEncoder:     func() any { return new(encoderAnswer) },
+	taskClassifier:  func() any { return new(linearAnswer) },
+	taskWorth:       func() any { return new(worthAnswer) },
 }
 
 // spoil makes another answer of an honest one; false if what came of it cannot be
@@ -163,7 +156,6 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers that no concurrency changes")
 	}
-	most := 0.9 * math.MaxFloat64
 	for name, x := range map[string]struct {
 		plan string
 		body func(n int) any
@@ -184,13 +176,6 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 			}
 			return a
 		}},
-		"no row, calibrated":    {"calibrated", func(n int) any { return landmarkAnswer{constant(n, 0), 0} }},
-		"many rows, calibrated": {"calibrated", func(n int) any { return landmarkAnswer{constant(n, options.MaxRows), options.MaxRows} }},
-		"far rows":              {taskDistances, func(int) any { return distancesAnswer{constant(30, most)} }},
-		"rows on the points":    {taskDistances, func(int) any { return distancesAnswer{constant(30, 0)} }},
-		"no rows":               {taskDistances, func(int) any { return distancesAnswer{} }},
-		"far from every set":    {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, most), options.MaxRows} }},
-		"near to every set":     {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, 0), options.MaxRows} }},
 		"a steep classifier": {"classes alone", func(int) any {
 			return linearAnswer{Weights: constant(2, maxLinear), Intercept: -maxLinear, Scarce: options.MaxRows, Other: 1}
 		}},
@@ -244,7 +229,7 @@ func TestTheStudyEndsWhateverNoiseIs(t *testing.T) {
 // Whatever bytes a site answers with, in whatever step, and whatever its noised sums
 // are: they are refused, or the study ends.
 func FuzzAnswers(f *testing.F) {
-	names := []string{taskLandmarks, taskDistances, taskDiscrepancies, "staged 1", "private", "private codes"}
+	names := []string{taskLandmarks, taskFrequencies, "staged 1", "private", "private codes"}
 	type plan struct {
 		*study.Plan
 		data dataset.Source
@@ -260,8 +245,8 @@ func FuzzAnswers(f *testing.F) {
 			f.Fatal(err)
 		}
 	}
-	f.Add(uint8(4), uint8(9), bytes.Repeat([]byte{0x40, 0, 0, 0, 0, 0, 0, 0}, 13))
-	f.Add(uint8(5), uint8(9), bytes.Repeat([]byte{0xbf, 1, 2, 3, 4, 5, 6, 7}, 13))
+	f.Add(uint8(3), uint8(9), bytes.Repeat([]byte{0x40, 0, 0, 0, 0, 0, 0, 0}, 13))
+	f.Add(uint8(4), uint8(9), bytes.Repeat([]byte{0xbf, 1, 2, 3, 4, 5, 6, 7}, 13))
 	f.Fuzz(func(t *testing.T, which, when uint8, data []byte) {
 		p := plans[int(which)%len(plans)]
 		noise := privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 {

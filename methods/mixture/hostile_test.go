@@ -29,10 +29,8 @@ privacy: %s
 `
 
 var hostileOptions = map[string]string{
-	taskLandmarks:     "draws: 64",
-	taskFrequencies:   "variant: sketch, draws: 64",
-	taskDistances:     "variant: published, published: {rounds: 3, accepted: 5}",
-	taskDiscrepancies: "variant: set, set: {particles: 16, proposals: 40, rows: 4}",
+	taskLandmarks:   "draws: 64",
+	taskFrequencies: "sketch: {}, draws: 64",
 }
 
 const hostilePrivate = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
@@ -79,7 +77,7 @@ func hostileHalves(t testing.TB, choices, privacy string) (c method.Coordinator,
 	}
 }
 
-// landmarksOf is how many sums a site of the plan releases; none in other variants.
+// landmarksOf is how many sums a site of the plan releases.
 func landmarksOf(t testing.TB, p *study.Plan) int {
 	t.Helper()
 	o := p.Method.Options.(*options.Options)
@@ -114,17 +112,11 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"sums, negative lacking": {taskLandmarks, "", func(n int) any {
 			return map[string]any{"sums": constant(n, 1), "rows": 4, "lacking": -5}
 		}, "-5 rows"},
-		"cosines":               {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, ""},
-		"cosines, too large":    {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -5), 4} }, "each row adds -1 to 1"},
-		"sums, of nothing":      {taskLandmarks, "", func(int) any { return struct{}{} }, "where the plan has"},
-		"exact, where private":  {taskLandmarks, hostilePrivate, func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, "0 sums"},
-		"no sum":                {taskLandmarks, hostilePrivate, func(int) any { return nil }, "0 sums"},
-		"distances":             {taskDistances, "", func(int) any { return distancesAnswer{constant(12, 1)} }, ""},
-		"distances, negative":   {taskDistances, "", func(int) any { return distancesAnswer{constant(12, -1)} }, "no squared distance"},
-		"discrepancies":         {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, 1), 3} }, ""},
-		"discrepancies, short":  {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(15, 1), 3} }, "where 16 were sent"},
-		"discrepancies, signed": {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, -1), 3} }, "not negative"},
-		"discrepancies, rows":   {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, 1), -3} }, "-3 rows"},
+		"cosines":              {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, ""},
+		"cosines, too large":   {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -5), 4} }, "each row adds -1 to 1"},
+		"sums, of nothing":     {taskLandmarks, "", func(int) any { return struct{}{} }, "where the plan has"},
+		"exact, where private": {taskLandmarks, hostilePrivate, func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, "0 sums"},
+		"no sum":               {taskLandmarks, hostilePrivate, func(int) any { return nil }, "0 sums"},
 	} {
 		if x.privacy == "" {
 			x.privacy = "{protection: none}"
@@ -153,10 +145,8 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 // A site trusts no task either.
 func TestHostileTasksAreRefused(t *testing.T) {
 	for kind, bodies := range map[string][]any{
-		taskLandmarks:     {1, map[string]int{"points": 3}},
-		taskFrequencies:   {1, map[string]int{"points": 3}},
-		taskDistances:     {distancesTask{-1}, distancesTask{3}, "text"},
-		taskDiscrepancies: {discrepanciesTask{}, discrepanciesTask{First: 40, Proposals: constant(5, 0)}, discrepanciesTask{Proposals: constant(4, 0)}, discrepanciesTask{First: -1, Proposals: constant(5, 0)}},
+		taskLandmarks:   {1, map[string]int{"points": 3}},
+		taskFrequencies: {1, map[string]int{"points": 3}},
 	} {
 		_, h, _ := hostileHalves(t, hostileOptions[kind], "{protection: none}")
 		for _, body := range bodies {
@@ -211,8 +201,6 @@ func TestDamagedStates(t *testing.T) {
 // Sites take any task, and any shared model, without a panic.
 func FuzzTasks(f *testing.F) {
 	f.Add(pack(f, landmarkTask{}))
-	f.Add(pack(f, distancesTask{1}))
-	f.Add(pack(f, discrepanciesTask{Proposals: constant(5, 0)}))
 	f.Add(pack(f, report.Shared{Weights: constant(2, .5), Means: constant(2, 0), Covs: constant(2, 1)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for kind, options := range hostileOptions {

@@ -7,21 +7,18 @@ import (
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/suffiae"
-	"parley/methods/published/graffl/abc"
 )
 
 // Messages and states as another program would write them: the tests of whole studies
 // know no more of them than their encodings, so that a change of these is seen here.
 
 const (
-	taskLandmarks     = "landmarks"
-	taskFrequencies   = "frequencies"
-	taskDistances     = "distances"
-	taskDiscrepancies = "discrepancies"
-	taskEncoder       = "encoder"
-	taskClassifier    = "classifier"
-	taskWorth         = "worth"
-	phaseMixture      = "mixture"
+	taskLandmarks   = "landmarks"
+	taskFrequencies = "frequencies"
+	taskEncoder     = "encoder"
+	taskClassifier  = "classifier"
+	taskWorth       = "worth"
+	phaseMixture    = "mixture"
 
 	maxLinear = 1e9 // of the numbers of a classifier
 )
@@ -31,20 +28,6 @@ type (
 	landmarkAnswer struct {
 		Sums wire.Vector `cbor:"sums"`
 		Rows int         `cbor:"rows"`
-	}
-	distancesTask struct {
-		Iteration int `cbor:"iteration"`
-	}
-	distancesAnswer struct {
-		Distances wire.Vector `cbor:"distances"`
-	}
-	discrepanciesTask struct {
-		First     int         `cbor:"first"`
-		Proposals wire.Vector `cbor:"proposals"`
-	}
-	discrepanciesAnswer struct {
-		Across wire.Vector `cbor:"across"`
-		Rows   int         `cbor:"rows"`
 	}
 	encoderTask   struct{}
 	encoderAnswer struct {
@@ -78,25 +61,16 @@ type (
 	}
 )
 
-// States of the variants, and of the stages around one.
+// stagedState is that of the stages around a sampler.
 type (
-	publishedState struct {
-		Iteration int            `cbor:"iteration"`
-		Asked     bool           `cbor:"asked"`
-		Rows      map[string]int `cbor:"rows"`
-		Folded    map[string]int `cbor:"folded"`
-		Left      []string       `cbor:"left"`
-		Kept      abc.Acceptance `cbor:"kept"`
-	}
 	stagedState struct {
 		Phase   string                   `cbor:"phase"`
 		Asked   bool                     `cbor:"asked"`
 		Left    []string                 `cbor:"left"`
 		Encoder *suffiae.Encoder         `cbor:"encoder"`
 		Linear  map[string]*linearAnswer `cbor:"linear"`
-		Ranks   wire.Vector              `cbor:"ranks"`
 		Worth   map[string]*worthAnswer  `cbor:"worth"`
-		Variant []byte                   `cbor:"variant"`
+		Sampler []byte                   `cbor:"variant"`
 	}
 )
 

@@ -85,7 +85,7 @@ func play(t testing.TB, p *study.Plan, sites map[string]*gated, says liar) (*pla
 				return x, err
 			}
 			if x.s, err = c.Leave(x.s, "a"); err != nil {
-				return x, nil // and the variant cannot go on without it
+				return x, nil // and the study cannot go on without it
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // refittable are plans whose releases are enough for another number of components.
-var refittable = []string{taskLandmarks, taskFrequencies, "private", "private, scattered", "private, sketch", "private, calibrated"}
+var refittable = []string{taskLandmarks, taskFrequencies, "private", "private, scattered", "private, sketch"}
 
 const releasedName = "model/released.json"
 
@@ -50,7 +50,7 @@ func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 	for _, name := range refittable {
 		list := func(k int) string {
 			text := strings.Replace(studied()[name], "components: 2", fmt.Sprintf("components: %d", k), 1)
-			text = strings.Replace(text, "variant: sketch", "variant: sketch, sketch: {frequencies: 64}", 1)
+			text = strings.Replace(text, "sketch: {}", "sketch: {frequencies: 64}", 1)
 			all, err := Method{}.Requests(parsePlan(t, text), "a")
 			if err != nil {
 				t.Fatal(err)
@@ -106,8 +106,6 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 	for name, want := range map[string]string{
-		taskDistances:     "sites of variant published answer proposals for one number of components",
-		taskDiscrepancies: "sites of variant set answer proposals for one number of components",
 		"private codes":   "the mixture is of codes",
 		"private classes": "rows drawn from the study's own mixture",
 	} {

@@ -23,9 +23,8 @@ import (
 )
 
 var resumed = map[string]string{
-	"landmark":  "draws: 64",
-	"published": "variant: published\npublished: {rounds: 40, accepted: 20}",
-	"set":       "variant: set\nset: {particles: 16, proposals: 160, rows: 10}",
+	"landmark": "draws: 64",
+	"sketch":   "sketch: {}\ndraws: 64",
 }
 
 // start puts the whole study together on what the world has kept.
@@ -107,7 +106,7 @@ func TestRunsSurviveCrashes(t *testing.T) {
 	}
 }
 
-// So do the phases around a variant: encoder, classifiers and scores.
+// So do the phases around a sampler: encoder, classifiers and scores.
 func TestPhasesSurviveCrashes(t *testing.T) {
 	for name, options := range staged {
 		t.Run(name, func(t *testing.T) {
@@ -118,37 +117,6 @@ func TestPhasesSurviveCrashes(t *testing.T) {
 			}
 			survives(t, p, data, 4, 20)
 		})
-	}
-}
-
-// saved counts checkpoints.
-type saved struct {
-	*enginetest.World
-	times int
-}
-
-func (s *saved) Replace(b []byte) error {
-	s.times++
-	return s.World.Replace(b)
-}
-
-// A crash in the middle of a calibration loses one replicate, not all of them.
-func TestCalibrationGoesOnWhereItStopped(t *testing.T) {
-	p := parse(t, planText("draws: 64\ncalibration: 20", unprotected))
-	data := twoModes(t, p, 10)
-	w := &saved{World: enginetest.New(p.Sites...)}
-	for _, operations := range []int{40, -1} {
-		c := start(t, w.World, p, data)
-		c.Checkpoints = w
-		w.Start(operations)
-		before := w.times
-		_, err := c.Run(t.Context())
-		switch again := w.times - before; {
-		case operations > 0 && (!errors.Is(err, enginetest.ErrCrash) || again < 10):
-			t.Fatalf("%v after %d checkpoints: the crash is not where it should be", err, again)
-		case operations < 0 && (err != nil || again > 12 || again < 2):
-			t.Errorf("%v; %d more checkpoints, where a few replicates were left", err, again)
-		}
 	}
 }
 
@@ -191,13 +159,7 @@ func TestSitesThatLeaveAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err = c.Leave(s, "b"); name == "set" {
-			if err == nil {
-				t.Error("set: a threshold that means two things")
-			}
-			continue
-		}
-		if err != nil {
+		if s, err = c.Leave(s, "b"); err != nil {
 			t.Fatal(err)
 		}
 		step, err := c.Next(s)

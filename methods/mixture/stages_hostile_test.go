@@ -14,7 +14,7 @@ import (
 	"parley/method"
 	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/stages"
+	"parley/methods/mixture/scarce"
 	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 	"parley/sitestore"
@@ -38,11 +38,7 @@ method:
 
 const stagedEncoder = "encoder: {dimension: 1, hidden: [2], epochs: 1}"
 
-var stagedOptions = []string{
-	stagedEncoder + "\n  draws: 64",
-	stagedEncoder + "\n  variant: published\n  published: {rounds: 3, accepted: 5}",
-	stagedEncoder + "\n  variant: set\n  set: {particles: 16, proposals: 40, rows: 4}",
-}
+var stagedOptions = []string{stagedEncoder + "\n  draws: 64", stagedEncoder + "\n  sketch: {}\n  draws: 64"}
 
 func stagedHalves(t testing.TB, options string) (method.Coordinator, half) {
 	t.Helper()
@@ -128,7 +124,7 @@ func oneEncoder(inputs, d int, weight float64) *suffiae.Encoder {
 	return e
 }
 
-// What sites answer in the phases around a variant is taken as what it is, or refused.
+// What sites answer in the phases around a sampler is taken as what it is, or refused.
 func TestHostileAnswersOfPhasesAreRefused(t *testing.T) {
 	c, h := stagedHalves(t, stagedOptions[0])
 	waiting, honest, _ := phases(t, c, h)
@@ -196,7 +192,6 @@ func TestHostileAnswersOfPhasesAreRefused(t *testing.T) {
 // A site trusts no task, and above all takes one encoder in a study.
 func TestHostileTasksOfPhasesAreRefused(t *testing.T) {
 	_, h := stagedHalves(t, stagedOptions[0])
-	store := sitestore.NewMemory()
 	with := func(e *suffiae.Encoder, task any) []byte { return pack(t, encodedTask{e, pack(t, task)}) }
 	good := oneEncoder(2, 1, 1)
 	for name, x := range map[string]struct {
@@ -218,16 +213,15 @@ func TestHostileTasksOfPhasesAreRefused(t *testing.T) {
 			t.Errorf("%s: it was answered", name)
 		}
 	}
-	// A plan that lists more tasks than one, as an attempt that fails has been granted.
-	_, many := stagedHalves(t, stagedEncoder+"\n  variant: published\n  published: {rounds: 40, accepted: 5}")
-	if _, err := many.ask(t, taskClassifier, with(good, linearTask{}), store); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := many.ask(t, taskDistances, with(oneEncoder(2, 1, 2), distancesTask{}), store); err == nil || !strings.Contains(err.Error(), "not the one that this study began with") {
-		t.Errorf("a second encoder: %v", err)
-	}
-	if _, err := many.ask(t, taskDistances, with(good, distancesTask{}), store); err != nil {
-		t.Errorf("the first encoder: %v", err)
+	for i, e := range []*suffiae.Encoder{oneEncoder(2, 1, 2), good} {
+		store := sitestore.NewMemory()
+		if _, err := h.ask(t, taskClassifier, with(good, linearTask{}), store); err != nil {
+			t.Fatal(err)
+		}
+		_, err := h.ask(t, taskLandmarks, with(e, landmarkTask{}), store)
+		if second := i == 0; second != (err != nil) || second && !strings.Contains(err.Error(), "not the one that this study began with") {
+			t.Errorf("encoder %d: %v", i+1, err)
+		}
 	}
 	b := behindGate(t, h.Plan, "b", sitestore.NewMemory(), patients(t, h.Plan))
 	if _, err := b.admit(method.Task{Kind: taskEncoder}); !errors.Is(err, privacy.ErrRefused) {
@@ -273,7 +267,7 @@ func FuzzPhases(f *testing.F) {
 			if _, err := c.Result(s); err != nil {
 				t.Logf("result: %v", err)
 			}
-			// FuzzStates goes on from the variants' own.
+			// FuzzStates goes on from the sampler's own.
 			if unpack[stagedState](t, data).Phase != phaseMixture {
 				if _, err := c.Next(s); err != nil {
 					t.Logf("next: %v", err)
@@ -289,7 +283,7 @@ func FuzzPhases(f *testing.F) {
 				t.Logf("%s: %v", phase, err)
 			}
 		}
-		for _, kind := range []string{taskEncoder, taskClassifier, taskWorth, taskLandmarks, taskDistances, taskDiscrepancies} {
+		for _, kind := range []string{taskEncoder, taskClassifier, taskWorth, taskLandmarks} {
 			if _, err := h.ask(t, kind, data, sitestore.NewMemory()); err != nil {
 				t.Logf("%s: %v", kind, err)
 			}
@@ -318,14 +312,14 @@ func FuzzClassifier(f *testing.F) {
 	}
 	for _, file := range r.Files {
 		if file.Name == "model/model.json" {
-			if _, err := stages.LoadClassifier(file.Data); err != nil {
+			if _, err := scarce.LoadClassifier(file.Data); err != nil {
 				f.Fatal(err)
 			}
 			f.Add(file.Data)
 		}
 	}
 	f.Fuzz(func(t *testing.T, model []byte) {
-		c, err := stages.LoadClassifier(model)
+		c, err := scarce.LoadClassifier(model)
 		if err != nil {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/stages"
+	"parley/methods/mixture/scarce"
 	"parley/privacy"
 	"parley/study"
 )
@@ -60,12 +60,10 @@ func ward(t testing.TB, p *study.Plan, subjects, sick int, shift float64, seed u
 	return source
 }
 
-// staged are plans with phases around each variant, small enough to be run often.
+// staged are plans with phases around a sampler, small enough to be run often.
 var staged = map[string]string{
 	"landmark, codes":     "encoder: {epochs: 2, dimension: 2, hidden: [4]}\ndraws: 64",
 	"landmark, own codes": "encoder: {epochs: 2, dimension: 2, hidden: [], shared: false}\ndraws: 64",
-	"published, codes":    "encoder: {epochs: 2, dimension: 2, hidden: [4], site: b}\nvariant: published\npublished: {rounds: 20, accepted: 20}",
-	"set, features":       "variant: set\nset: {particles: 16, proposals: 160, rows: 10}",
 }
 
 const scarceSick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: %v}"
@@ -119,7 +117,7 @@ func TestRowsOfUnrelatedCodesAreNotKept(t *testing.T) {
 			t.Errorf("site %s has synthetic rows all the same", site)
 		}
 		// It has its own classifier.
-		if c, err := stages.LoadClassifier(file(t, own, "model/model.json")); err != nil || c.Synthetic != 0 || c.Site != site {
+		if c, err := scarce.LoadClassifier(file(t, own, "model/model.json")); err != nil || c.Synthetic != 0 || c.Site != site {
 			t.Errorf("site %s: %+v, %v", site, c, err)
 		}
 	}
@@ -263,8 +261,6 @@ func TestTheMixtureIsOfTheClassAlone(t *testing.T) {
 	for name, opts := range map[string]string{
 		"features":   "landmarks: {bandwidth: 0.5, scattered: 8}\ndraws: 64",
 		"projection": "encoder: {kind: projection, dimension: 2}\ndraws: 64",
-		"published":  "variant: published\npublished: {rounds: 3, accepted: 5}",
-		"set":        "variant: set\nset: {particles: 16, proposals: 40, rows: 4}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+opts, unprotected))
@@ -319,7 +315,7 @@ func change(t *testing.T, p *study.Plan, data dataset.Source, which func(dataset
 func TestPrivatePlansReleaseOneSum(t *testing.T) {
 	for name, opts := range map[string]string{"projection": "encoder: {kind: projection, dimension: 1}\nlandmarks: {scattered: 12}", "features": "landmarks: {bandwidth: 0.5, scattered: 8}"} {
 		t.Run(name, func(t *testing.T) {
-			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\ncalibration: 20\n"+opts, protected))
+			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+opts, protected))
 			if _, err := methods.Cost(p); err != nil {
 				t.Fatal(err)
 			}
@@ -339,9 +335,6 @@ func TestPrivatePlansReleaseOneSum(t *testing.T) {
 			}
 			if _, ok := m["auc/another site's classifier"]; ok {
 				t.Error("a classifier of another site, which nobody paid for")
-			}
-			if out.Result.Metrics["calibration_replicates"] != 20 {
-				t.Errorf("%v", out.Result.Metrics)
 			}
 		})
 	}
@@ -374,16 +367,16 @@ func TestSitesAreAskedForWhatWasSaid(t *testing.T) {
 					said = slices.Delete(said, at, at+1)
 				}
 			}
-			if len(said) > 0 && !strings.Contains(opts, "set") {
+			if len(said) > 0 {
 				t.Errorf("%s: site %s was not asked for %+v", name, site, said)
 			}
 		}
 	}
 }
 
-// A class that no site has is named, whatever the variant.
+// A class that no site has is named, whatever the form.
 func TestAClassThatNobodyHasIsNamed(t *testing.T) {
-	for _, opts := range []string{"draws: 64", "variant: published\npublished: {rounds: 1, accepted: 5}", "variant: set\nset: {particles: 16, proposals: 20, rows: 4}"} {
+	for _, opts := range []string{"draws: 64", "sketch: {}"} {
 		p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.2)+"\n"+opts, unprotected))
 		data := map[string]dataset.Source{}
 		for i, site := range p.Sites {

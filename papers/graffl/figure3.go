@@ -13,7 +13,7 @@ import (
 
 	"parley/figure"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
+	abcMethod "parley/methods/published/graffl"
 	"parley/methods/published/graffl/abc"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
@@ -55,13 +55,13 @@ func samplers() (all []sampler) {
 		if p.alpha != 1 {
 			name += fmt.Sprintf(", α = %v", p.alpha)
 		}
-		all = append(all, sampler{name: name, rows: p.rows, sets: 5, options: map[string]any{"variant": options.VariantPublished,
-			"prior":     map[string]any{"concentration": p.alpha},
-			"published": map[string]any{"rounds": p.rounds, "accepted": p.accepted}}})
+		all = append(all, sampler{name: name, rows: p.rows, sets: 5, options: map[string]any{"name": abcMethod.Name,
+			"prior":  map[string]any{"concentration": p.alpha},
+			"rounds": p.rounds, "accepted": p.accepted}})
 	}
 	for _, n := range []int{3750, 7500, 15_000, 30_000} {
 		all = append(all, sampler{name: fmt.Sprintf("set, %d proposals", n), rows: hundreds, sets: 3,
-			options: map[string]any{"variant": options.VariantSet, "set": map[string]any{"proposals": n}}})
+			options: map[string]any{"name": abcMethod.Name, "algorithm": abcMethod.Sets, "set": map[string]any{"proposals": n}}})
 	}
 	for _, rows := range [][]int{thousands, hundreds, uneven} {
 		sets := 20

@@ -26,10 +26,6 @@ type Replicate struct {
 	Assumed bool
 }
 
-// MaxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
-// Of so many rows chance leaves next to nothing, and larger samples do not improve the check.
-const MaxReplicateRows = 1 << 20
-
 // quantities are what is ranked: functions of a parameter that do not depend on the
 // order of its components.
 func quantities(l Landmarks, m gmm.Mixture, o Observation) []float64 {
@@ -58,8 +54,8 @@ func quantities(l Landmarks, m gmm.Mixture, o Observation) []float64 {
 	return append(q, gmm.SquaredDistance(mean, o.Mean))
 }
 
-// QuantityNames names what [Replicate.Ranks] ranks, in d dimensions.
-func QuantityNames(d int) (names []string) {
+// quantityNames names what [Replicate.Ranks] ranks, in d dimensions.
+func quantityNames(d int) (names []string) {
 	for _, what := range []string{"all rows: mean ", "largest component: mean ", "largest component: ln variance "} {
 		for i := range d {
 			names = append(names, what+strconv.Itoa(i+1))
@@ -172,7 +168,7 @@ func (l Landmarks) simulated(r *rand.Rand, m gmm.Mixture, n int) (sum []float64,
 // Calibrate tests the ranks of many replicates, as [Replicate.Ranks] gives them, quantity
 // by quantity.
 func (c Replicate) Calibrate(ranks [][]float64) ([]gmm.Calibrated, error) {
-	names := QuantityNames(c.Prior.Dim())
+	names := quantityNames(c.Prior.Dim())
 	var out []gmm.Calibrated
 	for j, name := range names {
 		var own []float64

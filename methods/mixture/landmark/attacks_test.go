@@ -13,7 +13,7 @@ import (
 	"parley/privacy/account"
 )
 
-// small is a study of the default variant, whose landmarks are 144.
+// small is a study of the default, whose landmarks are 144.
 func small(privacy string) *Setup {
 	return known(mixturetest.Text(2, "components: 3, draws: 64", privacy))
 }

@@ -6,15 +6,11 @@ import (
 	"parley/dataset"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/problem"
 )
 
 // Central is the posterior given the sums over all rows in one place, without noise: what a
 // study over sites is measured against. It is no result of a study, since nothing passed a gate.
 func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*gmm.Posterior, error) {
-	if !s.Options.Releases() {
-		return nil, problem.Problem{Where: "method.variant", What: "variant " + s.Options.Variant + " has no fit to rows in one place"}
-	}
 	own, err := New(s)
 	if err != nil {
 		return nil, err

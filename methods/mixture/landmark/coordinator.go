@@ -1,4 +1,4 @@
-// Package landmark is the defaults of graffl, variants landmark and sketch: [NewVariant] has
+// Package landmark is the default of graffl, by landmarks or a sketch: [NewSampler] has
 // their two halves. Each site releases once the sum over its rows of kernel values at public
 // points (landmarks), or of cosines and sines at public frequencies (package sketch), and how
 // many rows there are; the coordinator samples the posterior given these sums, and asks for

@@ -1,7 +1,7 @@
 package landmark
 
 import (
-	"fmt"
+	"errors"
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/kernelmean"
@@ -13,7 +13,7 @@ import (
 // there are.
 type release struct {
 	Of    Statistic
-	Marks kernelmean.Landmarks // what φ is, of variant landmark
+	Marks kernelmean.Landmarks // what φ is, with landmarks
 	Scale float64              // B of [Statistic.NormBound]
 	Sum   *privacy.Sum         // under differential privacy; nil without it
 	least float64              // the lowest an entry of φ can be; the highest is 1
@@ -30,14 +30,14 @@ type Statistic interface {
 	Fit(kernelmean.Observation, *gmm.Posterior) (*kernelmean.Fit, error)
 }
 
-// Setup is what both halves of the default know from the plan: what those of all variants
+// Setup is what both halves of the default know from the plan: what those of all samplers
 // do, and what a site releases.
 type Setup struct {
 	*options.Setup
 	release
 }
 
-// New adds what a site releases to what all variants know.
+// New adds what a site releases to what all samplers know.
 func New(s *options.Setup) (*Setup, error) {
 	out := &Setup{Setup: s}
 	var err error
@@ -49,7 +49,7 @@ func New(s *options.Setup) (*Setup, error) {
 		out.Marks, err = o.PlaceLandmarks(s.Plan)
 		out.Of, out.name = out.Marks, sumLandmarks
 	default:
-		err = fmt.Errorf("a plan of variant %s has no landmarks and no frequencies", o.Variant)
+		err = errors.New("a plan without landmarks and frequencies")
 	}
 	if err != nil {
 		return nil, err

@@ -55,10 +55,8 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 func Released(o *options.Options) (string, error) { return releasedName, notRefitted(o) }
 
 func notRefitted(o *options.Options) error {
-	where, what := "method.variant", ""
+	where, what := "", ""
 	switch {
-	case !o.Releases():
-		what = fmt.Sprintf("sites of variant %s answer proposals for one number of components, round by round", o.Variant)
 	case o.Encoder != nil:
 		where, what = "method.encoder", "the mixture is of codes, whose encoder is not part of what is kept"
 	case o.Scarce != nil:

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"parley/methods/mixture/kernelmean"
 	"parley/methods/mixture/mixturetest"
 )
 
@@ -40,23 +39,5 @@ func TestAReplicateHasThePlansNoise(t *testing.T) {
 	}
 	if _, err := NewReplicate(s.Plan, 0); err == nil || !strings.Contains(err.Error(), "0 rows") {
 		t.Errorf("no rows: %v", err)
-	}
-}
-
-// The replicate of a study does not grow with what sites claim: its noise shrinks with
-// its rows, so that their means are as noisy as the study's.
-func TestAReplicateIsBounded(t *testing.T) {
-	s := smallPlan("{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}")
-	c := &coordinator{s}
-	for _, rows := range []float64{300, 8 * kernelmean.MaxReplicateRows} {
-		st := &state{Phase: taskLandmarks, Sites: map[string]*Sums{"a": {Sums: make([]float64, s.Marks.Len()), Rows: rows, SD: 3, RowsSD: 16}}}
-		r, err := c.Replicate(st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := min(rows, kernelmean.MaxReplicateRows)
-		if float64(r.Rows) != want || math.Abs(r.Noise/want-3/rows) > 1e-12 || math.Abs(r.RowsNoise/want-16/rows) > 1e-12 {
-			t.Errorf("of %v rows: %d with noise %v and %v", rows, r.Rows, r.Noise, r.RowsNoise)
-		}
 	}
 }

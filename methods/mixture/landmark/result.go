@@ -186,10 +186,6 @@ func (v *view) samplingSection(all *released) figure.Section {
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
 			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < report.FewDraws}}}}
-	if v.Options.Calibration == 0 && !v.rel.sketched() {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Whether intervals hold what they say was not tested for this plan",
-			Text: "With “calibration: 200” under “method” in the plan, the coordinator repeats this very study that often with made-up rows, which costs time and no privacy, and reports how often intervals of 90 % held the truth."}})
-	}
 	var names, answered []string
 	var rows figure.Numbers
 	for _, name := range v.Plan.Sites {

@@ -165,7 +165,7 @@ func (o *Options) checkEncoder(p *study.Plan, report study.Report) (ready bool) 
 	e := o.Encoder
 	ready = true
 	most := gmm.MaxDim
-	if o.Variant == VariantLandmark {
+	if o.Form == FormLandmark {
 		most = maxLandmarkCode
 	}
 	if e.Dimension < 1 || e.Dimension > most {
@@ -248,18 +248,3 @@ func (o *Options) checkScarce(p *study.Plan, report study.Report) {
 		report("scarce.held", fmt.Sprintf("a share of %v of the rows", s.Held), fmt.Sprintf("from 0, below %v", maxHeld))
 	}
 }
-
-func (o *Options) checkCalibration(report study.Report) {
-	switch n := o.Calibration; {
-	case n == 0:
-	case o.Variant != VariantLandmark:
-		report("calibration", "only variant landmark can repeat a study to calibrate its posterior", "leave it out, or variant: "+VariantLandmark)
-	case n < leastReplicates || n > maxReplicates:
-		report("calibration", fmt.Sprintf("%d replicates", n), fmt.Sprintf("from %d to %d; 200 see what matters; 0 for none", leastReplicates, maxReplicates))
-	}
-}
-
-const (
-	leastReplicates = 20 // see [gmm.Calibration]
-	maxReplicates   = 10_000
-)

@@ -1,7 +1,7 @@
 // Package options is what a plan says under method where the method is graffl ([Options]),
 // and what both halves know before anything is sent ([New]), at the coordinator and at every
 // site alike. Rows are seen through this package only: [Site.Read], [Site.Mixed] and [Coded]
-// leave out who takes no part, and put codes in place of features, so that no variant knows
+// leave out who takes no part, and put codes in place of features, so that no sampler knows
 // of classes and encoders.
 package options
 
@@ -15,50 +15,30 @@ import (
 	"parley/study"
 )
 
-// The variants of the method.
+// The forms of what a site releases, which follow from a plan's other options: see [Options.Form].
 const (
-	// VariantLandmark is the default of one or two features, of codes and of a scarce class:
-	// every site releases its mean kernel values at public landmarks once.
-	VariantLandmark = "landmark"
-	// VariantSketch is the default of three features or more: every site releases
-	// once the means of cosines and sines of its rows at public random frequencies.
-	VariantSketch = "sketch"
-	// VariantPublished is Algorithm 2 of the paper, for comparison. It gives rows
-	// away and does not contract to the posterior.
-	VariantPublished = "published"
-	// VariantSet compares one simulated set for each proposal with the rows of every
-	// site, by a discrepancy that adds up over them; without protection.
-	VariantSet = "set"
+	// FormLandmark is that of one or two features, of codes and of a scarce class: every site
+	// releases its mean kernel values at public landmarks once.
+	FormLandmark = "landmark"
+	// FormSketch is that of three features or more: every site releases once the means of
+	// cosines and sines of its rows at public random frequencies.
+	FormSketch = "sketch"
 )
-
-var variants = []string{VariantLandmark, VariantSketch, VariantPublished, VariantSet}
-
-// Contracts says whether more work brings the variant's sample nearer to the posterior.
-func (o *Options) Contracts() bool { return o.Variant != VariantPublished }
 
 // Name is what plans call the method.
 const Name = "graffl"
 
-// Options are what a plan says under method.
+// Options are what a plan says under method. Setups of published methods have those of them that
+// are of any mixture, and a form of their own.
 type Options struct {
-	Variant    string            `json:"variant"`             // one of the Variant constants
-	Components int               `json:"components"`          // K of the mixture, 1 to 64; no default, but of codes (1)
-	Prior      PriorOptions      `json:"prior"`               // public, in terms of the features' ranges
-	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
-	Sketch     *SketchOptions    `json:"sketch,omitempty"`    // variant sketch
-	Draws      int               `json:"draws,omitempty"`     // variants landmark and sketch: parameters in the sample, 64 to 10000 (384)
-	Published  *PublishedOptions `json:"published,omitempty"` // variant published
-	Set        *SetOptions       `json:"set,omitempty"`       // variant set
-	Encoder    *EncoderOptions   `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
-	Scarce     *ScarceOptions    `json:"scarce,omitempty"`    // none: the mixture is of all rows, and classes do not matter
-	// Calibration is how many replicates of simulation-based calibration the coordinator
-	// runs on data that it draws as this plan and its sites' numbers of rows say (0). It
-	// asks nothing of sites, and costs no privacy.
-	Calibration int `json:"calibration,omitempty"`
-
-	// ByLandmarks says that the plan names no variant, and would have [VariantSketch] but for its
-	// landmarks. It is of plans as they are written: one that was filled in names its variant.
-	ByLandmarks bool `json:"-"`
+	Form       string           `json:"variant" yaml:"-"`    // one of the Form constants: follows from all else
+	Components int              `json:"components"`          // K of the mixture, 1 to 64; no default, but of codes (1)
+	Prior      PriorOptions     `json:"prior"`               // public, in terms of the features' ranges
+	Landmarks  *LandmarkOptions `json:"landmarks,omitempty"` // by default of one or two features, of codes and of a scarce class
+	Sketch     *SketchOptions   `json:"sketch,omitempty"`    // else
+	Draws      int              `json:"draws,omitempty"`     // parameters in the sample, 64 to 10000 (384)
+	Encoder    *EncoderOptions  `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
+	Scarce     *ScarceOptions   `json:"scarce,omitempty"`    // none: the mixture is of all rows, and classes do not matter
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -84,7 +64,7 @@ type LandmarkOptions struct {
 	Law string `json:"law,omitempty"`
 }
 
-// SketchOptions draw the frequencies of variant sketch.
+// SketchOptions draw the frequencies of a sketch.
 type SketchOptions struct {
 	// Scale is about the standard deviation of a component, as a share of each feature's range
 	// (1/16): components from half to twice as wide are found as well.
@@ -121,12 +101,27 @@ const wideSpread = 0.02
 // defaultDraws is how many parameters a sample has.
 var defaultDraws = kernelmean.DefaultSampling(0).Particles
 
-// Releases says whether a site tells no more than one set of sums, of which the posterior is made.
-func (o *Options) Releases() bool { return o.Variant == VariantLandmark || o.Variant == VariantSketch }
-
 // Default is what a plan begins with: [Options.Fill] adds what depends on it.
-func Default() *Options {
-	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: wideSpread}}
+func Default() *Options { return &Options{Prior: DefaultPrior()} }
+
+// DefaultPrior is the prior but for its degrees of freedom, which depend on the features.
+func DefaultPrior() PriorOptions {
+	return PriorOptions{Concentration: 1, Kappa: 0.02, Spread: wideSpread}
+}
+
+// Former implements [study.Former].
+func (*Options) Former(key string) string {
+	switch key {
+	case "variant":
+		return "leave it out, or write landmarks: {} or sketch: {} for the other of the two; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
+	case "published":
+		return "name: graffl-abc has its keys rounds and accepted"
+	case "set":
+		return "name: graffl-abc with algorithm: sets has it"
+	case "calibration":
+		return "leave it out: what intervals hold was measured for all plans (docs/explanation/graffl.md)"
+	}
+	return ""
 }
 
 // Features counts the features of a plan.
@@ -137,54 +132,57 @@ func Features(p *study.Plan) (d int) {
 	return d
 }
 
-// Fill puts in the defaults that depend on the features or codes and the variant.
-func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+// FillMixture puts in the defaults of any mixture, of features or codes.
+func (o *Options) FillMixture(p *study.Plan, missing func(key string) bool) {
 	o.fillCodes(p, missing)
-	d := o.Dim(p)
-	if missing("variant") && d > 2 && o.Encoder == nil && o.Scarce == nil {
-		if o.ByLandmarks = o.Landmarks != nil; !o.ByLandmarks {
-			o.Variant = VariantSketch
-		}
-	}
 	if missing("prior.freedom") {
-		o.Prior.Freedom = float64(d) + 3
+		o.Prior.Freedom = float64(o.Dim(p)) + 3
 	}
-	switch o.Variant {
-	case VariantPublished:
-		o.fillPublished(missing)
-	case VariantSet:
-		o.fillSet(missing)
-	case VariantSketch:
+}
+
+// Fill puts in the defaults that depend on the features or codes and the form.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	o.FillMixture(p, missing)
+	if missing("draws") {
+		o.Draws = defaultDraws
+	}
+	d := o.Dim(p)
+	if o.Form = o.form(p); o.Form == FormSketch {
 		o.fillSketch(d, missing)
-	case VariantLandmark:
-		if missing("draws") {
-			o.Draws = defaultDraws
-		}
-		if o.Landmarks == nil {
-			o.Landmarks = &LandmarkOptions{}
-		}
-		l := o.Landmarks
-		if missing("landmarks.law") && o.Encoder != nil && (missing("landmarks.scattered") || l.Scattered > 0) {
-			l.Law = lawNormal
-		}
-		if missing("landmarks.scattered") {
-			switch {
-			case l.Law == lawNormal && d <= 5:
-				l.Scattered = scattered / 2
-			case l.Law == lawNormal || d > 2:
-				l.Scattered = scattered
-			}
-		}
-		if missing("landmarks.bandwidth") {
-			l.Bandwidth = gridShare
-			switch {
-			case l.Law == lawNormal:
-				l.Bandwidth = min(1, max(0.7, float64(d)/5)/8)
-			case l.Scattered > 0:
-				l.Bandwidth = scatteredShare(l.Scattered, d)
-			}
+		return
+	}
+	if o.Landmarks == nil {
+		o.Landmarks = &LandmarkOptions{}
+	}
+	l := o.Landmarks
+	if missing("landmarks.law") && o.Encoder != nil && (missing("landmarks.scattered") || l.Scattered > 0) {
+		l.Law = lawNormal
+	}
+	if missing("landmarks.scattered") {
+		switch {
+		case l.Law == lawNormal && d <= 5:
+			l.Scattered = scattered / 2
+		case l.Law == lawNormal || d > 2:
+			l.Scattered = scattered
 		}
 	}
+	if missing("landmarks.bandwidth") {
+		l.Bandwidth = gridShare
+		switch {
+		case l.Law == lawNormal:
+			l.Bandwidth = min(1, max(0.7, float64(d)/5)/8)
+		case l.Scattered > 0:
+			l.Bandwidth = scatteredShare(l.Scattered, d)
+		}
+	}
+}
+
+// form is that of a plan: what it has options of, or else what is better for its features.
+func (o *Options) form(p *study.Plan) string {
+	if o.Sketch != nil || o.Landmarks == nil && o.Dim(p) > 2 && o.Encoder == nil && o.Scarce == nil {
+		return FormSketch
+	}
+	return FormLandmark
 }
 
 // scatteredShare is half of the distance that n landmarks have in a box of d
@@ -200,7 +198,7 @@ func (o *Options) BeyondRange(*study.Plan) string {
 	switch {
 	case o.Encoder != nil && o.Encoder.Kind == EncoderProjection:
 		return study.RangeEnds
-	case o.Encoder == nil && o.Variant == VariantLandmark:
+	case o.Encoder == nil && o.Form == FormLandmark:
 		return study.RangeAsIs + ", but landmarks show little of those far beyond"
 	}
 	return study.RangeAsIs
@@ -208,63 +206,44 @@ func (o *Options) BeyondRange(*study.Plan) string {
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	if !report.OneOf("variant", o.Variant, variants...) {
+	if o.Sketch != nil && o.Landmarks != nil {
+		report("landmarks", "sites release sums at landmarks or, of a sketch, at frequencies", "leave one of the two out")
 		return
 	}
+	if form := o.form(p); o.Form != form { // in an encoding that somebody else made
+		report("variant", fmt.Sprintf("%q where all else says %s", o.Form, form), form)
+		return
+	}
+	ready := o.CheckMixture(p, o.Draws, "draws", report)
+	o.checkRelease(p, report)
+	if o.Form == FormSketch {
+		o.checkSketch(p, ready, report)
+	} else {
+		o.checkLandmark(p, ready, report)
+	}
+}
+
+// CheckMixture holds what is of any mixture against the plan. The sample has so many draws, which
+// the plan says under a key. It returns whether a prior can be made.
+func (o *Options) CheckMixture(p *study.Plan, draws int, key string, report study.Report) (ready bool) {
 	if o.Components < 1 || o.Components > gmm.MaxComponents {
 		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
 	}
-	ready := o.checkFeatures(p, report)
+	ready = o.checkFeatures(p, report)
 	if o.Encoder != nil {
 		ready = o.checkEncoder(p, report) && ready
 	}
 	if o.Scarce != nil {
 		o.checkScarce(p, report)
 	}
-	o.checkCalibration(report)
 	ready = o.checkPrior(p, report) && ready
 	if ready && o.Components >= 1 && o.Components <= gmm.MaxComponents {
-		o.checkSize(p, report)
+		o.checkSize(p, draws, key, report)
 		if _, err := o.BoxPrior(p); err != nil {
 			report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
 		}
 	}
-	o.checkOthers(p, report)
-	switch o.Variant {
-	case VariantLandmark:
-		o.checkRelease(p, report)
-		o.checkLandmark(p, ready, report)
-	case VariantSketch:
-		o.checkRelease(p, report)
-		o.checkSketch(p, ready, report)
-	case VariantPublished:
-		o.checkPublished(report)
-	case VariantSet:
-		o.checkSet(report)
-	}
-}
-
-// checkOthers refuses options of another variant, and privacy where there is none.
-func (o *Options) checkOthers(p *study.Plan, report study.Report) {
-	for _, x := range []struct {
-		key, variant string
-		there        bool
-	}{{"landmarks", VariantLandmark, o.Landmarks != nil}, {"sketch", VariantSketch, o.Sketch != nil},
-		{"published", VariantPublished, o.Published != nil}, {"set", VariantSet, o.Set != nil}} {
-		if x.there && o.Variant != x.variant {
-			report(x.key, "belongs to variant: "+x.variant, "leave it out")
-		}
-	}
-	if o.Draws != 0 && !o.Releases() {
-		report("draws", "belongs to variant: "+VariantLandmark+" or "+VariantSketch, "leave it out")
-	}
-	if !o.Releases() && p.Privacy.Differential() {
-		what := "the published algorithm releases exact distances, which give rows away"
-		if o.Variant == VariantSet {
-			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
-		}
-		report("variant", what, "variant: landmark, or protection: none among simulated sites")
-	}
+	return ready
 }
 
 // checkFeatures wants a public range of every number that a box is made of.
@@ -321,7 +300,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 		key       string
 		x, lo, hi float64
 	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3}, {"freedom", o.Prior.Freedom, least, 1e6}} {
-		learned := c.key == "spread" && c.x == 0 && o.Variant == VariantSketch
+		learned := c.key == "spread" && c.x == 0 && o.Form == FormSketch
 		if !(c.x >= c.lo && c.x <= c.hi) && !learned {
 			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
 			ok = false
@@ -335,14 +314,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 const maxNumbers = 1 << 23
 
 // checkSize refuses samples that are too large for a state or a message.
-func (o *Options) checkSize(p *study.Plan, report study.Report) {
-	parameters, key := o.Draws, "draws"
-	switch {
-	case o.Variant == VariantPublished && o.Published != nil:
-		parameters, key = o.Published.Accepted, "published.accepted"
-	case o.Variant == VariantSet && o.Set != nil:
-		parameters, key = max(o.Set.Particles, SetBatch), "set.particles"
-	}
+func (o *Options) checkSize(p *study.Plan, parameters int, key string, report study.Report) {
 	d := o.Dim(p)
 	if each := o.Components * (1 + d + d*d); parameters > maxNumbers/each {
 		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", parameters, o.Components, d, each, maxNumbers),
@@ -350,7 +322,7 @@ func (o *Options) checkSize(p *study.Plan, report study.Report) {
 	}
 }
 
-// checkRelease is what variants have in common whose sites release one set of sums.
+// checkRelease is what both forms have in common.
 func (o *Options) checkRelease(p *study.Plan, report study.Report) {
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))

@@ -37,27 +37,17 @@ func parse(t *testing.T, text string) *study.Plan {
 // What a plan cannot mean is refused, under its key and with what would be right.
 func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 	for options, want := range map[string]string{
-		"components: 0":                                         "method.components: a mixture of 0 components",
-		"variant: other":                                        `method.variant: "other" is not known`,
-		"draws: 10":                                             "method.draws: a sample of 10 parameters",
-		"prior: {kappa: 0}":                                     "method.prior.kappa: 0 is out of range",
-		"prior: {kappa: 1e-300}":                                "method.prior.kappa: 1e-300 is out of range",
-		"prior: {concentration: 1e-5}":                          "method.prior.concentration: 1e-05 is out of range",
-		"prior: {spread: 1e-300}":                               "method.prior.spread: 1e-300 is out of range",
-		"prior: {freedom: 2}":                                   "method.prior.freedom: 2 is out of range",
-		"prior: {freedom: 1e300}":                               "from 2.1 to 1e+06",
-		"landmarks: {bandwidth: 0}":                             "method.landmarks.bandwidth: 0 of a feature's range",
-		"landmarks: {bandwidth: 1e-4}":                          "needs more than 1024 landmarks",
-		"landmarks: {scattered: 2000}":                          "method.landmarks.scattered: 2000 landmarks",
-		"set: {rows: 10}":                                       "method.set: belongs to variant: set",
-		"variant: set\ndraws: 100":                              "method.draws: belongs to variant: landmark",
-		"variant: set\nset: {discrepancy: wasserstein}":         "may not be summed over sites",
-		"variant: set\nset: {discrepancy: mmd}":                 `bandwidth 0 of "mmd"`,
-		"variant: set\nset: {keep: 1}":                          "a share of 1 kept",
-		"variant: published\npublished: {rounds: 0}":            "method.published.rounds: 0 rounds",
-		"variant: published\npublished: {accepted: 0}":          "method.published.accepted: 0 accepted",
-		"variant: published\nlandmarks: {bandwidth: 0.1}":       "method.landmarks: belongs to variant: landmark",
-		"variant: published\npublished: {accepted: 2000000000}": "method.published.accepted",
+		"components: 0":                "method.components: a mixture of 0 components",
+		"draws: 10":                    "method.draws: a sample of 10 parameters",
+		"prior: {kappa: 0}":            "method.prior.kappa: 0 is out of range",
+		"prior: {kappa: 1e-300}":       "method.prior.kappa: 1e-300 is out of range",
+		"prior: {concentration: 1e-5}": "method.prior.concentration: 1e-05 is out of range",
+		"prior: {spread: 1e-300}":      "method.prior.spread: 1e-300 is out of range",
+		"prior: {freedom: 2}":          "method.prior.freedom: 2 is out of range",
+		"prior: {freedom: 1e300}":      "from 2.1 to 1e+06",
+		"landmarks: {bandwidth: 0}":    "method.landmarks.bandwidth: 0 of a feature's range",
+		"landmarks: {bandwidth: 1e-4}": "needs more than 1024 landmarks",
+		"landmarks: {scattered: 2000}": "method.landmarks.scattered: 2000 landmarks",
 	} {
 		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
 	}
@@ -79,8 +69,6 @@ func TestSamplesWithoutRoomAreRefused(t *testing.T) {
 	}
 	for options, want := range map[string]string{
 		"landmarks: {scattered: 100}":               "method.draws: 384 mixtures of 64 components in 64 dimensions",
-		"variant: published":                        "method.published.accepted: 1000 mixtures",
-		"variant: set\nset: {particles: 16}":        "method.set.particles: 100 mixtures",
 		"encoder: {kind: projection}\ndraws: 10000": "method.draws: 10000 mixtures of 64 components in 5 dimensions",
 	} {
 		text := strings.Replace(planText(options, unprotected), "components: 2", "components: 64", 1)
@@ -88,11 +76,8 @@ func TestSamplesWithoutRoomAreRefused(t *testing.T) {
 	}
 }
 
-// The exact variants are refused beside a promise, and landmarks beside promises
-// that they do not keep.
+// Landmarks are refused beside promises that they do not keep.
 func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
-	refused(t, planText("variant: published", protected), "exact distances, which give rows away")
-	refused(t, planText("variant: set", protected), "set discrepancies are released exactly")
 	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "per_release", 1)), "the plan has none")
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
@@ -155,8 +140,6 @@ func TestCodesThatMeanNothingAreRefused(t *testing.T) {
 		"encoder: {}\n" + strings.Replace(sick, "}}", "}, class: maybe}", 1):  `method.scarce.class: "maybe" is not a level of sick`,
 		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: 0.9}", 1):     "method.scarce.held: a share of 0.9",
 		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: -1}", 1):      "method.scarce.held: a share of -1",
-		"encoder: {}\ncalibration: 5\n" + sick:                                "method.calibration: 5 replicates",
-		"encoder: {}\ncalibration: 50\nvariant: set\n" + sick:                 "method.calibration: only variant landmark",
 	} {
 		refused(t, scarcePlan(options, unprotected), want)
 	}
@@ -182,20 +165,15 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		"encoder: {kind: projection, dimension: 2}": func(o *options.Options) bool {
 			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 64
 		},
-		"variant: landmark": func(o *options.Options) bool {
+		"landmarks: {}": func(o *options.Options) bool {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
-		"variant: sketch": func(o *options.Options) bool {
+		"sketch: {}": func(o *options.Options) bool {
 			return o.Draws == 384 && o.Landmarks == nil && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64
 		},
-		"variant: published": func(o *options.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
 		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
 			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
 		},
-		"variant: set\nset: {proposals: 50000, least_acceptance: 0.002}": func(o *options.Options) bool {
-			return o.Set.Proposals == 50000 && o.Set.LeastAcceptance == 0.002 && o.Set.Keep == 0.7
-		},
-		"variant: set": func(o *options.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
 	} {
 		p := parse(t, strings.Replace(scarcePlan(text, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
 		if !strings.Contains(text, "encoder") {
@@ -227,37 +205,46 @@ func digest(t *testing.T, p *study.Plan) string {
 	return d.String()
 }
 
-// Features decide the default variant, unless the plan says landmarks, codes or classes.
-func TestTheVariantFollowsTheFeatures(t *testing.T) {
+// Features decide what sites release, unless the plan says landmarks or a sketch, codes or classes.
+func TestTheFormFollowsTheOptions(t *testing.T) {
 	three := func(text string) *options.Options {
 		plan := strings.Replace(planText(text, unprotected), "range: [-8, 8]}", "range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}", 1)
 		return parse(t, plan).Method.Options.(*options.Options)
 	}
-	for text, want := range map[string]string{
-		"draws: 64":                 options.VariantSketch,
-		"landmarks: {scattered: 9}": options.VariantLandmark,
-		"variant: landmark":         options.VariantLandmark,
-		"variant: set":              options.VariantSet,
-	} {
-		if o := three(text); o.Variant != want {
-			t.Errorf("%s: %s, want %s", text, o.Variant, want)
+	for text, want := range map[string]string{"draws: 64": options.FormSketch, "landmarks: {scattered: 9}": options.FormLandmark, "landmarks: {}": options.FormLandmark} {
+		if o := three(text); o.Form != want {
+			t.Errorf("%s: %s, want %s", text, o.Form, want)
 		}
 	}
-	if o := parse(t, planText("draws: 64", unprotected)).Method.Options.(*options.Options); o.Variant != options.VariantLandmark {
-		t.Errorf("one feature: %s", o.Variant)
+	for text, want := range map[string]string{"draws: 64": options.FormLandmark, "sketch: {}": options.FormSketch} {
+		if o := parse(t, planText(text, unprotected)).Method.Options.(*options.Options); o.Form != want {
+			t.Errorf("one feature, %s: %s, want %s", text, o.Form, want)
+		}
+	}
+	refused(t, planText("sketch: {}\nlandmarks: {}", unprotected), "leave one of the two out")
+	for key, want := range map[string]string{"variant: landmark": "landmarks: {} or sketch: {}", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out"} {
+		refused(t, planText(key, unprotected), want)
+	}
+	// An encoding may say what no plan can.
+	p := parse(t, planText("draws: 64", unprotected))
+	p.Method.Options.(*options.Options).Form = "published"
+	data, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := study.Decode(data, methods); err == nil || !strings.Contains(err.Error(), "where all else says landmark") {
+		t.Errorf("another form: %v", err)
 	}
 }
 
 // A plan that cannot find its components is refused.
 func TestSketchesHaveLimits(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"variant: sketch\nsketch: {rows: 20}", "would not be found"},
-		{"variant: sketch\nsketch: {frequencies: 2}", "too many for 2 frequencies"},
-		{"variant: sketch\nsketch: {frequencies: 5000}", "5000 frequencies"},
-		{"variant: sketch\nsketch: {scale: 2}", "of a feature's range"},
-		{"variant: sketch\nsketch: {rows: -1}", "-1 rows"},
-		{"variant: landmark\nsketch: {rows: 1}", "belongs to variant: sketch"},
-		{"variant: set\ndraws: 64", "belongs to variant: landmark or sketch"},
+		{"sketch: {rows: 20}", "would not be found"},
+		{"sketch: {frequencies: 2}", "too many for 2 frequencies"},
+		{"sketch: {frequencies: 5000}", "5000 frequencies"},
+		{"sketch: {scale: 2}", "of a feature's range"},
+		{"sketch: {rows: -1}", "-1 rows"},
 	} {
 		refused(t, planText(c.text, protected), c.want)
 	}

@@ -1,15 +1,18 @@
 package options
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"parley/dataset"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/suffiae"
 	"parley/privacy"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -32,6 +35,11 @@ func New(p *study.Plan) (*Setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
+	return NewSetup(p, opts)
+}
+
+// NewSetup is New of a plan of a method that says the same in options of its own.
+func NewSetup(p *study.Plan, opts *Options) (*Setup, error) {
 	s := &Setup{Plan: p, Options: opts}
 	s.Names, s.Lo, s.Hi = opts.Box(p)
 	var err error
@@ -51,7 +59,7 @@ func New(p *study.Plan) (*Setup, error) {
 	return s, nil
 }
 
-// RowsReleased is what every variant says of the number that a site adds to its answer.
+// RowsReleased is what every sampler says of the number that a site adds to its answer.
 const RowsReleased = "number of rows that have all features"
 
 // Unprotected asks for the release of exact numbers.
@@ -138,3 +146,44 @@ func (s *Setup) Judged() bool { return s.Options.Scarce != nil && !s.Plan.Privac
 
 // Tested says whether they also release scores on held rows.
 func (s *Setup) Tested() bool { return s.Judged() && s.Options.Scarce.Held > 0 }
+
+// Row is what leaves a site of a row, in words.
+func (o *Options) Row() string {
+	if o.Encoder != nil {
+		return "row's code"
+	}
+	return "row"
+}
+
+// CheckData counts those who lack a feature, as [method.DataChecker] has it.
+func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
+	if s.Options.Encoder != nil {
+		return nil, nil // which fills in
+	}
+	lacking, all, err := s.Lacking(ctx, rows)
+	if lacking > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part", lacking, all),
+			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of the plan what many lack"})
+	}
+	return notes, err
+}
+
+// Describe says what is described, and by what.
+func (s *Setup) Describe() string {
+	o := s.Options
+	groups, rows, of := fmt.Sprintf("%d groups (normal components)", o.Components), "the rows", fmt.Sprintf("%d features", len(s.Names))
+	if o.Components == 1 {
+		groups = "one group (normal component)"
+	}
+	if o.Scarce != nil {
+		rows = fmt.Sprintf("the rows of class %s of column %s", o.Scarce.Class, o.Scarce.Outcome.Column)
+	}
+	if o.Encoder != nil {
+		encoder := "an encoder"
+		if o.Encoder.Kind == EncoderSuffiAE {
+			encoder += ", trained on rows without noise,"
+		}
+		of = fmt.Sprintf("%d numbers that %s makes of each row", len(s.Names), encoder)
+	}
+	return fmt.Sprintf("It describes %s as a mixture of %s in %s: how large, where and how wide each is.", rows, groups, of)
+}

@@ -15,7 +15,7 @@ import (
 type Site struct {
 	*Setup
 	Name string
-	Rows []float64 // that the mixture is of; variants need them again and again
+	Rows []float64 // that the mixture is of; samplers need them again and again
 	// Keep is the state that a release leaves in the site's store: of package stages, the
 	// digest of the encoder that this study began with.
 	Keep []byte

@@ -16,8 +16,7 @@ import (
 // parameters of a mixture with full covariances.
 func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 1 }
 
-// MostComponents is how many components can be fitted to what the sites of a plan of variants
-// landmark and sketch release. How many frequencies there are follows from the plan's own number
+// MostComponents is how many components can be fitted to what the sites of a plan release. How many frequencies there are follows from the plan's own number
 // of components, unless the plan says it; nothing else that a site releases depends on that number.
 func (o *Options) MostComponents(p *study.Plan) int {
 	d := o.Dim(p)
@@ -28,8 +27,8 @@ func (o *Options) MostComponents(p *study.Plan) int {
 	return most
 }
 
-// FrequenciesEach is how many frequencies a plan of variant sketch has for each parameter of its
-// mixture; +Inf of other variants.
+// FrequenciesEach is how many frequencies a sketch has for each parameter of its
+// mixture; +Inf with landmarks.
 func (o *Options) FrequenciesEach(p *study.Plan) float64 {
 	if o.Sketch == nil {
 		return math.Inf(1)
@@ -38,7 +37,7 @@ func (o *Options) FrequenciesEach(p *study.Plan) float64 {
 }
 
 // WithComponents is a plan's options with another number of components, for what was released to
-// the plan's own. Calibration was that of the plan's number alone.
+// the plan's own.
 func (o *Options) WithComponents(p *study.Plan, components int) (*Options, error) {
 	if most := o.MostComponents(p); components < 1 || components > most {
 		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
@@ -49,18 +48,13 @@ func (o *Options) WithComponents(p *study.Plan, components int) (*Options, error
 		return nil, problem.Problem{Where: "components", What: what, Hint: hint}
 	}
 	out := *o
-	if out.Components != components {
-		out.Components, out.Calibration = components, 0
-	}
+	out.Components = components
 	return &out, nil
 }
 
 const fewestFrequencies = 64
 
 func (o *Options) fillSketch(d int, missing func(key string) bool) {
-	if missing("draws") {
-		o.Draws = defaultDraws
-	}
 	if o.Sketch == nil {
 		o.Sketch = &SketchOptions{}
 	}
@@ -108,7 +102,7 @@ func RowsText(n float64) string {
 	return fmt.Sprintf("%.0f", math.Ceil(n/digits)*digits)
 }
 
-// DrawFrequencies draws those of variant sketch from the plan.
+// DrawFrequencies draws those of a sketch from the plan.
 func (o *Options) DrawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
 	_, lo, hi := o.Box(p)
 	scale := make([]float64, len(lo))
@@ -118,7 +112,7 @@ func (o *Options) DrawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
 	return sketch.New(lo, hi, scale, o.Sketch.Frequencies, Seed(p, "frequencies"))
 }
 
-// RowsNeeded says how many rows all sites of a plan of variant sketch must have together for
+// RowsNeeded says how many rows all sites of a sketch must have together for
 // its components to be found, and for its means to be precise: see [sketch.Frequencies.RowsNeeded].
 // It follows from the plan alone.
 func (o *Options) RowsNeeded(p *study.Plan) (found, precise float64, err error) {

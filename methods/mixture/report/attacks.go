@@ -18,7 +18,7 @@ func (t *Attacks) Add(attack, needs, takes, given, finds string) {
 }
 
 // Section says what can be found out from what left the sites in this study: what the
-// variant has added, and what comes with codes and classes.
+// sampler has added, and what comes with codes and classes.
 func (t *Attacks) Section(s *options.Setup) figure.Section {
 	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	if e := s.Options.Encoder; e != nil {
@@ -35,7 +35,7 @@ func (t *Attacks) Section(s *options.Setup) figure.Section {
 		t.Add("reading the scores", "the scores of rows that sites held out", "1 release", "1 release", "not bounded: two studies that differ by one of these persons differ in these scores")
 	}
 	return figure.Section{ID: "attacks", Title: "What an attacker can do with it",
-		Lead: lead + "\n\nThe command “parley attack graffl” mounts these attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
+		Lead: lead + "\n\nThe command “parley attack " + s.Plan.Method.Name + "” mounts these attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
 		Items: []figure.Item{{Table: &figure.Table{ID: "attacks", Title: "Attacks", Columns: []figure.Column{
 			{Name: "attack", Text: t.attack}, {Name: "the attacker needs", Text: t.needs}, {Name: "it takes", Text: t.takes},
 			{Name: "given in this study", Text: t.given}, {Name: "it finds here", Text: t.finds}}}}}}

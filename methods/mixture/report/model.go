@@ -23,23 +23,31 @@ const ModelFormat = "parley/graffl-model/1"
 // Model is what a study found, as model.json: the sample itself is beside it, in
 // posterior.csv.
 type Model struct {
-	Format  string                `json:"format"`            // ModelFormat
-	Program string                `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan    string                `json:"plan_sha256"`
-	Study   string                `json:"study"`
-	Seed    uint64                `json:"seed"`
-	Private bool                  `json:"private"` // made from noised releases alone
-	Options *options.Options      `json:"options"`
-	Views   []ModelView           `json:"views"`
-	Prior   gmm.Prior             `json:"prior"`
-	Marks   *kernelmean.Landmarks `json:"landmarks,omitempty"` // variant landmark
-	Encoder *suffiae.Encoder      `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
-	Mean    gmm.Mixture           `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
-	Summed  []ModelParameter      `json:"parameters"`
-	Doubts  []string              `json:"doubts,omitempty"` // reasons against the mixture, of variants landmark and sketch
+	Format string `json:"format"` // ModelFormat
+	// Published is the method that made it as a paper has it; nil for graffl.
+	Published *Published            `json:"published,omitempty"`
+	Program   string                `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string                `json:"plan_sha256"`
+	Study     string                `json:"study"`
+	Seed      uint64                `json:"seed"`
+	Private   bool                  `json:"private"` // made from noised releases alone
+	Options   *options.Options      `json:"options"`
+	Views     []ModelView           `json:"views"`
+	Prior     gmm.Prior             `json:"prior"`
+	Marks     *kernelmean.Landmarks `json:"landmarks,omitempty"`
+	Encoder   *suffiae.Encoder      `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
+	Mean      gmm.Mixture           `json:"mean"`              // of the posterior, or of what was accepted; components matched
+	Summed    []ModelParameter      `json:"parameters"`
+	Doubts    []string              `json:"doubts,omitempty"` // reasons against the mixture
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
-	// rows. Nil of variant published, which has no posterior.
+	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`
+}
+
+// Published says which method made a model, and how.
+type Published struct {
+	Method  string `json:"method"`
+	Options any    `json:"options"` // what its plan said under method
 }
 
 // ModelView is a view with its features.
@@ -88,9 +96,9 @@ func (v *View) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
+	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
 		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
-	if v.Options.Contracts() {
+	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
 	data, err := json.MarshalIndent(m, "", " ")
@@ -180,7 +188,18 @@ func (m *Model) check() error {
 }
 
 // Method implements [method.Model].
-func (m *Model) Method() string { return options.Name }
+func (m *Model) Method() string {
+	if m.Published != nil {
+		return m.Published.Method
+	}
+	return options.Name
+}
+
+// accepted says whether the model is of what Algorithm 2 accepted. Models of before it was a
+// method of its own say published.
+func (m *Model) accepted() bool {
+	return m.Sample == nil && (m.Published != nil || m.Options.Form == "published")
+}
 
 // Schema implements [method.Model].
 func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
@@ -205,7 +224,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		protection = "differential: fitted from noised releases"
 	}
 	table := parameterTable(shown)
-	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant},
+	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Form},
 		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
 	if e := m.Options.Encoder; e != nil {
 		facts = append(facts, figure.Fact{Name: "mixture of", Value: fmt.Sprintf("codes of %d numbers, by %s", e.Dimension, e.Kind)})
@@ -213,7 +232,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if y := m.Options.Scarce; y != nil {
 		facts = append(facts, figure.Fact{Name: "rows are of", Value: y.Outcome.Column + " " + y.Class})
 	}
-	if !m.Options.Contracts() {
+	if m.accepted() {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}
 	return &method.Account{

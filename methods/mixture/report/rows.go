@@ -31,8 +31,8 @@ func (m *Model) Cautions() (notes method.Notes) {
 // Predictive is what the model says of single rows, of its features or of codes.
 func (m *Model) Predictive() (*gmm.Predictive, error) {
 	switch {
-	case !m.Options.Contracts():
-		return nil, problem.Problem{Where: "method.variant", What: "what the published algorithm accepts is no posterior, and says nothing of single rows", Hint: "a study of variant landmark or sketch"}
+	case m.accepted():
+		return nil, problem.Problem{Where: "method", What: "what the published algorithm accepts is no posterior, and says nothing of single rows", Hint: "a study of method graffl"}
 	case m.Options.Encoder != nil && m.Encoder == nil:
 		return nil, problem.Problem{Where: "method.encoder", What: "every site has an encoder of its own, which the model does not have", Hint: "encoder.shared: true"}
 	case m.Sample == nil:

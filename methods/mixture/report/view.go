@@ -26,9 +26,11 @@ type View struct {
 	*options.Setup
 	Posterior *gmm.Posterior
 	Mean      gmm.Mixture // of the posterior
-	// What a variant adds that has it:
-	Called string                // what draws are called: posterior, or sample, as of those that are none
-	Marks  *kernelmean.Landmarks // at which sites were asked; nil for none
+	// What a sampler adds that has it:
+	Published *Published            // the method that made it as a paper has it; nil for graffl
+	Accepted  bool                  // draws are what Algorithm 2 accepted, and no posterior
+	Called    string                // what draws are called: posterior, or sample, as of those that are none
+	Marks     *kernelmean.Landmarks // at which sites were asked; nil for none
 	// Doubted has the reasons against the posterior, each with its evidence behind a colon.
 	Doubted []string
 }

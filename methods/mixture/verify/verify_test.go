@@ -11,7 +11,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return testkit.Files(t, "../testdata/graffl/*.json", 6)
+	return testkit.Files(t, "../testdata/graffl/*.json", 4)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
@@ -26,12 +26,9 @@ func TestPublishedVectorsAgree(t *testing.T) {
 	}
 }
 
-// unused are numbers of proposals, of which only whole iterations count.
-var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
-
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) { testkit.Changed(t, file, unused, 60, Vectors) })
+		t.Run(name, func(t *testing.T) { testkit.Changed(t, file, regexp.MustCompile("^$"), 60, Vectors) })
 	}
 }
 
@@ -43,11 +40,6 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"test vectors", `{"schema": "graffl/priors/1"} {}`},
 		{"unknown field", `{"schema": "graffl/privacy/1", "extra": 1}`},
 		{"has no rows", `{"schema": "graffl/setdistance/1"}`},
-		{"0 accepted", `{"schema": "graffl/selection/1", "cases": [{"L": 0}]}`},
-		{"no squared distance", `{"schema": "graffl/selection/1", "distances": [[[-1]]], "cases": [{"L": 1}]}`},
-		{"a site of 0 rows", `{"schema": "graffl/selection/1", "schedule": [{"N": 1, "n_j": [0]}]}`},
-		{"row 0 of x_gen has 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1, 2]]}]}`},
-		{"pairs 1 rows with 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1], [2]]}]}`},
 	} {
 		if _, err := Vectors([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.file, err, c.want)

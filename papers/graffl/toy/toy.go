@@ -16,6 +16,7 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
+	"parley/methods/published/graffl"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -77,6 +78,8 @@ type Study struct {
 	Seed    uint64         // of the plan and of the data
 }
 
+var methods = method.Registry{mixture.Method{}, graffl.Method{}}
+
 // Plan is the study's plan.
 func (s Study) Plan() (*study.Plan, error) {
 	options := map[string]any{"name": mixture.Method{}.Name(), "components": len(Sites)}
@@ -97,7 +100,7 @@ func (s Study) Plan() (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("plan", text, method.Registry{mixture.Method{}})
+	return study.Parse("plan", text, methods)
 }
 
 // result is what came of a study.
@@ -113,7 +116,7 @@ func (s Study) Run(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := local.Config{Plan: p, Methods: method.Registry{mixture.Method{}}, Data: map[string]dataset.Source{}}
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 	for j, rows := range Data(s.Rows, s.Seed) {
 		if c.Data[Sites[j]], err = Table(p.Schema(), rows); err != nil {
 			return nil, err
@@ -142,7 +145,7 @@ func Table(schema dataset.Schema, rows []float64) (*dataset.Table, error) {
 	return dataset.NewTable(schema, all)
 }
 
-// Modes are the modes that a study of the published variant reports, matched to the
+// Modes are the modes that a study of the published algorithm reports, matched to the
 // truth; ok is false where there are fewer.
 func (r *result) Modes(truth gmm.Mixture) (m gmm.Mixture, ok bool) {
 	m = truth.Clone()

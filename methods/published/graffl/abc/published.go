@@ -20,10 +20,10 @@ func SquaredDistances(dst, rows, generated []float64, dim int) {
 	}
 }
 
-// Rounds returns how many rounds N proposals take if each round uses one proposal
+// rounds returns how many rounds N proposals take if each round uses one proposal
 // for each row of any site, by the two readings of the bracket in Algorithm 2. With
 // floor, at most N proposals are used. Sites without rows take none.
-func Rounds(n int, rows []int) (floor, ceil int) {
+func rounds(n int, rows []int) (floor, ceil int) {
 	total := 0
 	for _, r := range rows {
 		total += r
@@ -211,7 +211,7 @@ func Published(p gmm.Prior, sites [][]float64, n, limit int, seed uint64) (*Acce
 	if err != nil {
 		return nil, err
 	}
-	rounds, _ := Rounds(n, counts)
+	rounds, _ := rounds(n, counts)
 	const workers = 4 // whatever the number of cores: what is kept does not depend on it
 	parts := make([]Acceptance, workers)
 	var wait sync.WaitGroup

@@ -128,7 +128,7 @@ func BenchmarkPublished(b *testing.B) {
 
 func TestRoundsOfNoRows(t *testing.T) {
 	for _, rows := range [][]int{nil, {0, 0}} {
-		if floor, ceil := Rounds(10, rows); floor != 0 || ceil != 0 {
+		if floor, ceil := rounds(10, rows); floor != 0 || ceil != 0 {
 			t.Errorf("%v rows take %d or %d rounds", rows, floor, ceil)
 		}
 	}

@@ -1,0 +1,318 @@
+package mixture
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/method"
+	"parley/methods/mixture/inversion"
+	"parley/methods/mixture/landmark"
+	"parley/methods/mixture/options"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// fewDraws keep the posterior short: no attack needs it.
+const fewDraws = 64
+
+var _ method.Attackable = Method{}
+
+// attacker mounts the attacks on landmarks. A sketch is of the same kind, and its sums tell as much.
+type attacker struct{ *inversion.Attacker }
+
+// Attack implements [method.Attackable].
+func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
+	b, err := inversion.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*options.Options, error) {
+		s, err := options.New(p)
+		if err != nil {
+			return nil, err
+		}
+		return s.Options, nil
+	}, func(v *inversion.Victims) error {
+		_, err := landmarks(v, inversion.NoProtection)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := attacker{b}
+	for _, mount := range []func(context.Context) error{a.exactLandmarks, a.smallSites, a.privateLandmarks} {
+		if err := mount(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a.Came, nil
+}
+
+// landmarks makes a plan with landmarks: those of the plan that was asked for, if it is of features.
+func landmarks(v *inversion.Victims, privacy study.Privacy) (*landmark.Setup, error) {
+	o := &options.Options{Components: v.Given.Components, Landmarks: new(options.LandmarkOptions)}
+	prior, own := v.Prior()
+	o.Prior = prior
+	marked := own && v.Given.Landmarks != nil
+	if marked {
+		*o.Landmarks = *v.Given.Landmarks
+	}
+	p, err := v.Study(privacy, o, func(key string) bool { return marked && strings.HasPrefix(key, "landmarks.") }, func() { o.Draws = fewDraws })
+	if err != nil {
+		return nil, err
+	}
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return landmark.New(s)
+}
+
+// byLandmarks locates persons by what two releases of their sites differ by.
+func (a attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*method.Recovered, error) {
+	return a.Difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
+		return inversion.Locate(s.Marks, own, 1)
+	})
+}
+
+// exactLandmarks is differencing of two studies without noise.
+func (a attacker) exactLandmarks(ctx context.Context) error {
+	a.Tell("landmark without noise: differencing")
+	s, err := landmarks(a.Victims, inversion.NoProtection)
+	if err != nil {
+		return err
+	}
+	r, err := a.byLandmarks(ctx, s, 0.001)
+	if err != nil {
+		return err
+	}
+	a.Found(method.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
+	return nil
+}
+
+const withoutNoise = "landmark without noise"
+
+// smallSites solves for all rows of sites that have few, from one release each.
+func (a attacker) smallSites(ctx context.Context) error {
+	s, err := landmarks(a.Victims, inversion.NoProtection)
+	if err != nil {
+		return err
+	}
+	for _, n := range []int{1, 4, 8} {
+		if 2*n*a.Dim > s.Marks.Len() {
+			break // not determined, or hardly
+		}
+		a.Tell(fmt.Sprintf("landmark without noise: all rows of a site with %d", n))
+		var truth, guesses []float64
+		for j, rows := range a.Sites {
+			rows = rows[:min(len(rows), n*a.Dim)]
+			data, err := a.Source(rows)
+			if err != nil {
+				return err
+			}
+			tasks, err := landmark.Ask(s, s.Plan.Sites[j:j+1])
+			if err != nil {
+				return err
+			}
+			answers, err := a.Lab.Ask(ctx, s.Plan, s.Plan.Sites[j], data, tasks...)
+			if err != nil {
+				return err
+			}
+			sum, err := sumsOf(s)(answers[0])
+			if err != nil {
+				return err
+			}
+			x, err := inversion.Locate(s.Marks, sum, len(rows)/a.Dim)
+			if err != nil {
+				return err
+			}
+			// Guesses come in no order: each row is held against the closest of its site.
+			for row := range slices.Chunk(rows, a.Dim) {
+				truth = append(truth, row...)
+				guesses = append(guesses, a.Nearest(row, x)...)
+			}
+		}
+		expected := 1.0
+		if n > 5 {
+			expected = 0.5
+		}
+		a.Found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
+			Needs: "nothing but to read the one release of an honest study"}, a.Score(truth, guesses, 0.01), expected, false)
+	}
+	return nil
+}
+
+// privateLandmarks is differencing, and telling neighbours apart, with noise.
+func (a attacker) privateLandmarks(ctx context.Context) error {
+	for _, epsilon := range a.Target.Epsilons {
+		privacy := study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: a.Target.Adjacency,
+			Total: &account.Budget{Epsilon: epsilon, Delta: a.Target.Delta}}
+		s, err := landmarks(a.Victims, privacy)
+		if err != nil {
+			return err
+		}
+		variant := fmt.Sprintf("landmark, ε %g", epsilon)
+		a.Tell(variant + ": differencing")
+		left, err := a.differenced(ctx, s)
+		if err != nil {
+			return err
+		}
+		needs := "two private studies, charged twice; the row of one person, who has left between them or not"
+		if a.Target.Adjacency == account.ReplaceOne {
+			needs = "two private studies, charged twice; the row of one person, whom another known one has replaced between them or not"
+		}
+		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
+		a.Tell(variant + ": telling neighbours apart")
+		told, err := a.tellApart(ctx, s)
+		if err != nil {
+			return err
+		}
+		needs = "every row of the site but one, and that this one is at a landmark or not there"
+		if a.Target.Adjacency == account.ReplaceOne {
+			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
+		}
+		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
+	}
+	return nil
+}
+
+// others is how many rows both of two neighbours have: the attacker takes them away,
+// so that it does not matter.
+const others = 10
+
+// tellApart releases two neighbouring data sets, which are as unlike as may be, again
+// and again, and decides for each release by the likelihood ratio which it was of.
+func (a attacker) tellApart(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
+	one, two := landmark.Worst(s, a.Target.Adjacency)
+	common := a.Sites[0][:min(len(a.Sites[0]), others*a.Dim)]
+	base := make([]float64, s.Marks.Len())
+	phi := make([]float64, s.Marks.Len())
+	add := func(to, x []float64) {
+		s.Marks.Features(phi, x)
+		for i, v := range phi {
+			to[i] += v
+		}
+	}
+	for x := range slices.Chunk(common, a.Dim) {
+		add(base, x)
+	}
+	with, without := slices.Clone(base), slices.Clone(base)
+	add(with, one)
+	rows := [2]float64{float64(len(common)/a.Dim + 1), float64(len(common) / a.Dim)}
+	sites := [2][]float64{slices.Concat(common, one), common}
+	if two != nil {
+		add(without, two)
+		rows[1] = rows[0]
+		sites[1] = slices.Concat(common, two)
+	}
+	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), landmark.Best(landmark.Visible(s))
+	for world, rowsOf := range sites {
+		all, err := a.releases(ctx, s, rowsOf, a.Target.Releases)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range all {
+			// ln p(release | with) − ln p(release | without)
+			ratio := 0.0
+			for i, v := range r.Sums {
+				shift := with[i] - without[i]
+				ratio += shift * (v - (with[i]+without[i])/2) / (r.SD * r.SD)
+			}
+			shift := rows[0] - rows[1]
+			ratio += shift * (r.Rows - (rows[0]+rows[1])/2) / (r.RowsSD * r.RowsSD)
+			told.Trials++
+			if (ratio > 0) == (world == 0) {
+				told.Right++
+			}
+		}
+	}
+	return told, nil
+}
+
+// releases are n of the first site, if these were its rows.
+func (a attacker) releases(ctx context.Context, s *landmark.Setup, rows []float64, n int) (all []*landmark.Sums, err error) {
+	tasks, err := landmark.Ask(s, s.Plan.Sites[:1])
+	if err != nil {
+		return nil, err
+	}
+	data, err := a.Source(rows)
+	if err != nil {
+		return nil, err
+	}
+	for c, err := range a.Lab.Again(ctx, s.Plan, s.Plan.Sites[0], data, tasks[0]) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := landmark.Open(s, c)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, r); len(all) == n {
+			break
+		}
+	}
+	return all, nil
+}
+
+// differenced takes two releases of a site, between which one known person has left, or nobody
+// has (replace-one: whom another has replaced), and decides by the likelihood ratio of
+// their difference which it was. All other rows cancel, so that the attacker need not know
+// them: no test on the two releases is right more often.
+func (a attacker) differenced(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
+	rows := a.Sites[0][:min(len(a.Sites[0]), (others+1)*a.Dim)]
+	n := s.Marks.Len()
+	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
+	s.Marks.Features(shift, rows[:a.Dim])
+	gone := rows[a.Dim:]
+	if a.Target.Adjacency == account.ReplaceOne {
+		other := a.Sites[len(a.Sites)-1][:a.Dim]
+		s.Marks.Features(phi, other)
+		for i, v := range phi {
+			shift[i] -= v
+		}
+		count, gone = 0, slices.Concat(gone, other)
+	}
+	// A laboratory whose noise follows from a seed begins anew with every call: the first
+	// releases are left out, so that none is held against one with the same noise.
+	before, err := a.releases(ctx, s, rows, 3*a.Target.Releases)
+	if err != nil {
+		return nil, err
+	}
+	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
+	told.Allowed = inversion.MostAdvantage(told.Epsilon, told.Delta)
+	for world, now := range [][]float64{rows, gone} {
+		after, err := a.releases(ctx, s, now, a.Target.Releases)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range after {
+			b := before[(world+1)*a.Target.Releases+i]
+			sd, countSD := math.Hypot(b.SD, r.SD), math.Hypot(b.RowsSD, r.RowsSD)
+			// ln p(difference | left) − ln p(difference | nobody did), and how many standard
+			// deviations apart the two are, squared.
+			ratio, mu := count*(b.Rows-r.Rows-count/2)/(countSD*countSD), count*count/(countSD*countSD)
+			for j, v := range shift {
+				ratio += v * (b.Sums[j] - r.Sums[j] - v/2) / (sd * sd)
+				mu += v * v / (sd * sd)
+			}
+			told.Mechanism = landmark.Best(math.Sqrt(mu))
+			told.Trials++
+			if (ratio > 0) == (world == 1) {
+				told.Right++
+			}
+		}
+	}
+	return told, nil
+}
+
+// sumsOf reads a site's sums of φ.
+func sumsOf(s *landmark.Setup) func(method.Contribution) ([]float64, error) {
+	return func(answer method.Contribution) ([]float64, error) {
+		r, err := landmark.Open(s, answer)
+		if err != nil {
+			return nil, err
+		}
+		return r.Sums, nil
+	}
+}

@@ -1,0 +1,155 @@
+// Package graffl is GRAFFL as published: Hahn and Lee, "GRAFFL: Gradient-free Federated
+// Learning of a Bayesian Generative Model", 2020. Sections and Algorithm 2 are cited beside
+// the code. Register [Method]; plans name it graffl-abc.
+//
+// By algorithm rows (Algorithm 2) sites answer, round by round, with the exact distance of
+// each row to a simulated one, and the coordinator keeps the proposals that came closest. It
+// gives every row away, and what it accepts does not become the posterior; reports begin with
+// both. By algorithm sets each proposal is compared with all rows of a site together, which
+// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Codes, classes, model
+// file and reports are those of method graffl, to which it is there to be compared.
+package graffl
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/mixture/inversion"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/methods/mixture/scarce"
+	"parley/privacy"
+	"parley/problem"
+	"parley/study"
+)
+
+var (
+	_ method.Attackable  = Method{}
+	_ method.DataChecker = Method{}
+	_ method.Describer   = Method{}
+	_ method.Evaluable   = Method{}
+	_ method.Noter       = Method{}
+)
+
+// Name is what plans call the method.
+const Name = "graffl-abc"
+
+// Method is GRAFFL as published for the registry.
+type Method struct{}
+
+// Name implements [method.Method].
+func (Method) Name() string { return Name }
+
+// Options implements [method.Method]: a pointer to [Options].
+func (Method) Options() any {
+	return &Options{Algorithm: Rows, Prior: options.DefaultPrior()}
+}
+
+// Revision implements [method.Method].
+func (Method) Revision() int { return 1 }
+
+// sampler is that of the plan's algorithm.
+func (s setup) sampler() options.Sampler {
+	if s.own.Algorithm == Sets {
+		return sets{s.own}
+	}
+	return rows{s.own}
+}
+
+// Coordinator implements [method.Method].
+func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	s, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return scarce.NewCoordinator(s.Setup, s.sampler()), nil
+}
+
+// Site implements [method.Method].
+func (Method) Site(p *study.Plan, name string) (method.Site, error) {
+	s, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return scarce.NewSite(&options.Site{Setup: s.Setup, Name: name}, s.sampler()), nil
+}
+
+// Requests implements [method.Method]: one release for every task of the algorithm, and those
+// of classes and codes beside it.
+func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+	s, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return scarce.Listed(s.Setup, name, s.sampler()), nil
+}
+
+// Notes implements [method.Noter]: what the algorithms give away.
+func (Method) Notes(p *study.Plan) (notes problem.List) {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil
+	}
+	m := o.mixture()
+	n := problem.Problem{Where: "method.algorithm", What: fmt.Sprintf("rows gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", m.Row(), m.Dim(p)+1),
+		Hint: "it is there to compare with; name: " + options.Name + " for data of persons"}
+	if o.Algorithm == Sets {
+		n.What = fmt.Sprintf("sets releases up to %d exact means over each site's rows, which tell of single rows, and its intervals are not to be relied on", o.Set.Proposals)
+	}
+	notes.Add(n)
+	return notes
+}
+
+// CheckData implements [method.DataChecker].
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
+	s, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.CheckData(ctx, rows)
+}
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	s, err := setUp(p)
+	if err != nil {
+		return ""
+	}
+	return s.Describe() + " " + s.sampler().Tells(s.Setup)
+}
+
+// Evaluator implements [method.Evaluable] by [report.Evaluator].
+func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
+	s, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return report.Evaluator(s.Setup, files)
+}
+
+// Attack implements [method.Attackable].
+func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
+	b, err := inversion.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*options.Options, error) {
+		s, err := setUp(p)
+		if err != nil {
+			return nil, err
+		}
+		return s.Options, nil
+	}, func(v *inversion.Victims) error {
+		_, err := studyOf(v, Rows, func(*Options) {})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := attacker{b}
+	for _, mount := range []func(context.Context) error{a.trilaterated, a.permuted, a.differenced, a.scanned} {
+		if err := mount(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a.Came, nil
+}

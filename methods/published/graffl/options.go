@@ -1,0 +1,208 @@
+package graffl
+
+import (
+	"fmt"
+
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/methods/published/graffl/abc"
+	"parley/study"
+)
+
+// The algorithms.
+const (
+	// Rows is Algorithm 2: rows are compared one by one with simulated ones.
+	Rows = "rows"
+	// Sets compares one simulated set for each proposal with the rows of every site, by a
+	// discrepancy that adds up over them.
+	Sets = "sets"
+)
+
+// Options are what a plan says under method.
+type Options struct {
+	Algorithm  string                  `json:"algorithm"`          // Rows or Sets (rows)
+	Components int                     `json:"components"`         // K of the mixture, 1 to 64; no default, but of codes (1)
+	Prior      options.PriorOptions    `json:"prior"`              // public, in terms of the features' ranges
+	Rounds     int                     `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
+	Accepted   int                     `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
+	Set        *SetOptions             `json:"set,omitempty"`      // sets
+	Encoder    *options.EncoderOptions `json:"encoder,omitempty"`  // none: the mixture is of the features themselves
+	Scarce     *options.ScarceOptions  `json:"scarce,omitempty"`   // none: the mixture is of all rows, and classes do not matter
+}
+
+// SetOptions are those of sets: see [abc.Set] and [gmm.Discrepancy]. Distances are in the
+// features' own units: one in large numbers drowns the others.
+type SetOptions struct {
+	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
+	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
+	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (128)
+	Proposals       int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
+	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
+	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
+	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+}
+
+const (
+	maxRounds       = 100_000
+	maxAccepted     = 100_000
+	maxSetRows      = 10_000
+	maxSetProposals = 100_000
+
+	// setBatch is how many proposals go to the sites at a time.
+	setBatch = 100
+)
+
+// mixture are the options of any mixture.
+func (o *Options) mixture() *options.Options {
+	return &options.Options{Form: o.Algorithm, Components: o.Components, Prior: o.Prior, Encoder: o.Encoder, Scarce: o.Scarce}
+}
+
+// Fill puts in the defaults.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	m := o.mixture()
+	m.FillMixture(p, missing)
+	o.Components, o.Prior = m.Components, m.Prior
+	switch o.Algorithm {
+	case Rows:
+		if missing("rounds") {
+			o.Rounds = 100
+		}
+		if missing("accepted") {
+			o.Accepted = 1000
+		}
+	case Sets:
+		o.fillSet(missing)
+	}
+}
+
+func (o *Options) fillSet(missing func(key string) bool) {
+	if o.Set == nil {
+		o.Set = &SetOptions{}
+	}
+	q, c := o.Set, abc.DefaultSet(0)
+	if missing("set.discrepancy") {
+		q.Discrepancy = string(gmm.Energy)
+	}
+	for key, x := range map[string]struct {
+		field *int
+		value int
+	}{"particles": {&q.Particles, c.Particles}, "proposals": {&q.Proposals, c.Proposals}, "rows": {&q.Rows, c.Rows}} {
+		if missing("set." + key) {
+			*x.field = x.value
+		}
+	}
+	if missing("set.keep") {
+		q.Keep = c.Keep
+	}
+	if missing("set.least_acceptance") {
+		q.LeastAcceptance = c.LeastAcceptance
+	}
+}
+
+// BeyondRange implements [study.RangeTeller].
+func (o *Options) BeyondRange(p *study.Plan) string { return o.mixture().BeyondRange(p) }
+
+// Check holds the options against the plan.
+func (o *Options) Check(p *study.Plan, report study.Report) {
+	if !report.OneOf("algorithm", o.Algorithm, Rows, Sets) {
+		return
+	}
+	for _, x := range []struct {
+		key, algorithm string
+		there          bool
+	}{{"rounds", Rows, o.Rounds != 0}, {"accepted", Rows, o.Accepted != 0}, {"set", Sets, o.Set != nil}} {
+		if x.there && o.Algorithm != x.algorithm {
+			report(x.key, "belongs to algorithm: "+x.algorithm, "leave it out")
+		}
+	}
+	draws, key := o.Accepted, "accepted"
+	if o.Algorithm == Sets {
+		if o.Set == nil { // in an encoding that somebody else made
+			report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")
+			return
+		}
+		draws, key = max(o.Set.Particles, setBatch), "set.particles"
+		o.checkSet(report)
+	} else {
+		if o.Rounds < 1 || o.Rounds > maxRounds {
+			report("rounds", fmt.Sprintf("%d rounds", o.Rounds), fmt.Sprintf("from 1 to %d", maxRounds))
+		}
+		if o.Accepted < 1 || o.Accepted > maxAccepted {
+			report("accepted", fmt.Sprintf("%d accepted proposals", o.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
+		}
+	}
+	o.mixture().CheckMixture(p, draws, key, report)
+	if p.Privacy.Differential() {
+		what := "the published algorithm releases exact distances, which give rows away"
+		if o.Algorithm == Sets {
+			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
+		}
+		report("", what, "name: "+options.Name+", or protection: none among simulated sites")
+	}
+}
+
+func (o *Options) checkSet(report study.Report) {
+	q := o.Set
+	if err := o.discrepancy().Check(); err != nil {
+		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
+	}
+	if err := o.choices(0).Check(); err != nil {
+		report("set", err.Error(), "leave them out for the defaults")
+	}
+	if q.Particles > options.MaxDraws {
+		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", options.MaxDraws))
+	}
+	if q.Proposals > maxSetProposals {
+		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals), fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, options.Name))
+	}
+	if q.Rows > maxSetRows {
+		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
+	}
+}
+
+// discrepancy is by which sets are compared.
+func (o *Options) discrepancy() gmm.Discrepancy {
+	return gmm.Discrepancy{Kind: gmm.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+}
+
+// choices are those of the sampler of sets.
+func (o *Options) choices(seed uint64) abc.Set {
+	q := o.Set
+	return abc.Set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+}
+
+// together is how many rounds, from round first on, one task asks for.
+func (o *Options) together(first int) int {
+	return min(max(o.Rounds-first, 0), o.batch())
+}
+
+// batch is how many rounds a task has, but for the last. A task costs an entry of the
+// ledger and two of the disk's slowest operations, so that some go together; an answer
+// is as long as its rounds have rows, so that no more do than keep the tasks few.
+func (o *Options) batch() int {
+	return max(leastBatch, (o.Rounds+mostTasks-1)/mostTasks)
+}
+
+const (
+	leastBatch = 16
+	mostTasks  = 256
+)
+
+// setup is what both halves know from a plan.
+type setup struct {
+	*options.Setup
+	own *Options
+}
+
+func setUp(p *study.Plan) (setup, error) {
+	own, ok := p.Method.Options.(*Options)
+	if !ok {
+		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
+	}
+	s, err := options.NewSetup(p, own.mixture())
+	return setup{s, own}, err
+}
+
+// says is what a model file says of the method.
+func (s setup) says() *report.Published { return &report.Published{Method: Name, Options: s.own} }

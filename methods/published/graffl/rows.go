@@ -1,0 +1,284 @@
+package graffl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/methods/published/graffl/abc"
+	"parley/privacy"
+)
+
+// rows is Algorithm 2 as it was published, for comparison. It implements [options.Sampler].
+type rows struct{ own *Options }
+
+func (v rows) Task() string                                 { return taskDistances }
+func (v rows) Steps(s *options.Setup) int                   { return v.own.Rounds }
+func (v rows) Coordinator(s *options.Setup) options.Sampled { return &rowsCoordinator{setup{s, v.own}} }
+func (v rows) Site(h *options.Site) method.Site             { return rowsSite{h, v.own} }
+func (v rows) CountsRows() bool                             { return false }
+func (v rows) OfCodes(*options.Setup) *figure.Note          { return nil }
+
+// Tells says what a site tells.
+func (v rows) Tells(*options.Setup) string {
+	return "Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
+}
+
+// Times is how many tasks each site gets: at most 256, however many proposals there are.
+func (v rows) Times(s *options.Setup) int {
+	o := v.own
+	return (o.Rounds + o.batch() - 1) / o.batch()
+}
+
+// Request is what each of them releases. How many rows a site has is not in the
+// plan, so that there is no bound but that of a message.
+func (v rows) Request(s *options.Setup) privacy.Request {
+	return options.Unprotected(privacy.Content{Values: maxAnswer,
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", v.own.together(0), len(s.Names)+1)})
+}
+
+// rowsCoordinator is Algorithm 2 as it was published.
+type rowsCoordinator struct{ setup }
+
+// rowsState is what it carries: in memory that does not grow with proposals.
+type rowsState struct {
+	Iteration int            `cbor:"iteration"` // the first of those that answers are waited for; rounds, when done
+	Asked     bool           `cbor:"asked"`
+	Rows      map[string]int `cbor:"rows"`   // of each site, from its first answer
+	Folded    map[string]int `cbor:"folded"` // iterations that each site has answered
+	Left      []string       `cbor:"left"`
+	Kept      abc.Acceptance `cbor:"kept"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *rowsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *rowsCoordinator) Init() (method.State, error) {
+	kept, err := abc.NewAcceptance(c.own.Accepted)
+	if err != nil {
+		return nil, err
+	}
+	return &rowsState{Rows: map[string]int{}, Folded: map[string]int{}, Kept: *kept}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
+	s := new(rowsState)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	all := c.own.Rounds
+	if s.Iteration < 0 || s.Iteration > all || s.Kept.Limit != c.own.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
+		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan", s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
+	}
+	if begins := s.Iteration%c.own.batch() == 0; s.Iteration == all && s.Asked || s.Iteration < all && !begins {
+		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
+	}
+	for name, n := range s.Rows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
+			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
+		}
+	}
+	for name, n := range s.Folded {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > all {
+			return nil, fmt.Errorf("the state has %d of %d iterations answered by %q", n, all, name)
+		}
+	}
+	for i, a := range s.Kept.Kept {
+		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 || a.Row >= s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) ||
+			i > 0 && a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
+			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
+		}
+	}
+	if s.Rows == nil {
+		s.Rows = map[string]int{}
+	}
+	if s.Folded == nil {
+		s.Folded = map[string]int{}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c *rowsCoordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*rowsState)
+	all := c.own.Rounds
+	if s.Asked {
+		s.Asked = false
+		s.Iteration += c.own.together(s.Iteration)
+	}
+	step := method.Step{State: s, Progress: s.Iteration, Of: all}
+	if len(s.Kept.Kept) > 0 {
+		largest, _ := s.Kept.Thresholds()
+		step.Info = method.Info{"threshold": largest}
+	}
+	if s.Iteration >= all {
+		if len(s.Kept.Kept) == 0 {
+			return step, c.NoRows()
+		}
+		step.Done = true
+		return step, nil
+	}
+	s.Asked = true
+	var err error
+	step.Tasks, err = method.Ask(taskDistances, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return distancesTask{s.Iteration}, nil })
+	return step, err
+}
+
+// Fold implements [method.Coordinator].
+func (c *rowsCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*rowsState)
+	if err := method.Member(c.Plan.Sites, in.Site); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Kind != taskDistances || !s.Asked:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Folded[in.Site] > s.Iteration:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(distancesAnswer)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	together, at := c.own.together(s.Iteration), slices.Index(c.Plan.Sites, in.Site)
+	if len(a.Distances)%together != 0 {
+		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows", len(a.Distances), together)
+	}
+	n := len(a.Distances) / together
+	if rows, known := s.Rows[in.Site]; known && n != rows {
+		return nil, fmt.Errorf("distances of %d rows from a site that had %d before", n, rows)
+	}
+	for t := range together {
+		for k, d := range a.Distances[t*n:][:n] {
+			if err := s.Kept.Offer(abc.Answer{Iteration: s.Iteration + t, Site: at, Row: k, Distance: d}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.Rows[in.Site], s.Folded[in.Site] = n, s.Iteration+together
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: what was accepted stays.
+func (c *rowsCoordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*rowsState)
+	var err error
+	s.Left, err = method.Leave(c.Plan.Sites, s.Left, site)
+	return s, err
+}
+
+// Share gives nothing: the mean of a cloud that does not contract is no model.
+func (c *rowsCoordinator) Share(method.State, string) ([]byte, error) {
+	return report.Share(gmm.Mixture{})
+}
+
+// Draws implements [options.Sampled]: the parameters that were accepted, which are no
+// posterior.
+func (c *rowsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
+	p, _, err := c.accepted(ms.(*rowsState))
+	return p, err
+}
+
+// accepted makes the accepted parameters again, in the order of their distance, and
+// says where the component lies that made the row of each.
+func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float64, err error) {
+	if s.Iteration < c.own.Rounds || len(s.Kept.Kept) == 0 {
+		return nil, nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
+	}
+	kept := s.Kept.Sorted()
+	p = &gmm.Posterior{}
+	proposers := make([]*abc.Proposer, len(c.Plan.Sites))
+	for _, a := range kept {
+		site := c.Plan.Sites[a.Site]
+		if proposers[a.Site] == nil {
+			proposers[a.Site] = newProposer(c.Setup, site)
+		}
+		m := gmm.NewMixture(c.Prior.Components(), c.Prior.Dim())
+		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
+		made = append(made, m.Mean(k)...)
+		if len(p.Draws) > 0 {
+			m = m.Reorder(gmm.Match(p.Draws[0], m, c.Prior.Scale()))
+		}
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
+	}
+	p.Size = gmm.EffectiveSize(p.Weights)
+	return p, made, nil
+}
+
+// rowsSite is the site half of Algorithm 2.
+type rowsSite struct {
+	*options.Site
+	own *Options
+}
+
+// Run implements [method.Site].
+func (h rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	answer, err := h.distances(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, h.Keep)
+}
+
+// distances answers the rounds of one task.
+func (h rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	task := new(distancesTask)
+	if err := h.Open(t, taskDistances, task); err != nil {
+		return nil, err
+	}
+	o := h.own
+	if task.Iteration < 0 || task.Iteration >= o.Rounds || task.Iteration%o.batch() != 0 {
+		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time", task.Iteration, o.Rounds, o.batch())
+	}
+	rows, err := h.All(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	d, together := len(h.Names), o.together(task.Iteration)
+	n := len(rows) / d
+	if n > maxAnswer/together {
+		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", together, n, o.Rounds)
+	}
+	a := distancesAnswer{make(wire.Vector, 0, together*n)}
+	p, x := newProposer(h.Setup, h.Name), make([]float64, d)
+	for t := task.Iteration; t < task.Iteration+together && ctx.Err() == nil; t++ {
+		for k := range n {
+			p.Row(t*n+k, x)
+			// Infinity is sent as the largest float: what travels is finite.
+			a.Distances = append(a.Distances, min(gmm.SquaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
+		}
+	}
+	return a, ctx.Err()
+}
+
+// Report tells a site how many rows took part.
+func (h rowsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	if err := wire.Unmarshal(shared, new(report.Shared)); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	x := make([]float64, len(h.Names))
+	rows, left := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if options.Complete(row, x) {
+			rows++
+		} else {
+			left++
+		}
+	}
+	return &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(rows)}}}, nil
+}

@@ -1,0 +1,276 @@
+package graffl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/methods/published/graffl/abc"
+	"parley/privacy"
+)
+
+// sets compares each site's rows with simulated sets. It implements [options.Sampler].
+type sets struct{ own *Options }
+
+func (v sets) Task() string                                 { return taskDiscrepancies }
+func (v sets) Steps(s *options.Setup) int                   { return v.own.Set.Proposals }
+func (v sets) Coordinator(s *options.Setup) options.Sampled { return &setsCoordinator{setup{s, v.own}} }
+func (v sets) Site(h *options.Site) method.Site             { return setsSite{h, v.own} }
+func (v sets) CountsRows() bool                             { return false }
+func (v sets) OfCodes(*options.Setup) *figure.Note          { return nil }
+
+// Tells says what a site tells.
+func (v sets) Tells(*options.Setup) string {
+	return "Again and again sites tell how far their rows as a whole are from simulated ones."
+}
+
+// Times is the most tasks that each site gets: a batch has one proposal at least.
+func (v sets) Times(s *options.Setup) int { return v.own.Set.Proposals }
+
+// Request is what each of them releases.
+func (v sets) Request(s *options.Setup) privacy.Request {
+	return options.Unprotected(
+		privacy.Content{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
+		privacy.Content{What: options.RowsReleased, Values: 1})
+}
+
+// setsCoordinator is sequential Monte Carlo on set discrepancies.
+type setsCoordinator struct{ setup }
+
+// setsState is what it carries: threshold and generation are the sampler's.
+type setsState struct {
+	SMC     abc.SMC                         `cbor:"smc"`
+	Answers map[string]*discrepanciesAnswer `cbor:"answers"` // to the batch that is out
+	Rows    map[string]int                  `cbor:"rows"`    // of each site, from its first answer
+	Asked   bool                            `cbor:"asked"`
+	Trace   []point                         `cbor:"trace"`
+}
+
+// point is a generation that has ended.
+type point struct {
+	Used      int     `cbor:"used"`
+	Threshold float64 `cbor:"threshold"` // of the next generation
+}
+
+// MarshalBinary implements [method.State].
+func (s *setsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *setsCoordinator) Init() (method.State, error) {
+	smc, err := abc.NewSMC(c.Prior, c.own.choices(c.Seed("sets")))
+	if err != nil {
+		return nil, err
+	}
+	return &setsState{SMC: *smc, Answers: map[string]*discrepanciesAnswer{}, Rows: map[string]int{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
+	s := new(setsState)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !s.SMC.Prior.Equal(c.Prior) {
+		return nil, fmt.Errorf("the state is of another plan's sampler")
+	}
+	if err := s.SMC.Check(); err != nil {
+		return nil, fmt.Errorf("the state's sampler: %w", err)
+	}
+	proposals := len(s.SMC.Propose(setBatch))
+	for name, a := range s.Answers {
+		if !slices.Contains(c.Plan.Sites, name) || a == nil {
+			return nil, fmt.Errorf("the state has an answer of %q, which is no site of the plan", name)
+		}
+		if err := a.check(proposals); err != nil {
+			return nil, fmt.Errorf("the state's answer of site %s: %w", name, err)
+		}
+	}
+	for name, n := range s.Rows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
+			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
+		}
+	}
+	if s.Answers == nil {
+		s.Answers = map[string]*discrepanciesAnswer{}
+	}
+	if s.Rows == nil {
+		s.Rows = map[string]int{}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c *setsCoordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*setsState)
+	if s.Asked {
+		if err := c.fold(s); err != nil {
+			return method.Step{}, err
+		}
+		s.Asked = false
+		clear(s.Answers)
+	}
+	step := method.Step{State: s, Progress: s.SMC.Used, Of: c.own.Set.Proposals}
+	if s.SMC.Generation > 0 {
+		step.Info = method.Info{"generation": float64(s.SMC.Generation)}
+		if !math.IsInf(s.SMC.Threshold, 0) { // as where no set is any distance from the rows
+			step.Info["threshold"] = s.SMC.Threshold
+		}
+	}
+	if s.SMC.Stopped != abc.Running {
+		step.Done = true
+		return step, nil
+	}
+	s.Asked = true
+	var err error
+	step.Tasks, err = ask(c.Plan.Sites, s.SMC.Used, s.SMC.Propose(setBatch))
+	return step, err
+}
+
+// fold gives the sampler what the sites have answered.
+func (c *setsCoordinator) fold(s *setsState) error {
+	var rows []int
+	total := 0
+	for _, site := range c.Plan.Sites {
+		a := s.Answers[site]
+		if a == nil {
+			return fmt.Errorf("site %s has not answered", site)
+		}
+		rows = append(rows, a.Rows)
+		total += a.Rows
+	}
+	if total == 0 {
+		return c.NoRows()
+	}
+	d := c.own.discrepancy()
+	proposals := s.SMC.Propose(setBatch)
+	distances := make([]float64, len(proposals))
+	across := make([]float64, len(rows))
+	each(c.setup, s.SMC.Used, proposals, func(i int, set []float64) {
+		if set == nil {
+			distances[i] = math.Inf(1)
+			return
+		}
+		for j, site := range c.Plan.Sites {
+			across[j] = s.Answers[site].Across[i]
+		}
+		distances[i] = d.Over(d.Cross(set, set, len(c.Names)), across, rows)
+	})
+	generation := s.SMC.Generation
+	if err := s.SMC.Fold(distances); err != nil {
+		return err
+	}
+	if s.SMC.Generation > generation {
+		s.Trace = append(s.Trace, point{s.SMC.Used, s.SMC.Threshold})
+	}
+	return nil
+}
+
+// Fold implements [method.Coordinator].
+func (c *setsCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*setsState)
+	if err := method.Member(c.Plan.Sites, in.Site); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Kind != taskDiscrepancies || !s.Asked:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Answers[in.Site] != nil:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(discrepanciesAnswer)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {
+		return nil, err
+	}
+	// Sites that had rows at first would else leave none to go on with.
+	if rows, known := s.Rows[in.Site]; known && a.Rows != rows {
+		return nil, fmt.Errorf("means over %d rows from a site that had %d before", a.Rows, rows)
+	}
+	s.Answers[in.Site], s.Rows[in.Site] = a, a.Rows
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: distances from some sites' rows cannot be
+// held against a threshold of distances from all.
+func (c *setsCoordinator) Leave(_ method.State, site string) (method.State, error) {
+	return nil, fmt.Errorf("site %q will not answer, and sets needs every site to the end", site)
+}
+
+// Share gives every site the posterior mean of the mixture.
+func (c *setsCoordinator) Share(ms method.State, _ string) ([]byte, error) {
+	p, err := c.Draws(ms)
+	if err != nil {
+		return nil, err
+	}
+	return report.Share(p.Mean())
+}
+
+// Draws implements [options.Sampled].
+func (c *setsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
+	s := ms.(*setsState)
+	if s.SMC.Stopped == abc.Running {
+		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
+	}
+	p := s.SMC.Sample()
+	return &p, nil
+}
+
+// setsSite is the site half of sets.
+type setsSite struct {
+	*options.Site
+	own *Options
+}
+
+// Run implements [method.Site].
+func (h setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	answer, err := h.discrepancies(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, h.Keep)
+}
+
+// discrepancies answers a batch.
+func (h setsSite) discrepancies(ctx context.Context, t method.Task, session *privacy.Session) (any, error) {
+	task := new(discrepanciesTask)
+	if err := h.Open(t, taskDiscrepancies, task); err != nil {
+		return nil, err
+	}
+	s := setup{h.Setup, h.own}
+	proposals, err := task.open(s)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := h.All(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	d := len(h.Names)
+	a := discrepanciesAnswer{Across: make(wire.Vector, len(proposals)), Rows: len(rows) / d}
+	if a.Rows == 0 {
+		return a, nil
+	}
+	each(s, task.First, proposals, func(i int, set []float64) {
+		if set == nil {
+			return
+		}
+		// Infinity is sent as the largest float: what travels is finite.
+		a.Across[i] = min(h.own.discrepancy().Cross(set, rows, d), math.MaxFloat64)
+	})
+	return a, ctx.Err()
+}
+
+// Report implements [method.Site]: where the site's own rows lie in the shared mixture.
+func (h setsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return report.Own(ctx, h.Setup, shared, data)
+}
