@@ -34,9 +34,6 @@ var (
 	_ method.Noter       = Method{}
 )
 
-// Name is what plans call the method.
-const Name = "graffl-abc"
-
 // Method is GRAFFL as published for the registry.
 type Method struct{}
 

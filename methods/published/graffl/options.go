@@ -10,6 +10,9 @@ import (
 	"parley/study"
 )
 
+// Name is what plans call the method.
+const Name = "graffl-abc"
+
 // The algorithms.
 const (
 	// Rows is Algorithm 2: rows are compared one by one with simulated ones.
