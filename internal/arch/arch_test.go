@@ -46,7 +46,7 @@ var floors = [][]string{
 	{"sitestore", "privacy/policy"},
 	{"study"},
 	{"dataset", "figure", "privacy/account"},
-	{"internal/testkit", "privacy/internal/fixed"},
+	{"internal/nn", "internal/testkit", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }
 

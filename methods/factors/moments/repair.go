@@ -116,8 +116,8 @@ type repaired struct {
 	n       float64
 	mean    []float64
 	cov     []float64
-	meanVar []float64 // of the noise in the mean
-	size    float64   // factor on what the moments say of the covariance, see [pooled.size]
+	meanVar []float64        // of the noise in the mean
+	size    float64          // factor on what the moments say of the covariance, see [pooled.size]
 	laws    []censoredNormal // of single features, see [repaired.clamp]
 }
 

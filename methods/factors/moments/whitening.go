@@ -18,16 +18,16 @@ import (
 //
 // It holds only what noised sums told, and so may be sent.
 type Whitening struct {
-	Views    []int     // of the pattern
-	Count    float64   // its subjects, by the overview
-	CountVar float64   // variance of the noise in it
-	Scale    []float64 // h, per feature of the pattern
-	Centre   []float64 // c
-	Axes     []float64 // k × p by rows, orthonormal
-	Shrinkage  []float64 // k, in (0, 1]
-	Strength []float64 // k: variance along an axis over that of the rest, before squeezing
-	Bound    float64
-	Constant float64 // b, in (0, 1)
+	Views     []int     // of the pattern
+	Count     float64   // its subjects, by the overview
+	CountVar  float64   // variance of the noise in it
+	Scale     []float64 // h, per feature of the pattern
+	Centre    []float64 // c
+	Axes      []float64 // k × p by rows, orthonormal
+	Shrinkage []float64 // k, in (0, 1]
+	Strength  []float64 // k: variance along an axis over that of the rest, before squeezing
+	Bound     float64
+	Constant  float64 // b, in (0, 1)
 }
 
 // Check says what is wrong with a lens that came from elsewhere.

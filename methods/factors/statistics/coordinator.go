@@ -35,14 +35,14 @@ func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled   *options.Assessment     `cbor:"pooled"`           // the variance explained by the noised sums
-	Released map[string]*siteSums    `cbor:"released"`         // by site
-	Checked  map[string]*checkAnswer `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
-	Worse    []worse                 `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
-	Apart    []moments.BetweenSiteVariance         `cbor:"apart,omitempty"`  // by feature
-	Beyond   []beyond                `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
-	Still    []int                   `cbor:"still,omitempty"`  // features that hardly vary within their ranges
-	Biases   *fitted.Biases          `cbor:"biases,omitempty"` // nil where nothing tells of any
+	Pooled   *options.Assessment           `cbor:"pooled"`           // the variance explained by the noised sums
+	Released map[string]*siteSums          `cbor:"released"`         // by site
+	Checked  map[string]*checkAnswer       `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
+	Worse    []worse                       `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
+	Apart    []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
+	Beyond   []beyond                      `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
+	Still    []int                         `cbor:"still,omitempty"`  // features that hardly vary within their ranges
+	Biases   *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 // worse is a view that the model predicts worse at a site than its mean does, and worse than it
