@@ -31,7 +31,6 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/vectors"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/problem"
@@ -59,22 +58,6 @@ type Method interface {
 	// Site returns one site's half for a checked plan. A half always sees the
 	// same rows, so it may remember what one more reading would give again.
 	Site(p *study.Plan, site string) (Site, error)
-}
-
-// Verifier is a method with published test vectors: it checks one file whose
-// "schema" begins with SchemaPrefix, by driving the code that studies run.
-type Verifier interface {
-	SchemaPrefix() string
-	Verify(file []byte, means Means) ([]vectors.Check, error)
-}
-
-// Means are what test vectors may need beside themselves. A file that needs one that
-// is nil is an error.
-type Means struct {
-	// Open opens data that a file refers to.
-	Open vectors.Opener
-	// Run runs a whole study in this process, on the rows of each site.
-	Run func(p *study.Plan, rows map[string]dataset.Source) (*Result, error)
 }
 
 // State is a coordinator's state between two steps. Its encoding is

@@ -85,9 +85,6 @@ func (l List) OK() bool {
 	return len(l) > 0
 }
 
-// Opener opens data that test vectors refer to, by the name of the file.
-type Opener func(name string) (io.ReadCloser, error)
-
 // Run runs a file of test vectors by the format that its "schema" names. An
 // unknown one is an error, and so is a file that cannot be run.
 func Run(file []byte, formats map[string]func(file []byte, list *List) error) ([]Check, error) {

@@ -1,14 +1,12 @@
 package factors
 
 import (
-	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/statistics"
-	"parley/methods/factors/verify"
 	"parley/privacy"
 	"parley/study"
 )
@@ -74,14 +72,6 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
 	}
 	return list, nil
-}
-
-// SchemaPrefix implements [method.Verifier].
-func (Method) SchemaPrefix() string { return "fedmvppca/" }
-
-// Verify implements [method.Verifier].
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
-	return verify.Vectors(file)
 }
 
 // ModelFormats implements [method.Opener].

@@ -1,12 +1,10 @@
 package mixture
 
 import (
-	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/mixture/landmark"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/scarce"
-	"parley/methods/mixture/verify"
 	"parley/privacy"
 	"parley/study"
 )
@@ -59,12 +57,4 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 		return nil, err
 	}
 	return scarce.Listed(s, name, v), nil
-}
-
-// SchemaPrefix implements [method.Verifier].
-func (Method) SchemaPrefix() string { return verify.Schema }
-
-// Verify implements [method.Verifier].
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
-	return verify.Vectors(file)
 }

@@ -1,14 +1,12 @@
 package regression
 
 import (
-	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/meanfield"
 	"parley/methods/regression/options"
 	"parley/methods/regression/private"
-	"parley/methods/regression/verify"
 	"parley/privacy"
 	"parley/study"
 )
@@ -72,14 +70,6 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 		return nil, err
 	}
 	return h.Listed(), nil
-}
-
-// SchemaPrefix implements [method.Verifier].
-func (Method) SchemaPrefix() string { return verify.Schema }
-
-// Verify implements [method.Verifier].
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
-	return verify.Vectors(file)
 }
 
 // ModelFormats implements [method.Opener].

@@ -1,5 +1,3 @@
-// Package verify compares the numerics of mvppca with numbers from independent
-// implementations: [Vectors] runs one file of them.
 package verify
 
 import (
@@ -9,16 +7,10 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Vectors runs one file of test vectors through this package
-// and compares every entry with the tolerance its description states. The
-// file's "schema" says which of the formats it is; an unknown one is an error,
-// and so is a file that cannot be run.
-func Vectors(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"fedmvppca/one-shot/1":        vectors.Format((*oneShotJSON).verify),
-		"fedmvppca/hierarchical/1":    vectors.Format((*hierarchicalJSON).verify),
-		"fedmvppca/factor-analysis/1": vectors.Format((*factorAnalysisJSON).verify),
-	})
+var factorsFormats = map[string]func([]byte, *vectors.List) error{
+	"fedmvppca/one-shot/1":        vectors.Format((*oneShotJSON).verify),
+	"fedmvppca/hierarchical/1":    vectors.Format((*hierarchicalJSON).verify),
+	"fedmvppca/factor-analysis/1": vectors.Format((*factorAnalysisJSON).verify),
 }
 
 var (

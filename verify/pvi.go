@@ -1,6 +1,3 @@
-// Package verify compares the numerics of regression with published test
-// vectors: numbers from independent implementations, which lie in ../testdata/pvi.
-// [Vectors] runs one file of them.
 package verify
 
 import (
@@ -10,19 +7,11 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Schema is how the "schema" of this method's test vectors begins.
-const Schema = "pvi/"
-
-// Vectors runs one file of published test vectors and compares every entry with the
-// tolerance its description states. The file's "schema" says which of the formats it
-// is; an unknown one is an error, and so is a file that cannot be run.
-func Vectors(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"pvi/natural-parameters/1": ofCases((*naturalCaseJSON).verify),
-		"pvi/local-free-energy/1":  ofCases((*energyCaseJSON).verify),
-		"pvi/predictive/1":         vectors.Format((*predictiveJSON).verify),
-		"pvi/clipping/1":           vectors.Format((*clippingJSON).verify),
-	})
+var regressionFormats = map[string]func([]byte, *vectors.List) error{
+	"pvi/natural-parameters/1": ofCases((*naturalCaseJSON).verify),
+	"pvi/local-free-energy/1":  ofCases((*energyCaseJSON).verify),
+	"pvi/predictive/1":         vectors.Format((*predictiveJSON).verify),
+	"pvi/clipping/1":           vectors.Format((*clippingJSON).verify),
 }
 
 // The descriptions' tolerances; the floors keep entries near zero from asking for
@@ -31,7 +20,7 @@ var (
 	tolAlgebra    = vectors.Tolerance{Rel: 1e-12, Floor: 0.1}
 	tolRule       = vectors.Tolerance{Rel: 1e-9, Floor: 0.01}
 	tolQuadrature = vectors.Tolerance{Rel: 1e-9, Floor: 1}
-	tolOptimum    = vectors.Tolerance{Rel: 1e-6, Floor: 1}
+	tolFreeEnergy = vectors.Tolerance{Rel: 1e-6, Floor: 1}
 )
 
 // naturalJSON is a density or factor as the files write it: by natural

@@ -1,7 +1,3 @@
-// Package verify compares the numerics of method graffl with numbers from independent
-// implementations: [Vectors] runs one file of test vectors, whose "schema" begins with
-// [Schema], through the packages that studies run, and gives one check for each entry with
-// the tolerance that its description states. A file that cannot be run is an error.
 package verify
 
 import (
@@ -14,20 +10,11 @@ import (
 	"parley/privacy/account"
 )
 
-// Schema is how the "schema" of this package's test vectors begins.
-const Schema = "graffl/"
-
-// Vectors runs one file of published test vectors through this package and
-// compares every entry with the tolerance its description states. The file's
-// "schema" says which of the formats it is; an unknown one is an error, and so is a
-// file that cannot be run.
-func Vectors(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"graffl/priors/1":      vectors.Format((*priorsFile).verify),
-		"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
-		"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
-		"graffl/suffiae/1":     suffiae.Verify,
-	})
+var mixtureFormats = map[string]func([]byte, *vectors.List) error{
+	"graffl/priors/1":      vectors.Format((*priorsFile).verify),
+	"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
+	"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
+	"graffl/suffiae/1":     suffiae.Verify,
 }
 
 // The description's tolerances; the floors keep entries near zero from asking for
@@ -39,7 +26,7 @@ var (
 )
 
 // flat joins rows that must all have one length.
-func flat(what string, rows [][]float64, length int) ([]float64, error) {
+func flatRows(what string, rows [][]float64, length int) ([]float64, error) {
 	var out []float64
 	for i, r := range rows {
 		if len(r) != length {
@@ -83,7 +70,7 @@ type privacyFile struct {
 
 func (f *privacyFile) verify(list *vectors.List) error {
 	d := len(f.Trilateration.Row)
-	points, err := flat("probes", f.Trilateration.Probes, d)
+	points, err := flatRows("probes", f.Trilateration.Probes, d)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func square(what string, a [][]float64, d int) ([]float64, error) {
 	if len(a) != d {
 		return nil, fmt.Errorf("%s has %d rows: want %d", what, len(a), d)
 	}
-	out, err := flat(what, a, d)
+	out, err := flatRows(what, a, d)
 	if err == nil {
 		err = gmm.CheckPositiveDefinite(out, d)
 	}
@@ -33,7 +33,7 @@ type mixtureJSON struct {
 
 func (f mixtureJSON) mixture() (gmm.Mixture, error) {
 	d := width(f.Mu)
-	mu, err := flat("mu", f.Mu, d)
+	mu, err := flatRows("mu", f.Mu, d)
 	if err != nil {
 		return gmm.Mixture{}, err
 	}
@@ -144,7 +144,7 @@ func (f *priorsFile) normal(list *vectors.List) error {
 		mean := p.MeanCovariance()
 		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, mean != nil)
 		if c.Mean != nil {
-			want, err := flat("invwishart_mean", c.Mean, d)
+			want, err := flatRows("invwishart_mean", c.Mean, d)
 			if err != nil {
 				return err
 			}
@@ -234,11 +234,11 @@ type setDistanceFile struct {
 
 func (f *setDistanceFile) verify(list *vectors.List) error {
 	d := width(f.Generated)
-	g, err := flat("generated", f.Generated, d)
+	g, err := flatRows("generated", f.Generated, d)
 	if err != nil {
 		return err
 	}
-	points, err := flat("landmarks", f.Landmarks, d)
+	points, err := flatRows("landmarks", f.Landmarks, d)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 	var crossEnergy, crossMMD []float64
 	var sums [][]float64
 	for j, s := range f.Sites {
-		rows, err := flat(fmt.Sprintf("sites[%d]", j), s, d)
+		rows, err := flatRows(fmt.Sprintf("sites[%d]", j), s, d)
 		if err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func (f *setDistanceFile) likelihood(marks kernelmean.Landmarks, o kernelmean.Ob
 	if err != nil {
 		return err
 	}
-	want, err := flat("feature_covariance", f.Mixture.Cov, marks.Len())
+	want, err := flatRows("feature_covariance", f.Mixture.Cov, marks.Len())
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,9 @@
-// Package conformance checks an installation against published test vectors:
-// files of numbers that independent implementations computed. A site uses it
-// to qualify the program that it was given: [Run] with [Known].
-package conformance
+// Package verify checks an installation against published test vectors: files of numbers
+// that independent implementations computed of what studies run, with the tolerance that
+// each file's description states. A site uses it to qualify the program that it was given.
+package verify
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,12 +12,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"parley/dataset"
-	"parley/engine/local"
 	"parley/internal/vectors"
-	"parley/method"
 	"parley/privacy/account"
-	"parley/study"
 )
 
 // Report is the agreement of every file of a folder.
@@ -47,9 +42,8 @@ type Check struct {
 // Run runs every file in the top folder of dir that is JSON with a schema.
 // Other files are passed over. A file whose schema is not known, in its name
 // or in its version, does not agree, and neither does a .json file that is
-// damaged. See [Means] for what files may need. An error is returned if
-// nothing was recognised.
-func Run(dir fs.FS, verifiers []method.Verifier, means method.Means) (*Report, error) {
+// damaged. An error is returned if nothing was recognised.
+func Run(dir fs.FS) (*Report, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -73,7 +67,7 @@ func Run(dir fs.FS, verifiers []method.Verifier, means method.Means) (*Report, e
 		case err != nil || head.Schema == "":
 			continue
 		default:
-			f = run(data, head.Schema, verifiers, means)
+			f = run(data, head.Schema)
 		}
 		f.Name, f.Schema = e.Name(), head.Schema
 		r.Files = append(r.Files, f)
@@ -85,22 +79,31 @@ func Run(dir fs.FS, verifiers []method.Verifier, means method.Means) (*Report, e
 	return r, nil
 }
 
-func run(data []byte, schema string, verifiers []method.Verifier, means method.Means) (f File) {
-	for _, v := range verifiers {
-		if !strings.HasPrefix(schema, v.SchemaPrefix()) {
-			continue
-		}
-		checks, err := v.Verify(data, means)
-		f.OK = err == nil && vectors.List(checks).OK()
-		if err != nil {
-			f.Error = err.Error()
-		}
-		for _, c := range checks {
-			f.Checks = append(f.Checks, Check{c.Entry, c.OK, c.Want, c.Got})
-		}
+// runs are the verifications of each family of files, by how its schemas begin.
+var runs = map[string]func(file []byte) ([]vectors.Check, error){
+	account.VectorSchema: account.Verify,
+	"fedmvppca/":         formats(factorsFormats), "pvi/": formats(regressionFormats), "graffl/": formats(mixtureFormats),
+}
+
+func formats(of map[string]func([]byte, *vectors.List) error) func([]byte) ([]vectors.Check, error) {
+	return func(file []byte) ([]vectors.Check, error) { return vectors.Run(file, of) }
+}
+
+func run(data []byte, schema string) (f File) {
+	family, _, _ := strings.Cut(schema, "/")
+	verify, known := runs[family+"/"]
+	if !known {
+		f.Error = "nothing in this program knows this schema"
 		return f
 	}
-	f.Error = "nothing in this program knows this schema"
+	checks, err := verify(data)
+	f.OK = err == nil && vectors.List(checks).OK()
+	if err != nil {
+		f.Error = err.Error()
+	}
+	for _, c := range checks {
+		f.Checks = append(f.Checks, Check{c.Entry, c.OK, c.Want, c.Got})
+	}
 	return f
 }
 
@@ -142,37 +145,4 @@ func (r *Report) Print(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// Known is every family of test vectors that a program with these methods knows:
-// the accountant's, and those of each method that has any.
-func Known(methods method.Registry) []method.Verifier {
-	list := []method.Verifier{accountant{}}
-	for _, m := range methods {
-		if v, ok := m.(method.Verifier); ok {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
-// Means are what the files of Known may need: data that open opens, and studies of
-// these methods in memory.
-func Means(methods method.Registry, open vectors.Opener) method.Means {
-	return method.Means{Open: open, Run: func(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error) {
-		out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: rows})
-		if err != nil {
-			return nil, err
-		}
-		return out.Result, nil
-	}}
-}
-
-// accountant runs the vectors of package account, which need no data.
-type accountant struct{}
-
-func (accountant) SchemaPrefix() string { return account.VectorSchema }
-
-func (accountant) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
-	return account.Verify(file)
 }
