@@ -105,6 +105,14 @@ func Expect(in Contribution, sites []string, phase string) error {
 	return nil
 }
 
+// Once reports an answer of a site that has answered already.
+func Once(in Contribution, answered bool) error {
+	if answered {
+		return fmt.Errorf("site %s has answered %q already", in.Site, in.Kind)
+	}
+	return nil
+}
+
 // DecodeAnswer decodes an answer's body to a, a pointer. Its numbers are unchecked.
 func DecodeAnswer(in Contribution, a any) error {
 	if err := wire.Unmarshal(in.Body, a); err != nil {

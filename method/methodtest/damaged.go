@@ -3,6 +3,7 @@ package methodtest
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"iter"
@@ -27,14 +28,20 @@ var damagesTimes = flag.Int("damages", 1, "how many times as many damaged states
 // Damaged runs a small study and damages the coordinator's state at every step of it, before and after
 // the answers: each field and each entry of its encoding is dropped, emptied, made shorter, longer, negative,
 // huge, NaN or swapped with another, maps get an unknown site, and bytes are flipped. What Restore then takes
-// must be of use: neither Next, nor Fold of the honest answers, nor Result, nor Share may panic. Of steps in
-// the same phase each damage is tried once; of all that there are, most are drawn.
+// must be of use: neither Next, nor Fold of the honest answers, nor Result, nor Share may panic. Of the first
+// two steps in a phase each damage is tried once; of all that there are, most are drawn.
 func Damaged(t testing.TB, m method.Method, p *study.Plan, data map[string]dataset.Source, most int) {
 	t.Helper()
 	h := &history{Method: m}
 	if _, err := local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{h}, Data: data}); err != nil {
 		t.Fatal(err)
 	}
+	damagedStates(t, m, p, h.states, most)
+}
+
+// damagedStates damages the states of a study.
+func damagedStates(t testing.TB, m method.Method, p *study.Plan, states []moment, most int) {
+	t.Helper()
 	c, err := m.Coordinator(p)
 	if err != nil {
 		t.Fatal(err)
@@ -44,14 +51,18 @@ func Damaged(t testing.TB, m method.Method, p *study.Plan, data map[string]datas
 		damage
 	}
 	var all []attempt
-	tried, refused := map[string]bool{}, 0
-	for i, at := range h.states {
+	tried, steps, refused := map[string]bool{}, map[string]int{}, 0
+	for i, at := range states {
 		s, err := c.Restore(at.data)
 		if err != nil {
 			t.Fatalf("the state of step %d: %v", i, err)
 		}
 		if again, err := s.MarshalBinary(); err != nil || !bytes.Equal(again, at.data) {
 			t.Fatalf("the state of step %d has other bytes when it has been restored; %v", i, err)
+		}
+		state := fmt.Sprint(at.phase, len(at.answers) > 0)
+		if steps[state]++; steps[state] > 2 {
+			continue
 		}
 		for _, d := range damages(t, at.data, uint64(i)) {
 			if key := fmt.Sprint(at.phase, len(at.answers) > 0, d.what); !tried[key] {
@@ -81,6 +92,7 @@ type history struct {
 type moment struct {
 	phase   string // the task that is asked for
 	data    []byte
+	tasks   []method.Task
 	answers []method.Contribution
 }
 
@@ -111,7 +123,9 @@ func (r remembering) Next(s method.State) (step method.Step, err error) {
 	if len(step.Tasks) > 0 {
 		phase = step.Tasks[0].Kind
 	}
-	return step, r.keep(step.State, phase)
+	err = r.keep(step.State, phase)
+	r.to.states[len(r.to.states)-1].tasks = step.Tasks
+	return step, err
 }
 
 func (r remembering) Fold(s method.State, a method.Contribution) (method.State, error) {
@@ -166,8 +180,12 @@ func usable(t testing.TB, c method.Coordinator, p *study.Plan, at moment, d dama
 
 type damage struct {
 	what string
+	path string // of the changed node in the encoding, or bits
 	data []byte
 }
+
+// bits is the path of a damage that is no change of a value.
+const bits = "*"
 
 // damages lists the ways in which an encoding is damaged.
 func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
@@ -191,7 +209,7 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 	var visit func(path string, node any, put func(any) any)
 	visit = func(path string, node any, put func(any) any) {
 		instead := func(what string, x any) {
-			list = append(list, damage{what + " " + path, encode(put(x))})
+			list = append(list, damage{what + " " + path, path, encode(put(x))})
 		}
 		instead("null in place of", nil)
 		switch x := node.(type) {
@@ -259,9 +277,9 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 		for range 1 + i%3 {
 			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		}
-		list = append(list, damage{fmt.Sprintf("with bytes flipped, %d of %d", i, seed), b})
+		list = append(list, damage{fmt.Sprintf("with bytes flipped, %d of %d", i, seed), bits, b})
 	}
-	return append(list, damage{"of no bytes", nil}, damage{"cut in half", data[:len(data)/2]})
+	return append(list, damage{"of no bytes", "", nil}, damage{"cut in half", "", data[:len(data)/2]})
 }
 
 // damagedVectors are the ways in which the bytes of a vector are damaged.
@@ -275,11 +293,69 @@ func damagedVectors(b []byte) iter.Seq2[string, []byte] {
 		if n < 8 || !yield("one number less in", b[:n-8]) {
 			return
 		}
-		for _, z := range []float64{math.NaN(), -3, 0, 1e300} {
+		for _, z := range []float64{math.NaN(), -3, 0, 0.5, 1e300} {
 			if !yield(fmt.Sprint(z, " at first in"), append(number(z), b[8:]...)) || !yield(fmt.Sprint(z, " at last in"), append(slices.Clone(b[:n-8]), number(z)...)) ||
 				!yield(fmt.Sprint(z, " everywhere in"), slices.Repeat(number(z), n/8)) {
 				return
 			}
 		}
 	}
+}
+
+// stack is that of a panic, for a person.
+func stack() string { return string(debug.Stack()) }
+
+// damagedJSON lists the ways in which a JSON file is damaged.
+func damagedJSON(t testing.TB, data []byte) (list []damage) {
+	t.Helper()
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	encode := func(x any) []byte {
+		b, err := json.Marshal(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var visit func(path string, node any, put func(any) any)
+	visit = func(path string, node any, put func(any) any) {
+		instead := func(what string, x any) {
+			list = append(list, damage{what + " " + path, path, encode(put(x))})
+		}
+		instead("with null in place of", nil)
+		switch x := node.(type) {
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(x)) {
+				with := func(y any) map[string]any {
+					other := maps.Clone(x)
+					if other[k] = y; y == nil {
+						delete(other, k)
+					}
+					return other
+				}
+				instead("without "+k+" in", with(nil))
+				visit(path+"/"+k, x[k], func(y any) any { return put(with(y)) })
+			}
+		case []any:
+			instead("with nothing in", []any{})
+			if len(x) > 0 {
+				instead("with one less in", x[1:])
+				instead("with one more in", append(slices.Clone(x), x[0]))
+				visit(path+"/[0]", x[0], func(y any) any { return put(append([]any{y}, x[1:]...)) })
+			}
+		case string:
+			instead("with no text in", "")
+			instead("with another text in", "nobody")
+		case float64:
+			for _, z := range []float64{-1, 0, 7, 0.5, 1 << 40, 1e300, -1e300} {
+				instead(fmt.Sprint("with ", z, " in place of"), z)
+			}
+		case bool:
+			instead("with the opposite of", !x)
+		}
+	}
+	visit("", tree, func(x any) any { return x })
+	return list
 }

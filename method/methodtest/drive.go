@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -25,10 +26,20 @@ type Drive struct {
 	Noise  map[string]privacy.Option // of sites; the others' is seeded
 	Tamper func(site string, in *method.Contribution)
 	Passed func(task method.Task, in method.Contribution)
+	Absent func(task method.Task) bool // the site leaves in place of answering
+	Order  func([]answered)            // in which answers to one step arrive; nil for that of asking
+	Keeps  bool                        // the coordinator never crashes; else it is restored after each step and answer
 
 	Releases map[string][][]byte // sealed, by site
 	Left     []string
+
+	carried map[string][][]byte // by each site, before each of its tasks
 }
+
+// errLeft wraps what a coordinator says of a study that cannot do without a site which has left.
+var errLeft = errors.New("the study cannot do without it")
+
+var errPanic = errors.New("panic")
 
 // Ends is what a whole study came to.
 type Ends struct {
@@ -41,6 +52,7 @@ type answered struct {
 	task method.Task
 	ends float64
 	in   method.Contribution
+	none bool // the site leaves instead
 }
 
 // Run runs the study to its end.
@@ -48,7 +60,7 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 		}
 	}()
 	c, err := d.Method.Coordinator(d.Plan)
@@ -65,7 +77,13 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 	if err != nil {
 		return out, err
 	}
-	d.Releases = map[string][][]byte{}
+	d.Releases, d.carried = map[string][][]byte{}, map[string][][]byte{}
+	restored := func(data []byte) (method.State, error) {
+		if d.Keeps {
+			return s, nil
+		}
+		return c.Restore(data)
+	}
 	var pending []answered
 	now := 0.0
 	for round := 1; ; round++ {
@@ -83,20 +101,27 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 		if err != nil {
 			return out, fmt.Errorf("encoding the state: %w", err)
 		}
-		if s, err = c.Restore(before); err != nil {
+		if s, err = restored(before); err != nil {
 			return out, fmt.Errorf("restoring: %w", err)
 		}
 		if step.Done {
 			break
 		}
 		for _, task := range step.Tasks {
+			if d.Absent != nil && d.Absent(task) {
+				pending = append(pending, answered{task: task, ends: now + task.Takes, none: true})
+				continue
+			}
 			in, err := sites[task.Site].answer(t, d, task, round)
 			if err != nil {
 				return out, fmt.Errorf("site %s, task %q: %w", task.Site, task.Kind, err)
 			}
-			pending = append(pending, answered{task, now + task.Takes, in})
+			pending = append(pending, answered{task: task, ends: now + task.Takes, in: in})
 		}
-		fold := pending
+		fold := slices.Clone(pending)
+		if d.Order != nil && step.Wait == method.All {
+			d.Order(fold)
+		}
 		if step.Wait == method.Any && len(pending) > 0 {
 			first := slices.MinFunc(pending, func(a, b answered) int {
 				if a.ends < b.ends {
@@ -110,11 +135,18 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 		var gone []string
 		for _, x := range fold {
 			pending = slices.DeleteFunc(slices.Clone(pending), func(y answered) bool { return y.task.Site == x.task.Site })
+			if x.none {
+				d.Left, gone = append(d.Left, x.task.Site), append(gone, x.task.Site)
+				continue
+			}
 			next, err := c.Fold(s, x.in)
 			if err == nil {
 				s = next
 				if before, err = s.MarshalBinary(); err != nil {
 					return out, fmt.Errorf("encoding the state after an answer of site %s: %w", x.task.Site, err)
+				}
+				if s, err = restored(before); err != nil {
+					return out, fmt.Errorf("restoring the state after an answer of site %s: %w", x.task.Site, err)
 				}
 				continue
 			}
@@ -125,7 +157,7 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 		}
 		for _, site := range gone {
 			if s, err = c.Leave(s, site); err != nil {
-				return out, err
+				return out, fmt.Errorf("%w: %w", errLeft, err)
 			}
 		}
 		if round > 2000 {
@@ -208,6 +240,7 @@ func (x *drivenSite) answer(t testing.TB, d *Drive, task method.Task, round int)
 	if err != nil {
 		return in, err
 	}
+	d.carried[task.Site] = append(d.carried[task.Site], session.State())
 	a, err := x.half.Run(t.Context(), task, session)
 	if err != nil {
 		return in, err

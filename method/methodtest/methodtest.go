@@ -101,7 +101,7 @@ func Collect(t testing.TB, src dataset.Source) Rows {
 
 // answers passes tasks through a fresh site, and returns what came of each: the
 // sealed release, or an error's text.
-func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dataset.Source, tasks []method.Task, release func(string, [][]int64) [][]int64) (sealed [][]byte) {
+func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dataset.Source, tasks []method.Task, carried []byte, release func(string, [][]int64) [][]int64) (sealed [][]byte) {
 	t.Helper()
 	list, err := m.Requests(p, site)
 	if err != nil {
@@ -115,7 +115,10 @@ func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dat
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := sitestore.NewMemory()
+	var store privacy.Journal = sitestore.NewMemory()
+	if carried != nil {
+		store = carrying{sitestore.NewMemory(), carried}
+	}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), store, data, privacytest.Replaced(release))
 	for i, task := range tasks {
 		session, err := gate.Admit(privacy.Ask{Study: s.Digest, Site: site, Round: i + 1, Kind: task.Kind, Task: sha256.Sum256(fmt.Append(task.Body, i))})
@@ -160,13 +163,19 @@ func fixed(scale float64) func(sum string, exact [][]int64) [][]int64 {
 // tasks must be under differential protection.
 func Transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64, data map[string]dataset.Source) {
 	t.Helper()
+	transcript(t, m, p, site, tasks, nil, scale, data)
+}
+
+// transcript is Transcript at a site that carries something.
+func transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte, scale float64, data map[string]dataset.Source) {
+	t.Helper()
 	if len(tasks) == 0 {
 		t.Fatal("there are no tasks")
 	}
 	var first string
 	var want [][]byte
 	for name, d := range data {
-		got := answers(t, m, p, site, d, tasks, fixed(scale))
+		got := answers(t, m, p, site, d, tasks, carried, fixed(scale))
 		if want == nil {
 			first, want = name, got
 			continue
@@ -219,9 +228,15 @@ func Neighbours(rows Rows) map[string]dataset.Source {
 // from one row to the next.
 func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64, rows Rows) {
 	t.Helper()
+	additive(t, m, p, site, tasks, nil, scale, rows, 3)
+}
+
+// additive is Additive at a site that carries something, so many times.
+func additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte, scale float64, rows Rows, times int) {
+	t.Helper()
 	exact := func(list ...dataset.Row) (all [][][]int64, names []string) {
 		forced := fixed(scale)
-		answers(t, m, p, site, Rows{rows.Of, list}, tasks, func(sum string, x [][]int64) [][]int64 {
+		answers(t, m, p, site, Rows{rows.Of, list}, tasks, carried, func(sum string, x [][]int64) [][]int64 {
 			kept := make([][]int64, len(x))
 			for i := range x {
 				kept[i] = slices.Clone(x[i])
@@ -247,7 +262,7 @@ func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks [
 			}
 		}
 	}
-	for range 3 {
+	for range times {
 		list := slices.Clone(rows.List)
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		got, _ := exact(list...)

@@ -183,34 +183,3 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		}
 	}
 }
-
-// Damaged checkpoints are refused, or studies go on to their end.
-func TestDamagedStates(t *testing.T) {
-	for name, x := range plans {
-		t.Run(name, func(t *testing.T) {
-			p := x.plan(t)
-			methodtest.Damaged(t, Method{}, p, dataFor(t, p), 15)
-		})
-	}
-}
-
-// With the same noised sums forced, other rows give the same bytes, and a row moves a sum by what
-// it contributes, no more.
-func TestNothingLeavesButNoisedSums(t *testing.T) {
-	for name, x := range plans {
-		if x.privacy == noProtection {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			p := x.plan(t)
-			data := dataFor(t, p)
-			tasks := methodtest.Tasks(t, Method{}, p, data)["a"]
-			rows := methodtest.Collect(t, data["a"])
-			methodtest.Transcript(t, Method{}, p, "a", tasks, 1e3, methodtest.Neighbours(rows))
-			if !strings.Contains(x.method, "sequential") { // one of them costs as much as all
-				return
-			}
-			methodtest.Additive(t, Method{}, p, "a", tasks[:1], 1e3, rows)
-		})
-	}
-}

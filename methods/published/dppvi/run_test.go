@@ -1,8 +1,6 @@
 package dppvi
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -271,43 +269,6 @@ func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dat
 	}
 	w.Start(-1)
 	return c
-}
-
-// Whatever an asynchronous run dies at, and however often, it ends with the bits of
-// a run that nothing happened to: no change is lost, applied twice, or to the factor
-// of another moment. A site whose answer is lost on the way comes back with it.
-func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
-	s := drawn(6, 60, 2, yesNo)
-	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"schedule: asynchronous\nrounds: 4\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 60}]", unprotected)
-	data := s.config(t, p).Data
-	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := quiet.Result.Files[0].Data
-	for seed := range 25 {
-		w := enginetest.New(p.Sites...)
-		r := rand.New(rand.NewPCG(uint64(seed), 9))
-		crashes := 0
-		for {
-			c := start(t, w, p, data)
-			w.Start(r.IntN(25))
-			out, err := c.Run(t.Context())
-			if err == nil {
-				if !bytes.Equal(out.Result.Files[0].Data, want) {
-					t.Fatalf("seed %d: after %d crashes the model is another", seed, crashes)
-				}
-				break
-			}
-			if !errors.Is(err, enginetest.ErrCrash) || crashes > 200 {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			crashes++
-		}
-		if crashes == 0 {
-			t.Fatalf("seed %d: nothing crashed", seed)
-		}
-	}
 }
 
 // A site that leaves keeps its factor in the posterior, as it stood.

@@ -118,10 +118,15 @@ func (f *Factors) Fold(s *options.Setup, in method.Contribution, noised bool, po
 		if err = method.DecodeAnswer(in, a); err == nil {
 			err = a.Check(s.Counted())
 		}
+		if err == nil {
+			err = method.Once(in, r.Moments != nil)
+		}
 		r.Moments = a
 		return err
 	case options.TaskAssess:
-		f.Reports[in.Site], err = predict.Answer(in, noised)
+		if err = method.Once(in, f.Reports[in.Site] != nil); err == nil {
+			f.Reports[in.Site], err = predict.Answer(in, noised)
+		}
 		return err
 	}
 	if !r.Waits() {
