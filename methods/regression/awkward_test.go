@@ -1,4 +1,4 @@
-package regression_test
+package regression
 
 import (
 	"fmt"
@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/engine/local"
-	"parley/methods/regression"
-	"parley/study"
+	"parley/method/methodtest"
 )
 
 // awkward draws a regression of data that hospitals have on bad days: few subjects, features
 // that are constant, copies of each other, or many orders of magnitude apart, single values of
 // another unit, outcomes that a feature decides, that are rare, enormous or alike at a site,
 // sites that lack a feature, and subjects who are there twice.
-func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source) {
+func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	t.Helper()
 	of := func(xs ...string) string { return xs[r.IntN(len(xs))] }
 	pick := func(xs ...float64) float64 { return xs[r.IntN(len(xs))] }
@@ -50,9 +48,9 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 		subjects = "[days, y]"
 	}
 	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: none}\n", subjects, likelihood, outcome, more)
-	plan := parse(t, text.String())
+	plan := methodtest.Plan(t, "pvi", Method{}.Options(), text.String())
 	if independent {
-		regression.MakeIndependent(plan)
+		MakeIndependent(plan)
 	}
 
 	weights, scale := make([]float64, d), make([]float64, d)
@@ -117,65 +115,11 @@ func awkward(t *testing.T, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 			}
 			rows = append(rows, row)
 		}
-		data[name] = tableOf(t, plan, rows)
-	}
-	return plan, data
-}
-
-// Whatever honest data are like, a study ends with a finite result, or says what it is that
-// cannot be modelled.
-func TestStudiesOfAwkwardData(t *testing.T) {
-	const studies = 400
-	ended := 0
-	for seed := range uint64(studies) {
-		plan, data := awkward(t, rand.New(rand.NewPCG(seed, 15)))
-		run, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: data})
+		table, err := dataset.NewTable(plan.Schema(), rows)
 		if err != nil {
-			said := func(words string) bool { return strings.Contains(err.Error(), words) }
-			if !said("no site has a single value of it") && !said("so that it cannot be scaled") {
-				t.Errorf("seed %d: %v", seed, err)
-			}
-			continue
+			t.Fatal(err)
 		}
-		ended++
-		for name, x := range run.Result.Metrics {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				t.Errorf("seed %d: %s is %v", seed, name, x)
-			}
-		}
+		data[name] = table
 	}
-	t.Logf("%d of %d studies had a result", ended, studies)
-	if ended < studies/2 {
-		t.Errorf("%d of %d studies had a result", ended, studies)
-	}
-}
-
-// How much sites differ is found in every unit of the outcome.
-func TestRandomInterceptsInAnyUnit(t *testing.T) {
-	between := func(unit float64) float64 {
-		plan := parse(t, fmt.Sprintf("parley: 1\nname: units\nsites: [s0, s1, s2, s3]\nviews:\n  - {name: v, features: [x]}\nsubjects: [y]\nmethod:\n  name: pvi\n"+
-			"  outcome: {column: y}\n  site_effects: random\n  noise_variance: %g\nprivacy: {protection: none}\n", unit*unit))
-		r := rand.New(rand.NewPCG(3, 15))
-		data := map[string]dataset.Source{}
-		for k, name := range plan.Sites {
-			var rows []dataset.Row
-			for i := range 40 {
-				x := r.NormFloat64()
-				y := unit * (2*float64(k) + x + r.NormFloat64())
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%05d", i), Views: [][]float64{{x}}, Subject: []string{strconv.FormatFloat(y, 'g', -1, 64)}})
-			}
-			data[name] = tableOf(t, plan, rows)
-		}
-		run, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: data})
-		if err != nil {
-			t.Fatalf("unit %g: %v", unit, err)
-		}
-		return run.Result.Metrics["between_sites"]
-	}
-	one := between(1)
-	for _, unit := range []float64{1e-6, 1e7} {
-		if got := between(unit) / unit; !(one > 1) || math.Abs(got/one-1) > 1e-4 {
-			t.Errorf("in units of %g sites differ by %v, in 1 by %v", 1/unit, got, one)
-		}
-	}
+	return methodtest.Case{Plan: plan, Data: data}
 }

@@ -15,7 +15,7 @@ import (
 // A private study says which site has its outcomes the other way round, in its report and wherever
 // the model is used, and nothing of the same sites without that fault (seeds are fixed).
 func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
-	p := driven{twoClasses + "", bySubject}.plan(t)
+	p := driven{twoClasses + "", bySubject, ""}.plan(t)
 	for _, turned := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(4, 44))
 		data := drawn(t, p, 400, func(site string) (x [3]float64, y string) {
@@ -58,7 +58,7 @@ func drawn(t *testing.T, p *study.Plan, n int, next func(site string) ([3]float6
 // A private study names numbers that are far from what the plan says of them, in its report and wherever
 // the model is used, and none of a study that is as planned (seeds are fixed).
 func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
-	p := driven{twoClasses + "" + boundless, bySubject}.plan(t)
+	p := driven{twoClasses + "" + boundless, bySubject, ""}.plan(t)
 	for _, k := range []struct {
 		next func(r *rand.Rand) float64
 		want string
@@ -87,7 +87,7 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 // A private study says which features it does not tell apart, in its report and wherever the model is used, and
 // nothing where these are as correlated as one half, or independent (seeds are fixed).
 func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
-	p := driven{twoClasses + "" + boundless, bySubject}.plan(t)
+	p := driven{twoClasses + "" + boundless, bySubject, ""}.plan(t)
 	for _, k := range []struct {
 		correlation float64
 		apart       bool

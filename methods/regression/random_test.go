@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -189,6 +190,36 @@ func TestASiteFarFromTheOthersIsNamed(t *testing.T) {
 		said := strings.Join(m.Cautions().Lines(), "\n")
 		if want := "The intercept of s7 is far from those of the other sites"; far > 0 != strings.Contains(said, want) || far == 0 && said != "" || len(out.Result.Verdicts()) > 1 {
 			t.Errorf("with a site %v off said %q", far, said)
+		}
+	}
+}
+
+// How much sites differ is found in every unit of the outcome.
+func TestRandomInterceptsInAnyUnit(t *testing.T) {
+	between := func(unit float64) float64 {
+		plan := parse(t, fmt.Sprintf("parley: 1\nname: units\nsites: [s0, s1, s2, s3]\nviews:\n  - {name: v, features: [x]}\nsubjects: [y]\nmethod:\n  name: pvi\n"+
+			"  outcome: {column: y}\n  site_effects: random\n  noise_variance: %g\nprivacy: {protection: none}\n", unit*unit))
+		r := rand.New(rand.NewPCG(3, 15))
+		data := map[string]dataset.Source{}
+		for k, name := range plan.Sites {
+			var rows []dataset.Row
+			for i := range 40 {
+				x := r.NormFloat64()
+				y := unit * (2*float64(k) + x + r.NormFloat64())
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%05d", i), Views: [][]float64{{x}}, Subject: []string{strconv.FormatFloat(y, 'g', -1, 64)}})
+			}
+			data[name] = tableOf(t, plan, rows)
+		}
+		run, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: data})
+		if err != nil {
+			t.Fatalf("unit %g: %v", unit, err)
+		}
+		return run.Result.Metrics["between_sites"]
+	}
+	one := between(1)
+	for _, unit := range []float64{1e-6, 1e7} {
+		if got := between(unit) / unit; !(one > 1) || math.Abs(got/one-1) > 1e-4 {
+			t.Errorf("in units of %g sites differ by %v, in 1 by %v", 1/unit, got, one)
 		}
 	}
 }

@@ -229,13 +229,13 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case options.TaskScale:
 		a := new(options.ScaleAnswer)
 		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.Check(c.Counted())
+			err = errors.Join(method.Once(in, s.Moments[in.Site] != nil), a.Check(c.Counted()))
 		}
 		s.Moments[in.Site] = a
 	case taskSums:
 		a := new(Sums)
 		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.check(c.Weights(), c.classes())
+			err = errors.Join(method.Once(in, s.Sums[in.Site] != nil), a.check(c.Weights(), c.classes()))
 		}
 		s.Sums[in.Site] = a
 	case taskMarginal, taskGrid:
@@ -243,7 +243,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case options.TaskAssess:
 		a := new(predict.Assessment)
 		if err = method.DecodeAnswer(in, a); err == nil {
-			err = c.checkReport(a)
+			err = errors.Join(method.Once(in, s.Reports[in.Site] != nil), c.checkReport(a))
 		}
 		s.Reports[in.Site] = a
 	default:

@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"errors"
 	"fmt"
 
 	"parley/method"
@@ -64,7 +65,7 @@ func (c coordinator) foldPoints(s *state, in method.Contribution) error {
 	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
-	if err := a.check(len(s.Search.Ask()), c.Weights()); err != nil {
+	if err := errors.Join(method.Once(in, s.Points[in.Site] != nil), a.check(len(s.Search.Ask()), c.Weights())); err != nil {
 		return err
 	}
 	s.Points[in.Site] = a

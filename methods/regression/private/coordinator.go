@@ -261,6 +261,20 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if err != nil {
 		return nil, err
 	}
+	kept := s.Gradients
+	switch in.Kind {
+	case taskTotals:
+		kept = s.Totals
+	case taskProducts:
+		kept = s.Products
+	}
+	answered := kept[in.Site] != nil
+	if in.Kind == options.TaskAssess {
+		answered = s.Reports[in.Site] != nil
+	}
+	if err := method.Once(in, answered); err != nil {
+		return nil, err
+	}
 	if in.Kind == options.TaskAssess {
 		s.Reports[in.Site], err = predict.Noised(sum)
 		return s, err
@@ -269,18 +283,13 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	for i, v := range r.Values {
 		r.Values[i] = glm.Clamp(v, largest)
 	}
-	switch in.Kind {
-	case taskTotals:
-		s.Totals[in.Site] = r
-	case taskProducts:
+	if in.Kind == taskProducts {
 		for i := range r.Values {
 			r.Values[i] *= s.Scale * s.Scale
 		}
 		r.Variance *= math.Pow(s.Scale, 4)
-		s.Products[in.Site] = r
-	default:
-		s.Gradients[in.Site] = r
 	}
+	kept[in.Site] = r
 	return s, nil
 }
 
