@@ -393,7 +393,7 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 		}
 		for _, p := range f.imports {
 			below, own := strings.CutPrefix(p, module+"/")
-			if own && !f.test && forTests(below) && below != "privacy/privacytest" {
+			if own && !f.test && !forTests(f.pkg) && forTests(below) && below != "privacy/privacytest" {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}
 		}

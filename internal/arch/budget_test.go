@@ -9,8 +9,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 133_900
-	maxTests    = 84_335
+	maxSource   = 134_450
+	maxTests    = 83_510
 	maxPackages = 91
 )
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/federated"
@@ -158,7 +159,7 @@ func everyStudy(t testing.TB) []exchange {
 // study goes on to its end with the other sites, whatever the site said.
 func TestNoAnswerThatIsTakenFailsTheStudy(t *testing.T) {
 	tries := 10
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		tries = 3
 	}
 	r := rand.New(rand.NewPCG(17, 4))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
@@ -83,29 +84,6 @@ func neighbours(rows methodtest.Rows) map[string]dataset.Source {
 // noise could be.
 var forcedScales = []float64{0, 1 << 10, 30 << 10, 30 << 20, 1 << 33, 1 << 40, 1 << 60}
 
-// Nothing of a site's rows is in what it says but what the noised sums tell: the
-// same sums give the same bytes, whatever the rows are, and even if no noise
-// could have brought the sums about. What site-1 lacks makes no difference.
-func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("numbers that no concurrency changes")
-	}
-	for name, s := range privateStudies(t) {
-		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
-		for _, site := range []string{"site-0", "site-1"} {
-			data := neighbours(methodtest.Collect(t, s.data[site]))
-			for i, scale := range forcedScales {
-				if site == "site-1" && i%3 != 2 {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s/%g", name, site, scale), func(t *testing.T) {
-					methodtest.Transcript(t, Method{}, s.plan, site, tasks[site], scale, data)
-				})
-			}
-		}
-	}
-}
-
 // A sum over subjects is made of what each of them gives alone: nothing is
 // carried from one row to the next.
 func TestSumsAreAddedUpOfRows(t *testing.T) {
@@ -152,7 +130,7 @@ func hostileTask(t testing.TB, r *rand.Rand, task method.Task) (method.Task, boo
 // the task and the noised sums.
 func TestHostileTasksTellNothingOfTheRows(t *testing.T) {
 	tries := 8
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		tries = 3
 	}
 	r := rand.New(rand.NewPCG(23, 1))
@@ -177,7 +155,7 @@ func TestHostileTasksTellNothingOfTheRows(t *testing.T) {
 // error. (Work without end would run into the time that the tests have.)
 func TestHostileTasksAreAnsweredOrRefused(t *testing.T) {
 	tries := 30
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		tries = 10
 	}
 	r := rand.New(rand.NewPCG(29, 1))

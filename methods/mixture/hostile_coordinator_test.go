@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
@@ -55,7 +56,7 @@ func (l listening) Run(ctx context.Context, t method.Task, s *privacy.Session) (
 
 func TestTasksThatNoStudyAsksAreRefused(t *testing.T) {
 	tries := 400
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		tries = 80
 	}
 	refused, answered := 0, 0

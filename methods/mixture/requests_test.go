@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -75,7 +76,7 @@ func numbers(v reflect.Value) (n int) {
 // What is declared bounds what leaves, whatever rows a site has.
 func TestRequestsBoundWhatLeaves(t *testing.T) {
 	rows := 1000
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		rows = 500
 	}
 	kinds := map[string]bool{}

@@ -17,6 +17,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/methods/mixture"
 	"parley/sitestore"
 	"parley/study"
@@ -67,7 +68,7 @@ func survives(t *testing.T, p *study.Plan, data map[string]dataset.Source, seeds
 		t.Fatal(err)
 	}
 	want := everything(t, quiet)
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		seeds = (seeds + 3) / 4
 	}
 	crashes := 0

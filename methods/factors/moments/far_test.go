@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -16,7 +17,7 @@ import (
 func TestSumsFarOutAreRepaired(t *testing.T) {
 	const furthest = 1 << 39 // of the largest integer, in steps of the coarsest grid
 	tries := 60
-	if testing.Short() {
+	if testkit.Sized(true, false) {
 		tries = 15
 	}
 	for n := range tries {

@@ -52,28 +52,6 @@ func choosing(t testing.TB, opts string, q, rows int) (options.Setup, map[string
 
 var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Criteria()}
 
-func TestSelectFindsTheTruth(t *testing.T) {
-	if testing.Short() {
-		t.Skip("numbers that no concurrency changes")
-	}
-	for _, options := range []string{"scaling: view", "noise: feature", "scaling: none"} {
-		set, data := choosing(t, options, 2, 60)
-		out := factorstest.Must(Select(t.Context(), set, data, upToFive))(t)
-		if len(out.Choices) != 5 {
-			t.Errorf("%s: %d choices, want one of each rule", options, len(out.Choices))
-		}
-		for _, c := range out.Choices {
-			if c.Value != 2 {
-				t.Errorf("%s: %s: %d, the truth is 2", options, c.Rule, c.Value)
-			}
-		}
-		if len(out.Warnings) > 0 {
-			t.Errorf("%s: %v", options, out.Warnings)
-		}
-		checkDrawn(t, out.Result)
-	}
-}
-
 // Sites whose means differ are no factors: with means of their own, as a study gives them, held-out
 // rows find the two factors that there are, and without them two more, as sites less one.
 func TestSelectKnowsTheMeansOfSites(t *testing.T) {
