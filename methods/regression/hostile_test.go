@@ -1,24 +1,11 @@
 package regression
 
 import (
-	"slices"
 	"testing"
 
-	"parley/internal/wire"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
 )
-
-func pack(t testing.TB, v any) []byte {
-	t.Helper()
-	b, err := wire.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
 
 func FuzzModel(f *testing.F) {
 	c, err := options.New(privatePlans["softmax"].plan(f))
