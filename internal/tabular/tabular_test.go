@@ -1,6 +1,7 @@
 package tabular
 
 import (
+	"archive/zip"
 	"bytes"
 	"io"
 	"math"
@@ -46,8 +47,22 @@ func TestXLSX(t *testing.T) {
 	}
 }
 
+// damagedSheet is a workbook with a character in a cell that XML has not.
+func damagedSheet(t *testing.T) []byte {
+	whole := workbook(t, [][]any{{"id", "x"}, {"s1", 0.25}, {"s2", 1}}, nil)
+	var b bytes.Buffer
+	out := zip.NewWriter(&b)
+	for _, f := range testkit.Get(zip.NewReader(bytes.NewReader(whole), int64(len(whole))))(t).File {
+		part := testkit.Get(io.ReadAll(testkit.Get(f.Open())(t)))(t)
+		testkit.Get(testkit.Get(out.Create(f.Name))(t).Write(bytes.ReplaceAll(part, []byte("0.25"), []byte("&#1;"))))(t)
+	}
+	testkit.Do(t, out.Close())
+	return b.Bytes()
+}
+
 func TestXLSXRefused(t *testing.T) {
 	for want, data := range map[string][]byte{
+		"illegal character code":             damagedSheet(t),
 		"2 sheets hold cells (Sheet1, more)": workbook(t, [][]any{{"id"}}, [][]any{{"id"}}),
 		"not a valid zip file":               []byte("PK\x03\x04 nothing"),
 		"password":                           []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 an older workbook"),

@@ -1,6 +1,8 @@
 package tabular
 
 import (
+	"bytes"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +26,9 @@ func XLSX(src io.Reader) (_ io.ReadCloser, err error) {
 			return nil, errors.New("it is protected by a password, or not a workbook of Excel")
 		}
 		return nil, err
+	}
+	if err := wellFormed(book); err != nil {
+		return nil, errors.Join(err, book.Close())
 	}
 	var filled []string
 	for _, sheet := range book.GetSheetList() {
@@ -73,6 +78,22 @@ func XLSX(src io.Reader) (_ io.ReadCloser, err error) {
 		},
 		close: func() error { return errors.Join(rows.Close(), book.Close()) },
 	}, nil
+}
+
+// wellFormed reads the sheets once as XML: at what is none, excelize takes the rows to end.
+func wellFormed(book *excelize.File) (err error) {
+	book.Pkg.Range(func(name, part any) bool {
+		if data, ok := part.([]byte); ok && strings.HasPrefix(name.(string), "xl/worksheets/sheet") {
+			for d := xml.NewDecoder(bytes.NewReader(data)); err == nil; {
+				_, err = d.Token()
+			}
+			if err == io.EOF {
+				err = nil
+			}
+		}
+		return err == nil
+	})
+	return err
 }
 
 func holdsCells(book *excelize.File, sheet string) (bool, error) {
