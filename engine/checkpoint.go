@@ -155,7 +155,7 @@ func (r *run) resume(ctx context.Context) error {
 }
 
 // startAnew is what may be done about a checkpoint or log that cannot be used.
-const startAnew = "put both back as they were; or remove both: the run then begins again, and each site sends once more what it has stored, without a new charge"
+const startAnew = "put back the files checkpoint and checkpoint.log of the results as they were; or remove both, and go on or submit the plan again: the run then begins anew, and each site sends once more what it has stored, without a new charge"
 
 // load decodes a checkpoint and what it refers to of its log.
 func (r *run) load(data, log []byte) error {
