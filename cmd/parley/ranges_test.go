@@ -24,7 +24,9 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 		{class + ", scaling: range", open, study.RangeEnds},
 		{class, private, study.RangeEnds},
 		{class + ", scaling: constants, constants: [{feature: age, centre: 50, scale: 20}, {feature: weight, centre: 90, scale: 30}, {feature: score, centre: 5, scale: 2}]", private, "and count within the limits"},
+		{"name: dp-pvi, outcome: {column: group, levels: [control, case]}", open, study.RangeAsIs},
 		{"name: graffl, components: 2", private, study.RangeAsIs},
+		{"name: graffl-abc, components: 2", open, study.RangeAsIs},
 		{"name: vae, model: linear, latent: 1", open, study.RangeAsIs},
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(c.method, "name: "), ",")
