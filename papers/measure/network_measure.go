@@ -27,7 +27,7 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/method"
-	"parley/methods/factors"
+	"parley/methods/published/fedmvppca"
 	"parley/study"
 )
 
@@ -59,7 +59,7 @@ func (r *result) String() string {
 // bound is what may pass at the socket.
 func (r *result) bound() float64 { return 1.2*r.bodies + 1000 }
 
-var methods = method.Registry{factors.Method{}}
+var methods = method.Registry{fedmvppca.Method{}}
 
 // buildParley builds the program in its own module, whose go.sum has all that it needs.
 func buildParley(ctx context.Context, binary string) error {
@@ -261,7 +261,7 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 func planOf(o networkOptions, names []string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
-	fmt.Fprintf(&b, "method: {name: mvppca, variant: published, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
+	fmt.Fprintf(&b, "method: {name: fed-mv-ppca, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
 	return b.Bytes()
 }
 
