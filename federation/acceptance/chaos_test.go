@@ -44,7 +44,7 @@ var chaosPlans = []struct {
 	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true},
 	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false},
 	{"pvi-private", regressionPlan("pvi-private", "rounds: 20", private), false},
-	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15, rows: [{site: north, rows: 20}, {site: centre, rows: 20}, {site: south, rows: 20}]", private), false},
+	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15, update: {noise: 100, steps: 1}, rows: [{site: north, rows: 20}, {site: centre, rows: 20}, {site: south, rows: 20}]", private), false},
 	{"graffl", unsupervised("graffl", "graffl-abc, components: 1, algorithm: sets, set: {particles: 16, proposals: 300, rows: 10}", exact), true},
 	{"vae", unsupervised("vae", "vae, model: linear, latent: 1, rounds: 20, epochs: 2", exact), true},
 }

@@ -100,9 +100,10 @@ func (d *Daemon) report(ctx context.Context) {
 				wire.Pause(ctx, d.Again)
 				continue
 			}
-			failed[digest] = stamp
 			d.mu.Lock()
-			if d.unreported[digest] = false; !bad {
+			if d.unreported[digest] = false; bad {
+				failed[digest] = stamp
+			} else {
 				delete(d.unreported, digest)
 			}
 			a := d.studies[digest]
