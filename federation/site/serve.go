@@ -130,7 +130,12 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 			d.Watch.Connected(d.conn.Connected())
 		}
 		if d.UntilDone && d.allDone() {
-			return nil
+			// Others see the site go before its own report is made, which takes as long as rows say.
+			d.sayGoodbye()
+			d.conn.Close()
+			if d.reported() {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -381,7 +386,7 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 func (d *Daemon) allDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.heard || len(d.studies) == 0 || slices.Contains(slices.Collect(maps.Values(d.unreported)), true) {
+	if !d.heard || len(d.studies) == 0 {
 		return false
 	}
 	for digest := range d.studies {
@@ -390,6 +395,13 @@ func (d *Daemon) allDone() bool {
 		}
 	}
 	return true
+}
+
+// reported says whether no report waits to be made.
+func (d *Daemon) reported() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.Contains(slices.Collect(maps.Values(d.unreported)), true)
 }
 
 // audit notes what has no effect, but should be known.
