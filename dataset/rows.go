@@ -201,7 +201,7 @@ func (d *Dir) LeftOut() (list problem.List) {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(names, " or "), n)})
 	}
 	if n := d.passed.Load(); n > 0 {
-		list.Add(problem.Problem{Where: "rows", What: fmt.Sprintf("cells or records that cannot be read, and count as nothing: %d", n), Hint: "parley data describe names them"})
+		list.Add(problem.Problem{Where: "rows", What: fmt.Sprintf("cells or records that cannot be read, and count as nothing: %d", n), Hint: "parley data describe names what is wrong with them; a cell that holds a line break is wrong, too, where all that leaves is noised"})
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"parley/dataset"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -65,7 +66,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Subjects, err = h.look(ctx, out, cost); err != nil {
+	if s.Subjects, err = h.look(ctx, out, cost, s.Noised()); err != nil {
 		return nil, err
 	}
 	out.Subjects = s.Subjects
@@ -88,8 +89,10 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	return out, err
 }
 
-// look puts into a preview what the data tell, or what is wrong with them.
-func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost) (subjects int, err error) {
+// look puts into a preview what the data tell, or what is wrong with them. Of data without
+// faults it counts who takes part as the study will read them: where all is noised, a record is
+// a line, and a cell that holds a line break spoils its own.
+func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost, noised bool) (subjects int, err error) {
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
@@ -103,11 +106,19 @@ func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost) (subje
 	case err != nil:
 		return 0, err
 	default:
+		if err := h.notes(ctx, out, cost); err != nil {
+			return 0, err
+		}
+		if d, ok := h.Data.(*dataset.Dir); ok && noised && len(out.Problems) == 0 {
+			if c, err = dataset.Count(ctx, d.Tolerant()); err != nil {
+				return 0, err
+			}
+		}
 		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
 			out.Views[k].Subjects = c.Having[k]
 		}
-		if err := h.notes(ctx, out, cost); err != nil {
-			return 0, err
+		if d, ok := h.Data.(interface{ LeftOut() problem.List }); ok {
+			out.Notes = append(out.Notes, d.LeftOut().Lines()...)
 		}
 		return c.Subjects, nil
 	}
@@ -128,8 +139,5 @@ func (h *Host) notes(ctx context.Context, out *Preview, cost *ledger.Cost) error
 		return err
 	}
 	out.Notes = append(out.Notes, seen.Warnings().Lines()...)
-	if d, ok := h.Data.(interface{ LeftOut() problem.List }); ok {
-		out.Notes = append(out.Notes, d.LeftOut().Lines()...)
-	}
 	return nil
 }

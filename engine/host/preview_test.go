@@ -127,4 +127,10 @@ func TestPreviewOfBadData(t *testing.T) {
 	if err != nil || p.TakesPart || len(p.Problems) != 1 || !strings.Contains(text(t, p), "about five") {
 		t.Errorf("a bad cell: %+v, %v", p, err)
 	}
+	// Sound as a file, but not line by line, as a study reads it in which all is noised.
+	write("id,x,y,note\na,1,2,\nb,1,2,\"came\nagain\"\n")
+	h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
+	if p, err = h.Preview(t.Context(), plan); err != nil || p.Views[0].Subjects != 1 || !strings.Contains(text(t, p), "count as nothing: 2") {
+		t.Errorf("a cell of two lines: %+v, %v", p, err)
+	}
 }

@@ -117,7 +117,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.wg.Go(func() { d.greet(inner) })
 	d.wg.Go(func() { d.report(inner) })
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
-	said := ""
+	said, gone := "", false
 	for {
 		// It may pass: the table of file handles, or a disk, may be full.
 		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
@@ -129,13 +129,14 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		if d.Watch != nil {
 			d.Watch.Connected(d.conn.Connected())
 		}
-		if d.UntilDone && d.allDone() {
-			// Others see the site go before its own report is made, which takes as long as rows say.
+		if d.UntilDone && !gone && d.allDone() {
+			// Others see the site go before its own report is made: how long that takes depends on rows.
+			gone = true
 			d.sayGoodbye()
 			d.conn.Close()
-			if d.reported() {
-				return nil
-			}
+		}
+		if gone && d.reported() {
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,21 @@
+// Package factors is multi-view probabilistic principal component analysis for data that
+// stay where they are, which plans name mvppca. Register [Method]; a plan says the rest in
+// its [options.Options]. What leaves a site is what the plan's requests list, and nothing of
+// it depends on anything but the plan, the task and the site's rows.
+//
+// A subject's features, of all views together, follow t = W x + μ + noise with q factors
+// x ~ N(0, I) and one noise variance per view or per feature. In the first exchange each site
+// describes its subjects, those who have the same views together, and the coordinator fits one
+// model to these descriptions. Exchanges after that, if wanted, estimate how sites differ.
+// Under differential protection each site releases clipped and noised sums over its subjects
+// once, and the coordinator makes the model of them.
 package factors
 
 import (
+	"context"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
@@ -79,3 +94,26 @@ func (Method) ModelFormats() []string { return fitted.ModelFormats() }
 
 // OpenModel implements [method.Opener].
 func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }
+
+// Evaluator implements [method.Evaluable].
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+	return fitted.Evaluator(p, files, newSite)
+}
+
+// Central implements [method.Centraliser] by [fitted.Central].
+func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Central(ctx, set, all)
+}
+
+// Simulate implements [method.Simulator] by [fitted.Simulate].
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Simulate(set, c)
+}

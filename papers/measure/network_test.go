@@ -4,9 +4,6 @@ import "testing"
 
 // What passes at the sockets is bounded by the bodies.
 func TestBytesAtTheSocket(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
 	r, err := measureNetwork(t.Context(), networkOptions{sites: 20, rounds: 5, features: 88, dir: t.TempDir()}, t.Logf)
 	if err != nil {
 		t.Fatal(err)

@@ -207,13 +207,6 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	if h.Options.Scaling == options.ScaleSiteRange {
-		sums, err := h.Read(ctx, data)
-		if err != nil {
-			return nil, err
-		}
-		scale = sums.OwnRange()
-	}
 	described, err := h.described(ctx, data)
 	if err != nil {
 		return nil, err

@@ -26,10 +26,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 		return method.Answer{State: h.Keep}, h.noised(ctx, s)
 	}
 	answer, err := h.exact(ctx, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, h.Keep)
+	return h.Seal(t, answer, err)
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.

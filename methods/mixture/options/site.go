@@ -29,6 +29,14 @@ func (h *Site) Open(t method.Task, kind string, task any) error {
 	return method.OpenTask(t, task)
 }
 
+// Seal makes an answer of what was computed for a task, with the state that the site keeps.
+func (h *Site) Seal(t method.Task, answer any, err error) (method.Answer, error) {
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, h.Keep)
+}
+
 // Complete writes a row's features in their order; false if one is missing or not finite.
 // Such a row takes no part.
 func Complete(row *dataset.Row, x []float64) bool {

@@ -95,10 +95,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 	default:
 		return h.sampler.Run(ctx, t, s)
 	}
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, h.Keep)
+	return h.Seal(t, answer, err)
 }
 
 // prepare makes the encoder ready that a task is about, and returns the task without it. A

@@ -225,10 +225,7 @@ type rowsSite struct {
 // Run implements [method.Site].
 func (h rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.distances(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, h.Keep)
+	return h.Seal(t, answer, err)
 }
 
 // distances answers the rounds of one task.

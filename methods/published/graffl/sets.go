@@ -234,10 +234,7 @@ type setsSite struct {
 // Run implements [method.Site].
 func (h setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.discrepancies(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, h.Keep)
+	return h.Seal(t, answer, err)
 }
 
 // discrepancies answers a batch.
