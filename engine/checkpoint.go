@@ -123,17 +123,14 @@ func (r *run) resume(ctx context.Context) error {
 		}
 	}
 	if data == nil {
-		var err error
-		r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Revision: r.Revision, Marks: make([]Mark, len(r.Sites)), Log: logStart(r.Study)}
-		r.state, err = r.Method.Init()
-		return err
+		return r.begin()
 	}
 	if err := r.load(data, log); err != nil {
 		return err
 	}
 	for i, record := range r.history.records[:min(len(r.history.records), len(r.Follow))] {
-		if !bytes.Equal(record, r.Follow[i]) {
-			return fmt.Errorf("the checkpoint has another history than the one that is followed, from record %d on: %s", i, startAnew)
+		if !bytes.Equal(record, r.Follow[i]) { // what all sites have kept is the study, and not a branch that no site follows
+			return r.begin()
 		}
 	}
 	for _, o := range r.cp.Outstanding {
@@ -154,8 +151,16 @@ func (r *run) resume(ctx context.Context) error {
 	return nil
 }
 
+// begin starts from nothing.
+func (r *run) begin() (err error) {
+	r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Revision: r.Revision, Marks: make([]Mark, len(r.Sites)), Log: logStart(r.Study)}
+	r.history, r.rounds, r.logged.rounds, r.logged.records = newManifest(len(r.Sites)), nil, 0, 0
+	r.state, err = r.Method.Init()
+	return err
+}
+
 // startAnew is what may be done about a checkpoint or log that cannot be used.
-const startAnew = "put back the files checkpoint and checkpoint.log of the results as they were; or remove both, and go on or submit the plan again: the run then begins anew, and each site sends once more what it has stored, without a new charge"
+const startAnew = "put the files checkpoint and checkpoint.log of the results back as they were, or remove both and go on: the run then begins anew, and each site sends once more what it has stored, without a new charge"
 
 // load decodes a checkpoint and what it refers to of its log.
 func (r *run) load(data, log []byte) error {

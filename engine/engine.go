@@ -196,7 +196,7 @@ type answer struct {
 func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &run{Coordinator: c, stop: cancel, arrived: make(chan bool, len(c.Sites)),
-		history: &manifest{heads: make([][32]byte, 1), census: newCensus(len(c.Sites)), claims: make([][]placedClaim, len(c.Sites))}}
+		history: newManifest(len(c.Sites))}
 	c.mu.Lock()
 	c.cancel, c.following = map[string]context.CancelCauseFunc{}, len(c.Follow) > 0
 	c.mu.Unlock()

@@ -191,6 +191,18 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 		if !bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) || !slices.Equal(same.Left, out.Left) {
 			t.Errorf("asynchronous %v: rebuilding gave another model", async)
 		}
+		stray, astray := enginetest.New(sites...), w.WithoutCheckpoint() // a checkpoint of a branch that no site follows
+		branch := toyStudyOf(t, stray, plan)
+		branch.Links["south"] = linkFunc(func(context.Context, []byte, engine.History) (engine.Reply, error) {
+			return engine.Reply{}, &engine.Refusal{Public: "never"}
+		})
+		testkit.Get(branch.Run(t.Context()))(t)
+		astray.Checkpoint, astray.Log = stray.Checkpoint, stray.Log
+		back := toyStudyOf(t, astray, plan)
+		back.Follow = out.History
+		if same, err := back.Run(t.Context()); err != nil || !bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) {
+			t.Errorf("asynchronous %v: with the checkpoint of another branch: %v", async, err)
+		}
 		other := toyStudyOf(t, enginetest.New(sites...), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: !async}, 2, sites...))
 		other.Follow = out.History
 		if _, err := other.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "the history that is followed") {

@@ -157,6 +157,10 @@ type manifest struct {
 	counted [][]folded      // by record
 }
 
+func newManifest(sites int) *manifest {
+	return &manifest{heads: make([][32]byte, 1), census: newCensus(sites), claims: make([][]placedClaim, sites)}
+}
+
 // head is the hash that tells of the first n records.
 func (m *manifest) head(n int) []byte { return m.heads[n][:] }
 

@@ -142,7 +142,7 @@ func (d *decoder) fields(entries []entry, v reflect.Value) {
 		if !ok {
 			what, hint := "unknown key", problem.DidYouMean(e.key, names, "valid here: "+strings.Join(names, ", "))
 			if f, ok := v.Addr().Interface().(Former); ok && f.Former(e.key) != "" {
-				what, hint = "this key is no more", f.Former(e.key)
+				what, hint = "this key no longer exists", f.Former(e.key)
 			}
 			d.add(e.at, e.path, what, hint)
 			continue

@@ -57,7 +57,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"":                                       "method.latent: the number of factors is missing",
 		"  latent: 0\n":                          "method.latent: the number of factors is missing",
 		"  latent: 4\n":                          "method.latent: 4 factors for 4 features",
-		"  latent: 2\n  variant: published\n":    "method.variant: this key is no more\n  hint: leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
+		"  latent: 2\n  variant: published\n":    "method.variant: this key no longer exists\n  hint: leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
 		"  latent: 2\n  scaling: z\n":            "hint: one of standard, view, min-max, range, none",
 		"  latent: 2\n  scaling: site-min-max\n": "hint: one of standard, view, min-max, range, none",
 		"  latent: 2\n  scaling: range\n":        "views[0].features[0] (age) has none",
