@@ -3,6 +3,7 @@ package figure
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -82,25 +83,16 @@ func (c Histogram) banded() bool { return len(c.Low)+len(c.High) > 0 }
 // band turns the ends of a cell's band into heights, as density does with its filled
 // counts. Nothing is returned if a bin lacks an end.
 func (h Histograms) band(c Histogram) (low, high Numbers, most float64) {
-	total := 0.0
-	for b := range h.bins() {
-		if v := c.Filled.at(b); v > 0 {
-			total += v / 1e6
-		}
-	}
+	total := h.total(c.Filled)
 	if !(total > 0) {
 		return nil, nil, 0
-	}
-	whole := h.Edges[len(h.Edges)-1] - h.Edges[0]
-	height := func(v float64, b int) float64 {
-		return min(max(v, 0)/1e6/total*(whole/(h.Edges[b+1]-h.Edges[b])), 1e6)
 	}
 	for b := range h.bins() {
 		l, u := c.Low.at(b), c.High.at(b)
 		if !available(l) || !available(u) {
 			return nil, nil, 0
 		}
-		low, high = append(low, height(l, b)), append(high, height(u, b))
+		low, high = append(low, h.height(l, total, b)), append(high, h.height(u, total, b))
 		most = max(most, low[b], high[b])
 	}
 	return low, high, most
@@ -109,24 +101,37 @@ func (h Histograms) band(c Histogram) (low, high Numbers, most float64) {
 // density turns counts into heights, and returns the largest. Nothing is
 // returned where there is nothing to draw.
 func (h Histograms) density(counts Numbers) (heights Numbers, most float64) {
-	total := 0.0
-	for b := range h.bins() {
-		if v := counts.at(b); v > 0 {
-			total += v / 1e6 // sums of the largest values stay finite
-		}
-	}
+	total := h.total(counts)
 	if !(total > 0) {
 		return nil, 0
 	}
 	heights = make(Numbers, h.bins())
-	whole := h.Edges[len(h.Edges)-1] - h.Edges[0]
 	for b := range heights {
 		if v := counts.at(b); v > 0 {
-			heights[b] = min(v/1e6/total*(whole/(h.Edges[b+1]-h.Edges[b])), 1e6)
+			heights[b] = h.height(v, total, b)
 			most = max(most, heights[b])
 		}
 	}
 	return heights, most
+}
+
+// total returns a millionth of the sum of counts, so that sums of the largest values stay finite.
+func (h Histograms) total(counts Numbers) (total float64) {
+	for b := range h.bins() {
+		if v := counts.at(b); v > 0 {
+			total += v / 1e6
+		}
+	}
+	return total
+}
+
+// height returns how high a count stands on bin b, between 0 and 10⁶: its share of the
+// total by the bin's share of the axis, which is 0 where it is too narrow for a number.
+func (h Histograms) height(count, total float64, b int) float64 {
+	first, last := h.Edges[0], h.Edges[len(h.Edges)-1]
+	unit := max(math.Abs(first), math.Abs(last)) // differences of the largest values stay finite
+	width := (h.Edges[b+1]/unit - h.Edges[b]/unit) / (last/unit - first/unit)
+	return min(max(count, 0)/1e6/total/max(width, 1e-12), 1e6)
 }
 
 const (

@@ -332,6 +332,14 @@ func TestHistogramsOfAnySizeHaveOneArea(t *testing.T) {
 			t.Errorf("%v: area %v, highest %v", counts, area, most)
 		}
 	}
+	for _, edges := range []Numbers{{0, 1e-300, 1e300}, {-math.MaxFloat64, 0, math.MaxFloat64}, {0, 5e-324}} {
+		wide := Histograms{Edges: edges}
+		for b := range wide.bins() {
+			if v := wide.height(0, 1, b); v != 0 {
+				t.Errorf("%v: no count has a height of %v", edges, v)
+			}
+		}
+	}
 	if heights, _ := h.density(Numbers{0, math.NaN()}); heights != nil {
 		t.Error("nothing has heights")
 	}
