@@ -70,13 +70,13 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*fitted.Model,
 	} else if strings.Contains(options, "noise_variance") {
 		y = []string{"1", "2", "3"}
 	}
-	s := sample{y: y}
+	s := sample{Y: y}
 	for i := range y {
 		x := make([]float64, columns)
 		x[i%columns] = 1
-		s.x = append(s.x, x)
+		s.X = append(s.X, x)
 	}
-	fit, err := fitted.Central(t.Context(), independentOf(t, p), s.table(t, p, nil))
+	fit, err := fitted.Central(t.Context(), independentOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

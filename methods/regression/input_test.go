@@ -24,9 +24,9 @@ func TestBadInput(t *testing.T) {
 	two := []string{"a", "b"}
 	good := drawn(9, 40, 2, yesNo)
 	change := func(f func(s *sample)) sample {
-		s := sample{y: slices.Clone(good.y)}
-		for _, x := range good.x {
-			s.x = append(s.x, slices.Clone(x))
+		s := sample{Y: slices.Clone(good.Y)}
+		for _, x := range good.X {
+			s.X = append(s.X, slices.Clone(x))
 		}
 		f(&s)
 		return s
@@ -36,19 +36,19 @@ func TestBadInput(t *testing.T) {
 		s       sample
 		want    string // of the error; "" for none
 	}{
-		"a third label":        {twoLevels, change(func(s *sample) { s.y[7] = "maybe" }), `subject "000007": outcome y: "maybe" is not one of ["no" "yes"]`},
-		"no outcome":           {twoLevels, change(func(s *sample) { s.y[7] = "" }), `subject "000007": outcome y: "" is not one of`},
+		"a third label":        {twoLevels, change(func(s *sample) { s.Y[7] = "maybe" }), `subject "000007": outcome y: "maybe" is not one of ["no" "yes"]`},
+		"no outcome":           {twoLevels, change(func(s *sample) { s.Y[7] = "" }), `subject "000007": outcome y: "" is not one of`},
 		"no number":            {"outcome: {column: y}\nnoise_variance: 1", good, "is not a finite number"},
-		"missing, neutral":     {twoLevels, change(func(s *sample) { s.x[3][0] = math.NaN() }), ""},
-		"missing, refused":     {twoLevels + "missing: refuse", change(func(s *sample) { s.x[3][0] = math.NaN() }), `subject "000003": column x0: the value is missing`},
+		"missing, neutral":     {twoLevels, change(func(s *sample) { s.X[3][0] = math.NaN() }), ""},
+		"missing, refused":     {twoLevels + "missing: refuse", change(func(s *sample) { s.X[3][0] = math.NaN() }), `subject "000003": column x0: the value is missing`},
 		"separable":            {twoLevels + "rounds: 60", change(func(s *sample) { separate(s) }), ""},
 		"a constant column":    {twoLevels, change(func(s *sample) { each(s, func(x []float64) { x[1] = 3 }) }), ""},
 		"a column of zeros":    {twoLevels, change(func(s *sample) { each(s, func(x []float64) { x[1] = 0 }) }), ""},
-		"one row and the rest": {twoLevels, change(func(s *sample) { s.x, s.y = s.x[:2], s.y[:2] }), ""},
-		"a site without rows":  {twoLevels, change(func(s *sample) { s.x, s.y = s.x[:1], s.y[:1] }), "no subjects"},
+		"one row and the rest": {twoLevels, change(func(s *sample) { s.X, s.Y = s.X[:2], s.Y[:2] }), ""},
+		"a site without rows":  {twoLevels, change(func(s *sample) { s.X, s.Y = s.X[:1], s.Y[:1] }), "no subjects"},
 	} {
 		p := planOf(t, 2, two, c.options, unprotected)
-		out, err := local.Run(t.Context(), c.s.config(t, p))
+		out, err := local.Run(t.Context(), config(t, c.s, p))
 		switch {
 		case c.want != "":
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -67,11 +67,11 @@ func TestBadInput(t *testing.T) {
 	// Numbers that nobody can scale.
 	text := strings.Replace(planText(2, two, twoLevels, unprotected), "constants: ", "scaling: standard # ", 1)
 	p := parse(t, text)
-	_, err := local.Run(t.Context(), change(func(s *sample) { each(s, func(x []float64) { x[1] = 3 }) }).config(t, p))
+	_, err := local.Run(t.Context(), config(t, change(func(s *sample) { each(s, func(x []float64) { x[1] = 3 }) }), p))
 	if err == nil || !strings.Contains(err.Error(), "feature x1: of 40 values the mean is 3") || !strings.Contains(err.Error(), "constant") {
 		t.Errorf("a constant column, standard: %v", err)
 	}
-	_, err = local.Run(t.Context(), change(func(s *sample) { each(s, func(x []float64) { x[1] = math.NaN() }) }).config(t, p))
+	_, err = local.Run(t.Context(), config(t, change(func(s *sample) { each(s, func(x []float64) { x[1] = math.NaN() }) }), p))
 	if err == nil || !strings.Contains(err.Error(), "feature x1: no site has a single value of it") {
 		t.Errorf("an empty column, standard: %v", err)
 	}
@@ -79,16 +79,16 @@ func TestBadInput(t *testing.T) {
 
 // separate makes the first feature tell the classes apart without exception.
 func separate(s *sample) {
-	for i, x := range s.x {
+	for i, x := range s.X {
 		x[0] = math.Abs(x[0]) + 1
-		if s.y[i] == "no" {
+		if s.Y[i] == "no" {
 			x[0] = -x[0]
 		}
 	}
 }
 
 func each(s *sample, f func(x []float64)) {
-	for _, x := range s.x {
+	for _, x := range s.X {
 		f(x)
 	}
 }
@@ -97,15 +97,15 @@ func each(s *sample, f func(x []float64)) {
 // used: it counts for nothing, and the study goes on.
 func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 	s := drawn(10, 60, 2, yesNo)
-	s.y[0], s.y[7] = "maybe", "" // all at site a
-	s.x[14][0] = math.NaN()
+	s.Y[0], s.Y[7] = "maybe", "" // all at site a
+	s.X[14][0] = math.NaN()
 	for _, c := range []struct{ options, privacy string }{
 		{twoLevels + "missing: refuse", strings.Replace(protected, "total", "diagnostics: 0.2, total", 1)},
 		{twoLevels + "missing: refuse\nclip: 10", strings.Replace(protected, "unit: subject", "unit: site", 1)},
 	} {
 		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
-		config := s.config(t, p)
-		config.Data["b"] = s.table(t, p, func(int) bool { return false }) // nobody is there, and nobody may know
+		config := config(t, s, p)
+		config.Data["b"] = s.Table(t, p, func(int) bool { return false }) // nobody is there, and nobody may know
 		m, out := run(t, config)
 		if len(out.Left) > 0 || !m.Private {
 			t.Errorf("%s: left %v", c.options, out.Left)
@@ -135,7 +135,7 @@ func TestUnreadableDataAreAnError(t *testing.T) {
 			options += "clip: 10"
 		}
 		p := planOf(t, 2, []string{"a", "b"}, options, privacy)
-		c := s.config(t, p)
+		c := config(t, s, p)
 		c.Data["b"] = broken{c.Data["b"]}
 		if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "disk is gone") {
 			t.Errorf("%s: %v", privacy, err)
@@ -160,12 +160,12 @@ func TestPredict(t *testing.T) {
 			s := sample{}
 			for i := range 60 {
 				x := []float64{math.Sin(float64(i)), math.Cos(float64(3 * i))}
-				s.x, s.y = append(s.x, x), append(s.y, c.outcome(x[0]-0.5*x[1]))
+				s.X, s.Y = append(s.X, x), append(s.Y, c.outcome(x[0]-0.5*x[1]))
 			}
 			p := planOf(t, 2, []string{"a", "b"}, c.options, unprotected)
-			m, out := run(t, s.config(t, p))
+			m, out := run(t, config(t, s, p))
 			var b bytes.Buffer
-			n, account, err := m.Predict(t.Context(), s.table(t, p, nil), &b, method.PredictOptions{Score: true, Level: 0.9})
+			n, account, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Score: true, Level: 0.9})
 			if err != nil || n != 60 {
 				t.Fatalf("%d, %v", n, err)
 			}
@@ -187,7 +187,7 @@ func TestPredict(t *testing.T) {
 					if math.Abs(sum-1) > 1e-12 {
 						t.Fatalf("probabilities of %s add up to %v", r[0], sum)
 					}
-					if r[1] == s.y[i] {
+					if r[1] == s.Y[i] {
 						right++
 					}
 				}
@@ -202,13 +202,13 @@ func TestPredict(t *testing.T) {
 			}
 			bare := p.Schema()
 			bare.Subject = nil
-			if _, account, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9}); err != nil || account != nil {
+			if _, account, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9}); err != nil || account != nil {
 				t.Errorf("without outcomes: %v, %v", account, err)
 			}
-			if _, _, err := m.Predict(t.Context(), noOutcomes{s.table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9, Score: true}); err == nil || !strings.Contains(err.Error(), `no subject column "y"`) {
+			if _, _, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9, Score: true}); err == nil || !strings.Contains(err.Error(), `no subject column "y"`) {
 				t.Errorf("scores without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), s.table(t, p, nil), &b, method.PredictOptions{Level: 1}); err == nil {
+			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Level: 1}); err == nil {
 				t.Error("an interval of everything")
 			}
 		})
@@ -226,7 +226,7 @@ func (n noOutcomes) Schema() dataset.Schema { return n.schema }
 // A model file that was changed is refused.
 func TestModelsThatDoNotFit(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels, unprotected)
-	m, out := run(t, drawn(12, 30, 2, yesNo).config(t, p))
+	m, out := run(t, config(t, drawn(12, 30, 2, yesNo), p))
 	data := string(out.Result.Files[0].Data)
 	for from, to := range map[string]string{
 		fitted.ModelFormat:         "parley/pvi-model/9",

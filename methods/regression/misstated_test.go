@@ -26,7 +26,7 @@ func TestASitesPageSaysThatNoiseIsMisstated(t *testing.T) {
 	} {
 		p := planOf(t, 2, []string{"a", "b", "c"}, "outcome: {column: y}\nnoise_variance: 1\nprior_variance: 4", c.privacy)
 		s := drawn(31, 3000, 2, func(r *rand.Rand, f float64) string { return fmt.Sprint(f + c.sd*r.NormFloat64()) })
-		out, err := local.Run(t.Context(), s.config(t, p))
+		out, err := local.Run(t.Context(), config(t, s, p))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestChargesKeepTheTotal(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := map[string]int{}
-		for _, task := range methodtest.Tasks(t, regression.Method{}, p, drawn(13, 60, 2, yesNo).config(t, p).Data)["a"] {
+		for _, task := range methodtest.Tasks(t, regression.Method{}, p, config(t, drawn(13, 60, 2, yesNo), p).Data)["a"] {
 			asked[task.Kind]++
 		}
 		for _, l := range list {
@@ -73,12 +73,12 @@ func TestPrivateStudiesLearn(t *testing.T) {
 		"synchronous": "rounds: 150\ndamping: 0.5\nclip: 20",
 	} {
 		p := planOf(t, 3, []string{"a", "b"}, twoLevels+says, strings.Replace(loose, "total", "diagnostics: 0.2, total", 1))
-		m, out := run(t, s.config(t, p))
+		m, out := run(t, config(t, s, p))
 		setup, err := options.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		central, err := fitted.Central(t.Context(), setup, s.table(t, p, nil))
+		central, err := fitted.Central(t.Context(), setup, s.Table(t, p, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

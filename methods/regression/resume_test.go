@@ -24,7 +24,7 @@ func TestKilledPrivateRunsGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+options, strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 2, delta: 1e-3}", 1))
-			c := s.config(t, p)
+			c := config(t, s, p)
 			c.Dir = t.TempDir()
 			for kill := 1; kill < 4; kill++ {
 				ctx, cancel := context.WithCancelCause(t.Context())

@@ -16,16 +16,16 @@ func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
 		c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 		for m, site := range p.Sites {
 			s := drawn(5, 900, 3, yesNo)
-			s.x, s.y = s.x[300*m:][:300], s.y[300*m:][:300]
+			s.X, s.Y = s.X[300*m:][:300], s.Y[300*m:][:300]
 			for j := range 3 {
-				n, mean, squares := float64(len(s.x)), 0.0, 0.0
-				for _, x := range s.x {
+				n, mean, squares := float64(len(s.X)), 0.0, 0.0
+				for _, x := range s.X {
 					mean += x[j] / n
 				}
-				for _, x := range s.x {
+				for _, x := range s.X {
 					squares += math.Pow(x[j]-mean, 2)
 				}
-				for _, x := range s.x {
+				for _, x := range s.X {
 					if standardised && site == "b" {
 						x[j] = (x[j] - mean) / math.Sqrt(squares/n)
 					} else {
@@ -33,7 +33,7 @@ func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
 					}
 				}
 			}
-			c.Data[site] = s.table(t, p, nil)
+			c.Data[site] = s.Table(t, p, nil)
 		}
 		_, out := run(t, c)
 		if said := strings.Contains(strings.Join(out.Result.Verdicts(), "\n"), "Numbers seem to have been standardised at b"); said != standardised {

@@ -3,14 +3,13 @@ package regression_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
@@ -54,62 +53,14 @@ const (
 	twoLevels   = "outcome: {column: y, levels: [no, yes]}\n"
 )
 
-// sample is rows of features with outcomes as written.
-type sample struct {
-	x [][]float64
-	y []string
-}
+type sample = methodtest.Sample
 
-// drawn draws a sample whose outcomes follow from f = w·x.
-func drawn(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) string) sample {
-	r := rand.New(rand.NewPCG(seed, 77))
-	w := make([]float64, columns)
-	for j := range w {
-		w[j] = r.NormFloat64()
-	}
-	var s sample
-	for range rows {
-		x, f := make([]float64, columns), 0.0
-		for j := range x {
-			x[j] = r.NormFloat64()
-			f += w[j] * x[j]
-		}
-		s.x, s.y = append(s.x, x), append(s.y, outcome(r, f))
-	}
-	return s
-}
+var drawn, yesNo = methodtest.Drawn, methodtest.YesNo
 
-func yesNo(r *rand.Rand, f float64) string {
-	if r.Float64() < 1/(1+math.Exp(-f)) {
-		return "yes"
-	}
-	return "no"
-}
-
-// table makes a data set of the rows that are wanted; nil for all.
-func (s sample) table(t testing.TB, p *study.Plan, wanted func(i int) bool) *dataset.Table {
+// config is a run with a sample's rows divided unevenly.
+func config(t testing.TB, s sample, p *study.Plan) local.Config {
 	t.Helper()
-	var rows []dataset.Row
-	for i := range s.x {
-		if wanted == nil || wanted(i) {
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{s.x[i]}, Subject: []string{s.y[i]}})
-		}
-	}
-	table, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
-
-// config is a run with the sample's rows divided unevenly.
-func (s sample) config(t testing.TB, p *study.Plan) local.Config {
-	t.Helper()
-	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
-	for m, site := range p.Sites {
-		c.Data[site] = s.table(t, p, func(i int) bool { return min(i*i%7, len(p.Sites)-1) == m })
-	}
-	return c
+	return local.Config{Plan: p, Methods: methods, Data: s.Divided(t, p)}
 }
 
 func run(t testing.TB, c local.Config) (*fitted.Model, *local.Outcome) {

@@ -48,7 +48,7 @@ func TestChargesKeepTheTotal(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := map[string]int{}
-		for _, task := range methodtest.Tasks(t, Method{}, p, drawn(13, 60, 2, yesNo).config(t, p).Data)["a"] {
+		for _, task := range methodtest.Tasks(t, Method{}, p, config(t, drawn(13, 60, 2, yesNo), p).Data)["a"] {
 			asked[task.Kind]++
 		}
 		for _, l := range list {
@@ -123,7 +123,7 @@ func TestPublishedSitesRunToTheirOwnLimits(t *testing.T) {
 		}
 		charges[site] = list[0].Times
 	}
-	m, _ := run(t, s.config(t, p))
+	m, _ := run(t, config(t, s, p))
 	for _, site := range m.Sites {
 		if site.Updates != charges[site.Name] {
 			t.Errorf("site %s made %d updates of %d", site.Name, site.Updates, charges[site.Name])

@@ -13,6 +13,7 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/local"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
 	"parley/study"
@@ -53,62 +54,14 @@ const (
 	twoLevels   = "outcome: {column: y, levels: [no, yes]}\n"
 )
 
-// sample is rows of features with outcomes as written.
-type sample struct {
-	x [][]float64
-	y []string
-}
+type sample = methodtest.Sample
 
-// drawn draws a sample whose outcomes follow from f = w·x.
-func drawn(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) string) sample {
-	r := rand.New(rand.NewPCG(seed, 77))
-	w := make([]float64, columns)
-	for j := range w {
-		w[j] = r.NormFloat64()
-	}
-	var s sample
-	for range rows {
-		x, f := make([]float64, columns), 0.0
-		for j := range x {
-			x[j] = r.NormFloat64()
-			f += w[j] * x[j]
-		}
-		s.x, s.y = append(s.x, x), append(s.y, outcome(r, f))
-	}
-	return s
-}
+var drawn, yesNo = methodtest.Drawn, methodtest.YesNo
 
-func yesNo(r *rand.Rand, f float64) string {
-	if r.Float64() < 1/(1+math.Exp(-f)) {
-		return "yes"
-	}
-	return "no"
-}
-
-// table makes a data set of the rows that are wanted; nil for all.
-func (s sample) table(t testing.TB, p *study.Plan, wanted func(i int) bool) *dataset.Table {
+// config is a run with a sample's rows divided unevenly.
+func config(t testing.TB, s sample, p *study.Plan) local.Config {
 	t.Helper()
-	var rows []dataset.Row
-	for i := range s.x {
-		if wanted == nil || wanted(i) {
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{s.x[i]}, Subject: []string{s.y[i]}})
-		}
-	}
-	table, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
-
-// config is a run with the sample's rows divided unevenly.
-func (s sample) config(t testing.TB, p *study.Plan) local.Config {
-	t.Helper()
-	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
-	for m, site := range p.Sites {
-		c.Data[site] = s.table(t, p, func(i int) bool { return min(i*i%7, len(p.Sites)-1) == m })
-	}
-	return c
+	return local.Config{Plan: p, Methods: methods, Data: s.Divided(t, p)}
 }
 
 func run(t testing.TB, c local.Config) (*fitted.Model, *local.Outcome) {
@@ -167,9 +120,9 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, len(c.s.x[0]), sites, c.options+"\ntolerance: 0", unprotected)
-			m, out := run(t, c.s.config(t, p))
-			central, err := fitted.Central(t.Context(), setupOf(t, p), c.s.table(t, p, nil))
+			p := planOf(t, len(c.s.X[0]), sites, c.options+"\ntolerance: 0", unprotected)
+			m, out := run(t, config(t, c.s, p))
+			central, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +140,7 @@ func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
 	sites := []string{"a", "b", "c"}
 	s := drawn(1, 90, 3, yesNo)
 	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
-	m, out := run(t, s.config(t, p))
+	m, out := run(t, config(t, s, p))
 	updates := map[string]int{}
 	total := 0
 	for _, x := range m.Sites {
@@ -207,15 +160,15 @@ func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
 // central inference, and effects are in the features' own units.
 func TestStandardScalingPoolsMoments(t *testing.T) {
 	s := drawn(4, 120, 2, yesNo)
-	for i := range s.x {
-		s.x[i][0] = 1000 + 50*s.x[i][0]
+	for i := range s.X {
+		s.X[i][0] = 1000 + 50*s.X[i][0]
 	}
-	s.x[5][1] = math.NaN()
+	s.X[5][1] = math.NaN()
 	text := planText(2, []string{"a", "b", "c"}, twoLevels+"rounds: 80\ntolerance: 0", unprotected)
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
 	p := parse(t, text)
-	m, _ := run(t, s.config(t, p))
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.table(t, p, nil))
+	m, _ := run(t, config(t, s, p))
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,16 +191,16 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"algorithm: global\nrounds: 300\n"+rows, unprotected)
 	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 	yes := 0
-	c.Data["a"] = s.table(t, p, func(i int) bool { // the small site sees one class
-		if s.y[i] == "yes" && s.x[i][0] > 0 && yes < 60 {
+	c.Data["a"] = s.Table(t, p, func(i int) bool { // the small site sees one class
+		if s.Y[i] == "yes" && s.X[i][0] > 0 && yes < 60 {
 			yes++
 			return true
 		}
 		return false
 	})
-	c.Data["b"] = s.table(t, p, nil)
+	c.Data["b"] = s.Table(t, p, nil)
 	m, out := run(t, c)
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.table(t, p, nil))
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +232,7 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 		p.Quorum = 2
 		w := enginetest.New(p.Sites...)
 		w.Refuses = map[string]int{"b": 3}
-		out, err := start(t, w, p, s.config(t, p).Data).Run(t.Context())
+		out, err := start(t, w, p, config(t, s, p).Data).Run(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", schedule, err)
 		}
@@ -300,7 +253,7 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 func TestModelStandsWithoutItsAssessment(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
 	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
-	data := s.config(t, p).Data
+	data := config(t, s, p).Data
 	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +277,7 @@ func TestModelStandsWithoutItsAssessment(t *testing.T) {
 func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 	s := drawn(21, 150, 3, yesNo)
 	tied := drawn(22, 150, 3, yesNo)
-	for _, x := range tied.x {
+	for _, x := range tied.X {
 		x[1], x[2] = x[0]+0.01*x[1], -x[0]+0.01*x[2]
 	}
 	for _, c := range []struct {
@@ -342,8 +295,8 @@ func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 		{tied, "rounds: 3000", true},
 	} {
 		p := planOf(t, 3, []string{"a", "b"}, twoLevels+c.options, unprotected)
-		m, out := run(t, c.s.config(t, p))
-		fit, err := fitted.Central(t.Context(), setupOf(t, p), c.s.table(t, p, nil))
+		m, out := run(t, config(t, c.s, p))
+		fit, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
