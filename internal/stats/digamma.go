@@ -77,53 +77,6 @@ func LogMinusDigamma(x float64) float64 {
 	return math.Log(x) - digamma(x)
 }
 
-// trigamma returns ψ′(x) for x > 0, to about 1e-15 relative. It is NaN for
-// x ≤ 0 and for NaN.
-func trigamma(x float64) float64 {
-	if math.IsNaN(x) || x <= 0 {
-		return math.NaN()
-	}
-	m := steps(x)
-	z := 1 / (x + float64(m))
-	z2 := z * z
-	// z + z²/2 + Σ B₂ₖ z²ᵏ⁺¹
-	s := z * (1 + z*(0.5+z*(1./6-z2*(1./30-z2*(1./42-z2*(1./30-z2*(5./66-z2*(691./2730-z2*7./6))))))))
-	for i := m - 1; i >= 0; i-- {
-		t := x + float64(i)
-		s += 1 / (t * t)
-	}
-	return s
-}
-
-// InverseDigamma returns the x > 0 with ψ(x) = y. It is 0 where x is too small
-// for a float64, +Inf where it is too large, and NaN for NaN.
-func InverseDigamma(y float64) float64 {
-	switch {
-	case math.IsNaN(y):
-		return y
-	case y > 709:
-		return math.Inf(1)
-	case y < -1e300:
-		return 0
-	}
-	// Minka's start; Newton from there gains a few digits at each step.
-	x := math.Exp(y) + 0.5
-	if y < -2.22 {
-		x = -1 / (y + 0.57721566490153286)
-	}
-	for range 20 {
-		next := x - (digamma(x)-y)/trigamma(x)
-		if next <= 0 {
-			next = x / 2
-		}
-		if math.Abs(next-x) <= 2e-16*x {
-			return next
-		}
-		x = next
-	}
-	return x
-}
-
 // steps returns how often the recurrence must be used to reach the asymptotic range.
 func steps(x float64) int {
 	if x >= asymptoticFrom {

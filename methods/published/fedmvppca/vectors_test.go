@@ -546,7 +546,16 @@ func inverseGammaSweeps(x []float64, sweeps int) (alpha, beta float64) {
 	}
 	alpha = mean*mean/(square/(n-1)) + 2
 	for range sweeps {
-		alpha = stats.InverseDigamma(math.Log(n*alpha) - math.Log(inverse) - meanLog)
+		low, high := 1e-9, 1e9 // of ψ, which rises
+		for target := math.Log(n*alpha) - math.Log(inverse) - meanLog; high-low > 1e-15*high; {
+			if alpha = (low + high) / 2; alpha == low || alpha == high {
+				break
+			} else if math.Log(alpha)-stats.LogMinusDigamma(alpha) < target {
+				low = alpha
+			} else {
+				high = alpha
+			}
+		}
 	}
 	return alpha, n * alpha / inverse
 }
