@@ -108,7 +108,7 @@ func Expect(in Contribution, sites []string, phase string) error {
 // Once reports an answer of a site that has answered already.
 func Once(in Contribution, answered bool) error {
 	if answered {
-		return fmt.Errorf("site %s has answered %q already", in.Site, in.Kind)
+		return fmt.Errorf("site %s has already answered", in.Site)
 	}
 	return nil
 }

@@ -26,15 +26,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 // Evaluator implements [method.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
 func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
-	if err != nil {
-		return nil, err
-	}
-	m, err := fitted.LoadModel(data)
-	if err != nil {
-		return nil, err
-	}
-	return m.Forecaster(p.Schema()) // whose rows have columns of subjects that the model needs not
+	return fitted.Evaluator(p, files)
 }
 
 // Central implements [method.Centraliser]: the same posterior fitted to all rows, or

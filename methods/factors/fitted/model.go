@@ -13,7 +13,6 @@ import (
 	"parley/methods/factors/assess"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/study"
 )
 
 // ModelFormat names the format of model.json and its version.
@@ -294,10 +293,23 @@ func (m *Model) scale() *ppca.Scale {
 	return s
 }
 
-// NewModelFile puts names to a fitted model.
-func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
+// NewModelFile puts names to a fitted model, and returns what its parameters were packed from.
+func NewModelFile(set options.Setup, model *options.Prior, scaled *options.Scale, strengths []float64) (*Model, *ppca.Prior, error) {
+	p, o := set.Plan, set.Options
+	prior, err := model.Unpack(set.Layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	scale, err := scaled.Unpack(set.Layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	digest, err := p.Digest()
+	if err != nil {
+		return nil, nil, err
+	}
 	m := &Model{
-		Format: ModelFormat, Plan: digest, Study: p.Name, Seed: p.Seed,
+		Format: ModelFormat, Plan: digest.String(), Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := prior.Rank, 0
@@ -317,7 +329,7 @@ func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.
 		}
 		m.Views = append(m.Views, view)
 	}
-	return m
+	return m, prior, nil
 }
 
 // Spread puts in what rounds learned of how sites differ.

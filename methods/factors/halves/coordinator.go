@@ -239,14 +239,8 @@ func (s *State) effects() *options.Effects {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	if err := method.Expect(a, c.Plan.Sites, s.Phase); err != nil {
+	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase), method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
 		return nil, err
-	}
-	if slices.Contains(s.Left, a.Site) {
-		return nil, fmt.Errorf("site %s has left", a.Site)
-	}
-	if s.Inbox[a.Site] != nil {
-		return nil, fmt.Errorf("site %s has already answered", a.Site)
 	}
 	kept, err := c.receive(a)
 	if err != nil {

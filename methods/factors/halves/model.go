@@ -59,19 +59,10 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	prior, err := s.Model.Unpack(c.Layout)
+	m, prior, err := fitted.NewModelFile(c.Setup, s.Model, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
-	scale, err := s.Scale.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := c.Plan.Digest()
-	if err != nil {
-		return nil, err
-	}
-	m := fitted.NewModelFile(c.Plan, c.Options, digest.String(), scale, prior, s.Strengths)
 	if c.way.EstimatesSpread() {
 		m.Spread(prior, c.Layout)
 	}
@@ -195,15 +186,7 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 // Report projects the site's own subjects on the factors. It is made at the
 // site, for the site, from the shared model and its own rows.
 func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	var share options.AssessTask
-	if err := wire.Unmarshal(shared, &share); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	predictor, _, err := share.Predictor(h.Layout)
-	if err != nil {
-		return nil, err
-	}
-	scale, err := share.Scale.Unpack(h.Layout)
+	share, predictor, scale, err := h.Shared(shared)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,19 @@ type AssessTask struct {
 	Noise wire.Vector `cbor:"noise,omitempty"`
 }
 
+// Shared opens what sites get of a finished study, with what the model says of their subjects
+// and the scale that they are in.
+func (s Setup) Shared(data []byte) (t *AssessTask, p *ppca.Predictor, scale *ppca.Scale, err error) {
+	t = new(AssessTask)
+	if err := wire.Unmarshal(data, t); err != nil {
+		return nil, nil, nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	if p, _, err = t.Predictor(s.Layout); err == nil {
+		scale, err = t.Scale.Unpack(s.Layout)
+	}
+	return t, p, scale, err
+}
+
 // Predictor returns what the task's model says of subjects of the site that is asked, and
 // the model with the site's own means and noise.
 func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {

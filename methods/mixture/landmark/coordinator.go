@@ -167,7 +167,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	case in.Kind != c.task():
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Sites[in.Site] != nil:
-		return nil, fmt.Errorf("site %s has already answered", in.Site)
+		return nil, method.Once(in, true)
 	}
 	a, err := Open(c.Setup, in)
 	if err != nil {

@@ -233,7 +233,7 @@ func (c *coordinator) foldEncoder(s *state, in method.Contribution) error {
 		return fmt.Errorf("site %s was not asked for an encoder", in.Site)
 	}
 	if s.Encoder != nil {
-		return fmt.Errorf("site %s has already answered", in.Site)
+		return method.Once(in, true)
 	}
 	a := new(encoderAnswer)
 	if err := method.DecodeAnswer(in, a); err != nil {
@@ -249,7 +249,7 @@ func (c *coordinator) foldEncoder(s *state, in method.Contribution) error {
 // foldOnce keeps a site's only answer to a task.
 func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) error) error {
 	if all[in.Site] != nil {
-		return fmt.Errorf("site %s has already answered", in.Site)
+		return method.Once(in, true)
 	}
 	a := new(A)
 	if err := method.DecodeAnswer(in, a); err != nil {

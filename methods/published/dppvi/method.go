@@ -76,15 +76,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 
 // Evaluator implements [method.Evaluable].
 func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
-	if err != nil {
-		return nil, err
-	}
-	m, err := fitted.LoadModel(data)
-	if err != nil {
-		return nil, err
-	}
-	return m.Forecaster(p.Schema())
+	return fitted.Evaluator(p, files)
 }
 
 // Sized implements [method.Sizer].

@@ -59,9 +59,9 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 		} `json:"runs"`
 	}
 	vectorsOf(t, "pvi_exact.json", &f)
-	s := sample{x: f.X}
+	s := sample{X: f.X}
 	for _, y := range f.T {
-		s.y = append(s.y, map[float64]string{-1: "no", 1: "yes"}[y])
+		s.Y = append(s.Y, map[float64]string{-1: "no", 1: "yes"}[y])
 	}
 	sites := []string{"c0", "c1", "c2"}
 	for _, r := range f.Runs {
@@ -69,7 +69,7 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"schedule: %s\nrounds: %d\ndamping: %v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
 			c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 			for m, site := range sites {
-				c.Data[site] = s.table(t, p, func(i int) bool { return f.Owner[i] == m })
+				c.Data[site] = s.Table(t, p, func(i int) bool { return f.Owner[i] == m })
 			}
 			m, _ := run(t, c)
 			mean, variance := m.Posterior.Moments()
@@ -82,7 +82,7 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 		}
 	}
 	p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"prior_variance: %v", f.Prior.Var[0]), unprotected)
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.table(t, p, nil))
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,23 +55,14 @@ func (c coordinator) reports(s *state) (sites []report.Site) {
 // model names what was fitted. What private rounds have for the spread between sites is that of
 // their noise, or the plan's, and is left out.
 func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error) {
-	prior, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	scale, err := s.Scale.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := c.Plan.Digest()
-	if err != nil {
-		return nil, err
-	}
 	said, err := json.Marshal(c.own)
 	if err != nil {
 		return nil, err
 	}
-	m := fitted.NewModelFile(c.Plan, c.Options, digest.String(), scale, prior, s.Strengths)
+	m, prior, err := fitted.NewModelFile(c.Setup, s.Model, s.Scale, s.Strengths)
+	if err != nil {
+		return nil, err
+	}
 	m.Options, m.Published = nil, &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(), Options: said}
 	if !c.private() {
 		m.Spread(prior, c.Layout)

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
@@ -281,15 +280,7 @@ func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []floa
 // Report projects the site's own subjects on the factors. It is made at the
 // site, for the site, from the shared model and its own rows.
 func (h *half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	var share options.AssessTask
-	if err := wire.Unmarshal(shared, &share); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	predictor, _, err := share.Predictor(h.Layout)
-	if err != nil {
-		return nil, err
-	}
-	scale, err := share.Scale.Unpack(h.Layout)
+	_, predictor, scale, err := h.Shared(shared)
 	if err != nil {
 		return nil, err
 	}

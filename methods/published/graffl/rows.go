@@ -145,7 +145,7 @@ func (c *rowsCoordinator) Fold(ms method.State, in method.Contribution) (method.
 	case in.Kind != taskDistances || !s.Asked:
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Folded[in.Site] > s.Iteration:
-		return nil, fmt.Errorf("site %s has already answered", in.Site)
+		return nil, method.Once(in, true)
 	}
 	a := new(distancesAnswer)
 	if err := method.DecodeAnswer(in, a); err != nil {

@@ -183,7 +183,7 @@ func (c *setsCoordinator) Fold(ms method.State, in method.Contribution) (method.
 	case in.Kind != taskDiscrepancies || !s.Asked:
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Answers[in.Site] != nil:
-		return nil, fmt.Errorf("site %s has already answered", in.Site)
+		return nil, method.Once(in, true)
 	}
 	a := new(discrepanciesAnswer)
 	if err := method.DecodeAnswer(in, a); err != nil {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/study"
 )
 
 // centre is an exact fit of independent weights to all rows in one place.
@@ -53,4 +56,17 @@ func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 	fit.Model.Private = false
 	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
 	return fit, err
+}
+
+// Evaluator opens the model of a study for predictions of rows of a plan's schema.
+func Evaluator(p *study.Plan, files []method.File) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Forecaster(p.Schema())
 }
