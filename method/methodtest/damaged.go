@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/study"
 )
@@ -42,10 +44,7 @@ func Damaged(t testing.TB, m method.Method, p *study.Plan, data map[string]datas
 // damagedStates damages the states of a study.
 func damagedStates(t testing.TB, m method.Method, p *study.Plan, states []moment, most int) {
 	t.Helper()
-	c, err := m.Coordinator(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Get(m.Coordinator(p))(t)
 	type attempt struct {
 		at moment
 		damage
@@ -198,21 +197,10 @@ const bits = "*"
 // damages lists the ways in which an encoding is damaged.
 func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 	t.Helper()
-	enc, err := cbor.CoreDetEncOptions().EncMode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enc := testkit.Get(cbor.CoreDetEncOptions().EncMode())(t)
 	var tree any
-	if err := cbor.Unmarshal(data, &tree); err != nil {
-		t.Fatal(err)
-	}
-	encode := func(x any) []byte {
-		b, err := enc.Marshal(x)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
+	testkit.Do(t, cbor.Unmarshal(data, &tree))
+	encode := func(x any) []byte { return testkit.Get(enc.Marshal(x))(t) }
 	// Each node is replaced in turn, with put making the whole of it.
 	var visit func(path string, node any, put func(any) any)
 	visit = func(path string, node any, put func(any) any) {
@@ -313,57 +301,21 @@ func damagedVectors(b []byte) iter.Seq2[string, []byte] {
 // stack is that of a panic, for a person.
 func stack() string { return string(debug.Stack()) }
 
-// damagedJSON lists the ways in which a JSON file is damaged.
+// damagedJSON lists the ways in which a JSON file is damaged: those of the same values in CBOR that JSON can say.
 func damagedJSON(t testing.TB, data []byte) (list []damage) {
 	t.Helper()
 	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
-		t.Fatal(err)
-	}
-	encode := func(x any) []byte {
-		b, err := json.Marshal(x)
-		if err != nil {
-			t.Fatal(err)
+	testkit.Do(t, json.Unmarshal(data, &tree))
+	named := testkit.Get(cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any]()}.DecMode())(t)
+	for _, d := range damages(t, testkit.Get(cbor.Marshal(tree))(t), 4) {
+		var x any
+		if d.path == bits || named.Unmarshal(d.data, &x) != nil {
+			continue
 		}
-		return b
-	}
-	var visit func(path string, node any, put func(any) any)
-	visit = func(path string, node any, put func(any) any) {
-		instead := func(what string, x any) {
-			list = append(list, damage{what + " " + path, path, encode(put(x))})
-		}
-		instead("with null in place of", nil)
-		switch x := node.(type) {
-		case map[string]any:
-			for _, k := range slices.Sorted(maps.Keys(x)) {
-				with := func(y any) map[string]any {
-					other := maps.Clone(x)
-					if other[k] = y; y == nil {
-						delete(other, k)
-					}
-					return other
-				}
-				instead("without "+k+" in", with(nil))
-				visit(path+"/"+k, x[k], func(y any) any { return put(with(y)) })
-			}
-		case []any:
-			instead("with nothing in", []any{})
-			if len(x) > 0 {
-				instead("with one less in", x[1:])
-				instead("with one more in", append(slices.Clone(x), x[0]))
-				visit(path+"/[0]", x[0], func(y any) any { return put(append([]any{y}, x[1:]...)) })
-			}
-		case string:
-			instead("with no text in", "")
-			instead("with another text in", "nobody")
-		case float64:
-			for _, z := range []float64{-1, 0, 7, 0.5, 1 << 40, 1e300, -1e300} {
-				instead(fmt.Sprint("with ", z, " in place of"), z)
-			}
-		case bool:
-			instead("with the opposite of", !x)
+		var err error
+		if d.data, err = json.Marshal(x); err == nil {
+			list = append(list, d)
 		}
 	}
-	visit("", tree, func(x any) any { return x })
 	return list
 }

@@ -20,7 +20,7 @@ func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 		"components: 2, prior: {freedom: 9}": "{protection: none}",
 		"components: 2" + sick:               "{protection: none}",
 		"encoder: {dimension: 1}" + sick:     "{protection: none}",
-		"encoder: {kind: projection, dimension: 1, box: 2}, prior: {freedom: 3}": hostilePrivate,
+		"encoder: {kind: projection, dimension: 1, box: 2}, prior: {freedom: 3}": private,
 	} {
 		p := parsePlan(t, fmt.Sprintf("parley: 1\nname: any\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}]}]\nsubjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", text, privacy))
 		given := p.Method.Options.(*options.Options)

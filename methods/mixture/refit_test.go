@@ -5,35 +5,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/privacy/privacytest"
 	"parley/study"
 )
 
 // refittable are plans whose releases are enough for another number of components.
-var refittable = []string{taskLandmarks, taskFrequencies, "private", "private, scattered", "private, sketch"}
+var refittable = []string{"landmarks", "frequencies", "private", "private, scattered", "private, sketch"}
 
 const releasedName = "model/released.json"
 
 // ended runs a study of a plan and returns its result.
-func ended(t testing.TB, text string) (*study.Plan, *method.Result) {
+func ended(t testing.TB, name string) (*study.Plan, *method.Result) {
 	t.Helper()
-	p := parsePlan(t, text)
-	done, err := play(t, p, everySite(t, p, manyRows(t, p, 60), privacytest.Seeded(17)), honest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := done.c.Result(done.s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, r
+	x := caseOf(t, name, 60, rand.New(rand.NewPCG(6, 6)).NormFloat64)
+	d := &methodtest.Drive{Method: Method{}, Plan: x.Plan, Data: x.Data}
+	return x.Plan, testkit.Get(d.Run(t))(t).Result
 }
 
 func fileOf(r *method.Result, name string) []byte {
@@ -49,7 +44,7 @@ func fileOf(r *method.Result, name string) []byte {
 func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 	for _, name := range refittable {
 		list := func(k int) string {
-			text := strings.Replace(studied()[name], "components: 2", fmt.Sprintf("components: %d", k), 1)
+			text := strings.Replace(plans[name], "components: 2", fmt.Sprintf("components: %d", k), 1)
 			text = strings.Replace(text, "sketch: {}", "sketch: {frequencies: 64}", 1)
 			all, err := Method{}.Requests(parsePlan(t, text), "a")
 			if err != nil {
@@ -67,7 +62,7 @@ func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 // another, it is another, and the releases and the plan stay.
 func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 	for _, name := range refittable {
-		p, r := ended(t, studied()[name])
+		p, r := ended(t, name)
 		if file, err := (Method{}).ReleasedFile(p); file != releasedName || err != nil {
 			t.Errorf("%s: the file is %q, %v", name, file, err)
 		}
@@ -109,7 +104,7 @@ func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 		"private codes":   "the mixture is of codes",
 		"private classes": "rows drawn from the study's own mixture",
 	} {
-		p, r := ended(t, studied()[name])
+		p, r := ended(t, name)
 		_, err := Method{}.Refit(p, []byte("{}"), 2)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parley run for each number") {
 			t.Errorf("%s: %v, want %q", name, err, want)
@@ -121,7 +116,7 @@ func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%s: what nothing can be made of is kept", name)
 		}
 	}
-	p, r := ended(t, studied()["private, sketch"])
+	p, r := ended(t, "private, sketch")
 	released := fileOf(r, releasedName)
 	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {
@@ -132,7 +127,7 @@ func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 
 // What is not what the plan's sites release is an error that says so.
 func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
-	p, r := ended(t, studied()["private"])
+	p, r := ended(t, "private")
 	released := string(fileOf(r, releasedName))
 	changed := func(change func(file map[string]any, first map[string]any)) string {
 		var file map[string]any
@@ -171,7 +166,7 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 
 // Selection says of every number what a refit with it says, whatever others are tried.
 func TestSelectionSaysWhatRefitsSay(t *testing.T) {
-	p, r := ended(t, studied()["private"])
+	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	last := 0.0
 	out, err := Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})

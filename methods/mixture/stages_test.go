@@ -340,40 +340,6 @@ func TestPrivatePlansReleaseOneSum(t *testing.T) {
 	}
 }
 
-// What sites are asked for is what was said beforehand.
-func TestSitesAreAskedForWhatWasSaid(t *testing.T) {
-	for name, opts := range staged {
-		p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+opts, unprotected))
-		data := map[string]dataset.Source{}
-		for i, site := range p.Sites {
-			data[site] = ward(t, p, 40, 20, 1, uint64(i))
-		}
-		out := run(t, local.Config{Plan: p, Methods: methods, Data: data})
-		for _, site := range p.Sites {
-			list, err := mixture.Method{}.Requests(p, site)
-			if err != nil {
-				t.Fatal(err)
-			}
-			said := privacy.Requests(list)
-			for _, round := range out.Rounds {
-				for _, x := range round.Sites {
-					if x.Site != site {
-						continue
-					}
-					at := slices.IndexFunc(said, func(r privacy.Request) bool { return reflect.DeepEqual(r, x.Request) })
-					if at < 0 {
-						t.Fatalf("%s: site %s was asked for %+v, which was not said", name, site, x.Request)
-					}
-					said = slices.Delete(said, at, at+1)
-				}
-			}
-			if len(said) > 0 {
-				t.Errorf("%s: site %s was not asked for %+v", name, site, said)
-			}
-		}
-	}
-}
-
 // A class that no site has is named, whatever the form.
 func TestAClassThatNobodyHasIsNamed(t *testing.T) {
 	for _, opts := range []string{"draws: 64", "sketch: {}"} {

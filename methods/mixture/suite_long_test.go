@@ -1,0 +1,56 @@
+//go:build long
+
+package mixture
+
+import (
+	"testing"
+
+	"parley/internal/testkit"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/methodtest"
+	"parley/methods/mixture/options"
+)
+
+// Answers that pass every check, and that no rows give.
+func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
+	type sums struct {
+		Sums wire.Vector `cbor:"sums"`
+		Rows int         `cbor:"rows"`
+	}
+	type classifier struct {
+		Weights   wire.Vector `cbor:"weights"`
+		Intercept float64     `cbor:"intercept"`
+		Scarce    int         `cbor:"scarce"`
+		Other     int         `cbor:"other"`
+	}
+	for _, c := range []struct {
+		what, plan string
+		every      int // of so many landmarks or frequencies one has all rows; none if it is 0
+	}{
+		{"all at every frequency", "frequencies", 1}, {"no row at any frequency", "frequencies", 0}, {"every row at every landmark", "landmarks", 1},
+		{"many rows at none", "landmarks", 0}, {"many rows at every other", "landmarks", 2}, {"many rows at one", "landmarks", 1 << 20}, {"a steep classifier", "classes alone", 0},
+	} {
+		x := cases(t)[c.plan]
+		d := &methodtest.Drive{Method: Method{}, Plan: x.Plan, Data: x.Data}
+		d.Tamper = func(site string, in *method.Contribution) {
+			var a sums
+			switch {
+			case site != "a":
+			case in.Kind == "classifier":
+				in.Body = testkit.Get(wire.Marshal(classifier{wire.Vector{1, 1}, -1e9, options.MaxRows, 1}))(t)
+			case wire.Unmarshal(in.Body, &a) == nil && c.plan != "classes alone":
+				a.Rows = options.MaxRows
+				for i := range a.Sums {
+					if a.Sums[i] = 0; c.every > 0 && i%c.every == 0 {
+						a.Sums[i] = options.MaxRows
+					}
+				}
+				in.Body = testkit.Get(wire.Marshal(a))(t)
+			}
+		}
+		if _, err := d.Run(t); err != nil || len(d.Left) > 0 {
+			t.Errorf("%s: %v left, %v", c.what, d.Left, err)
+		}
+	}
+}
