@@ -121,6 +121,22 @@ func DecodeAnswer(in Contribution, a any) error {
 	return nil
 }
 
+// Take keeps a site's only answer to a task, if its body decodes to one that check takes.
+func Take[A any](kept map[string]*A, in Contribution, check func(*A) error) error {
+	if err := Once(in, kept[in.Site] != nil); err != nil {
+		return err
+	}
+	a := new(A)
+	if err := DecodeAnswer(in, a); err != nil {
+		return err
+	}
+	if err := check(a); err != nil {
+		return err
+	}
+	kept[in.Site] = a
+	return nil
+}
+
 // OnlySum returns the noised sum that is all of an answer; an error if there is a body
 // beside it, which would be exact.
 func OnlySum(in Contribution, name string) (*privacy.Noised, error) {

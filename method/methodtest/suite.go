@@ -294,9 +294,9 @@ func (x *trial) kindsAt(site string) (last []said) {
 	return last
 }
 
-func (x *trial) differential(t testing.TB, kind string) bool {
-	list := testkit.Get(x.m.Requests(x.Plan, x.Plan.Sites[0]))(t)
-	i := slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == kind })
+func (x *trial) differential(t testing.TB, of method.Task) bool {
+	list := testkit.Get(x.m.Requests(x.Plan, of.Site))(t)
+	i := slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == of.Kind })
 	return list[i].Request.Protection == privacy.Differential
 }
 
@@ -339,7 +339,7 @@ func (x *trial) tasksAreChecked(t *testing.T) {
 				taken = append(taken, d)
 			}
 		}
-		if !x.differential(t, a.task.Kind) {
+		if !x.differential(t, a.task) {
 			continue
 		}
 		for _, d := range some(r, taken, 2*x.o.Studies) {
@@ -374,9 +374,10 @@ type carrying struct {
 
 func (c carrying) State(study string) ([]byte, error) { return c.state, nil }
 
-// FuzzAnswers tries any bytes as the answer of the first site of some study to each of its tasks in turn.
-func FuzzAnswers(f *testing.F, m method.Method, cases map[string]Case) {
-	all, seeds := trials(f, m, cases), map[string]bool{}
+// FuzzAnswers tries any bytes as the answer of the first site of some study to each of its tasks in turn; excuses
+// are those of [Options].
+func FuzzAnswers(f *testing.F, m method.Method, cases map[string]Case, excuses ...string) {
+	all, seeds := trials(f, m, cases, excuses...), map[string]bool{}
 	for i, x := range all {
 		for _, a := range x.kinds() {
 			if !seeds[a.task.Kind] {
@@ -423,9 +424,9 @@ func FuzzTasks(f *testing.F, m method.Method, cases map[string]Case) {
 	})
 }
 
-func trials(f *testing.F, m method.Method, cases map[string]Case) (all []*trial) {
+func trials(f *testing.F, m method.Method, cases map[string]Case, excuses ...string) (all []*trial) {
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		all = append(all, newTrial(f, m, cases[name], Options{}, name, board{}))
+		all = append(all, newTrial(f, m, cases[name], Options{Excuses: excuses}, name, board{}))
 	}
 	return all
 }

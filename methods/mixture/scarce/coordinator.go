@@ -218,9 +218,9 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	case s.Phase == taskEncoder:
 		err = c.foldEncoder(s, in)
 	case s.Phase == taskClassifier:
-		err = foldOnce(s.Linear, in, func(a *linearAnswer) error { return a.check(len(c.Names)) })
+		err = method.Take(s.Linear, in, func(a *linearAnswer) error { return a.check(len(c.Names)) })
 	case s.Phase == taskWorth:
-		err = foldOnce(s.Worth, in, func(a *worthAnswer) error { return a.check() })
+		err = method.Take(s.Worth, in, (*worthAnswer).check)
 	}
 	if err != nil {
 		return nil, err
@@ -243,22 +243,6 @@ func (c *coordinator) foldEncoder(s *state, in method.Contribution) error {
 		return err
 	}
 	s.Encoder = a.Encoder
-	return nil
-}
-
-// foldOnce keeps a site's only answer to a task.
-func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) error) error {
-	if all[in.Site] != nil {
-		return method.Once(in, true)
-	}
-	a := new(A)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return err
-	}
-	if err := check(a); err != nil {
-		return err
-	}
-	all[in.Site] = a
 	return nil
 }
 

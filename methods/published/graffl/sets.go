@@ -179,25 +179,20 @@ func (c *setsCoordinator) Fold(ms method.State, in method.Contribution) (method.
 	if err := method.Member(c.Plan.Sites, in.Site); err != nil {
 		return nil, err
 	}
-	switch {
-	case in.Kind != taskDiscrepancies || !s.Asked:
+	if in.Kind != taskDiscrepancies || !s.Asked {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
-	case s.Answers[in.Site] != nil:
-		return nil, method.Once(in, true)
 	}
-	a := new(discrepanciesAnswer)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return nil, err
-	}
-	if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {
-		return nil, err
-	}
-	// Sites that had rows at first would else leave none to go on with.
-	if rows, known := s.Rows[in.Site]; known && a.Rows != rows {
-		return nil, fmt.Errorf("means over %d rows from a site that had %d before", a.Rows, rows)
-	}
-	s.Answers[in.Site], s.Rows[in.Site] = a, a.Rows
-	return s, nil
+	return s, method.Take(s.Answers, in, func(a *discrepanciesAnswer) error {
+		if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {
+			return err
+		}
+		// Sites that had rows at first would else leave none to go on with.
+		if rows, known := s.Rows[in.Site]; known && a.Rows != rows {
+			return fmt.Errorf("means over %d rows from a site that had %d before", a.Rows, rows)
+		}
+		s.Rows[in.Site] = a.Rows
+		return nil
+	})
 }
 
 // Leave implements [method.Coordinator]: distances from some sites' rows cannot be

@@ -2,9 +2,7 @@ package graffl
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,7 +14,6 @@ import (
 
 	"parley/dataset"
 	"parley/engine"
-	"parley/engine/enginetest"
 	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/testkit"
@@ -213,71 +210,36 @@ func TestTasksOfRowsAreAlgorithm2(t *testing.T) {
 	}
 }
 
-// Whatever a run dies at, and however often, it ends with the bits of a run that
-// nothing happened to.
-func TestRunsSurviveCrashes(t *testing.T) {
-	for name, options := range small {
-		t.Run(name, func(t *testing.T) {
-			p, data := planned(t, options)
-			crashes := 0
-			ends := func(operations func() int) []byte {
-				w := enginetest.New(p.Sites...)
-				for {
-					c := testkit.Get(w.Coordinator(Method{}, p, data))(t)
-					if operations != nil {
-						w.Start(operations())
-					}
-					out, err := c.Run(t.Context())
-					if err == nil {
-						return fmt.Appendf(fileOf(t, out.Result, "model/posterior.csv"), "%v", out.Result.Metrics)
-					}
-					if !errors.Is(err, enginetest.ErrCrash) || crashes > 6000 {
-						t.Fatal(err)
-					}
-					crashes++
-				}
-			}
-			want := ends(nil)
-			for seed := range 3 {
-				r := rand.New(rand.NewPCG(uint64(seed), 9))
-				if !bytes.Equal(ends(func() int { return r.IntN(12) }), want) {
-					t.Errorf("seed %d: after %d crashes it left something else", seed, crashes)
-				}
-			}
-			if crashes < 3 {
-				t.Errorf("%d crashes are hardly a test", crashes)
-			}
-		})
-	}
+// digests of studies, on amd64.
+var digests = map[string]string{
+	"rows":       "bedaa138d7a28ab644b727920dea705f7e203f615a1d85dfc0f7d5e62f18401d",
+	"sets":       "70faa5a378abd886bcadca2b248297622e621de90cffba93b9eb2460ffb536de",
+	"rows codes": "d4655666d6b0d36ab076d8fb13cea1f6f43d3b5c2baaea28a064bf7c206986d8",
 }
 
-// States come back from checkpoints, which may be damaged.
-func TestDamagedStates(t *testing.T) {
+func cases(t testing.TB) map[string]methodtest.Case {
+	all := map[string]methodtest.Case{}
 	for name, options := range small {
-		t.Run(name, func(t *testing.T) {
-			p, data := planned(t, options)
-			methodtest.Damaged(t, Method{}, p, data, 40)
-		})
+		p, data := planned(t, options)
+		all[name] = methodtest.Case{Plan: p, Data: data, Digest: digests[name]}
 	}
+	return all
 }
 
-// A plan and data that always gave the same numbers give others now: then sites and
-// coordinators of both programs must not run one study.
-func TestTheNumbersAreThoseOfTheRevision(t *testing.T) {
-	if runtime.GOARCH != "amd64" { // others round differently, as they fuse multiplications
-		return
-	}
-	if r := (Method{}).Revision(); r != 1 {
-		t.Errorf("revision %d: bring this test up to it, with the digests that it prints", r)
-	}
-	for name, want := range map[string]string{
-		"rows":       "950cfe93905d608e700f979260744fda68de3557a4ba34ca8e52d6ccb5d8fcb9",
-		"sets":       "4143b6caf94a6c3eef982ff203fb484ccbcf8fbbea2d84080721e37f570ca102",
-		"rows codes": "3c4de96ffd1ea80c8fc773131c4ed05f0466830611b4c5ff5b07565bd8553395",
-	} {
-		p, data := planned(t, small[name])
-		if got := fmt.Sprintf("%x", sha256.Sum256(fileOf(t, run(t, local.Config{Plan: p, Data: data}).Result, "model/posterior.csv"))); got != want {
-			t.Errorf("%s: the numbers have changed, raise Revision (sample %s, which was %s)", name, got, want)
-		}
-	}
+// models are read as those of graffl.
+type models struct{}
+
+func (models) ModelFormats() []string { return []string{report.ModelFormat} }
+
+func (models) OpenModel(data []byte) (method.Model, error) { return report.LoadModel(data) }
+
+// excuses are where a site has said something else before.
+var excuses = []string{"needs every site to the end", "is not the one that this study began with"}
+
+func TestContract(t *testing.T) {
+	methodtest.Run(t, Method{}, cases(t), methodtest.Options{Studies: 2, Models: models{}, Excuses: excuses})
 }
+
+func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f), excuses...) }
+
+func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }

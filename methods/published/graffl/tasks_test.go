@@ -2,7 +2,6 @@ package graffl
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +13,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
 	"parley/methods/published/graffl/abc"
-	"parley/study"
 )
 
 // The tasks of a plan cover its rounds once, and stay few.
@@ -110,182 +107,6 @@ func TestStatesBetweenTasksAreRefused(t *testing.T) {
 	whole := &rowsState{Iteration: leastBatch, Asked: true, Kept: kept}
 	if _, err := c.Restore(packed(t, whole)); err != nil {
 		t.Error(err)
-	}
-}
-
-// What sites answer about sets is taken as what it is, or refused.
-func TestAnswersOfSetsAreChecked(t *testing.T) {
-	for name, x := range map[string]struct {
-		answer  discrepanciesAnswer
-		problem string
-	}{
-		"fine":   {discrepanciesAnswer{ones(16), 3}, ""},
-		"short":  {discrepanciesAnswer{ones(15), 3}, "where 16 were sent"},
-		"signed": {discrepanciesAnswer{slices.Repeat(wire.Vector{-1}, 16), 3}, "not negative"},
-		"rows":   {discrepanciesAnswer{ones(16), -3}, "-3 rows"},
-	} {
-		c, s := waiting(t, "sets")
-		in := method.Contribution{Site: "a", Kind: taskDiscrepancies, Body: packed(t, x.answer)}
-		_, err := c.Fold(s, in)
-		if (x.problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
-			t.Errorf("%s: got %v, want %q", name, err, x.problem)
-		}
-		if err != nil {
-			continue
-		}
-		for _, again := range []method.Contribution{in, {Site: "z", Kind: in.Kind, Body: in.Body}, {Site: "b", Kind: "else", Body: in.Body}} {
-			if _, err := c.Fold(s, again); err == nil {
-				t.Errorf("%s: taken from site %s as %q", name, again.Site, again.Kind)
-			}
-		}
-	}
-}
-
-// A site trusts no task: what no study asks is refused before anything is read.
-func TestTasksThatNoStudyAsksAreRefused(t *testing.T) {
-	zeros := func(n int) wire.Vector { return make(wire.Vector, n) }
-	bad := map[string][]any{
-		"rows": {distancesTask{-1}, distancesTask{1}, distancesTask{leastBatch * 3}, "text"},
-		"sets": {discrepanciesTask{}, discrepanciesTask{First: 160, Proposals: zeros(5)}, discrepanciesTask{Proposals: zeros(4)}, discrepanciesTask{First: -1, Proposals: zeros(5)}},
-	}
-	for at := range 5 { // a logit, two means, two logarithms of standard deviations
-		for _, x := range []float64{1e75, -1e75, 1e308, -math.MaxFloat64} {
-			u := zeros(5)
-			u[at] = x
-			bad["sets"] = append(bad["sets"], discrepanciesTask{Proposals: u})
-		}
-	}
-	for name, bodies := range bad {
-		p, _ := planned(t, small[name])
-		half, kind := testkit.Get(Method{}.Site(p, "a"))(t), testkit.Get(setUp(p))(t).sampler().Task()
-		for _, body := range bodies {
-			if _, err := half.Run(t.Context(), method.Task{Kind: kind, Body: packed(t, body)}, nil); err == nil {
-				t.Errorf("%s: %+v was answered", name, body)
-			}
-		}
-		if _, err := half.Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
-			t.Errorf("%s: a task that the plan does not have was answered", name)
-		}
-	}
-}
-
-// lying is a coordinator that hears of site a what it likes, until that is taken.
-type lying struct {
-	method.Coordinator
-	lie   func(in method.Contribution) method.Contribution
-	taken *int
-}
-
-func (l lying) Fold(s method.State, in method.Contribution) (method.State, error) {
-	before, err := s.MarshalBinary()
-	if err != nil || in.Site != "a" {
-		return l.Coordinator.Fold(s, in)
-	}
-	if next, err := l.Coordinator.Fold(s, l.lie(in)); err == nil {
-		*l.taken++
-		return next, nil
-	}
-	if s, err = l.Coordinator.Restore(before); err != nil {
-		return nil, err
-	}
-	return l.Coordinator.Fold(s, in)
-}
-
-type liar struct {
-	Method
-	lying
-}
-
-func (l liar) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	c, err := l.Method.Coordinator(p)
-	l.lying.Coordinator = c
-	return l.lying, err
-}
-
-// Whatever the coordinator takes of a site that answers what it likes, the study ends with numbers.
-func TestTheStudyEndsWhateverASiteAnswers(t *testing.T) {
-	taken := 0
-	for _, name := range []string{"rows", "sets", "mmd"} {
-		for try := range testkit.Sized(30, 300) {
-			r := rand.New(rand.NewPCG(uint64(try), 11))
-			p, data := planned(t, small[name])
-			spoil := func(v wire.Vector) {
-				for i := range v {
-					if try%3 == 0 || r.IntN(3) == 0 {
-						v[i] = []float64{0, 1e-300, 1, 1e300, 0.9 * math.MaxFloat64}[r.IntN(5)]
-					}
-				}
-			}
-			lie := func(in method.Contribution) method.Contribution {
-				if in.Kind == taskDistances {
-					a := new(distancesAnswer)
-					testkit.Do(t, method.DecodeAnswer(in, a))
-					spoil(a.Distances)
-					in.Body = packed(t, a)
-					return in
-				}
-				a := new(discrepanciesAnswer)
-				testkit.Do(t, method.DecodeAnswer(in, a))
-				spoil(a.Across)
-				if try%5 == 0 {
-					a.Rows = options.MaxRows
-				}
-				in.Body = packed(t, a)
-				return in
-			}
-			out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{liar{lying: lying{lie: lie, taken: &taken}}}, Data: data})
-			if err != nil {
-				t.Fatalf("%s, try %d: %v", name, try, err)
-			}
-			for metric, x := range out.Result.Metrics {
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					t.Errorf("%s, try %d: %s is %v", name, try, metric, x)
-				}
-			}
-		}
-	}
-	if taken < 50 {
-		t.Errorf("%d lies were taken: that is hardly a test", taken)
-	}
-}
-
-// Sites take any task, and any shared model, without a panic, and coordinators any state.
-func FuzzBytes(f *testing.F) {
-	names := []string{"rows", "sets", "rows codes"}
-	f.Add([]byte{0xa0})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range names {
-			p, rows := planned(t, small[name])
-			half, c := testkit.Get(Method{}.Site(p, "a"))(t), testkit.Get(Method{}.Coordinator(p))(t)
-			if _, err := half.Report(t.Context(), data, rows["a"]); err != nil {
-				t.Log(err)
-			}
-			s, err := c.Restore(data)
-			if err != nil {
-				continue
-			}
-			if _, err := c.Next(s); err != nil {
-				t.Log(err)
-			}
-		}
-	})
-}
-
-// Only the algorithm of rows goes on without a site: a threshold on sets would mean two things.
-func TestSitesThatLeave(t *testing.T) {
-	for name, goes := range map[string]bool{"rows": true, "sets": false} {
-		p, _ := planned(t, small[name])
-		c := testkit.Get(Method{}.Coordinator(p))(t)
-		s, err := c.Leave(testkit.Get(c.Init())(t), "b")
-		if (err == nil) != goes {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err != nil {
-			continue
-		}
-		if step := testkit.Get(c.Next(s))(t); len(step.Tasks) != 1 || step.Tasks[0].Site != "a" {
-			t.Errorf("%s: %+v: want a task of site a alone", name, step.Tasks)
-		}
 	}
 }
 

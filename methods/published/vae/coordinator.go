@@ -162,34 +162,16 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if err := method.Expect(in, c.plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
-	var err error
 	switch s.Phase {
 	case taskScale:
-		e := &extent{}
-		if err = method.DecodeAnswer(in, e); err == nil {
-			err = e.check(c.net)
-		}
-		s.Extents[in.Site] = e
+		return s, method.Take(s.Extents, in, func(e *extent) error { return e.check(c.net) })
 	case taskTrain:
-		t := &trained{}
-		if err = method.DecodeAnswer(in, t); err == nil {
-			err = t.check(c.net)
-		}
 		if s.Extents[in.Site] == nil {
-			err = errors.New("a site that said nothing of its values")
+			return nil, errors.New("a site that said nothing of its values")
 		}
-		s.Trained[in.Site] = t
-	case taskAssess:
-		a := &assessed{}
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.check(c.setup)
-		}
-		s.Fit[in.Site] = a
+		return s, method.Take(s.Trained, in, func(t *trained) error { return t.check(c.net) })
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, method.Take(s.Fit, in, func(a *assessed) error { return a.check(c.setup) })
 }
 
 // Leave implements [method.Coordinator]: what the site has said stays.

@@ -2,12 +2,8 @@ package vae
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -206,140 +202,29 @@ method: {name: vae, model: linear, latent: 1}
 	}
 }
 
-// Whatever a site writes is taken whole or refused, and what is refused stops nobody.
-func TestHostileAnswersAreRefused(t *testing.T) {
-	s, err := newSetup(plan(t, "model: linear"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := coordinator{s}
-	d, n := 7, len(s.net.places)
-	v := func(n int, x float64) wire.Vector {
-		out := make(wire.Vector, n)
-		for i := range out {
-			out[i] = x
-		}
-		return out
-	}
-	for i, answer := range []struct {
-		kind string
-		body any
-	}{
-		{taskScale, extent{v(d, 0), v(d, 1), v(d, 1), v(d-1, 2), v(1, 2)}},
-		{taskScale, extent{v(d, 1), v(d, 0), v(d, 1), v(d, 2), v(1, 2)}},
-		{taskScale, extent{v(d, 0), v(d, 1), v(d, 9), v(d, 2), v(1, 2)}},
-		{taskScale, extent{v(d, 0), v(d, 1e101), v(d, 1), v(d, 2), v(1, 2)}},
-		{taskScale, extent{v(d, 0), v(d, 1), v(d, 1), v(d, 2.5), v(1, 2)}},
-		{taskScale, extent{v(d, 0), v(d, 1), v(d, 1), v(d, 2), v(1, -2)}},
-		{taskTrain, trained{v(n-1, 0), 0}},
-		{taskTrain, trained{v(n, 1e7), 0}},
-		{taskTrain, trained{v(n, 0), 1e101}},
-		{taskAssess, assessed{v(2, 1), v(2, -1), 1, v(2, 0), v(4, 0)}},
-		{taskAssess, assessed{v(2, 1), v(2, 1), 1, v(2, 0), v(4, -1)}},
-		{taskAssess, assessed{v(2, 1), v(2, 1), 1, v(3, 0), v(4, 0)}},
-		{taskTrain, "nothing"},
-	} {
-		body, err := wire.Marshal(answer.body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st := empty()
-		st.Phase = answer.kind
-		st.Extents["north"] = &extent{Rows: wire.Vector{3}}
-		if _, err := c.Fold(st, method.Contribution{Site: "north", Kind: answer.kind, Body: body}); err == nil {
-			t.Errorf("answer %d was taken", i)
-		}
-	}
-	sc := scale{v(d, 0), v(d, 1), v(d, 0)}
-	for i, g := range []given{{0, sc, v(n, 0)}, {4, sc, v(n, 0)}, {1, sc, v(n+1, 0)}, {1, sc, v(n, 1e7)}, {1, scale{v(d, 1), v(d, 0), v(d, 0)}, v(n, 0)}, {1, scale{v(d, 0), v(d, 1), v(d, 2)}, v(n, 0)}} {
-		if g.check(s, s.Rounds) == nil {
-			t.Errorf("task %d was taken", i)
-		}
-	}
+// digests of studies, on amd64.
+var digests = map[string]string{
+	"linear":        "25fb12a233ef45796437e9cc4df88b3e32b07ec9301ce24dd2a14404df91c5cd",
+	"two-layer":     "424d10c0a3e0364bdefd5592489ba70846eea55fbf85de976541ff30d982da24",
+	"multi-channel": "325d68a1d79b298c645f4a1943c184ed7ab91f649b638aeafb88caa004400656",
 }
 
-// States come back from checkpoints, which may be damaged.
-func TestDamagedStates(t *testing.T) {
-	for _, kind := range []string{"model: linear", "model: two-layer", "model: multi-channel"} {
-		t.Run(kind, func(t *testing.T) {
-			p := plan(t, kind)
-			methodtest.Damaged(t, Method{}, p, data(t, p, true), 400)
-		})
-	}
-}
-
-// A run that is encoded and decoded at every step ends with the same bytes; the numbers are
-// those of the revision, by architecture.
-func TestNumbersAreThoseOfTheRevision(t *testing.T) {
-	known := map[string]string{
-		"amd64": "e814329b3a7646f84ca90faa373d57e79dea4190d94fccfc863de8ad91dd70d4",
-	}
-	if (Method{}).Revision() != 1 {
-		t.Fatal("bring this test up to the revision")
-	}
-	h := sha256.New()
-	for _, kind := range []string{"linear", "two-layer", "multi-channel"} {
+func cases(t testing.TB) map[string]methodtest.Case {
+	all := map[string]methodtest.Case{}
+	for kind, digest := range digests {
 		p := plan(t, "batch: 7, proximal: 0.1, model: "+kind)
-		m, _ := run(t, p, true)
-		again := resumed(t, p)
-		if weights(m) != weights(again) {
-			t.Errorf("%s: a run that was restored at every step gives other weights", kind)
-		}
-		if err := json.NewEncoder(h).Encode(m); err != nil {
-			t.Fatal(err)
-		}
+		all[kind] = methodtest.Case{Plan: p, Data: data(t, p, true), Digest: digest}
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); known[runtime.GOARCH] != "" && got != known[runtime.GOARCH] {
-		t.Errorf("the numbers have changed: raise Revision, and put %s here", got)
-	}
+	return all
 }
 
-// resumed runs a study whose coordinator is encoded and decoded at every step.
-func resumed(t testing.TB, p *study.Plan) *model {
-	t.Helper()
-	r, err := local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{forgetful{}}, Data: data(t, p, true)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := method.ModelJSON(r.Result.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := loadModel(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+// diverged says a site of weights that another has made up.
+const diverged = "training has diverged"
+
+func TestContract(t *testing.T) {
+	methodtest.Run(t, Method{}, cases(t), methodtest.Options{Excuses: []string{diverged}})
 }
 
-type forgetful struct{ Method }
+func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f), diverged) }
 
-func (forgetful) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	c, err := Method{}.Coordinator(p)
-	return forgetting{c}, err
-}
-
-type forgetting struct{ method.Coordinator }
-
-func (f forgetting) restored(s method.State, err error) (method.State, error) {
-	if err != nil {
-		return nil, err
-	}
-	raw, err := s.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	return f.Coordinator.Restore(raw)
-}
-
-func (f forgetting) Next(s method.State) (method.Step, error) {
-	step, err := f.Coordinator.Next(s)
-	if err == nil {
-		step.State, err = f.restored(step.State, nil)
-	}
-	return step, err
-}
-
-func (f forgetting) Fold(s method.State, in method.Contribution) (method.State, error) {
-	return f.restored(f.Coordinator.Fold(s, in))
-}
+func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }

@@ -227,25 +227,13 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	}
 	switch in.Kind {
 	case options.TaskScale:
-		a := new(options.ScaleAnswer)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = errors.Join(method.Once(in, s.Moments[in.Site] != nil), a.Check(c.Counted()))
-		}
-		s.Moments[in.Site] = a
+		err = method.Take(s.Moments, in, func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) })
 	case taskSums:
-		a := new(Sums)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = errors.Join(method.Once(in, s.Sums[in.Site] != nil), a.check(c.Weights(), c.classes()))
-		}
-		s.Sums[in.Site] = a
+		err = method.Take(s.Sums, in, func(a *Sums) error { return a.check(c.Weights(), c.classes()) })
 	case taskMarginal, taskGrid:
-		err = c.foldPoints(s, in)
+		err = method.Take(s.Points, in, func(a *pointsAnswer) error { return a.check(len(s.Search.Ask()), c.Weights()) })
 	case options.TaskAssess:
-		a := new(predict.Assessment)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = errors.Join(method.Once(in, s.Reports[in.Site] != nil), c.checkReport(a))
-		}
-		s.Reports[in.Site] = a
+		err = method.Take(s.Reports, in, c.checkReport)
 	default:
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}

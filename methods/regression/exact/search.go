@@ -1,7 +1,6 @@
 package exact
 
 import (
-	"errors"
 	"fmt"
 
 	"parley/method"
@@ -57,19 +56,6 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	s.Phase = options.TaskAssess
 	tasks, err = c.askQuality(s)
 	return tasks, nil, err
-}
-
-// foldPoints takes in a site's derivatives.
-func (c coordinator) foldPoints(s *state, in method.Contribution) error {
-	a := new(pointsAnswer)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return err
-	}
-	if err := errors.Join(method.Once(in, s.Points[in.Site] != nil), a.check(len(s.Search.Ask()), c.Weights())); err != nil {
-		return err
-	}
-	s.Points[in.Site] = a
-	return nil
 }
 
 // restoreRandom checks what a state of random intercepts has in addition.
