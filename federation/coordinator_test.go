@@ -49,6 +49,7 @@ func (w *world) charges(name string) (n int) {
 // What is posted for a site by whoever has the coordinator's key has no effect but on
 // what persons are asked; and what others post, none.
 func TestHostileCoordinator(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join(sites...)
@@ -146,6 +147,7 @@ func TestHostileCoordinator(t *testing.T) {
 // change nothing in it: values of others, old ones, none, and altered ones are passed
 // over, and the study ends when they are let be.
 func TestHostileBroker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join(sites...)
@@ -212,6 +214,7 @@ func TestHostileBroker(t *testing.T) {
 // Somebody deletes the broker's files while it serves, which goes on with those that are open:
 // it is noticed, the broker begins anew, and a study goes on.
 func TestBrokerWhoseFilesAreDeletedBeginsAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north")

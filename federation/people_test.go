@@ -34,6 +34,7 @@ func (w *world) standing(name, digest string) (s site.StudyStatus) {
 // Beside a daemon, a person says that the rows are elsewhere: what was approved before
 // is asked for again, and what is approved then is answered.
 func TestDataMoveWhileServing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north")
@@ -59,6 +60,7 @@ func TestDataMoveWhileServing(t *testing.T) {
 // The line may break as a site says that it has the end: the coordinator then posts the study no
 // more, and the site makes its report all the same.
 func TestClosedStudyIsReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north")
@@ -75,6 +77,7 @@ func TestClosedStudyIsReported(t *testing.T) {
 
 // Who joins before any study has been submitted is told so at once.
 func TestJoinBeforeAnyStudy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north")
@@ -87,6 +90,7 @@ func TestJoinBeforeAnyStudy(t *testing.T) {
 // A study that is aborted before a site has decided waits there no more, and cannot be
 // approved any more; what was approved and then aborted says so.
 func TestAbortBeforeTheDecision(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north", "south")
@@ -123,6 +127,7 @@ func (w *world) seen(digest string) map[string]string {
 // A site that was dropped is said to have left, before the end and after it. What is
 // done can be neither aborted nor left.
 func TestDroppedSiteHasLeft(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join(sites...)
@@ -156,6 +161,7 @@ func TestDroppedSiteHasLeft(t *testing.T) {
 
 // After an abort, no site is said to have results.
 func TestAbortedStudyHasNoResults(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join(sites...)
@@ -177,6 +183,7 @@ func TestAbortedStudyHasNoResults(t *testing.T) {
 
 // An invitation of another coordinator does not make a site forget its keys by accident.
 func TestOtherCoordinator(t *testing.T) {
+	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	w.serve()
 	w.join("north")
@@ -193,11 +200,18 @@ func TestOtherCoordinator(t *testing.T) {
 // Who joins twice with one invitation has joined, also beside a daemon; in another
 // folder it is refused, and keys that are of no use are not left there.
 func TestJoinTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	i := w.invite("north", false)
 	first, err := site.Join(within(t), w.path("north"), i, methods, nil)
 	check(t, err)
+	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil || !strings.Contains(err.Error(), "works once") {
+		t.Errorf("a copy of the invitation: %v", err)
+	}
+	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
+		t.Errorf("in its folder are %v (%v)", left, err)
+	}
 	w.furnish("north")
 	w.begin("north")
 	second, err := site.Join(within(t), w.path("north"), i, methods, nil)
@@ -205,17 +219,12 @@ func TestJoinTwice(t *testing.T) {
 	if !bytes.Equal(first.Config.Certificate, second.Config.Certificate) {
 		t.Error("it is another certificate")
 	}
-	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil || !strings.Contains(err.Error(), "works once") {
-		t.Errorf("a copy of the invitation: %v", err)
-	}
-	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
-		t.Errorf("in its folder are %v (%v)", left, err)
-	}
 }
 
 // Under privacy others see that files with data were written, and not whether a cell has
 // changed: a person decides, who is told. Whatever the cause, others read the same.
 func TestOthersSeeAPersonMustDecide(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve()
 	w.join("north")

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -34,7 +35,11 @@ import (
 	"parley/study"
 )
 
-func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "6") // they wait for each other's daemons more than they work
+	natstest.VerifyTestMain(m)
+}
 
 var methods = method.Registry{enginetest.Toy{}}
 
