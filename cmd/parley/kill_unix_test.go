@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 const manyRounds = `parley: 1
@@ -40,7 +42,7 @@ local:
   split: {scenario: IID}
 `
 
-// program is the built program in a folder with a plan and data.
+// program is the program in a folder with a plan and data.
 type program struct {
 	t           *testing.T
 	binary, dir string
@@ -48,17 +50,9 @@ type program struct {
 
 func build(t *testing.T, plan string) program {
 	t.Helper()
-	p := program{t: t, dir: t.TempDir()}
-	p.binary = filepath.Join(p.dir, "parley")
-	if out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := writeData(filepath.Join(p.dir, "small")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	p := program{t: t, dir: t.TempDir(), binary: testkit.Get(exec.LookPath("parley"))(t)} // this test's own
+	testkit.Do(t, writeData(filepath.Join(p.dir, "small")))
+	testkit.Do(t, os.WriteFile(filepath.Join(p.dir, "plan.yaml"), []byte(plan), 0o644))
 	return p
 }
 
@@ -116,7 +110,7 @@ func TestStoppedRunsContinueToTheSameBytes(t *testing.T) {
 	p.finish("whole", 1)
 	rng := rand.New(rand.NewPCG(2, 3))
 	told := 0
-	stops := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL}
+	stops := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL}[:testkit.Sized(3, 5)]
 	for i, sig := range stops {
 		n := 1 + rng.IntN(18)
 		state, said := p.run("stopped", 2, sig, n)
@@ -143,7 +137,7 @@ func TestKilledEarlyAndLate(t *testing.T) {
 	p.finish("whole", 1)
 	p.finish("two", 2)
 	p.same("whole", "two")
-	for _, n := range []int{1, 3, 5, 6} { // the last round is told of before anything is written
+	for _, n := range []int{1, 3, 5, 6}[testkit.Sized(2, 0):] { // the last round is told of before anything is written
 		out := fmt.Sprintf("killed-%d", n)
 		p.run(out, 2, syscall.SIGKILL, n)
 		p.finish(out, 2)

@@ -93,6 +93,9 @@ func TestOneListOfVerdicts(t *testing.T) {
 		{"set-mixture", ranges + "}", "name: graffl-abc, components: 2, algorithm: sets, set: {particles: 20, proposals: 300, rows: 10}", open, "Intervals are not calibrated"},
 		{"autoencoder", ranges + "}" + genes, "name: vae, model: linear, latent: 1, rounds: 2", open, ""},
 	} {
+		if testkit.Sized(c.name == "private-published-factors" || c.name == "published-outcome" || c.name == "set-mixture", false) {
+			continue
+		}
 		plan := fmt.Sprintf("parley: 1\nname: %s\nsites: [north, south, east]\nviews: [%s]\nsubjects: [group]\nmethod: {%s}\nprivacy: %s\nlocal: {data: small/data, split: {scenario: IID}}\n",
 			c.name, strings.Replace(clinic, "%s}", c.views, 1), c.method, c.privacy)
 		t.Run(c.name, func(t *testing.T) {
