@@ -28,7 +28,7 @@ func TestStudiesEndAsParleyRunDoes(t *testing.T) {
 		{"alzheimer", "alzheimer/plan.yaml", three, true},
 		{"alzheimer-private", "alzheimer/private.yaml", three, false},
 		{"mixture", "mixture/plan.yaml", []string{"west", "south", "east"}, false},
-	} {
+	}[:testkit.Sized(2, 3)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, example(t, c.plan), c.sites...)

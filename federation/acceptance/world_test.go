@@ -467,3 +467,6 @@ func (w *world) reaches(name string, round int) {
 		return nil
 	})
 }
+
+// pause is how long a disturbance lasts. (Nothing is waited for so.)
+func pause(d time.Duration) { <-time.After(d) }

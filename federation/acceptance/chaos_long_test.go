@@ -1,4 +1,4 @@
-//go:build unix
+//go:build long && unix
 
 package acceptance
 
@@ -24,8 +24,8 @@ import (
 
 // histories is how many seeded histories the chaos test runs:
 //
-//	go test ./federation/acceptance -run Chaos -histories 60 -timeout 2h
-//	go test ./federation/acceptance -run Chaos -history 17
+//	go test -tags long ./federation/acceptance -run Chaos -histories 60 -timeout 2h
+//	go test -tags long ./federation/acceptance -run Chaos -history 17
 var (
 	histories = flag.Int("histories", 10, "seeded histories of the chaos test")
 	history   = flag.Int("history", -1, "the one history of the chaos test to run, by its seed")
@@ -170,10 +170,6 @@ func (x *trouble) joinSomehow() {
 func (x *trouble) upTo(d time.Duration) time.Duration {
 	return time.Duration(x.rng.Int64N(int64(d)))
 }
-
-// pause is how long a disturbance lasts. (Nothing is waited for so.)
-func pause(d time.Duration) { <-time.After(d) }
-
 // comesTo waits until this share of the study is done.
 func (x *trouble) comesTo(share float64) {
 	progress := regexp.MustCompile("study " + x.study + `: round \d+ is done \((\d+) of (\d+)\)`)
