@@ -11,6 +11,11 @@
 // repeat; its scores are exact all the same: an evaluation is a simulation on rows, and no
 // release.
 //
+// [Attack] turns what simulated studies release against their rows: it hands what a curious coordinator would see to the
+// attacks that a method knows of itself ([method.Attackable]), and judges what came of it by what the method's
+// documentation says. A failed attack proves nothing; what is proved is the bound of a private release, which the noise
+// was calibrated to, and here it is tried.
+//
 // Methods are known by their contract only.
 package judge
 

@@ -5,7 +5,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/sketch"
 	"parley/methods/mixture/suffiae"
 	"parley/privacy/account"
 )
@@ -91,7 +91,7 @@ func (f *privacyFile) verify(list *vectors.List) error {
 		if n < 1 {
 			return fmt.Errorf("a site of %d rows", n)
 		}
-		got[j] = kernelmean.ReplaceOne(f.Landmark.Bound) / float64(n)
+		got[j] = sketch.ReplaceOne(f.Landmark.Bound) / float64(n)
 	}
 	list.Floats("landmark_sensitivity.l2_replace_one", f.Landmark.L2, got, tolNumber)
 	return nil

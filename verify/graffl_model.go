@@ -6,7 +6,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/sketch"
 )
 
 // square reads a d × d matrix.
@@ -242,7 +242,7 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	marks := kernelmean.Landmarks{Dim: d, Points: points}
+	marks := sketch.Landmarks{Dim: d, Points: points}
 	for range d {
 		marks.Bandwidth = append(marks.Bandwidth, f.Bandwidth)
 	}
@@ -287,7 +287,7 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 		}
 	}
 	list.Equal("landmark_means.by_site", len(f.Means.BySite), len(sums))
-	o, err := kernelmean.Pool(sums, counts, make([]float64, len(counts)))
+	o, err := sketch.Pool(sums, counts, make([]float64, len(counts)))
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 }
 
 // likelihood checks the moments of a mixture at the landmarks, and its likelihood there.
-func (f *setDistanceFile) likelihood(marks kernelmean.Landmarks, o kernelmean.Observation, list *vectors.List) error {
+func (f *setDistanceFile) likelihood(marks sketch.Landmarks, o sketch.Observation, list *vectors.List) error {
 	m, err := f.Mixture.mixture()
 	if err != nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
-	"parley/judge/attack"
+	"parley/judge"
 	"parley/study"
 )
 
 func attackCommand() *cobra.Command {
-	c := attack.Config{}
+	c := judge.AttackConfig{}
 	var as form
 	cmd := &cobra.Command{
 		Use:   "attack [METHOD [PLAN]]",
@@ -22,7 +22,7 @@ func attackCommand() *cobra.Command {
 		Long: "Attack simulated studies of a method, and print what is recovered. The rows are made up, or those\n" +
 			"of the plan's simulated sites. Without METHOD it lists what can be attacked.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			targets := attack.Targets(methods)
+			targets := judge.AttackTargets(methods)
 			if len(a) == 0 {
 				return as.line(cmd, targets, func(w io.Writer) error {
 					for _, name := range targets {
@@ -52,7 +52,7 @@ func attackCommand() *cobra.Command {
 			show := newProgress(cmd)
 			defer show.close()
 			c.Tell = func(what string) { show.step("attacking %s", what) }
-			report, err := attack.Run(cmd.Context(), c)
+			report, err := judge.Attack(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,6 @@ import (
 
 	"parley/method"
 	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/landmark"
 	"parley/methods/mixture/options"
 	"parley/privacy/account"
 	"parley/study"
@@ -32,7 +31,7 @@ func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Targ
 		}
 		return s.Options, nil
 	}, func(v *inversion.Victims) error {
-		_, err := landmarks(v, inversion.NoProtection)
+		_, err := landmarkStudy(v, inversion.NoProtection)
 		return err
 	})
 	if err != nil {
@@ -47,8 +46,8 @@ func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Targ
 	return a.Came, nil
 }
 
-// landmarks makes a plan with landmarks: those of the plan that was asked for, if it is of features.
-func landmarks(v *inversion.Victims, privacy study.Privacy) (*landmark.Setup, error) {
+// landmarkStudy makes a plan with landmarks: those of the plan that was asked for, if it is of features.
+func landmarkStudy(v *inversion.Victims, privacy study.Privacy) (*setup, error) {
 	o := &options.Options{Components: v.Given.Components, Landmarks: new(options.LandmarkOptions)}
 	prior, own := v.Prior()
 	o.Prior = prior
@@ -64,11 +63,11 @@ func landmarks(v *inversion.Victims, privacy study.Privacy) (*landmark.Setup, er
 	if err != nil {
 		return nil, err
 	}
-	return landmark.New(s)
+	return landmarkSetup(s)
 }
 
 // byLandmarks locates persons by what two releases of their sites differ by.
-func (a attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*method.Recovered, error) {
+func (a attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
 	return a.Difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
 		return inversion.Locate(s.Marks, own, 1)
 	})
@@ -77,7 +76,7 @@ func (a attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within flo
 // exactLandmarks is differencing of two studies without noise.
 func (a attacker) exactLandmarks(ctx context.Context) error {
 	a.Tell("landmark without noise: differencing")
-	s, err := landmarks(a.Victims, inversion.NoProtection)
+	s, err := landmarkStudy(a.Victims, inversion.NoProtection)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ const withoutNoise = "landmark without noise"
 
 // smallSites solves for all rows of sites that have few, from one release each.
 func (a attacker) smallSites(ctx context.Context) error {
-	s, err := landmarks(a.Victims, inversion.NoProtection)
+	s, err := landmarkStudy(a.Victims, inversion.NoProtection)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (a attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tasks, err := landmark.Ask(s, s.Plan.Sites[j:j+1])
+			tasks, err := ask(s, s.Plan.Sites[j:j+1])
 			if err != nil {
 				return err
 			}
@@ -147,7 +146,7 @@ func (a attacker) privateLandmarks(ctx context.Context) error {
 	for _, epsilon := range a.Target.Epsilons {
 		privacy := study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: a.Target.Adjacency,
 			Total: &account.Budget{Epsilon: epsilon, Delta: a.Target.Delta}}
-		s, err := landmarks(a.Victims, privacy)
+		s, err := landmarkStudy(a.Victims, privacy)
 		if err != nil {
 			return err
 		}
@@ -182,8 +181,8 @@ const others = 10
 
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
-func (a attacker) tellApart(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
-	one, two := landmark.Worst(s, a.Target.Adjacency)
+func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, error) {
+	one, two := worst(s, a.Target.Adjacency)
 	common := a.Sites[0][:min(len(a.Sites[0]), others*a.Dim)]
 	base := make([]float64, s.Marks.Len())
 	phi := make([]float64, s.Marks.Len())
@@ -206,7 +205,7 @@ func (a attacker) tellApart(ctx context.Context, s *landmark.Setup) (*method.Tol
 		sites[1] = slices.Concat(common, two)
 	}
 	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), landmark.Best(landmark.Visible(s))
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
 	for world, rowsOf := range sites {
 		all, err := a.releases(ctx, s, rowsOf, a.Target.Releases)
 		if err != nil {
@@ -231,8 +230,8 @@ func (a attacker) tellApart(ctx context.Context, s *landmark.Setup) (*method.Tol
 }
 
 // releases are n of the first site, if these were its rows.
-func (a attacker) releases(ctx context.Context, s *landmark.Setup, rows []float64, n int) (all []*landmark.Sums, err error) {
-	tasks, err := landmark.Ask(s, s.Plan.Sites[:1])
+func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int) (all []*Sums, err error) {
+	tasks, err := ask(s, s.Plan.Sites[:1])
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +243,7 @@ func (a attacker) releases(ctx context.Context, s *landmark.Setup, rows []float6
 		if err != nil {
 			return nil, err
 		}
-		r, err := landmark.Open(s, c)
+		r, err := open(s, c)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +258,7 @@ func (a attacker) releases(ctx context.Context, s *landmark.Setup, rows []float6
 // has (replace-one: whom another has replaced), and decides by the likelihood ratio of
 // their difference which it was. All other rows cancel, so that the attacker need not know
 // them: no test on the two releases is right more often.
-func (a attacker) differenced(ctx context.Context, s *landmark.Setup) (*method.ToldApart, error) {
+func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart, error) {
 	rows := a.Sites[0][:min(len(a.Sites[0]), (others+1)*a.Dim)]
 	n := s.Marks.Len()
 	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
@@ -296,7 +295,7 @@ func (a attacker) differenced(ctx context.Context, s *landmark.Setup) (*method.T
 				ratio += v * (b.Sums[j] - r.Sums[j] - v/2) / (sd * sd)
 				mu += v * v / (sd * sd)
 			}
-			told.Mechanism = landmark.Best(math.Sqrt(mu))
+			told.Mechanism = best(math.Sqrt(mu))
 			told.Trials++
 			if (ratio > 0) == (world == 1) {
 				told.Right++
@@ -307,9 +306,9 @@ func (a attacker) differenced(ctx context.Context, s *landmark.Setup) (*method.T
 }
 
 // sumsOf reads a site's sums of φ.
-func sumsOf(s *landmark.Setup) func(method.Contribution) ([]float64, error) {
+func sumsOf(s *setup) func(method.Contribution) ([]float64, error) {
 	return func(answer method.Contribution) ([]float64, error) {
-		r, err := landmark.Open(s, answer)
+		r, err := open(s, answer)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 		given := p.Method.Options.(*options.Options)
 		var s study.Plan
 		_, err := inversion.NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*options.Options, error) { return given, nil }, func(v *inversion.Victims) error {
-			own, err := landmarks(v, inversion.NoProtection)
+			own, err := landmarkStudy(v, inversion.NoProtection)
 			if err != nil || own.Prior.Dim() != 3 || given.Encoder == nil && own.Prior.Nu != given.Prior.Freedom || given.Landmarks != nil && given.Encoder == nil && own.Marks.Len() != given.Landmarks.Scattered {
 				t.Errorf("%s: %+v, %v", text, own, err)
 				return nil

@@ -3,7 +3,8 @@
 // what it does. Each site releases once its mean cosines and sines at public frequencies
 // (sketch), or its mean kernel values at public points (landmark), noised if the plan is
 // private; the noise is part of the likelihood. After that one release nothing more is asked
-// of a site. It grew out of GRAFFL (Hahn and Lee 2020), whose sections are cited.
+// of a site. [statistic] is what the two differ in; what arrives is taken as numbers that noise may have moved anywhere
+// (messages.go), and vulnerability.go says in each report what an attacker can do with it. It grew out of GRAFFL (Hahn and Lee 2020), whose sections are cited.
 //
 // Everything here is a function of its arguments and seeds, to the last bit on one
 // architecture, on any number of cores. What comes from elsewhere is checked and gives

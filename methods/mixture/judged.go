@@ -7,7 +7,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/landmark"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
 	"parley/study"
@@ -53,7 +52,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	sample, err := landmark.Central(ctx, s, rows)
+	sample, err := centralSample(ctx, s, rows)
 	if err != nil {
 		return nil, err
 	}

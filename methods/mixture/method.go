@@ -2,7 +2,6 @@ package mixture
 
 import (
 	"parley/method"
-	"parley/methods/mixture/landmark"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/scarce"
 	"parley/privacy"
@@ -42,7 +41,7 @@ func setupOf(p *study.Plan) (*options.Setup, options.Sampler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := landmark.NewSampler(s)
+	v, err := newSampler(s)
 	return s, v, err
 }
 

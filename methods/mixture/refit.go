@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"parley/method"
-	"parley/methods/mixture/landmark"
 	"parley/methods/mixture/options"
 	"parley/study"
 )
@@ -12,7 +11,7 @@ import (
 var _ method.Refitter = Method{}
 
 // Chooses implements [method.Refitter].
-func (Method) Chooses() string { return landmark.Chosen }
+func (Method) Chooses() string { return chosen }
 
 // ReleasedFile implements [method.Refitter]. The sums that sites release at landmarks and
 // frequencies do not depend on the number of components.
@@ -21,7 +20,7 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return landmark.Released(s.Options)
+	return Released(s.Options)
 }
 
 // Refit implements [method.Refitter].
@@ -30,16 +29,16 @@ func (m Method) Refit(p *study.Plan, releases []byte, components int) (*method.R
 	if err != nil {
 		return nil, err
 	}
-	return landmark.Refit(s, releases, components)
+	return refitted(s, releases, components)
 }
 
-// SelectReleased implements [method.Refitter] by [landmark.Select].
+// SelectReleased implements [method.Refitter] by [selected].
 func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
 	s, err := m.released(p)
 	if err != nil {
 		return nil, err
 	}
-	return landmark.Select(ctx, s, releases, c)
+	return selected(ctx, s, releases, c)
 }
 
 // released is what follows from a plan whose releases are enough for another mixture.

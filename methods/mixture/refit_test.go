@@ -21,8 +21,6 @@ import (
 // refittable are plans whose releases are enough for another number of components.
 var refittable = []string{"landmarks", "frequencies", "private", "private, scattered", "private, sketch"}
 
-const releasedName = "model/released.json"
-
 // ended runs a study of a plan and returns its result.
 func ended(t testing.TB, name string) (*study.Plan, *method.Result) {
 	t.Helper()

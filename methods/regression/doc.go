@@ -4,7 +4,9 @@
 //
 // [Method] is what a registry takes, put together from the plan. Without privacy the
 // posterior of all weights is found from exact sums over the rows of every site (package
-// exact), with a total from noised ones (package private); [Method.Central] is what both are
-// measured against. All results are functions of the plan and the rows alone, to the last bit
+// exact), with a total from noised ones (package private). Where a posterior of all weights together is out of reach, it
+// is one of independent weights: the prior times a factor of each site, which it refines against those of all others,
+// one site after the other; with privacy, from noised sums of natural gradients, by default all at once.
+// [Method.Central] is what all are measured against. All results are functions of the plan and the rows alone, to the last bit
 // on one architecture. What comes from other sites is checked, and gives errors, never panics.
 package regression

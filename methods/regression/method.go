@@ -4,7 +4,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/meanfield"
 	"parley/methods/regression/options"
 	"parley/methods/regression/private"
 	"parley/privacy"
@@ -32,7 +31,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	case s.Options.Joint():
 		return exact.New(s), nil
 	}
-	return meanfield.New(s)
+	return newIndependent(s)
 }
 
 // Site implements [method.Method].
@@ -57,7 +56,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 	case s.Options.Joint():
 		return exact.NewSite(s, name), nil
 	}
-	return meanfield.NewSite(s, name)
+	return newIndependentSite(s, name)
 }
 
 // Revision implements [method.Method].

@@ -13,7 +13,7 @@ import (
 	oneshot "parley/methods/factors/federated"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/waic"
+	"parley/methods/published/fedmvppca"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 )
@@ -132,7 +132,7 @@ func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float
 			}
 		}
 	}
-	w, err := waic.Draw(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
+	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
 	return w.WAIC, err
 }
 

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/scarce"
 	"parley/methods/mixture/suffiae"
 	"parley/papers/experiment"
 )
@@ -100,7 +100,7 @@ func (t *trial) features(ctx context.Context) error {
 		t.values["ratio"] = append(t.values["ratio"], float64(rest)/float64(class))
 		for _, c := range []struct {
 			arm     string
-			train   augment.Labelled
+			train   scarce.Labelled
 			penalty float64
 		}{{RidgeAllRows, t.all, RidgePenalty}, {freeAtSite, site, 1e-4}, {RidgeAtSite, site, RidgePenalty}} {
 			p, err := Ridge(c.train, t.held.Rows, c.penalty)
@@ -134,12 +134,12 @@ func (t *trial) features(ctx context.Context) error {
 
 // coded are the codes of a site's rows, and of the held ones by the same encoder.
 type coded struct {
-	augment.Labelled
+	scarce.Labelled
 	held [][]float64
-	head *augment.LinearClassifier // that the encoder was trained with
+	head *scarce.LinearClassifier // that the encoder was trained with
 }
 
-func (t *trial) train(ctx context.Context, of augment.Labelled, site uint64) (*suffiae.Network, error) {
+func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*suffiae.Network, error) {
 	in, err := suffiae.FitInputs(of.Rows, inputLimit)
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func (t *trial) train(ctx context.Context, of augment.Labelled, site uint64) (*s
 	return suffiae.Train(ctx, in, of.Rows, of.Labels, o, rand.New(rand.NewPCG(t.seed, site)))
 }
 
-func (t *trial) encode(n *suffiae.Network, of augment.Labelled) (c coded, err error) {
-	c.head = &augment.LinearClassifier{Weights: n.Classifier.Weights.Data, Intercept: n.Classifier.Bias[0]}
+func (t *trial) encode(n *suffiae.Network, of scarce.Labelled) (c coded, err error) {
+	c.head = &scarce.LinearClassifier{Weights: n.Classifier.Weights.Data, Intercept: n.Classifier.Bias[0]}
 	c.Labels = of.Labels
 	if c.Rows, err = n.Encoder.Encode(of.Rows); err == nil {
 		c.held, err = n.Encoder.Encode(t.held.Rows)
@@ -163,7 +163,7 @@ func (t *trial) fit(arm string, c coded, extra ...[][]float64) error {
 	var all []map[string]float64
 	for _, rows := range extra {
 		train := with(c.Labelled, rows)
-		m, err := augment.FitLinear(train.Rows, train.Labels, augment.Penalty)
+		m, err := scarce.FitLinear(train.Rows, train.Labels, scarce.Penalty)
 		if err != nil {
 			return fmt.Errorf("%s: %w", arm, err)
 		}
@@ -254,12 +254,12 @@ func (t *trial) helped(prefix string, codes []coded, targets int) error {
 		if k < targets {
 			continue
 		}
-		of := scarce(c.Labelled)
-		copies, err := augment.Oversample(of, c.lacking(), rand.New(rand.NewPCG(t.seed, 4)))
+		of := scarceRows(c.Labelled)
+		copies, err := scarce.Oversample(of, c.lacking(), rand.New(rand.NewPCG(t.seed, 4)))
 		if err != nil {
 			return err
 		}
-		between, err := augment.SMOTE(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
+		between, err := scarce.SMOTE(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (c coded) lacking() int {
 // ofClass returns the codes of the class, one after the other, of each site.
 func ofClass(codes []coded) (sites [][]float64) {
 	for _, c := range codes {
-		sites = append(sites, slices.Concat(scarce(c.Labelled)...))
+		sites = append(sites, slices.Concat(scarceRows(c.Labelled)...))
 	}
 	return sites
 }
@@ -322,12 +322,12 @@ func (t *trial) gated(p *gmm.Posterior, c coded) error {
 	if err != nil {
 		return err
 	}
-	result, err := augment.Compare(c.Labelled, augment.Labelled{}, rows, nil, t.seed)
+	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, nil, t.seed)
 	if err != nil {
 		return err
 	}
 	keeps := 0.0
-	if result.Verdict == augment.Kept {
+	if result.Verdict == scarce.Kept {
 		keeps = 1
 	}
 	t.values[kept] = append(t.values[kept], keeps)

@@ -12,7 +12,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/methods/mixture/suffiae"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
@@ -36,12 +36,12 @@ const inputLimit = 4
 // Ridge fits a penalised logistic regression to rows, standardised by themselves, and
 // returns the probabilities of the class of held rows. What is missing, NaN, is as the
 // centre of its feature.
-func Ridge(train augment.Labelled, held [][]float64, penalty float64) ([]float64, error) {
+func Ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64, error) {
 	in, err := suffiae.FitInputs(train.Rows, inputLimit)
 	if err != nil {
 		return nil, err
 	}
-	c, err := augment.FitLinear(standardised(in, train.Rows), train.Labels, penalty)
+	c, err := scarce.FitLinear(standardised(in, train.Rows), train.Labels, penalty)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *Regression) Probability(row *dataset.Row) (float64, error) {
 }
 
 // overSites fits pvi to the rows of all sites, and returns probabilities of held ones.
-func overSites(ctx context.Context, sites []augment.Labelled, held [][]float64, seed uint64) ([]float64, error) {
+func overSites(ctx context.Context, sites []scarce.Labelled, held [][]float64, seed uint64) ([]float64, error) {
 	view, features := dataset.View{Name: "x"}, []map[string]any{}
 	for j := range held[0] {
 		name := fmt.Sprintf("x%d", j+1)

@@ -14,7 +14,6 @@ import (
 	"parley/figure"
 	"parley/methods/mixture/gmm"
 	abcMethod "parley/methods/published/graffl"
-	"parley/methods/published/graffl/abc"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -204,7 +203,7 @@ func density(p *gmm.Posterior) (values []float64) {
 	for range points {
 		cloud = append(cloud, p.Draws[gmm.Pick(r, p.Weights)].Means...)
 	}
-	k := abc.NewKernelDensity(cloud, []float64{bandwidth, bandwidth})
+	k := abcMethod.NewKernelDensity(cloud, []float64{bandwidth, bandwidth})
 	for _, y := range grid() {
 		for _, x := range grid() {
 			d := k.At([]float64{x / bandwidth, y / bandwidth}, nil) / (float64(k.Len()) * 2 * math.Pi * bandwidth * bandwidth)

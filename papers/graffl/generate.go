@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
-	"parley/methods/published/graffl/abc"
+	"parley/methods/mixture/sketch"
+	"parley/methods/published/graffl"
 	"parley/papers/graffl/toy"
 	"parley/privacy/account"
 )
@@ -34,13 +34,13 @@ func codePrior(d, k int) (gmm.Prior, error) {
 }
 
 // codeLandmarks are the landmarks over codes of d numbers.
-func codeLandmarks(d int) (kernelmean.Landmarks, error) {
+func codeLandmarks(d int) (sketch.Landmarks, error) {
 	sd, bandwidth := make([]float64, d), make([]float64, d)
 	for i := range d {
 		sd[i] = codeBox / 4
 		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
 	}
-	return kernelmean.ScatterNormal(sd, bandwidth, landmarks)
+	return sketch.ScatterNormal(sd, bandwidth, landmarks)
 }
 
 // fromAll samples the exact posterior of one Gaussian given all codes of the scarce
@@ -81,7 +81,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm
 	}
 	bound := marks.NormBound()
 	r := rand.New(rand.NewPCG(seed, 2))
-	o, phi := kernelmean.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
+	o, phi := sketch.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
 	for _, rows := range sites {
 		for at := 0; at < len(rows); at += d {
 			marks.Features(phi, rows[at:])
@@ -102,7 +102,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm
 		o.Mean[i] /= o.Rows
 	}
 	o.NoiseVar /= o.Rows * o.Rows
-	sampling := kernelmean.DefaultSampling(seed)
+	sampling := sketch.DefaultSampling(seed)
 	// With few sweeps a sample in many dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)
@@ -114,7 +114,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*gmm.Post
 	if err != nil {
 		return nil, err
 	}
-	kept, err := abc.Published(prior, sites, proposals, draws, seed)
+	kept, err := graffl.Published(prior, sites, proposals, draws, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*gmm.Post
 	for j, rows := range sites {
 		counts[j] = len(rows) / d
 	}
-	proposer, p := abc.NewProposer(prior, seed), &gmm.Posterior{}
+	proposer, p := graffl.NewProposer(prior, seed), &gmm.Posterior{}
 	for _, a := range kept.Sorted() {
 		m := gmm.NewMixture(publishedParts, d)
 		proposer.Parameter(a.Number(counts), m)

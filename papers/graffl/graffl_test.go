@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
 )
 
@@ -24,7 +24,7 @@ func TestDataSetsAreRead(t *testing.T) {
 
 // simulated is rows of six features, of which half have the label true; its classes
 // lie apart along all of them.
-func simulated(n int, r *rand.Rand) (t augment.Labelled) {
+func simulated(n int, r *rand.Rand) (t scarce.Labelled) {
 	for i := range n {
 		row := make([]float64, 6)
 		for j := range row {
@@ -42,7 +42,7 @@ func TestRowsAreDealt(t *testing.T) {
 	all := simulated(1000, rand.New(rand.NewPCG(1, 0)))
 	d := testkit.Get(setting{among: 4, aside: 0.3, targets: 1, share: 0.05}.split(all, rand.New(rand.NewPCG(2, 0))))(t)
 	seen := map[*float64]int{}
-	for _, part := range append([]augment.Labelled{d.held}, d.sites...) {
+	for _, part := range append([]scarce.Labelled{d.held}, d.sites...) {
 		for _, row := range part.Rows {
 			seen[&row[0]]++
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
 )
 
@@ -21,7 +21,7 @@ var (
 )
 
 // open returns the features of all rows, and who is of the class. What is missing is NaN.
-func (s source) open(ctx context.Context, at experiment.Data) (all augment.Labelled, err error) {
+func (s source) open(ctx context.Context, at experiment.Data) (all scarce.Labelled, err error) {
 	path, err := at.Folder(s.name)
 	if err != nil {
 		return all, err
@@ -61,15 +61,15 @@ type setting struct {
 
 // deal is one split of a data set.
 type deal struct {
-	sites []augment.Labelled
-	all   augment.Labelled // what the sites would have if nothing had been left out
-	held  augment.Labelled // what nothing is learned from
+	sites []scarce.Labelled
+	all   scarce.Labelled // what the sites would have if nothing had been left out
+	held  scarce.Labelled // what nothing is learned from
 }
 
 // split deals rows: the same share of both classes to the held ones and to every site;
 // then rows of the class are left out at the targets, down to the setting's share, but one.
-func (s setting) split(t augment.Labelled, rng *rand.Rand) (deal, error) {
-	d := deal{sites: make([]augment.Labelled, s.among)}
+func (s setting) split(t scarce.Labelled, rng *rand.Rand) (deal, error) {
+	d := deal{sites: make([]scarce.Labelled, s.among)}
 	room := float64(len(t.Rows)) * (1 - s.aside)
 	if float64(s.rows*s.among) > room+1 {
 		return d, fmt.Errorf("%d rows are too few for %d sites of %d", len(t.Rows), s.among, s.rows)
@@ -104,21 +104,21 @@ func (s setting) split(t augment.Labelled, rng *rand.Rand) (deal, error) {
 	return d, nil
 }
 
-func add(to *augment.Labelled, row []float64, label bool) {
+func add(to *scarce.Labelled, row []float64, label bool) {
 	to.Rows, to.Labels = append(to.Rows, row), append(to.Labels, label)
 }
 
 // with returns the rows with more of the class.
-func with(own augment.Labelled, extra [][]float64) augment.Labelled {
-	out := augment.Labelled{Rows: slices.Clone(own.Rows), Labels: slices.Clone(own.Labels)}
+func with(own scarce.Labelled, extra [][]float64) scarce.Labelled {
+	out := scarce.Labelled{Rows: slices.Clone(own.Rows), Labels: slices.Clone(own.Labels)}
 	for _, row := range extra {
 		add(&out, row, true)
 	}
 	return out
 }
 
-// scarce returns the rows of the class.
-func scarce(of augment.Labelled) (rows [][]float64) {
+// scarceRows returns the rows of the class.
+func scarceRows(of scarce.Labelled) (rows [][]float64) {
 	for i, row := range of.Rows {
 		if of.Labels[i] {
 			rows = append(rows, row)

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 )
 
 // The measures of an arm at a site.
@@ -20,7 +20,7 @@ const (
 
 // scores are the measures of one classifier on held rows. F1 is of the class.
 func scores(probability []float64, labels []bool) (map[string]float64, error) {
-	s, err := augment.ScoreClassifier(probability, labels)
+	s, err := scarce.ScoreClassifier(probability, labels)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package inversion_test
 import (
 	"fmt"
 
+	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/inversion"
-	"parley/methods/published/graffl/abc"
 )
 
 // Three honest rounds of Algorithm 2 give a row in two dimensions away.
@@ -13,7 +13,7 @@ func ExampleTrilaterate() {
 	points := []float64{1, -1, 0.5, -5.5, -3.5, 1.5}
 	squared := make([]float64, 3)
 	for i := range squared {
-		abc.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
+		squared[i] = gmm.SquaredDistance(row, points[2*i:2*i+2])
 	}
 	recovered, err := inversion.Trilaterate(points, squared, 2)
 	fmt.Printf("%.2f %v\n", recovered, err)

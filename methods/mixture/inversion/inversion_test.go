@@ -9,30 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
-	"parley/methods/published/graffl/abc"
+	"parley/methods/mixture/sketch"
 	"parley/privacy/account"
 )
-
-// d + 1 honest rounds of Algorithm 2 give every row of every site.
-func TestTrilaterationRecoversEveryRow(t *testing.T) {
-	sites := toySites(1, []int{30, 20, 10})
-	p := abc.NewProposer(toyPrior, 7)
-	const rounds = 3
-	for j, rows := range sites {
-		for k := 0; k < len(rows); k += 2 {
-			points, squared := make([]float64, 2*rounds), make([]float64, rounds)
-			for i := range rounds {
-				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
-				abc.SquaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
-			}
-			got, err := Trilaterate(points, squared, 2)
-			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
-				t.Fatalf("row %d of site %d is %v, recovered as %v (%v)", k/2, j, rows[k:k+2], got, err)
-			}
-		}
-	}
-}
 
 func TestTrilaterateRefuses(t *testing.T) {
 	for _, c := range []struct{ points, squared []float64 }{
@@ -70,7 +49,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := toyMarks.NormBound()
-	sd := factor * kernelmean.ReplaceOne(b)
+	sd := factor * sketch.ReplaceOne(b)
 	// The worst pair: two rows at landmarks far apart.
 	one, two := make([]float64, toyMarks.Len()), make([]float64, toyMarks.Len())
 	toyMarks.Features(one, toyMarks.Point(65))
@@ -142,7 +121,7 @@ func TestLocateSeveralRows(t *testing.T) {
 		},
 		"no row":      func() ([]float64, error) { return Locate(toyMarks, make([]float64, toyMarks.Len()), 0) },
 		"other sums":  func() ([]float64, error) { return Locate(toyMarks, []float64{1}, 1) },
-		"no landmark": func() ([]float64, error) { return Locate(kernelmean.Landmarks{Dim: 1}, nil, 1) },
+		"no landmark": func() ([]float64, error) { return Locate(sketch.Landmarks{Dim: 1}, nil, 1) },
 	} {
 		if x, err := f(); err == nil {
 			t.Errorf("%s: %v", name, x)

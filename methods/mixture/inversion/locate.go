@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/sketch"
 )
 
 const (
@@ -17,13 +17,13 @@ const (
 )
 
 // Locate finds rows whose features add up to what was observed: the attack on
-// [kernelmean.Landmarks] without noise. One row is what two releases differ by, see
+// [sketch.Landmarks] without noise. One row is what two releases differ by, see
 // [Difference]; several are all rows of a small site. With noise of one standard
 // deviation on each entry it is a maximum-likelihood guess.
 //
 // Rows are returned one after the other, in no particular order. With more unknown
 // numbers than landmarks, rows × Dim, they are not determined, which is an error.
-func Locate(l kernelmean.Landmarks, sum []float64, rows int) ([]float64, error) {
+func Locate(l sketch.Landmarks, sum []float64, rows int) ([]float64, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Locate(l kernelmean.Landmarks, sum []float64, rows int) ([]float64, error) 
 }
 
 // fit moves rows to where the sum of their features is closest to what was observed.
-func fitRows(l kernelmean.Landmarks, x, sum []float64) (loss float64) {
+func fitRows(l sketch.Landmarks, x, sum []float64) (loss float64) {
 	d, phi := l.Dim, make([]float64, l.Len())
 	return LeastSquares(x, len(sum), func(r, jac, x []float64) {
 		for i, v := range sum {
@@ -72,7 +72,7 @@ func fitRows(l kernelmean.Landmarks, x, sum []float64) (loss float64) {
 }
 
 // pursue takes one row after the other: the best for what those before left.
-func pursue(l kernelmean.Landmarks, sum []float64, rows int) (x []float64) {
+func pursue(l sketch.Landmarks, sum []float64, rows int) (x []float64) {
 	left, phi := slices.Clone(sum), make([]float64, len(sum))
 	for range rows {
 		one := locateOne(l, left)
@@ -86,7 +86,7 @@ func pursue(l kernelmean.Landmarks, sum []float64, rows int) (x []float64) {
 }
 
 // one finds one row, from the landmarks that are closest to it.
-func locateOne(l kernelmean.Landmarks, sum []float64) []float64 {
+func locateOne(l sketch.Landmarks, sum []float64) []float64 {
 	phi := make([]float64, len(sum))
 	type start struct {
 		at   int
@@ -110,7 +110,7 @@ func locateOne(l kernelmean.Landmarks, sum []float64) []float64 {
 }
 
 // scatterStart draws rows near landmarks whose sums are large.
-func scatterStart(l kernelmean.Landmarks, r *rand.Rand, sum []float64, rows int) (x []float64) {
+func scatterStart(l sketch.Landmarks, r *rand.Rand, sum []float64, rows int) (x []float64) {
 	weights := make([]float64, len(sum))
 	for i, v := range sum {
 		weights[i] = max(v, 1e-12)

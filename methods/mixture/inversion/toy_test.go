@@ -4,20 +4,20 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/mixture/gmmtest"
-	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/sketch"
 )
 
 // The toy of section 4.2: one mode for each site.
 var (
 	toyPrior, toySites = gmmtest.Prior, gmmtest.Sites
-	toyMarks           = func() kernelmean.Landmarks {
-		l, _ := kernelmean.Grid(gmmtest.Lo, gmmtest.Hi, []float64{1.5, 1.5})
+	toyMarks           = func() sketch.Landmarks {
+		l, _ := sketch.Grid(gmmtest.Lo, gmmtest.Hi, []float64{1.5, 1.5})
 		return l
 	}()
 )
 
 // sums returns a site's sum of φ, with noise of a standard deviation.
-func sums(l kernelmean.Landmarks, rows []float64, sd float64, r *rand.Rand) []float64 {
+func sums(l sketch.Landmarks, rows []float64, sd float64, r *rand.Rand) []float64 {
 	sum, phi := make([]float64, l.Len()), make([]float64, l.Len())
 	for k := 0; k < len(rows); k += l.Dim {
 		l.Features(phi, rows[k:])

@@ -11,7 +11,7 @@ import (
 	"math"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
+	"parley/methods/mixture/sketch"
 	"parley/study"
 )
 
@@ -99,7 +99,7 @@ const (
 const wideSpread = 0.02
 
 // defaultDraws is how many parameters a sample has.
-var defaultDraws = kernelmean.DefaultSampling(0).Particles
+var defaultDraws = sketch.DefaultSampling(0).Particles
 
 // Default is what a plan begins with: [Options.Fill] adds what depends on it.
 func Default() *Options { return &Options{Prior: DefaultPrior()} }
@@ -348,8 +348,8 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) 
 		report("landmarks", "missing", "bandwidth and scattered")
 	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
 		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
-	case l.Scattered < 0 || l.Scattered > kernelmean.MaxLandmarks:
-		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", kernelmean.MaxLandmarks))
+	case l.Scattered < 0 || l.Scattered > sketch.MaxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", sketch.MaxLandmarks))
 	case l.Law != "" && l.Law != lawEven && l.Law != lawNormal:
 		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+lawEven+", "+lawNormal)
 	case l.Law != "" && l.Scattered == 0:
@@ -393,7 +393,7 @@ func (o *Options) BoxPrior(p *study.Plan) (gmm.Prior, error) {
 }
 
 // PlaceLandmarks lays the landmarks.
-func (o *Options) PlaceLandmarks(p *study.Plan) (kernelmean.Landmarks, error) {
+func (o *Options) PlaceLandmarks(p *study.Plan) (sketch.Landmarks, error) {
 	_, lo, hi := o.Box(p)
 	h := make([]float64, len(lo))
 	for i := range h {
@@ -405,9 +405,9 @@ func (o *Options) PlaceLandmarks(p *study.Plan) (kernelmean.Landmarks, error) {
 		for i := range sd {
 			sd[i] = hi[i] / 4
 		}
-		return kernelmean.ScatterNormal(sd, h, n)
+		return sketch.ScatterNormal(sd, h, n)
 	case n > 0:
-		return kernelmean.Scatter(lo, hi, h, n)
+		return sketch.Scatter(lo, hi, h, n)
 	}
-	return kernelmean.Grid(lo, hi, h)
+	return sketch.Grid(lo, hi, h)
 }

@@ -11,8 +11,8 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
 	"parley/methods/mixture/options"
+	"parley/methods/mixture/sketch"
 	"parley/methods/mixture/suffiae"
 	"parley/study"
 )
@@ -25,20 +25,20 @@ const ModelFormat = "parley/graffl-model/1"
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for graffl.
-	Published *Published            `json:"published,omitempty"`
-	Program   string                `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan      string                `json:"plan_sha256"`
-	Study     string                `json:"study"`
-	Seed      uint64                `json:"seed"`
-	Private   bool                  `json:"private"` // made from noised releases alone
-	Options   *options.Options      `json:"options"`
-	Views     []ModelView           `json:"views"`
-	Prior     gmm.Prior             `json:"prior"`
-	Marks     *kernelmean.Landmarks `json:"landmarks,omitempty"`
-	Encoder   *suffiae.Encoder      `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
-	Mean      gmm.Mixture           `json:"mean"`              // of the posterior, or of what was accepted; components matched
-	Summed    []ModelParameter      `json:"parameters"`
-	Doubts    []string              `json:"doubts,omitempty"` // reasons against the mixture
+	Published *Published        `json:"published,omitempty"`
+	Program   string            `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string            `json:"plan_sha256"`
+	Study     string            `json:"study"`
+	Seed      uint64            `json:"seed"`
+	Private   bool              `json:"private"` // made from noised releases alone
+	Options   *options.Options  `json:"options"`
+	Views     []ModelView       `json:"views"`
+	Prior     gmm.Prior         `json:"prior"`
+	Marks     *sketch.Landmarks `json:"landmarks,omitempty"`
+	Encoder   *suffiae.Encoder  `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
+	Mean      gmm.Mixture       `json:"mean"`              // of the posterior, or of what was accepted; components matched
+	Summed    []ModelParameter  `json:"parameters"`
+	Doubts    []string          `json:"doubts,omitempty"` // reasons against the mixture
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
 	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`

@@ -14,7 +14,6 @@ import (
 	"parley/figure"
 	"parley/internal/stats"
 	"parley/method"
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
 	"parley/methods/mixture/suffiae"
@@ -215,7 +214,7 @@ func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
 	if len(p) == 0 {
 		return nil, problem.Problem{Where: "data", What: "no subject has all features, so that there is nothing to score"}
 	}
-	s, err := augment.ScoreClassifier(p, labels)
+	s, err := ScoreClassifier(p, labels)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,8 @@
 // may then be asked for. A study goes through an encoder that sites share, each site's own
 // classifier of the scarce class, the sampler itself, and
 // what rows drawn from the mixture are worth at each site; whatever a plan does not ask
-// for is left out. [Classifier] is what a site's own report leaves.
+// for is left out. [Classifier] is what a site's own report leaves. Beside drawn rows a site tries what it can do alone
+// about a class of few rows (oversampling, SMOTE) and another site's classifier: what others offer has to beat these.
 //
 // What is trained, fitted and scored leaves a site without noise, so that under
 // differential protection none of it is asked for.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"parley/internal/wire"
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/suffiae"
 )
@@ -39,21 +38,21 @@ type encoderAnswer struct {
 
 // worthAnswer is how all arms did at a site.
 type worthAnswer struct {
-	Scarce     int              `cbor:"scarce"` // rows of the class that could be learned from
-	Other      int              `cbor:"other"`
-	Held       int              `cbor:"held"` // rows that could not
-	HeldScarce int              `cbor:"held_scarce"`
-	Arms       []augment.Result `cbor:"arms"`
-	Verdict    augment.Verdict  `cbor:"verdict"` // none: there was nothing to compare
-	Gain       float64          `cbor:"gain"`
-	GainError  float64          `cbor:"gain_error"`
+	Scarce     int      `cbor:"scarce"` // rows of the class that could be learned from
+	Other      int      `cbor:"other"`
+	Held       int      `cbor:"held"` // rows that could not
+	HeldScarce int      `cbor:"held_scarce"`
+	Arms       []result `cbor:"arms"`
+	Verdict    verdict  `cbor:"verdict"` // none: there was nothing to compare
+	Gain       float64  `cbor:"gain"`
+	GainError  float64  `cbor:"gain_error"`
 }
 
 // arms are all that a site may have tried, in their order; verdicts all that it may
 // have come to.
 var (
-	arms     = []augment.Arm{augment.Raw, augment.Oversampled, augment.SMOTEd, augment.Generated, augment.Borrowed}
-	verdicts = []augment.Verdict{"", augment.Kept, augment.NotBetter, augment.TooFew, augment.OneClass, augment.NotScarce, augment.NoRows}
+	arms     = []Arm{Raw, Oversampled, SMOTEd, Generated, Borrowed}
+	verdicts = []verdict{"", Kept, notBetter, tooFew, oneClass, notScarce, noRows}
 )
 
 func (a *worthAnswer) check() error {
@@ -85,7 +84,7 @@ func (a *worthAnswer) check() error {
 	return nil
 }
 
-func checkArm(r augment.Result) error {
+func checkArm(r result) error {
 	share := func(x *float64) bool { return x == nil || *x >= 0 && *x <= 1 }
 	switch h := r.Held; {
 	case r.Added < 0 || r.Added > options.MaxRows:
@@ -146,9 +145,9 @@ func (a *linearAnswer) check(d int) error {
 const maxLinear = 1e9
 
 // classifier returns it in augment's terms; nil if there is none.
-func (a *linearAnswer) classifier() *augment.LinearClassifier {
+func (a *linearAnswer) classifier() *LinearClassifier {
 	if a == nil || len(a.Weights) == 0 {
 		return nil
 	}
-	return &augment.LinearClassifier{Weights: a.Weights, Intercept: a.Intercept}
+	return &LinearClassifier{Weights: a.Weights, Intercept: a.Intercept}
 }

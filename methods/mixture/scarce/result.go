@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
 )
 
@@ -40,7 +39,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		for _, site := range c.Plan.Sites {
 			if a := s.Worth[site]; a != nil {
 				a.metrics(site+"/", r.Metrics)
-				if a.Verdict == augment.Kept {
+				if a.Verdict == Kept {
 					kept++
 				}
 			}
@@ -117,7 +116,7 @@ func (c *coordinator) worthSection(s *state) figure.Section {
 		gain, gainError = append(gain, g), append(gainError, e)
 		for i, arm := range arms {
 			x, f := math.NaN(), math.NaN()
-			if at := slices.IndexFunc(a.Arms, func(r augment.Result) bool { return r.Arm == arm }); at >= 0 && a.Arms[at].Held != nil {
+			if at := slices.IndexFunc(a.Arms, func(r result) bool { return r.Arm == arm }); at >= 0 && a.Arms[at].Held != nil {
 				x, f = number(a.Arms[at].Held.AUC), a.Arms[at].Held.F1
 			}
 			auc[i], f1[i] = append(auc[i], x), append(f1[i], f)

@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mixture/augment"
 )
 
 // reportWorth adds to a site's own report what synthetic rows are worth there, the rows if
@@ -85,7 +84,7 @@ func aucFigure(sites []string, answers []*worthAnswer) *figure.Figure {
 				continue
 			}
 			auc := *r.Held.AUC
-			if r.Arm == augment.Raw {
+			if r.Arm == Raw {
 				alone = auc
 			}
 			wide := z90 * aucError(auc, a.HeldScarce, a.Held-a.HeldScarce)
@@ -103,10 +102,10 @@ func aucFigure(sites []string, answers []*worthAnswer) *figure.Figure {
 }
 
 // armNames are short ones, for pictures.
-var armNames = map[augment.Arm]string{augment.Raw: "raw", augment.Oversampled: "oversampling", augment.SMOTEd: "SMOTE", augment.Generated: "synthetic rows", augment.Borrowed: "another site's"}
+var armNames = map[Arm]string{Raw: "raw", Oversampled: "oversampling", SMOTEd: "SMOTE", Generated: "synthetic rows", Borrowed: "another site's"}
 
-func verdictTitle(v augment.Verdict) string {
-	if v == augment.Kept {
+func verdictTitle(v verdict) string {
+	if v == Kept {
 		return "Synthetic rows are kept"
 	}
 	return "Synthetic rows are not kept: the site stays as it was"
@@ -118,12 +117,12 @@ func (h half) armsTable(w *worth) *figure.Table {
 	var added, validated, auc, f1, score figure.Numbers
 	for _, r := range w.Results {
 		name := string(r.Arm)
-		if r.Arm == augment.Borrowed && w.from != "" {
+		if r.Arm == Borrowed && w.from != "" {
 			name = "the classifier of site " + w.from
 		}
 		names, added = append(names, name), append(added, float64(r.Added))
 		validated = append(validated, number(r.AUC))
-		held := augment.HeldScore{}
+		held := heldScore{}
 		f := math.NaN()
 		if r.Held != nil {
 			held, f = *r.Held, r.Held.F1
@@ -184,7 +183,7 @@ func (a *worthAnswer) metrics(prefix string, to map[string]float64) {
 	to[prefix+"rows_of_class"], to[prefix+"other_rows"] = float64(a.Scarce), float64(a.Other)
 	to[prefix+"held_rows_of_class"], to[prefix+"held_rows"] = float64(a.HeldScarce), float64(a.Held)
 	to[prefix+"kept"] = 0
-	if a.Verdict == augment.Kept {
+	if a.Verdict == Kept {
 		to[prefix+"kept"] = 1
 	}
 	for _, r := range a.Arms {

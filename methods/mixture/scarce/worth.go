@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
 )
@@ -26,7 +25,7 @@ const (
 
 // labelled returns the subjects whose outcome is known, those that may be learned from and
 // those that are held.
-func (h half) labelled(ctx context.Context, data dataset.Source) (own, held augment.Labelled, err error) {
+func (h half) labelled(ctx context.Context, data dataset.Source) (own, held Labelled, err error) {
 	known := func(row *dataset.Row) bool {
 		_, known := h.Known(row)
 		return known
@@ -60,7 +59,7 @@ func (h half) linear(ctx context.Context, data dataset.Source) (*linearAnswer, e
 	if a.Scarce, a.Other = own.Count(); a.Scarce == 0 || a.Other == 0 {
 		return a, nil
 	}
-	c, err := augment.FitLinear(own.Rows, own.Labels, augment.Penalty)
+	c, err := FitLinear(own.Rows, own.Labels, Penalty)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (h half) linear(ctx context.Context, data dataset.Source) (*linearAnswer, e
 
 // worth is what came of all arms at a site.
 type worth struct {
-	*augment.Comparison
+	*comparison
 	held, heldScarce int
 	from             string // whose classifier was borrowed
 }
@@ -104,11 +103,11 @@ func (h half) compare(ctx context.Context, share *worthShare, data dataset.Sourc
 	if err != nil {
 		return nil, err
 	}
-	c, err := augment.Compare(own, held, generated, share.Classifier.classifier(), h.Seed(fmt.Sprintf("arms %q", h.Name)))
+	c, err := Compare(own, held, generated, share.Classifier.classifier(), h.Seed(fmt.Sprintf("arms %q", h.Name)))
 	if err != nil {
 		return nil, err
 	}
-	w := &worth{Comparison: c, held: len(held.Rows), from: share.From}
+	w := &worth{comparison: c, held: len(held.Rows), from: share.From}
 	w.heldScarce, _ = held.Count()
 	return w, nil
 }
@@ -175,7 +174,7 @@ func (w *worth) answer() *worthAnswer {
 	if w == nil {
 		return new(worthAnswer)
 	}
-	a := &worthAnswer{Scarce: w.Scarce, Other: w.Other, Held: w.held, HeldScarce: w.heldScarce, Arms: append([]augment.Result{}, w.Results...),
+	a := &worthAnswer{Scarce: w.Scarce, Other: w.Other, Held: w.held, HeldScarce: w.heldScarce, Arms: append([]result{}, w.Results...),
 		Verdict: w.Verdict, Gain: w.Gain, GainError: w.GainError}
 	for i := range a.Arms {
 		a.Arms[i].Problem = ""

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
 )
 
 // nullRows is of how many rows data sets of a check are made at most.
@@ -22,13 +21,13 @@ const nullRows = 500
 // prior leave less to fit than there are parameters. Its tail is that of a posterior
 // predictive check by χ², by the largest distance, and by whether tails of components are
 // heavier or lighter than normal ones.
-func (f Frequencies) Fit(o kernelmean.Observation, p *gmm.Posterior) (*kernelmean.Fit, error) {
+func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 	if err := o.Check(f.Len()); err != nil {
 		return nil, err
 	}
 	n := f.Len()
 	m := f.model(p.Draws[0].Components(), false)
-	fit := &kernelmean.Fit{Expected: make([]float64, n), SD: make([]float64, n)}
+	fit := &Fit{Expected: make([]float64, n), SD: make([]float64, n)}
 	t, likely := make([]float64, m.len()), make([]float64, m.len())
 	top := math.Inf(1)
 	means := make([]float64, n*len(p.Draws))
@@ -85,7 +84,7 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *gmm.Posterior) (*kernelmea
 		c.fitted = append(c.fitted, one...)
 	}
 	fit.Freedom = max(float64(n)-draws, 1)
-	null, err := kernelmean.Null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
+	null, err := Null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
 		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(draw int, off []float64) []float64 {
 		place := make([]float64, n) // of the draw, as the posterior knows it from other draws
 		for r, v := range fit.Expected {
@@ -96,7 +95,7 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *gmm.Posterior) (*kernelmea
 	if err != nil {
 		return nil, err
 	}
-	fit.Tail = kernelmean.TailOf(observed, null)
+	fit.Tail = tailOf(observed, null)
 	return fit, nil
 }
 
@@ -254,7 +253,7 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise
 		m.mean(t, mean, jac)
 		m.covariance(t, mean, cov)
 		errors := func(rows float64) []float64 {
-			o := kernelmean.Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
+			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
 			return m.errors(o, mean, jac, cov)
 		}
 		few, rows := leastRows, max(found, leastRows)
@@ -326,7 +325,7 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 
 // errors are the standard deviations of all parameters by the information that an observation of so
 // many rows has; nil if some make the same of it.
-func (m model) errors(o kernelmean.Observation, mean, jac, rowCov []float64) []float64 {
+func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	cov := make([]float64, n*n)
 	for r := range n {

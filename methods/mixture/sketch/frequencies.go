@@ -1,18 +1,3 @@
-// Package sketch learns a Gaussian mixture from one release: the mean of cosines and sines of
-// the rows at public random frequencies, which are values of their empirical characteristic
-// function (Keriven, Bourrier, Gribonval and Pérez, "Sketching for large-scale learning of
-// mixture models", 2018; Chatalic and others, "Compressive learning with privacy
-// guarantees", 2021). Its expectation and covariance under a mixture are closed forms in any
-// dimension, where landmarks in a box of many dimensions lie far from all rows.
-//
-// [Frequencies] are drawn by [New]; a site adds up [Frequencies.Features] of its rows, whose
-// norm is [Frequencies.NormBound]; [Frequencies.Posterior] is a sample of the posterior given
-// what the sites' noised sums come to, [Frequencies.Fit] holds it against them;
-// [Frequencies.RowsNeeded] says from a plan alone how many rows that takes.
-//
-// Nothing here protects rows: noise and bounds that are relied on belong to a session of
-// package privacy. Everything is a function of its arguments and seeds, to the last bit on
-// one architecture, on any number of cores. Wrong arguments are errors, never panics.
 package sketch
 
 import (

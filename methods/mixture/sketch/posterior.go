@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
 )
 
 const (
@@ -46,7 +45,7 @@ type mode struct {
 // their mean weight, the largest first.
 //
 // o.Mean are the means of φ over all rows of all sites.
-func (f Frequencies) Posterior(o kernelmean.Observation, prior gmm.Prior, opt kernelmean.Sampling) (*gmm.Posterior, error) {
+func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*gmm.Posterior, error) {
 	if err := cmp.Or(prior.Check(), o.Check(f.Len()), opt.Check()); err != nil {
 		return nil, err
 	}
@@ -133,7 +132,7 @@ func (p *exact) init(m model, prior gmm.Prior) *exact {
 }
 
 // modes are the distinct tops that a search leads to, the one with most of the posterior first.
-func (f *Frequencies) modes(o kernelmean.Observation, prior gmm.Prior, seed uint64) ([]mode, error) {
+func (f *Frequencies) modes(o Observation, prior gmm.Prior, seed uint64) ([]mode, error) {
 	m, found := f.search(o, prior.Components(), seed)
 	var distinct []start
 	for _, s := range found {
@@ -185,7 +184,7 @@ func (m model) mixture(t []float64) gmm.Mixture {
 }
 
 // spread writes the covariance of what was observed, its upper triangle, given E φ.
-func (m model) spread(o kernelmean.Observation, t, mean, cov []float64) {
+func (m model) spread(o Observation, t, mean, cov []float64) {
 	n := 2 * m.m
 	m.covariance(t, mean, cov)
 	for r := range n {
@@ -198,7 +197,7 @@ func (m model) spread(o kernelmean.Observation, t, mean, cov []float64) {
 }
 
 // refine climbs to a top of the posterior with the covariance that belongs there.
-func (m model) refine(o kernelmean.Observation, p *exact, t []float64) (at mode, ok bool) {
+func (m model) refine(o Observation, p *exact, t []float64) (at mode, ok bool) {
 	n, q := 2*m.m, m.len()
 	mean, cov := make([]float64, n), make([]float64, n*n)
 	for range 3 {
@@ -235,7 +234,7 @@ func (m model) refine(o kernelmean.Observation, p *exact, t []float64) (at mode,
 // is without [nugget], by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust,
 // and is not believed: the fit is as good as its true errors make it (a sandwich, after Huber
 // 1967). basis are whitened derivatives of means by z.
-func believed(o kernelmean.Observation, w *white, basis blas64.General) (u blas64.Triangular, ok bool) {
+func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangular, ok bool) {
 	b, q := basis, basis.Cols
 	b.Data = slices.Clone(basis.Data)
 	blas64.Trsm(blas.Left, blas.NoTrans, 1, w.upper, b)
@@ -274,7 +273,7 @@ func (p *exact) curvature(t, h []float64) {
 type sampler struct {
 	model
 	f         *Frequencies
-	o         kernelmean.Observation
+	o         Observation
 	prior     gmm.Prior
 	modes     []mode
 	particles []particle
@@ -413,10 +412,10 @@ func (s *sampler) all(do func(w *worker, group []particle)) {
 		groups = append(groups, s.particles[at:end])
 	}
 	var wait sync.WaitGroup
-	for first := range workers {
+	for first := range threads {
 		wait.Go(func() {
 			w := &worker{s, gmm.NewUnconstrained(s.prior), make([]float64, 2*s.m), make([]float64, 2*s.m*together)}
-			for i := first; i < len(groups); i += workers {
+			for i := first; i < len(groups); i += threads {
 				do(w, groups[i])
 			}
 		})

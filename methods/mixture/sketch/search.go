@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
 )
 
 const (
@@ -32,7 +31,7 @@ type start struct {
 // best first: from random places, and greedily, one component after the other where
 // the rest is largest, replacing the lightest until none gets better (Keriven and others,
 // algorithm 1).
-func (f *Frequencies) search(o kernelmean.Observation, k int, seed uint64) (model, []start) {
+func (f *Frequencies) search(o Observation, k int, seed uint64) (model, []start) {
 	w := f.diagonal(o)
 	mean, sd := f.whole(o, w)
 	m := f.model(k, true)
@@ -83,9 +82,9 @@ func (f *Frequencies) search(o kernelmean.Observation, k int, seed uint64) (mode
 func each(n int, one func(i int) start) []start {
 	out := make([]start, n)
 	var wait sync.WaitGroup
-	for first := range workers {
+	for first := range threads {
 		wait.Go(func() {
-			for i := first; i < n; i += workers {
+			for i := first; i < n; i += threads {
 				out[i] = one(i)
 			}
 		})
@@ -95,11 +94,11 @@ func each(n int, one func(i int) start) []start {
 }
 
 // Work is divided among so many goroutines, whatever the machine has.
-const workers = 4
+const threads = 4
 
 // diagonal is a metric before anything is known of the rows: a cosine has a variance of ½ at
 // most, near ½ where the characteristic function is small.
-func (f *Frequencies) diagonal(o kernelmean.Observation) *white {
+func (f *Frequencies) diagonal(o Observation) *white {
 	w := &white{root: make([]float64, f.Len())}
 	for i := range w.root {
 		w.root[i] = 1 / math.Sqrt(o.NoiseVar+0.4/o.Rows)
@@ -109,7 +108,7 @@ func (f *Frequencies) diagonal(o kernelmean.Observation) *white {
 
 // whole is the mean and the standard deviations of all rows, by one normal distribution,
 // from the shortest frequencies to the longer ones.
-func (f *Frequencies) whole(o kernelmean.Observation, w *white) (mean, sd []float64) {
+func (f *Frequencies) whole(o Observation, w *white) (mean, sd []float64) {
 	m := f.model(1, false)
 	lengths := make([]float64, m.m)
 	for j := range lengths {

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
 )
 
 // study is rows of k round components whose means are apart standard deviations from each other,
@@ -21,7 +20,7 @@ type study struct {
 	f     Frequencies
 	prior gmm.Prior
 	truth gmm.Mixture
-	o     kernelmean.Observation
+	o     Observation
 }
 
 func newStudy(t testing.TB, d, k int, apart float64, rows int, noise float64, seed uint64) study {
@@ -79,7 +78,7 @@ func newStudy(t testing.TB, d, k int, apart float64, rows int, noise float64, se
 		t.Fatal(err)
 	}
 	n := s.f.Len()
-	s.o = kernelmean.Observation{Mean: make([]float64, n), Rows: float64(rows), NoiseVar: noise * noise / float64(rows*rows)}
+	s.o = Observation{Mean: make([]float64, n), Rows: float64(rows), NoiseVar: noise * noise / float64(rows*rows)}
 	phi := make([]float64, n)
 	for i := range rows {
 		s.f.Features(phi, x[i*d:][:d])
@@ -179,7 +178,7 @@ func TestDerivativesAreThoseOfDifferences(t *testing.T) {
 func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 	for _, noise := range []float64{0, 30} {
 		s := newStudy(t, 6, 3, 6, 9000, noise, 1)
-		post, err := s.f.Posterior(s.o, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		post, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +194,7 @@ func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 		if fit.Tail < 0.001 || post.Size < 20 {
 			t.Errorf("noise %v: χ² %v of %v, a sample worth %v", noise, fit.ChiSq, fit.Freedom, post.Size)
 		}
-		again, err := s.f.Posterior(s.o, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		again, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
 		if err != nil || !reflect.DeepEqual(again, post) {
 			t.Errorf("noise %v: another sample for the same seed (%v)", noise, err)
 		}
@@ -209,7 +208,7 @@ func TestAnotherShapeDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	post, err := s.f.Posterior(s.o, prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+	post, err := s.f.Posterior(s.o, prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +224,7 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 	for _, heavy := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(9, 9))
 		n := s.f.Len()
-		o := kernelmean.Observation{Mean: make([]float64, n), Rows: 3000, NoiseVar: 1e-4 / 9}
+		o := Observation{Mean: make([]float64, n), Rows: 3000, NoiseVar: 1e-4 / 9}
 		phi, x := make([]float64, n), make([]float64, 3)
 		for i := range 3000 {
 			square := 0.0
@@ -248,7 +247,7 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 		for j := range o.Mean {
 			o.Mean[j] += 0.01 / 3 * r.NormFloat64()
 		}
-		post, err := s.f.Posterior(o, s.prior, kernelmean.Sampling{Particles: 96, Sweeps: 1, Seed: 5})
+		post, err := s.f.Posterior(o, s.prior, Sampling{Particles: 96, Sweeps: 1, Seed: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +277,7 @@ func TestRowsNeeded(t *testing.T) {
 	mean, jac, cov := make([]float64, n), make([]float64, n*q), make([]float64, n*n)
 	m.mean(u, mean, jac)
 	m.covariance(u, mean, cov)
-	errors := m.errors(kernelmean.Observation{Rows: precise, NoiseVar: 9e4 / (precise * precise), RowsVar: 100}, mean, jac, cov)
+	errors := m.errors(Observation{Rows: precise, NoiseVar: 9e4 / (precise * precise), RowsVar: 100}, mean, jac, cov)
 	all, err := m.mixture(u).ErrorsOfMeans(precise, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -297,12 +296,12 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		"no frequency": func() error { _, err := New([]float64{0, 0}, box, box, 0, 1); return err },
 		"scale":        func() error { _, err := New([]float64{0, 0}, box, []float64{1, 0}, 8, 1); return err },
 		"means": func() error {
-			_, err := s.f.Posterior(kernelmean.Observation{Mean: []float64{1}, Rows: 5}, s.prior, kernelmean.DefaultSampling(1))
+			_, err := s.f.Posterior(Observation{Mean: []float64{1}, Rows: 5}, s.prior, DefaultSampling(1))
 			return err
 		},
 		"dimensions": func() error {
 			p, _ := gmm.BoxPrior([]float64{0}, []float64{1}, 2)
-			_, err := s.f.Posterior(s.o, p, kernelmean.DefaultSampling(1))
+			_, err := s.f.Posterior(s.o, p, DefaultSampling(1))
 			return err
 		},
 		"parameters": func() error {
@@ -310,7 +309,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 			if err != nil {
 				return nil
 			}
-			_, err = f.Posterior(kernelmean.Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, kernelmean.DefaultSampling(1))
+			_, err = f.Posterior(Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, DefaultSampling(1))
 			return err
 		},
 	} {
@@ -321,7 +320,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	// What noise moved anywhere is no error, and no panic.
 	wild := s.o
 	wild.Mean = slices.Repeat([]float64{50}, len(wild.Mean))
-	if p, err := s.f.Posterior(wild, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 1}); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
+	if p, err := s.f.Posterior(wild, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 1}); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
 		t.Error("a posterior that is not finite")
 	}
 }
@@ -442,9 +441,9 @@ func TestUndoIsTheInverse(t *testing.T) {
 }
 
 // released is what sites release of rows, without noise.
-func released(f Frequencies, x []float64) kernelmean.Observation {
+func released(f Frequencies, x []float64) Observation {
 	rows := len(x) / f.Dim
-	o := kernelmean.Observation{Mean: make([]float64, f.Len()), Rows: float64(rows)}
+	o := Observation{Mean: make([]float64, f.Len()), Rows: float64(rows)}
 	phi := make([]float64, f.Len())
 	for i := range rows {
 		f.Features(phi, x[i*f.Dim:][:f.Dim])
@@ -485,7 +484,7 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 		if err := truth.Simulate(r, x); err != nil {
 			t.Fatal(err)
 		}
-		post, err := f.Posterior(released(f, x), prior, kernelmean.Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: learned})
+		post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: learned})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -539,7 +538,7 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 	if err := truth.Simulate(r, x); err != nil {
 		t.Fatal(err)
 	}
-	post, err := f.Posterior(released(f, x), prior, kernelmean.Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: true})
+	post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/judge/evaluate"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/methods/mixture/suffiae"
 )
 
@@ -62,7 +62,7 @@ func ExampleTrain() {
 		fmt.Println(err)
 		return
 	}
-	classifier, err := augment.FitLinear(codes[:150], truth[:150], 1)
+	classifier, err := scarce.FitLinear(codes[:150], truth[:150], 1)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/methods/regression/report"
 )
 
 // coordinator is the coordinator's half: a common scale where the plan has none,
@@ -17,11 +17,11 @@ import (
 type coordinator struct{ *common }
 
 // state is what the coordinator carries; its point is that of Global VI.
-type state = report.Factors
+type state = fitted.Factors
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := report.NewFactors(c.Setup)
+	s := fitted.NewFactors(c.Setup)
 	if c.global() {
 		s.Point = glm.Point(c.Prior)
 	}
@@ -30,7 +30,7 @@ func (c coordinator) Init() (method.State, error) {
 
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
-	s, err := report.RestoreFactors(c.Setup, data, c.protected != nil)
+	s, err := fitted.RestoreFactors(c.Setup, data, c.protected != nil)
 	if err != nil {
 		return nil, err
 	}

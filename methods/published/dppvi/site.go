@@ -6,10 +6,10 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 	"parley/privacy"
 )
 
@@ -109,7 +109,7 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	case options.TaskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case options.TaskAssess:
-		answer, err = report.Answer(ctx, h.Setup, &h.Reader, t, data)
+		answer, err = fitted.Answer(ctx, h.Setup, &h.Reader, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -162,7 +162,7 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session
 
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return report.Own(ctx, h.Setup, h.name, shared, data)
+	return fitted.Own(ctx, h.Setup, h.name, shared, data)
 }
 
 // release takes the steps of one update.

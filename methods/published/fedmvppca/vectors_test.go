@@ -14,7 +14,6 @@ import (
 	"parley/internal/testkit"
 	"parley/internal/vectors"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca/waic"
 	"parley/privacy/account"
 )
 
@@ -253,7 +252,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 		logLik = append(logLik, row)
 	}
 	list.Floats("waic.loglik", flat(f.WAIC.LogLik), flat(logLik), tolPublished)
-	c := ok(waic.Of(logLik))
+	c := ok(Of(logLik))
 	list.Floats("waic", []float64{f.WAIC.LPPD, f.WAIC.P, f.WAIC.WAIC}, []float64{c.LPPD, c.P, c.WAIC}, tolPublished)
 	for i := range f.DP {
 		f.DP[i].verify(list, fmt.Sprintf("dp[%d]", i), l, prior, sites)

@@ -8,6 +8,11 @@
 // both. By algorithm sets each proposal is compared with all rows of a site together, which
 // is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Codes, classes, model
 // file and reports are those of method graffl, to which it is there to be compared.
+//
+// [proposer], [squaredDistances] and [acceptance] are Algorithm 2, [Published] runs it over rows in one place, and
+// [modes] finds the peaks of what it accepts; [SMC] goes by one discrepancy for each simulated set. Proposals are
+// functions of a seed and their number, so that they are drawn again and not kept. Nothing here protects rows
+// (package inversion). Wrong arguments are errors, never panics.
 package graffl
 
 import (
@@ -53,7 +58,7 @@ func (s setup) sampler() options.Sampler {
 	if s.own.Algorithm == Sets {
 		return sets{s.own}
 	}
-	return rows{s.own}
+	return rowsSampler{s.own}
 }
 
 // Coordinator implements [method.Method].

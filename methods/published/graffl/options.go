@@ -6,7 +6,6 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/abc"
 	"parley/study"
 )
 
@@ -34,7 +33,7 @@ type Options struct {
 	Scarce     *options.ScarceOptions  `json:"scarce,omitempty"`   // none: the mixture is of all rows, and classes do not matter
 }
 
-// SetOptions are those of sets: see [abc.Set] and [gmm.Discrepancy]. Distances are in the
+// SetOptions are those of sets: see [set] and [gmm.Discrepancy]. Distances are in the
 // features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -83,7 +82,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if o.Set == nil {
 		o.Set = &SetOptions{}
 	}
-	q, c := o.Set, abc.DefaultSet(0)
+	q, c := o.Set, defaultSet(0)
 	if missing("set.discrepancy") {
 		q.Discrepancy = string(gmm.Energy)
 	}
@@ -170,9 +169,9 @@ func (o *Options) discrepancy() gmm.Discrepancy {
 }
 
 // choices are those of the sampler of sets.
-func (o *Options) choices(seed uint64) abc.Set {
+func (o *Options) choices(seed uint64) set {
 	q := o.Set
-	return abc.Set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // together is how many rounds, from round first on, one task asks for.

@@ -14,34 +14,35 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/abc"
 	"parley/privacy"
 )
 
-// rows is Algorithm 2 as it was published, for comparison. It implements [options.Sampler].
-type rows struct{ own *Options }
+// rowsSampler is Algorithm 2 as it was published, for comparison. It implements [options.Sampler].
+type rowsSampler struct{ own *Options }
 
-func (v rows) Task() string                                 { return taskDistances }
-func (v rows) Steps(s *options.Setup) int                   { return v.own.Rounds }
-func (v rows) Coordinator(s *options.Setup) options.Sampled { return &rowsCoordinator{setup{s, v.own}} }
-func (v rows) Site(h *options.Site) method.Site             { return rowsSite{h, v.own} }
-func (v rows) CountsRows() bool                             { return false }
-func (v rows) OfCodes(*options.Setup) *figure.Note          { return nil }
+func (v rowsSampler) Task() string               { return taskDistances }
+func (v rowsSampler) Steps(s *options.Setup) int { return v.own.Rounds }
+func (v rowsSampler) Coordinator(s *options.Setup) options.Sampled {
+	return &rowsCoordinator{setup{s, v.own}}
+}
+func (v rowsSampler) Site(h *options.Site) method.Site    { return rowsSite{h, v.own} }
+func (v rowsSampler) CountsRows() bool                    { return false }
+func (v rowsSampler) OfCodes(*options.Setup) *figure.Note { return nil }
 
 // Tells says what a site tells.
-func (v rows) Tells(*options.Setup) string {
+func (v rowsSampler) Tells(*options.Setup) string {
 	return "Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
 }
 
 // Times is how many tasks each site gets: at most 256, however many proposals there are.
-func (v rows) Times(s *options.Setup) int {
+func (v rowsSampler) Times(s *options.Setup) int {
 	o := v.own
 	return (o.Rounds + o.batch() - 1) / o.batch()
 }
 
 // Request is what each of them releases. How many rows a site has is not in the
 // plan, so that there is no bound but that of a message.
-func (v rows) Request(s *options.Setup) privacy.Request {
+func (v rowsSampler) Request(s *options.Setup) privacy.Request {
 	return options.Unprotected(privacy.Content{Values: maxAnswer,
 		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", v.own.together(0), len(s.Names)+1)})
 }
@@ -56,7 +57,7 @@ type rowsState struct {
 	Rows      map[string]int `cbor:"rows"`   // of each site, from its first answer
 	Folded    map[string]int `cbor:"folded"` // iterations that each site has answered
 	Left      []string       `cbor:"left"`
-	Kept      abc.Acceptance `cbor:"kept"`
+	Kept      acceptance     `cbor:"kept"`
 }
 
 // MarshalBinary implements [method.State].
@@ -64,7 +65,7 @@ func (s *rowsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *rowsCoordinator) Init() (method.State, error) {
-	kept, err := abc.NewAcceptance(c.own.Accepted)
+	kept, err := newAcceptance(c.own.Accepted)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (c *rowsCoordinator) Fold(ms method.State, in method.Contribution) (method.
 	}
 	for t := range together {
 		for k, d := range a.Distances[t*n:][:n] {
-			if err := s.Kept.Offer(abc.Answer{Iteration: s.Iteration + t, Site: at, Row: k, Distance: d}); err != nil {
+			if err := s.Kept.Offer(answer{Iteration: s.Iteration + t, Site: at, Row: k, Distance: d}); err != nil {
 				return nil, err
 			}
 		}
@@ -198,7 +199,7 @@ func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float
 	}
 	kept := s.Kept.Sorted()
 	p = &gmm.Posterior{}
-	proposers := make([]*abc.Proposer, len(c.Plan.Sites))
+	proposers := make([]*proposer, len(c.Plan.Sites))
 	for _, a := range kept {
 		site := c.Plan.Sites[a.Site]
 		if proposers[a.Site] == nil {

@@ -12,7 +12,6 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/abc"
 )
 
 // trilaterated is trilateration, passive: the coordinator of an honest study reads the
@@ -98,7 +97,7 @@ func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
 
 // permuted is the attack on answers in an order that is drawn anew each round: one
 // point for all rows, moved by so little that the order of the distances stays. A
-// task cannot name points, so it is mounted on [abc.SquaredDistances] itself.
+// task cannot name points, so it is mounted on [squaredDistances] itself.
 func (a attacker) permuted(context.Context) error {
 	a.Tell("rows: one point for all rows")
 	d := a.Dim
@@ -113,7 +112,7 @@ func (a attacker) permuted(context.Context) error {
 			for k := range n {
 				copy(points[k*d:], point)
 			}
-			abc.SquaredDistances(answers, rows, points, d)
+			squaredDistances(answers, rows, points, d)
 			r.Shuffle(n, func(i, j int) { answers[i], answers[j] = answers[j], answers[i] })
 			return slices.Sorted(slices.Values(answers))
 		}

@@ -7,7 +7,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/abc"
 )
 
 // taskDistances asks for some rounds of Algorithm 2: proposals are functions of the
@@ -32,8 +31,8 @@ const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
 // newProposer makes the proposals that a site compares its rows with: whoever knows the
 // plan can make them again.
-func newProposer(s *options.Setup, site string) *abc.Proposer {
-	return abc.NewProposer(s.Prior, s.Seed(fmt.Sprintf("proposals %q", site)))
+func newProposer(s *options.Setup, site string) *proposer {
+	return NewProposer(s.Prior, s.Seed(fmt.Sprintf("proposals %q", site)))
 }
 
 // distances sorts what passed in a study by site and round, for whoever attacks it.

@@ -7,18 +7,17 @@ import (
 
 	"parley/figure"
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/abc"
 )
 
 // peaks are the modes of all component means that were accepted.
 type peaks struct {
 	means     []float64 // of all components of all accepted parameters
 	bandwidth []float64
-	modes     []abc.Mode
+	modes     []mode
 }
 
 func (c *rowsCoordinator) modes(p *gmm.Posterior) (*peaks, error) {
-	h, err := abc.ModeBandwidth(c.Prior, len(p.Draws))
+	h, err := modeBandwidth(c.Prior, len(p.Draws))
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +25,7 @@ func (c *rowsCoordinator) modes(p *gmm.Posterior) (*peaks, error) {
 	for _, m := range p.Draws {
 		out.means = append(out.means, m.Means...)
 	}
-	out.modes = abc.Modes(out.means, h, c.Options.Components)
+	out.modes = modes(out.means, h, c.Options.Components)
 	return out, nil
 }
 
@@ -73,7 +72,7 @@ func (c *rowsCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 		title  string
 		points []float64
 	}{{"all components", p.means}, {"components that made the accepted rows", made}} {
-		k := abc.NewKernelDensity(cloud.points, p.bandwidth)
+		k := NewKernelDensity(cloud.points, p.bandwidth)
 		scale := 1 / (2 * math.Pi * p.bandwidth[0] * p.bandwidth[1] * float64(k.Len()))
 		panel := figure.Panel{Title: cloud.title, Legend: "density"}
 		for _, y := range f.YAt {

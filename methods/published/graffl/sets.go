@@ -13,7 +13,6 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/abc"
 	"parley/privacy"
 )
 
@@ -47,7 +46,7 @@ type setsCoordinator struct{ setup }
 
 // setsState is what it carries: threshold and generation are the sampler's.
 type setsState struct {
-	SMC     abc.SMC                         `cbor:"smc"`
+	SMC     SMC                             `cbor:"smc"`
 	Answers map[string]*discrepanciesAnswer `cbor:"answers"` // to the batch that is out
 	Rows    map[string]int                  `cbor:"rows"`    // of each site, from its first answer
 	Asked   bool                            `cbor:"asked"`
@@ -65,7 +64,7 @@ func (s *setsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *setsCoordinator) Init() (method.State, error) {
-	smc, err := abc.NewSMC(c.Prior, c.own.choices(c.Seed("sets")))
+	smc, err := newSMC(c.Prior, c.own.choices(c.Seed("sets")))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func (c *setsCoordinator) Next(ms method.State) (method.Step, error) {
 			step.Info["threshold"] = s.SMC.Threshold
 		}
 	}
-	if s.SMC.Stopped != abc.Running {
+	if s.SMC.Stopped != running {
 		step.Done = true
 		return step, nil
 	}
@@ -213,7 +212,7 @@ func (c *setsCoordinator) Share(ms method.State, _ string) ([]byte, error) {
 // Draws implements [options.Sampled].
 func (c *setsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
 	s := ms.(*setsState)
-	if s.SMC.Stopped == abc.Running {
+	if s.SMC.Stopped == running {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()

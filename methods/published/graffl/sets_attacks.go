@@ -12,7 +12,6 @@ import (
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/abc"
 )
 
 // differenced is differencing of two studies of one plan, between which one person has left:
@@ -51,7 +50,7 @@ func width(v *inversion.Victims) (w float64) {
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
 func locateBySets(v *inversion.Victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
-	smc := &abc.SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets"))}
+	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
 	each(s, 0, smc.Propose(len(means)), func(i int, set []float64) {

@@ -9,7 +9,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/methods/published/graffl/abc"
 )
 
 // taskDiscrepancies asks how far some simulated sets lie from a site's rows.
@@ -126,7 +125,7 @@ func checkProposal(s *options.Setup, u []float64) error {
 // which has a number; nil where a proposal cannot be simulated, for which covariances may be
 // too near to singular. The set is overwritten by the next.
 func each(s setup, first int, proposals [][]float64, f func(i int, set []float64)) {
-	smc := &abc.SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets")), Used: first}
+	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets")), Used: first}
 	rows := make([]float64, s.own.Set.Rows*len(s.Names))
 	for i, u := range proposals {
 		if err := smc.Set(u, i, rows); err != nil || gmm.NotFinite(rows) >= 0 {

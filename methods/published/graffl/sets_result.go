@@ -8,7 +8,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/abc"
 )
 
 // Result implements [method.Coordinator].
@@ -45,7 +44,7 @@ func (c *setsCoordinator) generationsSection(s *setsState) figure.Section {
 		line.X, line.Y = append(line.X, float64(p.Used)), append(line.Y, p.Threshold)
 	}
 	ended := fmt.Sprintf("It ended when all %s proposals were used", figure.Count.Text(float64(s.SMC.Used)))
-	if s.SMC.Stopped == abc.FewAccepted {
+	if s.SMC.Stopped == fewAccepted {
 		ended = fmt.Sprintf("It ended after %s proposals, when hardly one more was accepted", figure.Count.Text(float64(s.SMC.Used)))
 	}
 	return figure.Section{ID: "generations", Title: "How close the sample came",

@@ -21,7 +21,6 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/report"
-	"parley/methods/published/graffl/abc"
 	"parley/study"
 )
 
@@ -76,14 +75,14 @@ func toy(t testing.TB, options string, rows int, seed uint64) (*study.Plan, map[
 	for k, site := range p.Sites {
 		table := make([]dataset.Row, rows)
 		for i := range table {
-			table[i] = dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{toyMeans[k][0] + r.NormFloat64(), toyMeans[k][1] + r.NormFloat64()}}}
+			table[i] = dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{toyModes[k][0] + r.NormFloat64(), toyModes[k][1] + r.NormFloat64()}}}
 		}
 		data[site] = testkit.Get(dataset.NewTable(p.Schema(), table))(t)
 	}
 	return p, data
 }
 
-var toyMeans = [][2]float64{{-9, 3}, {0, -9}, {8, 3}}
+var toyModes = [][2]float64{{-9, 3}, {0, -9}, {8, 3}}
 
 func run(t testing.TB, c local.Config) *local.Outcome {
 	t.Helper()
@@ -104,7 +103,7 @@ func fileOf(t testing.TB, r *method.Result, name string) []byte {
 // reports, matched to its modes.
 func meansError(metrics map[string]float64, what string) float64 {
 	truth, found := gmm.NewMixture(3, 2), gmm.NewMixture(3, 2)
-	for k, mean := range toyMeans {
+	for k, mean := range toyModes {
 		copy(truth.Mean(k), mean[:])
 		for i, name := range []string{"x", "y"} {
 			found.Mean(k)[i] = metrics[fmt.Sprintf("%s/%d/%s", what, k+1, name)]
@@ -193,13 +192,13 @@ func TestTasksOfRowsAreAlgorithm2(t *testing.T) {
 	p, data := planned(t, small["rows"])
 	s := testkit.Get(setUp(p))(t)
 	rows := []float64{1, -2, 3.5}
-	want := &rowsState{Iteration: s.own.Rounds, Rows: map[string]int{"a": 3, "b": 3}, Folded: map[string]int{"a": s.own.Rounds, "b": s.own.Rounds}, Kept: *testkit.Get(abc.NewAcceptance(s.own.Accepted))(t)}
+	want := &rowsState{Iteration: s.own.Rounds, Rows: map[string]int{"a": 3, "b": 3}, Folded: map[string]int{"a": s.own.Rounds, "b": s.own.Rounds}, Kept: *testkit.Get(newAcceptance(s.own.Accepted))(t)}
 	for j, name := range p.Sites {
 		proposer, x := newProposer(s.Setup, name), make([]float64, 1)
 		for round := range s.own.Rounds {
 			for k, row := range rows {
 				proposer.Row(round*len(rows)+k, x)
-				testkit.Do(t, want.Kept.Offer(abc.Answer{Iteration: round, Site: j, Row: k, Distance: (x[0] - row) * (x[0] - row)}))
+				testkit.Do(t, want.Kept.Offer(answer{Iteration: round, Site: j, Row: k, Distance: (x[0] - row) * (x[0] - row)}))
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/published/graffl/abc"
 )
 
 // The tasks of a plan cover its rounds once, and stay few.
@@ -28,7 +27,7 @@ func TestTasksCoverTheRounds(t *testing.T) {
 			first += o.together(first)
 			tasks++
 		}
-		if first != o.Rounds || tasks != (rows{o}).Times(nil) || tasks > 256 || o.together(first) != 0 {
+		if first != o.Rounds || tasks != (rowsSampler{o}).Times(nil) || tasks > 256 || o.together(first) != 0 {
 			t.Fatalf("%d tasks for %d rounds end at %d", tasks, o.Rounds, first)
 		}
 	})
@@ -94,7 +93,7 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 func TestStatesBetweenTasksAreRefused(t *testing.T) {
 	c, _ := waiting(t, "rows")
 	rounds := c.(*rowsCoordinator).own.Rounds
-	kept := abc.Acceptance{Limit: 17}
+	kept := acceptance{Limit: 17}
 	for name, s := range map[string]*rowsState{
 		"inside a task":   {Iteration: 1, Kept: kept},
 		"asked when done": {Iteration: rounds, Asked: true, Kept: kept},

@@ -12,7 +12,6 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 	"parley/problem"
 )
 
@@ -123,7 +122,7 @@ func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) 
 			most = times
 		}
 	}
-	if most == 1 || len(report.Dispersion(c.Options, pooled, c.Weights())) > 0 || c.Options.Likelihood == options.LikelihoodLinear && !c.estimated() {
+	if most == 1 || len(fitted.Dispersion(c.Options, pooled, c.Weights())) > 0 || c.Options.Likelihood == options.LikelihoodLinear && !c.estimated() {
 		return nil
 	}
 	wrong, change, factor, all := "narrow", "widen", most, parts[0].all

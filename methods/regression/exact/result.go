@@ -9,7 +9,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 )
 
 // Result implements [method.Coordinator].
@@ -27,7 +26,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	m.Counts(s.Levels)
 	m.BetweenSites = s.Tau
-	sites, pooled := report.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
 	files, err := m.Files()
@@ -39,30 +38,30 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if s.Fit.Settled {
 		metrics["converged"], settled = 1, "yes"
 	}
-	report.Metrics(m.Options, pooled, c.Weights(), metrics)
+	fitted.Metrics(m.Options, pooled, c.Weights(), metrics)
 	if t := s.Tau; t != nil {
 		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
 	}
-	r := &method.Result{Files: files, Metrics: metrics, Found: report.Found(m), Sure: report.Sure(m, pooled)}
+	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
 	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, report.Headline(m.Options, pooled)...)
+		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, fitted.Headline(m.Options, pooled)...)
 	if t := s.Tau; t != nil {
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
-	effects := report.Coefficients(m)
+	effects := fitted.Coefficients(m)
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	effects.Items = append(effects.Items, report.Unchecked(c.Options, pooled)...)
-	r.Sections = report.Verdicts(m.Verdicts)
+	effects.Items = append(effects.Items, fitted.Unchecked(c.Options, pooled)...)
+	r.Sections = fitted.Verdicts(m.Verdicts)
 	if pooled != nil {
-		r.Sections = append(r.Sections, report.Data(c.Plan, c.Options, sites))
+		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
 	}
 	r.Sections = append(r.Sections, effects)
 	if pooled != nil {
-		r.Sections = append(r.Sections, report.Prediction(m.Options, sites, pooled))
+		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
-	r.Sections = append(r.Sections, report.Settling(s.Fit.Trace))
+	r.Sections = append(r.Sections, fitted.Settling(s.Fit.Trace))
 	return r, nil
 }
 

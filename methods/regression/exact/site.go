@@ -11,7 +11,6 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 	"parley/privacy"
 )
 
@@ -100,7 +99,7 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	a := report.Assess(l, q, b, d)
+	a := fitted.Assess(l, q, b, d)
 	if h.classes() > 1 {
 		a.Classes = predict.ClassResiduals(l, q, d, h.features())
 	} else {
@@ -128,7 +127,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
 	if task.Tau == nil {
-		return report.OwnReport(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
+		return fitted.OwnReport(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
 	}
 	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
@@ -138,7 +137,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	r, err := report.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	r, err := fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
 	if err != nil {
 		return nil, err
 	}

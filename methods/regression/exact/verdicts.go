@@ -9,7 +9,6 @@ import (
 	"parley/figure"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 	"parley/problem"
 )
 
@@ -18,7 +17,7 @@ import (
 func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessment) []string {
 	says := c.emptyClasses(s)
 	if len(says) == 0 {
-		says = report.OutcomeVerdicts(m.Options, pooled)
+		says = fitted.OutcomeVerdicts(m.Options, pooled)
 	}
 	if len(says) == 0 {
 		says = c.uninformativePeriods(pooled)
@@ -34,7 +33,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round, s.lastStep(), advice))
 	}
 	if s.Fit.Settled {
-		says = append(says, report.Dispersion(c.Options, pooled, c.Weights())...)
+		says = append(says, fitted.Dispersion(c.Options, pooled, c.Weights())...)
 	}
 	if s.Fit.Settled && c.Options.Random() {
 		says = append(says, stray(c.Plan.Sites, c.ownIntercepts(s))...)

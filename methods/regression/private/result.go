@@ -11,7 +11,6 @@ import (
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 )
 
 // Result implements [method.Coordinator].
@@ -37,13 +36,13 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	sites, pooled := report.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
 	metrics := map[string]float64{"gradients": float64(s.Fit.Round), "weights": float64(c.columns.width()), "width_by_noise": width}
-	report.Metrics(m.Options, pooled, c.columns.width(), metrics)
-	r := &method.Result{Files: files, Metrics: metrics, Found: report.Found(m), Sure: report.Sure(m, pooled)}
+	fitted.Metrics(m.Options, pooled, c.columns.width(), metrics)
+	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
 	r.Headline = append([]figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)}}, report.Headline(m.Options, pooled)...)
-	effects := report.Coefficients(m)
+		{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)}}, fitted.Headline(m.Options, pooled)...)
+	effects := fitted.Coefficients(m)
 	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
 		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
 	var counted []figure.SiteSubjects
@@ -52,9 +51,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
 		}
 	}
-	r.Sections = append(report.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
+	r.Sections = append(fitted.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
-		r.Sections = append(r.Sections, report.Prediction(m.Options, sites, pooled))
+		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
 	r.Sections = append(r.Sections, progress(s.Fit.Trace))
 	return r, nil

@@ -7,10 +7,10 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/methods/regression/report"
 	"parley/privacy"
 )
 
@@ -207,5 +207,5 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return report.OwnReport(ctx, h.Setup, h.Likelihood, h.name, &h.Encoding, q, nil, data)
+	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, &h.Encoding, q, nil, data)
 }

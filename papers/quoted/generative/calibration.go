@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"parley/figure"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/kernelmean"
-	"parley/methods/mixture/landmark"
+	"parley/methods/mixture/sketch"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -28,12 +28,12 @@ func replicateID(epsilon float64, i int) string {
 }
 
 // replicate is the toy's plan with parameters from its prior.
-func replicate(epsilon float64) (c kernelmean.Replicate, err error) {
-	p, err := toy.Study{Epsilon: epsilon, Seed: 1, Options: map[string]any{"draws": kernelmean.DefaultSampling(0).Particles}}.Plan()
+func replicate(epsilon float64) (c sketch.Replicate, err error) {
+	p, err := toy.Study{Epsilon: epsilon, Seed: 1, Options: map[string]any{"draws": sketch.DefaultSampling(0).Particles}}.Plan()
 	if err != nil {
 		return c, err
 	}
-	return landmark.NewReplicate(p, calibrated)
+	return mixture.NewReplicate(p, calibrated)
 }
 
 // calibration asks whether parameters look like draws from the posteriors of their data.

@@ -6,23 +6,23 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/augment"
 	"parley/methods/mixture/options"
+	"parley/methods/mixture/scarce"
 	experiments "parley/papers/graffl"
 	"parley/study"
 )
 
-var scarceControls = []augment.Arm{experiments.RidgeAtSite, experiments.PVIOverSites, experiments.RidgeAllRows}
+var scarceControls = []scarce.Arm{experiments.RidgeAtSite, experiments.PVIOverSites, experiments.RidgeAllRows}
 
 // controls are AUCs by site and control.
-func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source) (map[string]map[augment.Arm]float64, error) {
+func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source) (map[string]map[scarce.Arm]float64, error) {
 	s, err := options.New(p)
 	if err != nil {
 		return nil, err
 	}
-	own, held := map[string]augment.Labelled{}, map[string]augment.Labelled{}
+	own, held := map[string]scarce.Labelled{}, map[string]scarce.Labelled{}
 	learned := map[string]dataset.Source{}
-	var all augment.Labelled
+	var all scarce.Labelled
 	for _, site := range p.Sites {
 		var keep []dataset.Row
 		for row, err := range data[site].Rows(ctx) {
@@ -56,15 +56,15 @@ func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source
 			return nil, err
 		}
 	}
-	out := map[string]map[augment.Arm]float64{}
+	out := map[string]map[scarce.Arm]float64{}
 	for _, site := range p.Sites {
-		out[site] = map[augment.Arm]float64{}
-		for name, train := range map[augment.Arm]augment.Labelled{experiments.RidgeAtSite: own[site], experiments.RidgeAllRows: all} {
+		out[site] = map[scarce.Arm]float64{}
+		for name, train := range map[scarce.Arm]scarce.Labelled{experiments.RidgeAtSite: own[site], experiments.RidgeAllRows: all} {
 			probability, err := experiments.Ridge(train, held[site].Rows, experiments.RidgePenalty)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s: %w", name, site, err)
 			}
-			score, err := augment.ScoreClassifier(probability, held[site].Labels)
+			score, err := scarce.ScoreClassifier(probability, held[site].Labels)
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source
 				probability, labels = append(probability, x), append(labels, scarce)
 			}
 		}
-		score, err := augment.ScoreClassifier(probability, labels)
+		score, err := scarce.ScoreClassifier(probability, labels)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ import (
 
 // Experiments are those of this package.
 func Experiments() experiment.List {
-	return experiment.List{mixtures(), components(), calibration(), scarce(), verdicts()}
+	return experiment.List{mixtures(), components(), calibration(), scarceClass(), verdicts()}
 }
 
 const (

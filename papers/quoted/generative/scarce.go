@@ -13,13 +13,13 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
 	"parley/study"
 )
 
 // scarceArms are the arms of a study with a scarce class, in the order of the tables.
-var scarceArms = []augment.Arm{augment.Raw, augment.Oversampled, augment.SMOTEd, augment.Generated, augment.Borrowed}
+var scarceArms = []scarce.Arm{scarce.Raw, scarce.Oversampled, scarce.SMOTEd, scarce.Generated, scarce.Borrowed}
 
 // scarcePlan is a plan of the example of intensive care, by the name of its file.
 type scarcePlan struct{ file, title string }
@@ -43,7 +43,7 @@ const (
 
 func named(site, metric string) string { return site + " " + metric }
 
-func scarce() experiment.Experiment {
+func scarceClass() experiment.Experiment {
 	return experiment.Experiment{Name: "parley-scarce", Paper: "parley", Item: "Synthetic deaths in intensive care",
 		About: fmt.Sprintf("The plans of `examples/icu` with %d seeds each. AUC and F1 are of rows that nothing was learned from.", scarceSeeds),
 		Cells: func(quick bool) (cells []experiment.Cell) {
@@ -92,7 +92,7 @@ func column(all []experiment.Values, site, metric string) (x []float64) {
 }
 
 // present are the arms with numbers of that kind at every site.
-func present(all []experiment.Values, kind string, arms []augment.Arm) (some []augment.Arm) {
+func present(all []experiment.Values, kind string, arms []scarce.Arm) (some []scarce.Arm) {
 	for _, a := range arms {
 		if len(column(all, units[0], kind+string(a))) > 0 {
 			some = append(some, a)
@@ -103,7 +103,7 @@ func present(all []experiment.Values, kind string, arms []augment.Arm) (some []a
 
 // aucs has what needs nothing made up first, and the difference that synthetic rows make.
 func (p scarcePlan) aucs(all []experiment.Values) figure.Table {
-	arms := present(all, auc, append(append([]augment.Arm{}, scarceControls...), scarceArms...))
+	arms := present(all, auc, append(append([]scarce.Arm{}, scarceControls...), scarceArms...))
 	t := figure.Table{ID: p.file + "-auc", Title: p.title + ": AUC on held rows", Columns: []figure.Column{{Name: "unit"}},
 		Caption: fmt.Sprintf("Means over %d seeds. The difference of synthetic rows and raw is given ± its standard error.", len(all))}
 	for _, a := range arms {
@@ -116,8 +116,8 @@ func (p scarcePlan) aucs(all []experiment.Values) figure.Table {
 			row = append(row, fmt.Sprintf("%.3f", stat.Mean(column(all, site, auc+string(a)), nil)))
 		}
 		var difference []float64
-		raw := column(all, site, auc+string(augment.Raw))
-		for i, x := range column(all, site, auc+string(augment.Generated)) {
+		raw := column(all, site, auc+string(scarce.Raw))
+		for i, x := range column(all, site, auc+string(scarce.Generated)) {
 			difference = append(difference, x-raw[i])
 		}
 		mean, variance := stat.MeanVariance(difference, nil)

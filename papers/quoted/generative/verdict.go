@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/methods/mixture/augment"
+	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
 )
 
@@ -43,7 +43,7 @@ var gateGenerators = []struct {
 
 // ward draws rows of two classes, both normal; the scarce one is wider in every second
 // column.
-func ward(scarce, other, dim int, r *rand.Rand) (l augment.Labelled) {
+func ward(scarce, other, dim int, r *rand.Rand) (l scarce.Labelled) {
 	for i := range scarce + other {
 		row := make([]float64, dim)
 		for j := range row {
@@ -115,18 +115,18 @@ func (s gateSite) judge(ctx context.Context, generator, sites int) (kept, gain f
 		}
 		r := rand.New(rand.NewPCG(seed+1, 7))
 		own, held := ward(s.scarce, s.other, s.dim, r), ward(gateHeld, gateHeld, s.dim, r)
-		c, err := augment.Compare(own, held, gateGenerators[generator].draw(s.other-s.scarce, s.dim, r), nil, seed+1)
+		c, err := scarce.Compare(own, held, gateGenerators[generator].draw(s.other-s.scarce, s.dim, r), nil, seed+1)
 		if err != nil {
 			return 0, 0, err
 		}
-		if c.Verdict == augment.Kept {
+		if c.Verdict == scarce.Kept {
 			kept += each
 		}
 		for _, r := range c.Results {
 			switch r.Arm {
-			case augment.Raw:
+			case scarce.Raw:
 				gain -= each * *r.Held.AUC
-			case augment.Generated:
+			case scarce.Generated:
 				gain += each * *r.Held.AUC
 			}
 		}

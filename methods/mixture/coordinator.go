@@ -1,0 +1,197 @@
+package mixture
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/options"
+	"parley/methods/mixture/report"
+	"parley/methods/mixture/sketch"
+)
+
+// coordinator is the coordinator's half: one release of every
+// site, then a posterior that no site is asked anything for.
+type coordinator struct{ *setup }
+
+// state is what the coordinator carries.
+type state struct {
+	Phase  string           `cbor:"phase"`
+	Left   []string         `cbor:"left"`
+	Sites  map[string]*Sums `cbor:"sites"`  // of those that have answered
+	Sample *options.Sample  `cbor:"sample"` // of the posterior, when done
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *coordinator) Init() (method.State, error) {
+	return &state{Sites: map[string]*Sums{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Sites == nil {
+		s.Sites = map[string]*Sums{}
+	}
+	for name, a := range s.Sites {
+		if !slices.Contains(c.Plan.Sites, name) || a == nil {
+			return nil, fmt.Errorf("the state has sums of %q, which is no site of the plan", name)
+		}
+		if err := a.check(c.Of.Len()); err != nil {
+			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
+		}
+	}
+	switch s.Phase {
+	case "", c.task():
+	case method.Done:
+		if _, err := c.sample(s); err != nil {
+			return nil, fmt.Errorf("the state: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("the state is in phase %q, which is none of this method", s.Phase)
+	}
+	return s, nil
+}
+
+// sample returns the posterior of a study that is done.
+func (c *coordinator) sample(s *state) (*gmm.Posterior, error) {
+	if s.Phase != method.Done || s.Sample == nil {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	return s.Sample.Posterior(c.Prior.Components(), c.Prior.Dim())
+}
+
+// Next implements [method.Coordinator].
+func (c *coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: 2}
+	switch s.Phase {
+	case "":
+		s.Phase = c.task()
+		var err error
+		step.Tasks, err = ask(c.setup, method.Staying(c.Plan.Sites, s.Left))
+		return step, err
+	case c.task():
+		o, err := c.observation(c.released(s))
+		if err != nil {
+			return step, err
+		}
+		p, err := c.posterior(o)
+		if err != nil {
+			return step, err
+		}
+		s.Sample, s.Phase = options.PackSample(p), method.Done
+		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
+	}
+	step.Done, step.Progress = true, 2
+	return step, nil
+}
+
+// posterior is a sample of it, given what was observed.
+func (s *setup) posterior(o sketch.Observation) (*gmm.Posterior, error) {
+	p, err := s.Of.Posterior(o, s.Prior, sampling(s.Setup))
+	if err != nil {
+		return nil, fmt.Errorf("sampling the posterior: %w", err)
+	}
+	return p, nil
+}
+
+// released adds the sites up.
+func (c *coordinator) released(s *state) *released {
+	all := &released{Sums: make([]float64, c.Of.Len())}
+	for _, name := range c.Plan.Sites {
+		a := s.Sites[name]
+		if a == nil {
+			continue
+		}
+		for r, v := range a.Sums {
+			all.Sums[r] += v
+		}
+		all.Sites = append(all.Sites, releasedSite{name, a.Rows, a.SD, a.RowsSD, a.Lacking})
+	}
+	return all
+}
+
+// observation is the means of what the sites released.
+func (c *setup) observation(all *released) (sketch.Observation, error) {
+	o := sketch.Observation{Mean: slices.Clone(all.Sums)}
+	for _, a := range all.Sites {
+		o.Rows += a.Rows
+		o.NoiseVar += a.SD * a.SD
+		o.RowsVar += a.RowsSD * a.RowsSD
+	}
+	if c.Sum == nil && o.Rows < 1 {
+		return o, c.NoRows()
+	}
+	o.Rows = max(o.Rows, 1) // noise may leave less
+	for r := range o.Mean {
+		o.Mean[r] /= o.Rows
+	}
+	o.NoiseVar /= o.Rows * o.Rows
+	if c.Sum != nil {
+		// A mean of φ is between its ends, and noise is not as far off as what else may be sent.
+		off := farOff * (math.Sqrt(o.NoiseVar) + math.Sqrt(o.RowsVar)/o.Rows)
+		for r, x := range o.Mean {
+			o.Mean[r] = min(max(x, c.least-off), 1+off)
+		}
+	}
+	return o, o.Check(c.Of.Len())
+}
+
+// Fold implements [method.Coordinator].
+func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Kind != c.task():
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Sites[in.Site] != nil:
+		return nil, method.Once(in, true)
+	}
+	a, err := open(c.setup, in)
+	if err != nil {
+		return nil, err
+	}
+	s.Sites[in.Site] = a
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: what the site has released stays.
+func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	var err error
+	s.Left, err = method.Leave(c.Plan.Sites, s.Left, site)
+	return s, err
+}
+
+// Share gives every site the posterior mean of the mixture.
+func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	p, err := c.sample(ms.(*state))
+	if err != nil {
+		return nil, err
+	}
+	return report.Share(p.Mean())
+}
+
+// Draws implements [options.Sampled].
+func (c *coordinator) Draws(ms method.State) (*gmm.Posterior, error) {
+	return c.sample(ms.(*state))
+}
+
+// sampling says how the posterior is sampled.
+func sampling(s *options.Setup) sketch.Sampling {
+	o := sketch.DefaultSampling(s.Seed("posterior"))
+	o.Particles, o.Widths = s.Options.Draws, s.Options.Prior.Spread == 0
+	return o
+}

@@ -1,0 +1,191 @@
+package mixture
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/figure"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/mixturetest"
+	"parley/methods/mixture/sketch"
+)
+
+// pictured is a posterior of k components in d features around known places, with what
+// was observed of their mixture.
+func pictured(t *testing.T, k, d int) *view {
+	t.Helper()
+	s := known(mixturetest.Text(d, fmt.Sprintf("components: %d", k), "{protection: none}"))
+	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
+	truth := gmm.NewMixture(k, d)
+	for c := range k {
+		truth.Weights[c] = 2 * float64(c+1) / float64(k*(k+1))
+		for i := range d {
+			truth.Mean(c)[i] = rng.Float64()*12 - 6
+			truth.Cov(c)[i*d+i] = 1 + rng.Float64()
+		}
+	}
+	post := &gmm.Posterior{Stages: 3, Acceptance: 0.25}
+	const draws = 100
+	for range draws {
+		m := truth.Clone()
+		for i := range m.Means {
+			m.Means[i] += rng.NormFloat64() / 10
+		}
+		post.Draws, post.Weights = append(post.Draws, m), append(post.Weights, 1./draws)
+	}
+	post.Size = gmm.EffectiveSize(post.Weights)
+	o := sketch.Observation{Mean: make([]float64, s.Of.Len()), Rows: 500}
+	if s.sketched() { // any mixture's rows do
+		phi, x := make([]float64, s.Of.Len()), make([]float64, 500*d)
+		if err := truth.Simulate(rng, x); err != nil {
+			t.Fatal(err)
+		}
+		for row := range slices.Chunk(x, d) {
+			s.Of.Features(phi, row)
+			for i, v := range phi {
+				o.Mean[i] += v / 500
+			}
+		}
+	} else {
+		var err error
+		if o.Mean, _, err = s.Marks.Moments(truth); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fit, err := s.Of.Fit(o, post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newView(s, post, o, fit)
+}
+
+// draws checks that everything in a section can be shown, and shows no row.
+func draws(t *testing.T, s figure.Section) []*figure.Figure {
+	t.Helper()
+	figures, err := mixturetest.Shown(s)
+	if err != nil {
+		t.Error(err)
+	}
+	return figures
+}
+
+func TestSectionsOfAnyMixture(t *testing.T) {
+	for _, c := range []struct {
+		k, d    int
+		first   string // picture of the components
+		corners int
+		rows    int // of the table
+	}{{1, 1, "density", 1, 1}, {3, 1, "density", 1, 3}, {1, 2, "pair-1-2", 1, 1}, {3, 2, "pair-1-2", 1, 3}, {8, 2, "pair-1-2", 4, 8}, {3, 5, "pairs", 3, 15}, {2, 12, "pairs", 2, 24}} {
+		t.Run(fmt.Sprintf("%d components of %d features", c.k, c.d), func(t *testing.T) {
+			v := pictured(t, c.k, c.d)
+			ids := map[string]bool{}
+			all := [][]*figure.Figure{draws(t, v.componentsSection()), draws(t, v.PosteriorSection()), draws(t, v.fitSection())}
+			for _, figures := range all {
+				for _, f := range figures {
+					if ids[f.ID] {
+						t.Errorf("two figures have the identifier %s", f.ID)
+					}
+					ids[f.ID] = true
+				}
+			}
+			if id := all[0][0].ID; id != c.first {
+				t.Errorf("the first picture is %s, want %s", id, c.first)
+			}
+			if n := len(all[1]); n != c.corners {
+				t.Errorf("%d corner plots, want %d", n, c.corners)
+			}
+			for _, f := range all[1] {
+				if n := len(f.Chart.(figure.Corner).Parameters); n > 9 {
+					t.Errorf("%d parameters in one corner plot", n)
+				}
+			}
+			if n := v.ComponentTable("").Len(); n != c.rows {
+				t.Errorf("a table of %d rows, want %d", n, c.rows)
+			}
+			if ids["landmark-map"] != (c.d == 2) || ids["weights"] != (c.k > 1) {
+				t.Errorf("figures %v", ids)
+			}
+			if facts := v.headline(); len(facts) > 4 || len(facts) < 3 {
+				t.Errorf("%d headlines", len(facts))
+			}
+			for _, f := range v.headline() {
+				if len([]rune(f.Value)) > 22 {
+					t.Errorf("the headline %q is long", f.Value)
+				}
+			}
+		})
+	}
+}
+
+// What stands at a place of the map belongs to the landmark there.
+func TestMapKeepsLandmarksInTheirPlaces(t *testing.T) {
+	v := pictured(t, 3, 2)
+	c := v.fitMap().Chart.(figure.Contours)
+	r := 0
+	for j, y := range c.YAt {
+		for i, x := range c.XAt {
+			at := v.Marks.Point(r)
+			if at[0] != x || at[1] != y || c.Panels[0].Values[j][i] != v.observed.Mean[r] || c.Panels[1].Values[j][i] != v.fit.Expected[r] {
+				t.Fatalf("landmark %d at %v stands at (%v, %v)", r, at, x, y)
+			}
+			r++
+		}
+	}
+	if r != v.Marks.Len() {
+		t.Errorf("%d of %d landmarks", r, v.Marks.Len())
+	}
+}
+
+func TestWeightsInAFewWords(t *testing.T) {
+	for k, want := range map[int]string{1: "", 3: "50 · 33 · 17\u00a0%", 8: "22 % to 3 %"} {
+		got := ""
+		for _, f := range pictured(t, k, 1).Weights() {
+			got += f.Value
+		}
+		if got != want {
+			t.Errorf("%d components: %q, want %q", k, got, want)
+		}
+	}
+}
+
+// A mixture that does not fit is said not to before anything is read off it.
+func TestMisfitIsSaidFirst(t *testing.T) {
+	v := pictured(t, 2, 2)
+	first := func() string {
+		if n := v.componentsSection().Items[0].Note; n != nil {
+			return n.Title
+		}
+		return ""
+	}
+	if got := first(); got != "" {
+		t.Errorf("a mixture that fits begins with %q", got)
+	}
+	v.fit.Tail = 0.005
+	v.Doubted = v.doubt()
+	if got := first(); got != "Do not rely on this mixture: what the sites released is further from what the mixture expects than chance and noise explain" {
+		t.Errorf("a mixture that does not fit begins with %q", got)
+	}
+}
+
+// How many rows lack a feature is in no private release: the shared report says who knows.
+func TestPrivateReportsSayThatOnlySitesKnowTheRowsLeftOut(t *testing.T) {
+	const private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
+	for _, c := range []struct {
+		options, privacy string
+		want             bool
+	}{
+		{"components: 2", "{protection: none}", false},
+		{"components: 2", private, true},
+		{"components: 2, encoder: {kind: projection, dimension: 2}", private, false}, // it fills in
+	} {
+		v := &view{}
+		v.Setup = known(mixturetest.Text(3, c.options, c.privacy)).Setup
+		says := strings.Contains(v.Overview(nil).Items[0].Figure.Caption, "Rows that lack a feature take no part, and only their sites know how many these are.")
+		if says != c.want {
+			t.Errorf("%s, %s: it is said: %t", c.options, c.privacy, says)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package mixture
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/report"
+	"parley/methods/mixture/sketch"
+)
+
+// Result implements [method.Coordinator].
+func (c *coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	p, err := c.sample(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.result(p, c.released(s))
+}
+
+// view holds a posterior against what it was made of.
+func (s *setup) view(p *gmm.Posterior, all *released) (*view, error) {
+	o, err := s.observation(all)
+	if err != nil {
+		return nil, err
+	}
+	fit, err := s.Of.Fit(o, p)
+	if err != nil {
+		return nil, err
+	}
+	v := newView(s, p, o, fit)
+	for _, a := range all.Sites {
+		v.lacking += a.Lacking
+	}
+	return v, nil
+}
+
+// result is that of a posterior made of what the sites released.
+func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) {
+	v, err := s.view(p, all)
+	if err != nil {
+		return nil, err
+	}
+	files, err := v.Files()
+	if err != nil {
+		return nil, err
+	}
+	if notRefitted(s.Options) == nil {
+		file, err := all.file(s.Plan)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	var counted []figure.SiteSubjects
+	for _, a := range all.Sites {
+		counted = append(counted, method.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
+	}
+	return &method.Result{
+		Files:    files,
+		Metrics:  v.metrics(),
+		Found:    v.Found(),
+		Sure:     v.sure(),
+		Headline: v.headline(),
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(all), attackSection(s, all.rows())},
+	}, nil
+}
+
+// view is a posterior that was made from landmarks.
+type view struct {
+	report.View
+	rel         *release
+	observed    sketch.Observation
+	fit         *sketch.Fit
+	imprecision float64 // [report.Imprecision]
+	lacking     int     // subjects who lack a feature; 0 where nothing tells
+}
+
+func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
+	v := &view{View: report.NewView(s.Setup, p), rel: &s.release, observed: o, fit: fit}
+	v.Called = "posterior"
+	v.imprecision = report.Imprecision(p, o.Rows, s.Seed("imprecision"))
+	v.Doubted = v.doubt()
+	if !s.sketched() {
+		v.Marks = &s.Marks
+	}
+	return v
+}
+
+func (v *view) metrics() map[string]float64 {
+	p := v.Posterior
+	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
+		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
+	out["doubts"], out["imprecision"] = float64(len(v.Doubted)), v.imprecision
+	if v.rel.Sum == nil {
+		out["left_out"] = float64(v.lacking)
+	}
+	v.Components(out)
+	return out
+}
+
+func (v *view) headline() []figure.Fact {
+	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
+	if v.Options.Scarce != nil {
+		rows.Name += " of " + v.Class()
+	}
+	if v.observed.RowsVar > 0 {
+		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
+	}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Options.Components)}}
+	facts = append(facts, v.Weights()...)
+	return append(facts, rows,
+		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)})
+}
+
+// sure says in words how well the mixture fits, and how precisely it was computed.
+func (v *view) sure() string {
+	says := "The mixture agrees with what the sites released, as far as that tells."
+	switch {
+	case v.merelyImprecise():
+		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
+	case len(v.Doubted) > 0:
+		says = "The mixture is not to be relied on as it is: see below."
+	}
+	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
+		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
+}
+
+const misfit = "what the sites released is further from what the mixture expects than chance and noise explain"
+
+// doubt collects what speaks against the posterior: the components by themselves, the predictive
+// check, how precise means are beside what the rows would tell, and the effective sample size.
+func (v *view) doubt() (all []string) {
+	all = report.Doubts(v.Posterior, v.Prior, v.observed.Rows)
+	if v.misfits() {
+		all = append(all, misfit+": see “Does the mixture fit?”")
+	}
+	if says := report.Imprecise(v.imprecision); says != "" {
+		all = append(all, says)
+	}
+	if v.Posterior.Size < report.FewDraws {
+		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
+	}
+	return all
+}
+
+// doubtsNote stands above a mixture that should not be relied on; nil over others.
+func (v *view) doubtsNote() *figure.Note {
+	all := v.Doubted
+	if len(all) == 0 {
+		return nil
+	}
+	if v.merelyImprecise() {
+		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
+			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
+	}
+	var why []string // without the evidence: whoever reads the title alone is to know what is wrong
+	for _, doubt := range all {
+		says, _, _ := strings.Cut(doubt, ":")
+		why = append(why, says)
+	}
+	return &figure.Note{Warning: true, Title: "Do not rely on this mixture: " + strings.Join(why, "; "),
+		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(all, "; that "))}
+}
+
+// merelyImprecise says whether nothing but precision speaks against a mixture.
+func (v *view) merelyImprecise() bool {
+	return len(v.Doubted) == 1 && v.Doubted[0] == report.Imprecise(v.imprecision)
+}
+
+// samplingSection says how the posterior was made, and whether to believe it.
+func (v *view) samplingSection(all *released) figure.Section {
+	p := v.Posterior
+	from := "from the prior to the posterior"
+	if v.rel.sketched() {
+		from = "from normal approximations around the best mixtures that a search found to the posterior"
+	}
+	section := figure.Section{ID: report.SamplingID, Title: "How the posterior was made",
+		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
+		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
+			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < report.FewDraws}}}}
+	var names, answered []string
+	var rows figure.Numbers
+	for _, name := range v.Plan.Sites {
+		names = append(names, name)
+		if at := slices.IndexFunc(all.Sites, func(a releasedSite) bool { return a.Site == name }); at >= 0 {
+			rows, answered = append(rows, all.Sites[at].Rows), append(answered, "yes")
+		} else {
+			rows, answered = append(rows, math.NaN()), append(answered, "left before its release")
+		}
+	}
+	caption := "Rows that have all features; others take no part."
+	if v.Options.Encoder != nil {
+		caption = "A missing feature counts as its centre, so that every row has a code."
+	}
+	if v.Options.Scarce != nil {
+		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.Class()) + caption
+	}
+	if v.observed.RowsVar > 0 {
+		caption += " Counts are noised."
+	}
+	section.Items = append(section.Items, figure.Item{Table: &figure.Table{ID: "site-rows", Title: "Sites", Caption: caption,
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "rows", Format: figure.Count, Numbers: rows}, {Name: "released", Text: answered}}}})
+	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
+			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
+	}
+	return section
+}

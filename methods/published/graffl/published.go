@@ -1,0 +1,256 @@
+package graffl
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"parley/methods/mixture/gmm"
+)
+
+// squaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
+// row x_k and the generated row g_k of the same index (section 3.1). Sets are
+// n × dim, by rows. d + 1 such answers about one row are that row: see package inversion.
+func squaredDistances(dst, rows, generated []float64, dim int) {
+	for k := range dst {
+		dst[k] = gmm.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
+	}
+}
+
+// rounds returns how many rounds N proposals take if each round uses one proposal
+// for each row of any site, by the two readings of the bracket in Algorithm 2. With
+// floor, at most N proposals are used. Sites without rows take none.
+func rounds(n int, rows []int) (floor, ceil int) {
+	total := 0
+	for _, r := range rows {
+		total += r
+	}
+	if total < 1 {
+		return 0, 0
+	}
+	return n / total, (n + total - 1) / total
+}
+
+// proposer makes the proposals of Algorithm 2: θ from the prior, and one row from
+// p(· | θ). Each is a function of the seed and its number, so that accepted ones
+// are drawn again instead of being kept. It is not safe for concurrent use.
+type proposer struct {
+	seed    uint64
+	source  *rand.PCG
+	rand    *rand.Rand
+	sampler *gmm.Sampler
+	weights []float64
+	mean    []float64
+}
+
+// NewProposer returns a proposer; the prior must satisfy Check.
+func NewProposer(p gmm.Prior, seed uint64) *proposer {
+	source := rand.NewPCG(0, 0)
+	return &proposer{seed, source, rand.New(source), p.Sampler(), make([]float64, p.Components()), make([]float64, p.Dim())}
+}
+
+// Row writes the row of proposal number i.
+func (p *proposer) Row(i int, x []float64) {
+	// Components are exchangeable: the one that makes the row is drawn first, and
+	// Parameter draws its index and the others afterwards.
+	p.start(i)
+	p.sampler.Weights(p.rand, p.weights)
+	p.sampler.Component(p.rand, p.mean)
+	p.sampler.Around(p.rand, p.mean, 1, x)
+}
+
+// Parameter writes θ of proposal number i to m, and returns the component that
+// made its row.
+func (p *proposer) Parameter(i int, m gmm.Mixture) (component int) {
+	p.start(i)
+	p.sampler.Weights(p.rand, m.Weights)
+	p.sampler.Component(p.rand, p.mean)
+	d := m.Dim
+	own := make([]float64, d*d)
+	p.sampler.Covariance(own)
+	p.sampler.Around(p.rand, p.mean, 1, make([]float64, d))
+	component = gmm.Pick(p.rand, m.Weights)
+	for k := range m.Weights {
+		if k == component {
+			copy(m.Mean(k), p.mean)
+			copy(m.Cov(k), own)
+			continue
+		}
+		p.sampler.Component(p.rand, m.Mean(k))
+		p.sampler.Covariance(m.Cov(k))
+	}
+	return component
+}
+
+func (p *proposer) start(i int) {
+	a := gmm.SplitMix(p.seed + uint64(i)*0x9e3779b97f4a7c15)
+	p.source.Seed(a, gmm.SplitMix(a^p.seed))
+}
+
+// answer is one squared distance and where it comes from.
+type answer struct {
+	Iteration int     `json:"iteration" cbor:"iteration"`
+	Site      int     `json:"site" cbor:"site"`
+	Row       int     `json:"row" cbor:"row"`
+	Distance  float64 `json:"distance" cbor:"distance"` // ≥ 0
+}
+
+// Compare is the order in which answers are accepted: by distance; ties by earlier
+// iteration, lower site, lower row.
+func (a answer) Compare(b answer) int {
+	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Iteration, b.Iteration), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Row, b.Row))
+}
+
+// acceptance keeps the L smallest of all answers offered so far, in memory that
+// depends on L alone. What it keeps does not depend on the order of offers. It
+// travels as its fields.
+type acceptance struct {
+	Limit int      `json:"limit" cbor:"limit"`
+	Kept  []answer `json:"kept" cbor:"kept"` // a heap, the largest first
+	// Rejected is the smallest answer that is not kept, +Inf while there is none: the
+	// threshold by the paper's formula. Its text has the largest that is.
+	Rejected float64 `json:"-" cbor:"rejected"`
+}
+
+// newAcceptance keeps up to limit answers.
+func newAcceptance(limit int) (*acceptance, error) {
+	if limit < 1 {
+		return nil, fmt.Errorf("%d accepted proposals: want at least 1", limit)
+	}
+	return &acceptance{Limit: limit, Rejected: math.Inf(1)}, nil
+}
+
+// Offer offers an answer. One that is NaN or negative is no squared distance and
+// is refused.
+func (h *acceptance) Offer(a answer) error {
+	if !(a.Distance >= 0) {
+		return fmt.Errorf("row %d of site %d in iteration %d answers %v, which is no squared distance", a.Row, a.Site, a.Iteration, a.Distance)
+	}
+	h.offer(a)
+	return nil
+}
+
+func (h *acceptance) offer(a answer) {
+	if len(h.Kept) < h.Limit {
+		h.Kept = append(h.Kept, a)
+		for i := len(h.Kept) - 1; i > 0; {
+			up := (i - 1) / 2
+			if h.Kept[i].Compare(h.Kept[up]) <= 0 {
+				return
+			}
+			h.Kept[i], h.Kept[up] = h.Kept[up], h.Kept[i]
+			i = up
+		}
+		return
+	}
+	if a.Compare(h.Kept[0]) >= 0 {
+		h.Rejected = min(h.Rejected, a.Distance)
+		return
+	}
+	h.Rejected = min(h.Rejected, h.Kept[0].Distance)
+	h.Kept[0] = a
+	for i := 0; ; {
+		next := 2*i + 1
+		if next >= len(h.Kept) {
+			return
+		}
+		if next+1 < len(h.Kept) && h.Kept[next].Compare(h.Kept[next+1]) < 0 {
+			next++
+		}
+		if h.Kept[i].Compare(h.Kept[next]) >= 0 {
+			return
+		}
+		h.Kept[i], h.Kept[next] = h.Kept[next], h.Kept[i]
+		i = next
+	}
+}
+
+// Sorted returns what is kept in the order of acceptance.
+func (h *acceptance) Sorted() []answer {
+	return slices.SortedFunc(slices.Values(h.Kept), answer.Compare)
+}
+
+// Thresholds returns ε by both readings of the paper: the largest distance kept
+// (text of Algorithm 2; 0 if nothing is) and the smallest that is not (formula of
+// section 3.2; +Inf if there is none).
+func (h *acceptance) Thresholds() (largestKept, smallestRejected float64) {
+	if len(h.Kept) > 0 {
+		largestKept = h.Kept[0].Distance
+	}
+	return largestKept, h.Rejected
+}
+
+// Published runs Algorithm 2 over rows in one place, as it would run over the
+// sites that hold them: one parameter for each row and round, N/Σn_j rounds
+// (floor), the L proposals accepted whose row came closest to its partner. Each
+// site's rows are n_j × Dim. Proposals are numbered by round, site and row: see
+// [answer].
+//
+// What it accepts does not become the posterior as N grows: it follows the prior
+// times the mean, not the product, of the rows' likelihoods.
+func Published(p gmm.Prior, sites [][]float64, n, limit int, seed uint64) (*acceptance, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	d, total := p.Dim(), 0
+	counts := make([]int, len(sites))
+	for j, rows := range sites {
+		if len(rows)%d != 0 || gmm.NotFinite(rows) >= 0 {
+			return nil, fmt.Errorf("site %d: %d numbers that are not all finite, or no rows of %d", j, len(rows), d)
+		}
+		counts[j] = len(rows) / d
+		total += counts[j]
+	}
+	if total == 0 {
+		return nil, fmt.Errorf("the sites have no rows")
+	}
+	all, err := newAcceptance(limit)
+	if err != nil {
+		return nil, err
+	}
+	rounds, _ := rounds(n, counts)
+	const workers = 4 // whatever the number of cores: what is kept does not depend on it
+	parts := make([]acceptance, workers)
+	var wait sync.WaitGroup
+	for w := range parts {
+		part := &parts[w]
+		part.Limit, part.Rejected = limit, math.Inf(1)
+		wait.Go(func() {
+			proposer, x := NewProposer(p, seed), make([]float64, d)
+			for t := w; t < rounds; t += workers {
+				at := t * total
+				for j, rows := range sites {
+					for k := range counts[j] {
+						proposer.Row(at, x)
+						part.offer(answer{t, j, k, gmm.SquaredDistance(x, rows[k*d:][:d])})
+						at++
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	for _, part := range parts {
+		for _, a := range part.Kept {
+			all.offer(a)
+		}
+		all.Rejected = min(all.Rejected, part.Rejected)
+	}
+	return all, nil
+}
+
+// Number returns the number of the proposal that an answer is about, given the
+// number of rows at each site.
+func (a answer) Number(rows []int) int {
+	total, before := 0, 0
+	for j, n := range rows {
+		total += n
+		if j < a.Site {
+			before += n
+		}
+	}
+	return a.Iteration*total + before + a.Row
+}

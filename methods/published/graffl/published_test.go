@@ -1,0 +1,156 @@
+package graffl
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/inversion"
+)
+
+// Algorithm 2 does not contract: the mean weight of the component that made an
+// accepted row is (α+1)/(Kα+1) = 1/2, and the other components stay at the prior.
+func TestPublishedDoesNotContract(t *testing.T) {
+	sites := toySites(1, toyThirds)
+	const limit = 400
+	h, err := Published(toyPrior, sites, 90_000, limit, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, m, x := NewProposer(toyPrior, 1), gmm.NewMixture(3, 2), make([]float64, 2)
+	own, other, spread := 0.0, 0.0, 0.0
+	for _, a := range h.Sorted() {
+		row := sites[a.Site][2*a.Row:][:2]
+		p.Row(a.Number(toyThirds), x)
+		if got := gmm.SquaredDistance(row, x); got != a.Distance {
+			t.Fatalf("proposal %d lies at %v when it is drawn again, not %v", a.Number(toyThirds), got, a.Distance)
+		}
+		k := p.Parameter(a.Number(toyThirds), m)
+		own += m.Weights[k] / limit
+		e := m.Mean((k + 1) % 3)
+		other += gmm.Squares(e) / (2 * limit)
+		spread += gmm.SquaredDistance(m.Mean(k), row) / (2 * limit)
+	}
+	// Standard errors are 0.012 of the weight and 13 % of the variance.
+	if math.Abs(own-0.5) > 0.05 {
+		t.Errorf("the row's own component weighs %.3f on average, want 1/2", own)
+	}
+	if other < 0.4*24*24 {
+		t.Errorf("the variance of another component's mean is %.0f: want the prior's, about %d", other, 24*24)
+	}
+	if spread > 40 {
+		t.Errorf("the own mean is %.1f² from the row", math.Sqrt(spread))
+	}
+	largest, smallest := h.Thresholds()
+	if !(largest <= smallest && smallest < 2*largest) {
+		t.Errorf("thresholds %v and %v", largest, smallest)
+	}
+}
+
+// What is accepted does not depend on the order of offers.
+func TestAcceptanceForgetsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 60).Draw(t, "n")
+		limit := rapid.IntRange(1, 70).Draw(t, "limit")
+		var answers []answer
+		for i := range n {
+			answers = append(answers, answer{i / 7, i % 7 / 3, i % 3, float64(rapid.IntRange(0, 9).Draw(t, "distance"))})
+		}
+		var want *acceptance
+		for range 3 {
+			h, err := newAcceptance(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1)).Perm(n) {
+				if err := h.Offer(answers[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want == nil {
+				want = h
+			}
+			a, b := h.Thresholds()
+			c, d := want.Thresholds()
+			if !reflect.DeepEqual(h.Sorted(), want.Sorted()) || a != c || b != d {
+				t.Fatalf("%v and %v", h.Sorted(), want.Sorted())
+			}
+		}
+	})
+}
+
+func TestPublishedRefuses(t *testing.T) {
+	for _, c := range []struct {
+		sites [][]float64
+		limit int
+	}{
+		{nil, 1}, {[][]float64{{1}}, 1}, {[][]float64{{1, math.Inf(1)}}, 1}, {[][]float64{{1, 2}}, 0},
+	} {
+		if _, err := Published(toyPrior, c.sites, 10, c.limit, 1); err == nil {
+			t.Errorf("sites %v with limit %d were taken", c.sites, c.limit)
+		}
+	}
+	h, _ := newAcceptance(1)
+	for _, bad := range []float64{-1, math.NaN()} {
+		if h.Offer(answer{Distance: bad}) == nil {
+			t.Errorf("%v was taken as a squared distance", bad)
+		}
+	}
+}
+
+// Memory is flat in the number of proposals.
+func TestPublishedMemoryIsFlat(t *testing.T) {
+	sites := toySites(1, []int{30, 30, 30})
+	allocated := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Published(toyPrior, sites, n, 50, 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if few, many := allocated(9000), allocated(90_000); many > few+20 {
+		t.Errorf("%v allocations for 9 000 proposals, %v for 90 000", few, many)
+	}
+}
+
+func BenchmarkPublished(b *testing.B) {
+	sites := toySites(1, []int{3000, 3000, 3000})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Published(toyPrior, sites, 900_000, 1000, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestRoundsOfNoRows(t *testing.T) {
+	for _, rows := range [][]int{nil, {0, 0}} {
+		if floor, ceil := rounds(10, rows); floor != 0 || ceil != 0 {
+			t.Errorf("%v rows take %d or %d rounds", rows, floor, ceil)
+		}
+	}
+}
+
+// d + 1 honest rounds of Algorithm 2 give every row of every site.
+func TestTrilaterationRecoversEveryRow(t *testing.T) {
+	sites := toySites(1, []int{30, 20, 10})
+	p := NewProposer(toyPrior, 7)
+	const rounds = 3
+	for j, rows := range sites {
+		for k := 0; k < len(rows); k += 2 {
+			points, squared := make([]float64, 2*rounds), make([]float64, rounds)
+			for i := range rounds {
+				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
+				squaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
+			}
+			got, err := inversion.Trilaterate(points, squared, 2)
+			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
+				t.Fatalf("row %d of site %d is %v, recovered as %v (%v)", k/2, j, rows[k:k+2], got, err)
+			}
+		}
+	}
+}

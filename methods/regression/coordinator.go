@@ -1,0 +1,199 @@
+package regression
+
+import (
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// coordinator asks for a common scale where the plan has none, for updates of the sites' factors,
+// and how well the model predicts.
+type coordinator struct{ *common }
+
+// newIndependent is the coordinator's half of a study.
+func newIndependent(s *options.Setup) (method.Coordinator, error) {
+	c, err := newCommon(s)
+	return coordinator{c}, err
+}
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) { return fitted.NewFactors(c.Setup), nil }
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s, err := fitted.RestoreFactors(c.Setup, data, c.noised != nil)
+	if err == nil {
+		_, err = c.posterior(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c coordinator) staying(s *fitted.Factors) []string { return method.Staying(c.Plan.Sites, s.Left) }
+
+// posterior is the prior times the factors; noised ones are tempered by what noise they hold.
+func (c coordinator) posterior(s *fitted.Factors) (glm.Gaussian, error) {
+	if c.noised == nil {
+		return c.Product(s.Sites)
+	}
+	q := c.tempered(s)
+	return q, q.CheckProper(c.Weights())
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*fitted.Factors)
+	step := method.Step{State: s}
+	was := s.Phase
+	var err error
+	switch was {
+	case "", options.TaskScale:
+		step.Tasks, err = s.Begin(c.Setup)
+	case options.TaskUpdate:
+		step.Tasks, err = c.ask(s)
+	case options.TaskAssess:
+		s.Phase = method.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == method.Done
+	step.Progress, step.Of = s.Asked, c.Options.Rounds*len(c.Plan.Sites)
+	if c.together() {
+		step.Progress, step.Of = s.Round, c.Options.Rounds
+	}
+	step.Of++ // the assessment
+	if step.Done || s.Phase == options.TaskAssess {
+		step.Progress = step.Of
+	}
+	step.Progress = min(step.Progress, step.Of)
+	if was == options.TaskUpdate && s.Trace.Folded > 0 {
+		step.Info = method.Info{"KL to the q before": s.Trace.LastKL}
+	}
+	return step, nil
+}
+
+// ask asks the sites whose turn it is, or all of them how well the model predicts, where that
+// costs nothing.
+func (c coordinator) ask(s *fitted.Factors) ([]method.Task, error) {
+	sites := c.turn(s)
+	if len(sites) == 0 && c.noised != nil && c.noised.quality == nil {
+		s.Phase = method.Done
+		return nil, nil
+	}
+	q, err := c.posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(sites) > 0 {
+		return method.Ask(options.TaskUpdate, sites, func(site string) (any, error) {
+			s.Asked++
+			return s.Sites[site].Ask(s.Scale, q), nil
+		})
+	}
+	return s.Assess(c.Setup, q)
+}
+
+// together says whether all sites are asked at once.
+func (c coordinator) together() bool { return c.Options.Schedule == options.ScheduleSynchronous }
+
+// turn says which sites are asked next: all of them, or the next of the plan's order; none when
+// the updates are done.
+func (c coordinator) turn(s *fitted.Factors) []string {
+	staying := c.staying(s)
+	if len(staying) == 0 || s.Round >= c.Options.Rounds || c.Settled(s.Sites, staying) {
+		return nil
+	}
+	if c.together() {
+		s.Round++
+		return staying
+	}
+	for s.Round < c.Options.Rounds {
+		site := c.Plan.Sites[s.Turn]
+		if s.Turn++; s.Turn == len(c.Plan.Sites) {
+			s.Turn, s.Round = 0, s.Round+1
+		}
+		for _, name := range staying {
+			if name == site {
+				return []string{site}
+			}
+		}
+	}
+	return nil
+}
+
+// Fold implements [method.Coordinator].
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*fitted.Factors)
+	return s, s.Fold(c.Setup, in, c.noised != nil, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *options.SiteFactor, q glm.Gaussian) error {
+		if c.noised != nil {
+			return c.foldNoised(r, in)
+		}
+		projected, err := c.FoldChange(r, in, q)
+		s.Trace.Projected += projected
+		return err
+	})
+}
+
+// Leave implements [method.Coordinator].
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*fitted.Factors)
+	return s, s.Leave(c.Setup, site)
+}
+
+// Share gives every site the model: it is the study's result.
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*fitted.Factors)
+	q, err := c.posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.Shared(s.Scale, q)
+}
+
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*fitted.Factors)
+	q, err := c.posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	return s.Result(c.Setup, q, "")
+}
+
+// tempered is the posterior, which tempers the factors by what noise they hold ([glm.NoiseAware]).
+func (c coordinator) tempered(s *fitted.Factors) glm.Gaussian {
+	noise := make([]float64, len(c.Plan.Sites))
+	for i := range noise {
+		noise[i] = c.noised.update.Mechanism.Noise
+	}
+	return glm.NoiseAware(c.Prior, c.List(s.Sites), glm.NoiseVariance(*c.Options.Clip, noise, c.Options.Rounds))
+}
+
+// foldNoised moves the site's factor by a noised natural gradient at the q that it was
+// sent. The noise of an honest site may be anything: no integers are refused, and
+// what they lead to is cut where nobody could go on from it.
+func (c coordinator) foldNoised(r *options.SiteFactor, in method.Contribution) error {
+	noised, err := method.OnlySum(in, sumNatural)
+	if err != nil {
+		return err
+	}
+	sum := noised.Floats(0)
+	for i := range sum {
+		sum[i] = glm.Clamp(sum[i], options.FactorLargest)
+	}
+	factor := r.Factor.Unchecked()
+	change, err := c.natural().Change(r.From.Unchecked(), factor, c.Options.Damping, r.Folded, sum)
+	if err != nil {
+		return err
+	}
+	factor = factor.Times(change)
+	for j := range factor.Eta {
+		factor.Eta[j], factor.Lambda[j] = glm.Clamp(factor.Eta[j], options.FactorLargest), glm.Clamp(factor.Lambda[j], options.FactorLargest)
+	}
+	r.Factor = options.Pack(factor)
+	return nil
+}

@@ -1,0 +1,185 @@
+package fitted
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/regression/glm"
+)
+
+// Coefficients is the regression table of a joint model, with its forest plot.
+func Coefficients(m *Model) figure.Section {
+	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and intervals of 95 %. " +
+		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another."}
+	if m.Private {
+		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is per unit; a level is against the reference, which is the first in the plan unless the plan names another."
+	}
+	if m.Free > 0 {
+		table.Caption += fmt.Sprintf(" Intervals are those of Student's t distribution with %s.", figure.Plural(int(m.Free), "degree")+" of freedom")
+	}
+	table.Caption += termsCaption(m.Options)
+	var classes, names, against, subjects, estimate, se, ratio, notes []string
+	var only []string
+	marked, bends, z := false, partOfSpline(m), m.Deviate(Z95)
+	for _, c := range m.Coefficients() {
+		name, label, n, note := c.Feature, m.Effects[len(names)].Label(), "", ""
+		if c.Unit != "" {
+			name += ", per " + c.Unit
+		}
+		if !math.IsNaN(c.Subjects) {
+			n = figure.Count.Text(c.Subjects)
+		}
+		if c.PriorOnly {
+			note = "the prior alone"
+			if marked = true; !bends(c.Feature) {
+				only = append(only, label)
+			}
+		}
+		digits := meaningful(c.SE)
+		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
+		classes = append(classes, c.Class)
+		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
+		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
+		ratio = append(ratio, between(three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
+	}
+	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
+		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
+	if len(m.Options.Classes()) > 1 {
+		table.Columns = append([]figure.Column{{Name: m.Options.Outcome.Column, Text: classes}}, table.Columns...)
+	}
+	if word := m.Ratio(); word != "" {
+		table.Columns = append(table.Columns, figure.Column{Name: word + " (95 %)", Text: ratio})
+	}
+	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
+		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
+			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
+	settled := m.Converged == nil || *m.Converged
+	if !settled { // of which a verdict warns
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
+			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
+	}
+	if marked {
+		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
+	}
+	if settled && len(only) > 0 {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
+			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
+	}
+	forest, caption := strongest(m)
+	section.Items = append(section.Items, figure.Item{Table: &table},
+		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
+			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
+			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
+	return section
+}
+
+// strongest draws effects of scaled columns: the largest, or of several classes those of a feature
+// beside each other.
+func strongest(m *Model) (forest figure.Bars, caption string) {
+	mean, variance := m.Posterior.Moments()
+	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(Z95)
+	largest := map[int]float64{}
+	var columns []int
+	for j, group := range groups {
+		if group == glm.InterceptGroup || group == glm.PeriodGroup {
+			continue // its place is no effect
+		}
+		columns = append(columns, j)
+		for k := range classes {
+			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))
+		}
+	}
+	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
+	caption = "The forty largest are drawn; the table behind the picture has all."
+	if len(classes) > 1 {
+		forest.Top, caption = 0, "Features are in the order of their largest effect on a class."
+		slices.SortStableFunc(columns, func(a, b int) int { return cmp.Compare(largest[b], largest[a]) })
+	}
+	for _, j := range columns {
+		for k, class := range classes {
+			at := k*len(groups) + j
+			sd := math.Sqrt(variance[at])
+			forest.Labels, forest.Values = append(forest.Labels, names[j]), append(forest.Values, mean[at])
+			forest.Low, forest.High = append(forest.Low, mean[at]-z*sd), append(forest.High, mean[at]+z*sd)
+			if class == "" {
+				class = groups[j]
+			}
+			forest.Groups = append(forest.Groups, class)
+		}
+	}
+	return forest, caption
+}
+
+// partOfSpline says whether a coefficient is of one function of a spline, which is no effect by
+// itself: whether a spline as a whole is known is a verdict of its own.
+func partOfSpline(m *Model) func(feature string) bool {
+	functions := map[string]bool{}
+	at := 0
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		for range c.Width() {
+			functions[m.Effects[at].Feature] = len(c.Knots) > 0
+			at++
+		}
+	}
+	return func(feature string) bool {
+		return slices.ContainsFunc(strings.Split(feature, " × "), func(part string) bool { return functions[part] })
+	}
+}
+
+// meaningful is how many digits after the point two digits of a standard error have.
+func meaningful(se float64) int {
+	if !(se > 0) || math.IsInf(se, 0) {
+		return 3
+	}
+	return min(max(1-int(math.Floor(math.Log10(se))), 0), 12)
+}
+
+func fixed(x float64, digits int) string {
+	if math.Abs(x) >= 1e7 {
+		return figure.General.Text(x)
+	}
+	return strings.ReplaceAll(strconv.FormatFloat(x, 'f', digits, 64), "-", "−")
+}
+
+func interval(x, low, high float64, digits int) string {
+	return between(fixed(x, digits), fixed(low, digits), fixed(high, digits))
+}
+
+// between keeps an interval on one line, unless that would make its column wide.
+func between(x, low, high string) string {
+	space := "\u00a0"
+	if len(low)+len(high) > 16 {
+		space = " "
+	}
+	return x + " (" + low + space + "to" + space + high + ")"
+}
+
+// three shows a ratio to three digits; what is within a thousandth of 1, to more.
+func three(x float64) string {
+	if !glm.Finite(x) {
+		return figure.General.Text(x)
+	}
+	far := math.Abs(x - 1)
+	if far > 0 && far < 0.01 {
+		return fixed(x, min(max(2-int(math.Floor(math.Log10(far))), 0), 12))
+	}
+	return fixed(x, min(max(2-int(math.Floor(math.Log10(x))), 0), 12))
+}
+
+// Settling shows how far each exchange moved the estimates.
+func Settling(trace []float64) figure.Section {
+	line := figure.Line{Name: "largest move"}
+	for i, x := range trace {
+		line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, max(x, 1e-16))
+	}
+	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &figure.Figure{ID: "convergence", Title: "How far each exchange moved the estimates",
+		Chart:   figure.Lines{X: figure.Axis{Label: "exchange", Count: true}, Y: figure.Axis{Label: "standard deviations", Log: true}, Series: []figure.Line{line}},
+		Caption: "The weight that moved most, in its own standard deviations. The fit has converged when a step is below 0.01.",
+		Alt:     "Largest step by exchange, on a logarithmic scale."}}}}
+}

@@ -1,0 +1,338 @@
+package fitted
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/study"
+)
+
+// Report is a site's assessment with its name.
+type Report struct {
+	Site string
+	*predict.Assessment
+}
+
+// Data shows how many subjects each site has, and how many of them have the outcome, as far
+// as the sites said it.
+func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
+	var all []figure.SiteSubjects
+	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
+	with, of := 0.0, 0.0
+	for _, s := range sites {
+		all = append(all, method.Complete(p, s.Site, float64(s.Rows), s.Noise))
+		if s.Ranking != nil && s.Noise == 0 {
+			k, m := s.Ranking.Classes()
+			share, low, high := wilson(k, k+m)
+			cases.Labels, cases.Values = append(cases.Labels, s.Site), append(cases.Values, share)
+			cases.Low, cases.High = append(cases.Low, low), append(cases.High, high)
+			with, of = with+k, of+k+m
+		}
+	}
+	section := method.Overview(p, all)
+	f := section.Items[0].Figure
+	f.Title = strings.ToUpper(o.Unit()[:1]) + o.Unit()[1:] + "s by site"
+	f.Alt = "For every site, how many " + o.Unit() + "s were used."
+	if o.Unit() != "subject" {
+		f.Caption += " Here every period that a subject reached counts."
+	}
+	if len(cases.Labels) > 0 {
+		cases.Mark = "all sites"
+		cases.Marks = slices.Repeat(figure.Numbers{with / of}, len(cases.Labels))
+		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "cases", Title: "How many have the outcome", Chart: cases,
+			Caption: "The share of each site's " + o.Unit() + "s with " + o.Outcome.Levels[1] + ", with intervals of 90 % for the sampling of so many. Sites that lie far apart see other people, or count otherwise.",
+			Alt:     "Forest plot of the share of cases at each site."}})
+	}
+	return section
+}
+
+// wilson is a share of n with its interval of 90 % (Wilson 1927).
+func wilson(k, n float64) (share, low, high float64) {
+	z2 := Z90 * Z90
+	share = k / n
+	mid, half := (k+z2/2)/(n+z2), Z90/(n+z2)*math.Sqrt(k*(n-k)/n+z2/4)
+	return share, max(mid-half, 0), min(mid+half, 1)
+}
+
+// effects shows the posterior in the features' own units. What is known of predictions of all
+// sites, nil for nothing, says whether their level is to be trusted under privacy.
+func effects(m *Model, pooled *predict.Assessment) figure.Section {
+	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
+	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
+	z := m.Deviate(Z90)
+	mean, variance := m.Posterior.Moments()
+	group := m.Encoding.Groups()
+	for j, e := range m.Effects {
+		forest.Labels = append(forest.Labels, e.Label())
+		forest.Values = append(forest.Values, e.Mean)
+		forest.Low, forest.High = append(forest.Low, e.Mean-z*e.SD), append(forest.High, e.Mean+z*e.SD)
+		forest.Groups = append(forest.Groups, group[j%len(group)])
+		sd := math.Sqrt(variance[j])
+		weights.Labels = append(weights.Labels, e.Label())
+		weights.Values = append(weights.Values, mean[j])
+		weights.Low, weights.High = append(weights.Low, mean[j]-z*sd), append(weights.High, mean[j]+z*sd)
+	}
+	weights.Groups = forest.Groups
+	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
+		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability of 90 %, given the other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what. The approximation takes weights as independent, so that intervals of features that go together are too narrow.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: weights,
+				Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
+				Alt:     "Forest plot of the largest weights with intervals of 90 %."}},
+			{Figure: &figure.Figure{ID: "effects", Title: "Every effect, in the features' own units", Chart: forest,
+				Caption: "For a number, the change for one unit more of it; for a category, what the level adds." + termsCaption(m.Options),
+				Alt:     "Forest plot of all effects with intervals of 90 %."}},
+		}}
+	if m.Private {
+		title, level := "Trust the predictions, not single weights", ""
+		if level = leaning(m, pooled); level != "" {
+			title = "Trust neither single weights nor the level of predictions"
+		}
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: title, Warning: true,
+			Text: level + "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that. Single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
+	}
+	return section
+}
+
+// littleOff is by what share of subjects predictions of all sites may be off what happened, and be
+// called level.
+const littleOff = 0.03
+
+// leaning says which way predictions lean because gradients are shortened to the clip; "" if
+// few are, or if predictions are level by what was released, whose noise leaves that to be seen.
+func leaning(m *Model, pooled *predict.Assessment) string {
+	long, shortened := m.Shortened()
+	if !shortened {
+		return ""
+	}
+	if pooled != nil && !m.Options.Numeric() {
+		count, off := 0.0, 0.0
+		for i, n := range pooled.Count {
+			count += n
+			off += pooled.Expected[i] - pooled.Observed[i]
+		}
+		if noise := pooled.Noise * math.Sqrt(2*float64(len(pooled.Count))); max(math.Abs(off), noise) < littleOff*count {
+			return ""
+		}
+	}
+	to := "effects can come out too large, and probabilities too extreme or too close to those of the commoner outcome"
+	if m.Options.Likelihood == options.LikelihoodLinear {
+		to = "predictions lean to the prior's centre"
+	}
+	return fmt.Sprintf("What a subject says is shortened to the clip, %.3g, and what that takes away is not made up for: %s, by more than intervals say. From clip: %.2g on few subjects are shortened, at the cost of more noise. ", *m.Options.Clip, to, long)
+}
+
+// effectLabel says what effects are measured in.
+func effectLabel(o *options.Options) string {
+	switch o.Likelihood {
+	case options.LikelihoodLinear:
+		return "change of the expected " + o.Outcome.Column
+	case options.LikelihoodPoisson:
+		return "change of the logarithm of the rate of " + o.Outcome.Column
+	case options.LikelihoodSoftmax:
+		return "change of a class's log-odds against the geometric mean of all classes"
+	}
+	what := o.Outcome.Levels[1]
+	if o.Likelihood == options.LikelihoodHazard {
+		what = fmt.Sprintf("%s = %s in a period that was reached without", o.Outcome.Event, what)
+	}
+	return fmt.Sprintf("change of the log-odds of %s", what)
+}
+
+// termsCaption says how effects of splines and interactions are to be read.
+func termsCaption(o *options.Options) string {
+	var text string
+	if len(o.Splines) > 0 {
+		text += " The functions of a spline, marked ', belong together: no single one of them is the feature's effect."
+	}
+	if len(o.Interactions) > 0 {
+		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, and at its reference or unknown, if it is a category."
+	}
+	if text != "" {
+		text += " Intercepts and periods are those where numbers with a spline or an interaction are at their centres, in the scaling, and other numbers 0."
+	}
+	return text
+}
+
+// Prediction shows how well outcomes are predicted.
+func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) figure.Section {
+	rows := append([]Report{{"All sites", pooled}}, sites...)
+	lead := "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse."
+	if pooled.Noise > 0 {
+		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below −%v counts as that much.", sites[0].Noise, pooled.Noise, predict.Worst)
+	}
+	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
+		Lead:  lead,
+		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
+	if worse, by := worseThanBase(sites); len(worse) > 0 {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
+			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
+	}
+	if pooled.Ranking != nil {
+		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
+	}
+	if !o.Numeric() {
+		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
+	}
+	return section
+}
+
+// worseThanBase names the sites at which the base rate predicts better than the model, by more
+// than chance. A model that says nothing beyond the true rate loses to the share that was
+// observed by half of χ² with one degree of freedom; it is named with probability .001 over all sites.
+func worseThanBase(sites []Report) (worse, by []string) {
+	chance := distuv.ChiSquared{K: 1}.Quantile(1-0.001/float64(max(len(sites), 1))) / 2
+	for _, s := range sites {
+		if r := s.Ranking; r != nil {
+			if base := r.Base(); s.LogLik < base*float64(s.Rows)-chance {
+				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
+			}
+		}
+	}
+	return worse, by
+}
+
+// roc draws the receiver operating characteristic.
+func roc(r *predict.Ranking) *figure.Figure {
+	controls, cases, area := r.ROC()
+	intercept, slope := r.Line()
+	caption := fmt.Sprintf("Of those without the outcome, and of those with it, the share that a threshold calls cases, for every threshold. The area is %.3f: the probability that a case is given more than a control.", area)
+	if !math.IsNaN(slope) {
+		caption += fmt.Sprintf(" A regression of the outcomes on the log-odds that they were given has the intercept %.3f and the slope %.3f: 0 and 1 if probabilities hold.", intercept, slope)
+	}
+	chance := figure.Line{Name: "chance", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
+	return &figure.Figure{ID: "roc", Title: "Are cases told from controls?", Caption: caption, Alt: "Receiver operating characteristic.",
+		Chart: figure.Lines{X: figure.Axis{Label: "share of controls called cases"}, Y: figure.Axis{Label: "share of cases found"},
+			Series: []figure.Line{{Name: "this model", X: controls, Y: cases}, chance}}}
+}
+
+// scoreTable has a line for each site.
+func scoreTable(o *options.Options, rows []Report) *figure.Table {
+	var names []string
+	var n, accuracy, logLik, rmse, off figure.Numbers
+	for _, r := range rows {
+		k := float64(r.Rows)
+		cal := r.Calibration()
+		names, n = append(names, r.Site), append(n, k)
+		accuracy, logLik = append(accuracy, float64(r.Correct)/k), append(logLik, r.LogLik/k)
+		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
+	}
+	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: o.Unit() + "s", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per " + o.Unit(), Numbers: logLik}}}
+	if o.Numeric() {
+		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
+		return t
+	}
+	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy}, figure.Column{Name: "calibration error", Numbers: off})
+	if rows[0].Ranking != nil {
+		var base, area figure.Numbers
+		for _, r := range rows {
+			if r.Ranking == nil { // what a site does not say is not known
+				base, area = append(base, math.NaN()), append(area, math.NaN())
+				continue
+			}
+			_, _, a := r.Ranking.ROC()
+			base, area = append(base, r.Ranking.Base()), append(area, a)
+		}
+		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base}, figure.Column{Name: "area under ROC", Numbers: area})
+	}
+	return t
+}
+
+// calibration draws expected against observed frequencies.
+func calibration(a *predict.Assessment) *figure.Figure {
+	c := a.Calibration()
+	line := figure.Line{Name: "this model"}
+	for _, b := range c {
+		x, y := b.Expected, b.Observed
+		if b.Rows == 0 {
+			x, y = math.NaN(), math.NaN()
+		}
+		line.X, line.Y = append(line.X, x), append(line.Y, y)
+		if a.Noise > 0 { // on both what happened and what was counted
+			half := Z90 * a.Noise * math.Hypot(1, y) / float64(b.Rows)
+			line.Low, line.High = append(line.Low, max(y-half, 0)), append(line.High, min(y+half, 1))
+		}
+	}
+	perfect := figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
+	caption := fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it not sure enough. On average over predictions the distance is %.4f.", c.Error())
+	if a.Noise > 0 {
+		caption += " The band is where privacy noise alone leaves the true frequency with a probability of 90 %, and the distance holds that noise."
+	}
+	return &figure.Figure{ID: "calibration", Title: "Do probabilities hold what they promise?", Caption: caption,
+		Chart: figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}, Series: []figure.Line{line, perfect}},
+		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
+}
+
+// siteFactors shows what each site contributed.
+func siteFactors(m *Model) figure.Section {
+	bars := figure.Bars{X: figure.Axis{Label: "information of the factor, in units of the prior's"}}
+	var updates figure.Numbers
+	var left []string
+	for _, s := range m.Sites {
+		bars.Labels, bars.Values = append(bars.Labels, s.Name), append(bars.Values, s.Information)
+		updates = append(updates, float64(s.Updates))
+		stayed := "to the end"
+		if s.Left {
+			stayed = "left; its factor stays"
+		}
+		left = append(left, stayed)
+	}
+	return figure.Section{ID: "sites", Title: "What each site contributed",
+		Lead: "The posterior is the prior times one factor of each site. A factor's information is the precision that it adds, summed over weights: a site with more subjects, or with more telling ones, adds more.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "information", Title: "Information by site", Chart: bars, Caption: "How much of what is known of the weights came from each site.", Alt: "Bars of each factor's information."}},
+			{Table: &figure.Table{ID: "contributions", Title: "Updates by site", Columns: []figure.Column{{Name: "site", Text: bars.Labels},
+				{Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: bars.Values}, {Name: "took part", Text: left}}}},
+		}}
+}
+
+// progress shows how much was learned by communication: the divergence that updates made,
+// by their number, and how many weights a factor was projected in.
+func progress(m *Model, updates, divergence figure.Numbers, projected int) figure.Section {
+	kl := figure.Line{Name: "all sites", X: updates, Y: divergence}
+	items := []figure.Item{{Figure: &figure.Figure{ID: "communication", Title: "What each communication changed", Chart: figure.Lines{
+		X: figure.Axis{Label: "updates sent by sites", Count: true}, Y: figure.Axis{Label: "divergence of q from the one before (nats)", Log: true}, Series: []figure.Line{kl}},
+		Caption: fmt.Sprintf("Each update sends %d numbers to a site and half as many back. The further the curve falls, the less another update would have changed.", 4*len(m.Effects)),
+		Alt:     "Kullback-Leibler divergence of the posterior from the one before, by number of updates."}}}
+	if projected > 0 {
+		items = append(items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
+			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
+	}
+	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
+}
+
+// Verdicts comes first in a report: what speaks against relying on the result, each with its
+// first words, up to a colon or a full stop, as its title.
+func Verdicts(says []string) []figure.Section {
+	var notes []figure.Note
+	for _, text := range says {
+		title, why := text, ""
+		for at := range len(text) - 2 {
+			if end := text[at : at+2]; end == ". " || end == ": " { // and no decimal point
+				title, why = text[:at], text[at+2:] // as it is: it may begin with the name of a site or a level
+				break
+			}
+		}
+		notes = append(notes, figure.Note{Title: title, Text: why})
+	}
+	return figure.Verdicts(notes)
+}
+
+// own shows a site how its own subjects are predicted.
+func own(o *options.Options, site string, a *predict.Assessment) figure.Section {
+	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
+		Items: []figure.Item{{Table: scoreTable(o, []Report{{site, a}})}}}
+	if !o.Numeric() {
+		section.Items = append(section.Items, figure.Item{Figure: calibration(a)})
+	}
+	return section
+}

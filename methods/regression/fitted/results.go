@@ -1,0 +1,275 @@
+package fitted
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+)
+
+// Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil
+// if there are none.
+func Reports(plan []string, of func(site string) *predict.Assessment) (sites []Report, pooled *predict.Assessment) {
+	for _, name := range plan {
+		if a := of(name); a != nil {
+			if pooled == nil {
+				pooled = predict.NewAssessment()
+			}
+			sites = append(sites, Report{Site: name, Assessment: a})
+			pooled.Add(a)
+		}
+	}
+	return sites, pooled
+}
+
+// exact is a share of an outcome's variance that no features explain which do not say what it is.
+const exact = 1 - 1e-6
+
+// OutcomeVerdicts says why outcomes have nothing to learn from, or that features say what they are;
+// nothing if pooled is nil.
+func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
+	if pooled == nil {
+		return nil
+	}
+	y := o.Outcome
+	if r := pooled.Ranking; r != nil && len(y.Levels) == 2 {
+		cases, controls := r.Classes()
+		switch {
+		case o.Likelihood == options.LikelihoodHazard && cases == 0:
+			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts, and whether method.outcome.levels has the event last.",
+				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
+		case o.Likelihood == options.LikelihoodHazard && controls == 0:
+			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, until %v: nobody was followed through a period without one, so that there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts.",
+				y.Event, y.Levels[1], y.Cuts[0], y.Column))
+		case o.Likelihood != options.LikelihoodHazard && (cases == 0 || controls == 0):
+			only := y.Levels[0]
+			if controls == 0 {
+				only = y.Levels[1]
+			}
+			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of both classes.", pooled.Rows, y.Column, only))
+		}
+	}
+	if len(says) == 0 && !o.Numeric() && pooled.Separated(len(y.Levels)) {
+		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect separation). The data set no bound to the weights, so their size is the prior's, and new subjects are hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else there are too few subjects for so many weights.")
+	}
+	if o.Likelihood == options.LikelihoodLinear && pooled.RSquared() > exact {
+		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the fit. Something that is calculated from others needs no model. See whether a feature is the outcome in another form, or was calculated from it.", y.Column))
+	}
+	if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
+		if c.Total == 0 {
+			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
+		}
+	}
+	return says
+}
+
+// farOver is a 99.9 % quantile of the standard normal distribution, and muchOff a ratio of
+// variances from which standard errors are a fifth too small or too large.
+const farOver, muchOff = 3.0902, 1.44
+
+// Dispersion says that counts vary more or less than a Poisson model of so many weights says, or
+// numbers than the noise that the plan states; nothing if pooled is nil. The fit must have
+// converged: before, residuals are its own.
+func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
+	switch {
+	case pooled == nil:
+	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && (o.Weight == "" || pooled.Residuals != nil):
+		free := float64(pooled.Rows - weights)
+		left := pooled.Squares / free
+		if s := pooled.Residuals; s != nil && o.Weight != "" {
+			left, free = s.Noise(*o.NoiseVariance, left, weights)
+		}
+		ratio := left / *o.NoiseVariance
+		if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/free)) {
+			return nil
+		}
+		wrong, root := "narrow", math.Sqrt(ratio)
+		if ratio < 1 {
+			wrong, root = "wide", 1/root
+		}
+		return []string{fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", left, *o.NoiseVariance, wrong, root, left)}
+	case pooled.Counts != nil && o.Likelihood == options.LikelihoodPoisson:
+		ratio, off := pooled.Counts.Ratio(pooled.Rows, weights)
+		switch {
+		case off && ratio > 1:
+			return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
+		case off:
+			return []string{fmt.Sprintf("Counts vary less than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too wide: by a factor of about %.2g. Do the counts have an upper limit, such as a number of visits or questions, or does one event make the next less likely? Then they are not counts of a rate.", ratio, 1/math.Sqrt(ratio))}
+		}
+	}
+	return nil
+}
+
+// misstated says to a site of a private study that errors of its rows are not as large as the plan
+// says, which no noised release tells: squares are of errors by what the model expects of them.
+func misstated(s *options.Setup, squares float64, rows int) []string {
+	o := s.Options
+	if !s.Plan.Privacy.Differential() || o.Likelihood != options.LikelihoodLinear || o.NoiseVariance == nil || o.Weight != "" || rows == 0 {
+		return nil
+	}
+	ratio := squares / float64(rows)
+	if math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/float64(rows))) {
+		return nil
+	}
+	size, wrong, root := "larger", "narrow", math.Sqrt(ratio)
+	if ratio < 1 {
+		size, wrong, root = "smaller", "wide", 1/root
+	}
+	return []string{fmt.Sprintf("Errors of predictions are %s here than the plan's noise_variance, %.3g, allows for: by a factor of about %.2g. Intervals, those of predictions too, are as much too %s, if that is so at all sites. Nobody else is told, as no private release shows it. See whether outcomes here hold other units or codes for missing values. If they are right, ask for a plan with a noise_variance that is publicly known: this site's own would reveal something of its rows.", size, *o.NoiseVariance, root, wrong)}
+}
+
+// Unchecked notes which checks were not made, because rows have weights or there are many columns; nil
+// if all were.
+func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
+	if pooled == nil {
+		return nil
+	}
+	var says []string
+	linear, weights := o.Likelihood == options.LikelihoodLinear, o.Weight != ""
+	switch {
+	case weights && pooled.Periods != nil && len(pooled.Periods.Score) == 0:
+		says = append(says, "Whether effects change over time was not checked, because rows have weights that are no numbers of people.")
+	case weights && linear && pooled.Residuals == nil:
+		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights.")
+	case weights && linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
+		says = append(says, "Whether outcomes end where the model expects more of them, and whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean.")
+	}
+	if pooled.Unpaired() {
+		says = append(says, fmt.Sprintf("Whether the effects of features depend on each other was not checked: that is looked for among up to %d columns of features.", predict.MostPaired))
+	}
+	if says == nil {
+		return nil
+	}
+	return []figure.Item{{Note: &figure.Note{Title: "Not every check was made", Text: strings.Join(says, " ")}}}
+}
+
+// Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
+// pooled is nil.
+func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
+	if pooled == nil {
+		return
+	}
+	n := float64(pooled.Rows)
+	unit := strings.ReplaceAll(o.Unit(), "-", "_")
+	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
+	if o.Numeric() {
+		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
+		if x := pooled.RSquared(); !math.IsNaN(x) {
+			out["r_squared"] = x
+		}
+		if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
+			if ratio, _ := c.Ratio(pooled.Rows, weights); !math.IsNaN(ratio) {
+				out["dispersion"] = ratio
+			}
+		}
+		return
+	}
+	cal := pooled.Calibration()
+	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
+	if r := pooled.Ranking; r != nil {
+		_, _, area := r.ROC()
+		intercept, slope := r.Line()
+		for name, x := range map[string]float64{"auc": area, "calibration_intercept": intercept, "calibration_slope": slope} {
+			if !math.IsNaN(x) {
+				out[name] = x
+			}
+		}
+	}
+}
+
+// Headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
+func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
+	if pooled == nil {
+		return nil
+	}
+	n := float64(pooled.Rows)
+	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
+	if o.Numeric() {
+		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit, Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
+		if x := pooled.RSquared(); !math.IsNaN(x) {
+			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit, Value: fmt.Sprintf("%.1f %%", 100*x)})
+		}
+	} else {
+		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
+	}
+	if r := pooled.Ranking; r != nil {
+		if _, _, area := r.ROC(); !math.IsNaN(area) {
+			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit, Value: fmt.Sprintf("%.3f", area)})
+		}
+	}
+	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+}
+
+// Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
+// b; nil if sites have none.
+func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design) *predict.Assessment {
+	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
+	if b != nil {
+		m.At(*b)
+	}
+	for i := range d.Rows() {
+		m.Row(d.Row(i))
+		m.Score(d.Outcome(i), a)
+	}
+	return a
+}
+
+// OwnReport is a site's report about its own rows, which leaves out those that a private study
+// counted as nothing. It never leaves the site.
+func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site string, e *glm.Encoding, q glm.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
+	b, err := s.Bind(e, data.Schema())
+	if err != nil {
+		return nil, err
+	}
+	m, a := predict.New(l, q, e.Width()), predict.NewAssessment()
+	if effect != nil {
+		m.At(*effect)
+	}
+	var x glm.Row
+	left, squares := 0, 0.0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
+			m.Row(x)
+			m.Score(y, a)
+			squares += m.Deviation(y)
+			return nil
+		})
+		if err != nil {
+			left++
+		}
+	}
+	unit := s.Options.Unit() + "s"
+	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
+	if effect != nil {
+		sd := effect.SD(q)
+		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
+		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept", Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
+	}
+	if left > 0 {
+		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
+	}
+	says, missing, err := s.Remarks(ctx, b, data)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = Verdicts(append(says, misstated(s, squares, a.Rows)...))
+	if len(missing) > 0 {
+		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
+	}
+	if a.Rows > 0 {
+		r.Sections = append(r.Sections, own(s.Options, site, a))
+	}
+	return r, nil
+}

@@ -1,0 +1,78 @@
+package fitted
+
+import (
+	"strings"
+	"testing"
+
+	"parley/internal/wire"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+)
+
+// What a site sends of another likelihood than the plan's is no verdict, and no panic.
+func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
+	two, counts := predict.NewAssessment(), predict.NewAssessment()
+	m := predict.New(glm.Logistic{}, glm.Normal{Mean: []float64{0}, Variance: []float64{1}}, 1)
+	m.Row(glm.Row{})
+	m.Score(1, two)
+	m = predict.New(glm.Poisson{}, glm.Normal{Mean: []float64{0}, Variance: []float64{1}}, 1)
+	m.Row(glm.Row{})
+	m.Score(0, counts)
+	both := predict.NewAssessment()
+	both.Add(two)
+	both.Add(counts)
+	data, err := wire.Marshal(both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := new(predict.Assessment)
+	if err := wire.Unmarshal(data, sent); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    options.Options
+		want int
+	}{
+		"linear":   {options.Options{Likelihood: options.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
+		"counts":   {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 1},
+		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
+		"softmax":  {options.Options{Likelihood: options.LikelihoodSoftmax, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
+	} {
+		if says := append(OutcomeVerdicts(&c.o, sent), Dispersion(&c.o, sent, 1)...); len(says) != c.want {
+			t.Errorf("%s: %q", name, says)
+		}
+	}
+	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says != nil {
+		t.Errorf("of nothing: %q", says)
+	}
+}
+
+// Whether effects change over time is checked by sums that rows with weights leave out.
+func TestWeightsLeaveChangesOverTimeUnchecked(t *testing.T) {
+	o := options.Default()
+	for _, c := range []struct {
+		weight string
+		score  int
+		says   bool
+	}{{"", 3, false}, {"w", 3, false}, {"w", 0, true}} {
+		o.Weight = c.weight
+		notes := Unchecked(o, &predict.Assessment{Periods: &predict.Periods{Score: make([]float64, c.score)}})
+		if says := len(notes) == 1 && strings.Contains(notes[0].Note.Text, "change over time was not checked"); says != c.says {
+			t.Errorf("%+v: %v", c, notes)
+		}
+	}
+}
+
+// That products of many columns were not looked at is said, whether or not rows have weights.
+func TestManyColumnsLeaveProductsUnchecked(t *testing.T) {
+	o := options.Default()
+	for columns, says := range map[int]bool{predict.MostPaired: false, predict.MostPaired + 1: true} {
+		left := &predict.Residuals{Score: make([]float64, columns)}
+		for _, a := range []*predict.Assessment{{Residuals: left}, {Classes: []*predict.Residuals{left, left}}} {
+			if notes := Unchecked(o, a); (len(notes) == 1 && strings.Contains(notes[0].Note.Text, "depend on each other was not checked")) != says {
+				t.Errorf("%d columns: %v", columns, notes)
+			}
+		}
+	}
+}
