@@ -18,7 +18,7 @@ func (v *view) componentsSection() figure.Section {
 		section = v.ComponentsUnder(f)
 	}
 	var says []figure.Item
-	for _, note := range []*figure.Note{v.doubtsNote(), report.LeftOut(v.lacking, int(v.observed.Rows)+v.lacking), report.Leaning(v.Posterior, v.Prior, v.Names, v.Options.Prior.Spread)} {
+	for _, note := range []*figure.Note{v.doubtsNote(), report.LeftOut(v.lacking, int(v.observed.Rows)+v.lacking), report.PriorDominated(v.Posterior, v.Prior, v.Names, v.Options.Prior.Spread)} {
 		if note != nil {
 			says = append(says, figure.Item{Note: note})
 		}

@@ -165,13 +165,13 @@ func (v *View) pairsFigure() *figure.Figure {
 			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: Groups(v.Mean, 0, 1)},
 			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.Names[0], v.Names[1])}
 	}
-	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: inPairs(v.Setup, v.Mean),
+	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.featureNoun(), Chart: inPairs(v.Setup, v.Mean),
 		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
 		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
 }
 
-// things is what the mixture is of, in the plural.
-func (v *View) things() string {
+// featureNoun is what the mixture is of, in the plural.
+func (v *View) featureNoun() string {
 	if v.Options.Encoder != nil {
 		return "codes"
 	}

@@ -107,7 +107,7 @@ func TestAPriorThatWidensComponentsIsNamed(t *testing.T) {
 		{0.5, 200, "component 2 (b)"},
 		{0.5, 400000, ""}, // rows outweigh it
 	} {
-		note := Leaning(sample(c.sd, c.rows), prior, []string{"a", "b"}, 0.02)
+		note := PriorDominated(sample(c.sd, c.rows), prior, []string{"a", "b"}, 0.02)
 		if got := note != nil; got != (c.want != "") || got && !strings.Contains(note.Text, c.want+".") {
 			t.Errorf("sd %v of %v rows: %+v, want %q", c.sd, c.rows, note, c.want)
 		}

@@ -15,7 +15,7 @@ func (v *View) Found() string {
 		what = "rows of " + v.Class()
 	}
 	if n == 1 {
-		return fmt.Sprintf("The %s of all sites were described as one group in %s.", what, figure.Plural(len(v.Names), strings.TrimSuffix(v.things(), "s")))
+		return fmt.Sprintf("The %s of all sites were described as one group in %s.", what, figure.Plural(len(v.Names), strings.TrimSuffix(v.featureNoun(), "s")))
 	}
 	shares := make([]string, 0, n)
 	for _, k := range v.bySize() {
@@ -25,5 +25,5 @@ func (v *View) Found() string {
 		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
 	}
 	return fmt.Sprintf("The %s of all sites were described as a mixture of %d components, in %s. They hold %s of the rows.",
-		what, n, figure.Plural(len(v.Names), strings.TrimSuffix(v.things(), "s")), strings.Join(shares, ", "))
+		what, n, figure.Plural(len(v.Names), strings.TrimSuffix(v.featureNoun(), "s")), strings.Join(shares, ", "))
 }

@@ -49,7 +49,7 @@ type ClassifierUnits struct {
 }
 
 // classifierFile writes the classifier that a comparison chose.
-func (h half) classifierFile(w *worth) (method.File, error) {
+func (h half) classifierFile(w *classifierComparison) (method.File, error) {
 	digest, err := h.Plan.Digest()
 	if err != nil {
 		return method.File{}, err

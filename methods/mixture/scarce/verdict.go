@@ -112,7 +112,7 @@ func verdictTitle(v verdict) string {
 }
 
 // armsTable lists what may be done about the class, and how it did.
-func (h half) armsTable(w *worth) *figure.Table {
+func (h half) armsTable(w *classifierComparison) *figure.Table {
 	var names []string
 	var added, validated, auc, f1, score figure.Numbers
 	for _, r := range w.Results {
@@ -155,7 +155,7 @@ func capital(s string) string {
 
 // syntheticCSV writes the rows that were kept, in the features' own units or as codes, with
 // the class.
-func (h half) syntheticCSV(w *worth) (method.File, error) {
+func (h half) syntheticCSV(w *classifierComparison) (method.File, error) {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	if err := out.Write(append(append([]string{}, h.Names...), h.Options.Scarce.Outcome.Column)); err != nil {

@@ -67,8 +67,8 @@ func (h half) linear(ctx context.Context, data dataset.Source) (*linearAnswer, e
 	return a, nil
 }
 
-// worth is what came of all arms at a site.
-type worth struct {
+// classifierComparison is what came of all arms at a site.
+type classifierComparison struct {
 	*comparison
 	held, heldScarce int
 	from             string // whose classifier was borrowed
@@ -76,7 +76,7 @@ type worth struct {
 
 // compare tries all arms. It is nil where there is nothing to compare: no row of the
 // other class to learn from.
-func (h half) compare(ctx context.Context, share *worthShare, data dataset.Source) (*worth, error) {
+func (h half) compare(ctx context.Context, share *worthShare, data dataset.Source) (*classifierComparison, error) {
 	own, held, err := h.labelled(ctx, data)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (h half) compare(ctx context.Context, share *worthShare, data dataset.Sourc
 	if err != nil {
 		return nil, err
 	}
-	w := &worth{comparison: c, held: len(held.Rows), from: share.From}
+	w := &classifierComparison{comparison: c, held: len(held.Rows), from: share.From}
 	w.heldScarce, _ = held.Count()
 	return w, nil
 }
@@ -170,7 +170,7 @@ func (h half) checkShare(w *worthShare) error {
 }
 
 // answer is what leaves the site of a comparison.
-func (w *worth) answer() *worthAnswer {
+func (w *classifierComparison) answer() *worthAnswer {
 	if w == nil {
 		return new(worthAnswer)
 	}

@@ -175,8 +175,8 @@ func (s *landmarkSampler) meanCovariance(cov []float64) (near bool) {
 // by tempering.
 func (s *landmarkSampler) finish() *gmm.Posterior {
 	corrections, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
-	s.each(func(e *evaluator, lanes []lane, _ int) {
-		for _, l := range lanes {
+	s.each(func(e *evaluator, chains []chain, _ int) {
+		for _, l := range chains {
 			l.particle.correction = e.correction(l.trial.u, l.particle.log)
 		}
 	})

@@ -100,8 +100,8 @@ const (
 	negligibleEntry = 1e-3
 	// band is so many rows of a factor that are multiplied together.
 	band = 12
-	// laneCount is how many particles are.
-	laneCount = 8
+	// chainCount is how many particles are.
+	chainCount = 8
 )
 
 // form is a quadratic form in the difference of observed and expected means.
@@ -117,20 +117,20 @@ type form struct {
 // fill writes column i of a matrix of differences, which has a row for each landmark.
 func (f *form) fill(columns []float64, i int, mean []float64) {
 	for at, r := range f.order {
-		columns[at*laneCount+i] = f.observed[r] - mean[r]
+		columns[at*chainCount+i] = f.observed[r] - mean[r]
 	}
 }
 
 // logs returns −½ |Rᵀ(y − mean)|² of each column, with memory for the products.
-func (f *form) logs(columns, room []float64) (s [laneCount]float64) {
+func (f *form) logs(columns, room []float64) (s [chainCount]float64) {
 	n := len(f.order)
 	clear(room)
 	for b, end := range f.ends {
 		first := b * band
-		linalg.MulAdd(room[first*laneCount:], f.rows[first*n+first:], n, 1, columns[first*laneCount:], min(band, n-first), end-first, laneCount)
+		linalg.MulAdd(room[first*chainCount:], f.rows[first*n+first:], n, 1, columns[first*chainCount:], min(band, n-first), end-first, chainCount)
 	}
 	for r := range n {
-		for i, v := range room[r*laneCount:][:laneCount] {
+		for i, v := range room[r*chainCount:][:chainCount] {
 			s[i] -= v * v / 2
 		}
 	}

@@ -18,9 +18,9 @@ type target struct {
 	corrected    float64
 }
 
-// lane is one of the particles that a goroutine moves in step, so that the products
+// chain is one of the particles that a goroutine moves in step, so that the products
 // of all of them are one of matrices.
-type lane struct {
+type chain struct {
 	particle    *landmarkParticle
 	random      *rand.Rand
 	source      *rand.PCG
@@ -33,7 +33,7 @@ type lane struct {
 
 // propose evaluates what a trial changes. With a partner the touched component's weight
 // makes up for what changes of its visible mass: see compensate.
-func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner int) {
+func (e *evaluator) propose(l *chain, t target, touches int, fresh bool, partner int) {
 	l.touches, l.fresh, l.prior = touches, fresh, math.Inf(-1)
 	for k := range l.trial.weights {
 		if (touches == gmm.All || touches == k) && !e.evaluateComponent(l, t, k, fresh) {
@@ -46,7 +46,7 @@ func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner 
 }
 
 // evaluateComponent evaluates component k of a trial. It reports false where that is impossible.
-func (e *evaluator) evaluateComponent(l *lane, t target, k int, fresh bool) bool {
+func (e *evaluator) evaluateComponent(l *chain, t target, k int, fresh bool) bool {
 	p, n := &l.trial, len(e.mean)
 	p.densities[k] = e.prior.LogComponent(p.u, k)
 	if math.IsNaN(p.densities[k]) || math.IsInf(p.densities[k], -1) {
@@ -65,7 +65,7 @@ func (e *evaluator) evaluateComponent(l *lane, t target, k int, fresh bool) bool
 }
 
 // evaluateWeights evaluates the weights of a trial, whose components are, and so its prior.
-func (e *evaluator) evaluateWeights(l *lane) bool {
+func (e *evaluator) evaluateWeights(l *chain) bool {
 	p := &l.trial
 	e.prior.Weights(p.weights, p.u)
 	p.densities[len(p.weights)] = e.prior.LogWeights(p.weights)
@@ -82,7 +82,7 @@ func (e *evaluator) evaluateWeights(l *lane) bool {
 // landmarks, its distance and its weight are known together only: without this, a
 // particle hardly moves along. With v the share of k in the weight of both, and
 // v′ = ρv, its logit's derivative is (1 − v)/(1 − v′). It reports false where j has not enough.
-func (e *evaluator) compensate(l *lane, k, j int) bool {
+func (e *evaluator) compensate(l *chain, k, j int) bool {
 	weights := l.trial.weights // still those of the particle
 	least := 1 / e.observed.Rows
 	both := weights[k] + weights[j]
@@ -97,16 +97,16 @@ func (e *evaluator) compensate(l *lane, k, j int) bool {
 }
 
 // metropolis takes the trials by Metropolis steps, and reports for each whether it was.
-func (e *evaluator) metropolis(lanes []lane, t target, accepted func(lane int)) {
-	for i := range lanes {
-		if l := &lanes[i]; !math.IsInf(l.prior, -1) {
+func (e *evaluator) metropolis(chains []chain, t target, accepted func(chain int)) {
+	for i := range chains {
+		if l := &chains[i]; !math.IsInf(l.prior, -1) {
 			e.add(&l.trial)
 			t.form.fill(e.columns, i, e.mean)
 		}
 	}
 	logs := t.form.logs(e.columns, e.products)
-	for i := range lanes {
-		l := &lanes[i]
+	for i := range chains {
+		l := &chains[i]
 		p := l.particle
 		ratio := 0.0
 		for k, v := range l.trial.initial {
@@ -150,10 +150,10 @@ func (s *landmarkSampler) move(t target, sweeps int) {
 		if n := len(blocks); blocks[n-1].Component == gmm.All && sweep%2 == 1 {
 			blocks = blocks[:n-1] // it costs as much as the others together
 		}
-		s.each(func(e *evaluator, lanes []lane, first int) {
+		s.each(func(e *evaluator, chains []chain, first int) {
 			for b, block := range blocks {
-				for i := range lanes {
-					l := &lanes[i]
+				for i := range chains {
+					l := &chains[i]
 					s.proposeDifference(l, block, s.scale[b])
 					partner := gmm.None
 					if block.Component >= 0 && s.coords.K > 1 {
@@ -161,19 +161,19 @@ func (s *landmarkSampler) move(t target, sweeps int) {
 					}
 					e.propose(l, t, block.Component, false, partner)
 				}
-				e.metropolis(lanes, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
+				e.metropolis(chains, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
 			}
 			for _, trade := range []bool{false, true} {
-				for i := range lanes {
-					s.proposeFresh(e, &lanes[i], t, trade)
+				for i := range chains {
+					s.proposeFresh(e, &chains[i], t, trade)
 				}
-				e.metropolis(lanes, t, func(int) {})
+				e.metropolis(chains, t, func(int) {})
 			}
 			if s.coords.K > 1 {
-				for i := range lanes {
-					s.splitOrMerge(e, &lanes[i], t)
+				for i := range chains {
+					s.splitOrMerge(e, &chains[i], t)
 				}
-				e.metropolis(lanes, t, func(int) {})
+				e.metropolis(chains, t, func(int) {})
 			}
 		})
 		s.acceptance = 0
@@ -192,7 +192,7 @@ func (s *landmarkSampler) move(t target, sweeps int) {
 
 // proposeDifference moves a trial along the difference of two particles; now and then by all
 // of it, which leads from one mode to another.
-func (s *landmarkSampler) proposeDifference(l *lane, b gmm.Block, scale float64) {
+func (s *landmarkSampler) proposeDifference(l *chain, b gmm.Block, scale float64) {
 	l.logHastings = 0
 	r, size := l.random, s.coords.Len()
 	one, two := s.old[r.IntN(len(s.particles))*size:][:size], s.old[r.IntN(len(s.particles))*size:][:size]
@@ -208,7 +208,7 @@ func (s *landmarkSampler) proposeDifference(l *lane, b gmm.Block, scale float64)
 // proposeFresh proposes a component drawn anew from the initial density: it is how a particle
 // that lacks a mode, or has one twice, finds it. As modes differ in size, the
 // component may trade weight with another one.
-func (s *landmarkSampler) proposeFresh(e *evaluator, l *lane, t target, trade bool) {
+func (s *landmarkSampler) proposeFresh(e *evaluator, l *chain, t target, trade bool) {
 	k, p := l.random.IntN(s.coords.K), &l.trial
 	if t.initialPower == 0 { // then it is not kept up to date
 		e.prior.LogComponent(p.u, k)
@@ -232,7 +232,7 @@ const shareExponent = 0.25
 
 // redistribute divides the weight of component k and of another one anew: k gets a share v of
 // density a vᵃ⁻¹. It reports false where nothing would be left.
-func (s *landmarkSampler) redistribute(l *lane, k int) bool {
+func (s *landmarkSampler) redistribute(l *chain, k int) bool {
 	weights := l.trial.weights
 	j := l.another(k, s.coords.K)
 	both := weights[k] + weights[j]
@@ -247,7 +247,7 @@ func (s *landmarkSampler) redistribute(l *lane, k int) bool {
 }
 
 // another draws one of K components beside k.
-func (l *lane) another(k, of int) int {
+func (l *chain) another(k, of int) int {
 	j := l.random.IntN(of - 1)
 	if j >= k {
 		j++

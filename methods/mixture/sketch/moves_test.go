@@ -14,24 +14,24 @@ func following(s *landmarkSampler, t target) {
 	for i, p := range s.particles {
 		copy(s.old[i*size:], p.u)
 	}
-	s.each(func(e *evaluator, lanes []lane, _ int) {
+	s.each(func(e *evaluator, chains []chain, _ int) {
 		for k := range s.coords.K {
-			for i := range lanes {
-				s.proposeDifference(&lanes[i], s.blocks[k], s.scale[k])
-				e.propose(&lanes[i], t, k, false, lanes[i].another(k, s.coords.K))
+			for i := range chains {
+				s.proposeDifference(&chains[i], s.blocks[k], s.scale[k])
+				e.propose(&chains[i], t, k, false, chains[i].another(k, s.coords.K))
 			}
-			e.metropolis(lanes, t, func(int) {})
+			e.metropolis(chains, t, func(int) {})
 		}
 	})
 }
 
 // dividing splits and merges, and nothing else.
 func dividing(s *landmarkSampler, t target) {
-	s.each(func(e *evaluator, lanes []lane, _ int) {
-		for i := range lanes {
-			s.splitOrMerge(e, &lanes[i], t)
+	s.each(func(e *evaluator, chains []chain, _ int) {
+		for i := range chains {
+			s.splitOrMerge(e, &chains[i], t)
 		}
-		e.metropolis(lanes, t, func(int) {})
+		e.metropolis(chains, t, func(int) {})
 	})
 }
 
@@ -68,10 +68,10 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 	}{{"following", following, 1}, {"following", following, 0}, {"dividing", dividing, 1}, {"dividing", dividing, 0}} {
 		s := newSampler(marks, o, prior, Sampling{Particles: 1 << 14, Sweeps: 1, Seed: 1}, marks.initialGuess(o))
 		if c.power == 0 {
-			s.each(func(e *evaluator, lanes []lane, _ int) {
+			s.each(func(e *evaluator, chains []chain, _ int) {
 				sampler := prior.Sampler()
-				for i := range lanes {
-					l := &lanes[i]
+				for i := range chains {
+					l := &chains[i]
 					sampler.Draw(l.random, e.m)
 					if err := s.coords.To(l.trial.u, e.m); err != nil {
 						t.Error(err)

@@ -18,10 +18,10 @@ type penalty interface {
 	add(t, g, h []float64)
 }
 
-// loose is the prior of a search, which keeps components within the cloud of all rows and
+// searchPrior is the prior of a search, which keeps components within the cloud of all rows and
 // near a common width: in many dimensions a tiny component far from everything can otherwise beat
 // the right one by its density alone.
-type loose struct {
+type searchPrior struct {
 	model
 	mean, sd        []float64 // of the means of components
 	logSD, logWidth float64   // ln of a component's standard deviation: its mean, and its standard deviation
@@ -30,7 +30,7 @@ type loose struct {
 const looseWeights = 1.5 // pseudocounts of every weight
 
 // terms visits the squares that the prior of means and widths is made of.
-func (p *loose) terms(t []float64, visit func(i int, off, precision float64)) {
+func (p *searchPrior) terms(t []float64, visit func(i int, off, precision float64)) {
 	for k := range p.k {
 		at := p.k - 1 + k*p.d
 		for i, x := range p.means(t, k) {
@@ -56,7 +56,7 @@ func (p *loose) terms(t []float64, visit func(i int, off, precision float64)) {
 	}
 }
 
-func (p *loose) value(t []float64) (s float64) {
+func (p *searchPrior) value(t []float64) (s float64) {
 	p.terms(t, func(_ int, off, precision float64) { s += precision * off * off / 2 })
 	for _, w := range p.weights(t) {
 		s -= looseWeights * math.Log(w)
@@ -64,7 +64,7 @@ func (p *loose) value(t []float64) (s float64) {
 	return s
 }
 
-func (p *loose) add(t, g, h []float64) {
+func (p *searchPrior) add(t, g, h []float64) {
 	n := p.len()
 	p.terms(t, func(i int, off, precision float64) {
 		g[i] += precision * off
@@ -85,17 +85,17 @@ func addWeights(pi []float64, a float64, g, h []float64, n int) {
 	}
 }
 
-// exact is the prior of the plan, in the coordinates of [gmm.Unconstrained].
-type exact struct {
+// modelPrior is the prior of the plan, in the coordinates of [gmm.Unconstrained].
+type modelPrior struct {
 	model
 	prior *gmm.Unconstrained
 	alpha float64
 }
 
-func (p *exact) value(t []float64) float64 { return -p.prior.LogDensity(t) }
+func (p *modelPrior) value(t []float64) float64 { return -p.prior.LogDensity(t) }
 
 // indices are where the numbers of component k are.
-func (p *exact) indices(k int) (at []int) {
+func (p *modelPrior) indices(k int) (at []int) {
 	for i := range p.d {
 		at = append(at, p.k-1+k*p.d+i)
 	}
@@ -108,7 +108,7 @@ func (p *exact) indices(k int) (at []int) {
 // add takes differences: every component's density is a function of its own numbers alone,
 // and costs little beside E φ. Of second derivatives those on the diagonal are enough
 // for a step.
-func (p *exact) add(t, g, h []float64) {
+func (p *modelPrior) add(t, g, h []float64) {
 	const step = 1e-4
 	n := p.len()
 	u := append([]float64(nil), t...)

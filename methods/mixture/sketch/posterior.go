@@ -67,7 +67,7 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*g
 	if opt.Widths {
 		prior = learned(prior, full.mixture(modes[0].t))
 		for i, at := range modes {
-			if again, ok := full.refine(o, new(exact).init(full, prior), at.t); ok {
+			if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
 				modes[i] = again
 			}
 		}
@@ -126,7 +126,7 @@ func (f *Frequencies) scaled(p gmm.Prior) gmm.Prior {
 	return q
 }
 
-func (p *exact) init(m model, prior gmm.Prior) *exact {
+func (p *modelPrior) init(m model, prior gmm.Prior) *modelPrior {
 	p.model, p.prior, p.alpha = m, gmm.NewUnconstrained(prior), prior.Alpha[0]
 	return p
 }
@@ -144,11 +144,11 @@ func (f *Frequencies) modes(o Observation, prior gmm.Prior, seed uint64) ([]mode
 	w := f.diagonal(o)
 	distinct = each(len(distinct), func(i int) start {
 		_, t := m.lift(distinct[i].t)
-		t, v := full.fit(o.Mean, w, new(exact).init(full, prior), t, 15, 1e-2)
-		return start{t, v + full.evidence(o.Mean, w, new(exact).init(full, prior), t)}
+		t, v := full.fit(o.Mean, w, new(modelPrior).init(full, prior), t, 15, 1e-2)
+		return start{t, v + full.evidence(o.Mean, w, new(modelPrior).init(full, prior), t)}
 	})
 	slices.SortStableFunc(distinct, func(a, b start) int { return cmp.Compare(a.value, b.value) })
-	p := new(exact).init(full, prior)
+	p := new(modelPrior).init(full, prior)
 	var modes []mode
 	for _, s := range distinct[:min(refined, len(distinct))] {
 		at, ok := full.refine(o, p, s.t)
@@ -197,7 +197,7 @@ func (m model) spread(o Observation, t, mean, cov []float64) {
 }
 
 // refine climbs to a top of the posterior with the covariance that belongs there.
-func (m model) refine(o Observation, p *exact, t []float64) (at mode, ok bool) {
+func (m model) refine(o Observation, p *modelPrior, t []float64) (at mode, ok bool) {
 	n, q := 2*m.m, m.len()
 	mean, cov := make([]float64, n), make([]float64, n*n)
 	for range 3 {
@@ -247,7 +247,7 @@ func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangula
 }
 
 // curvature adds the second derivatives of the penalty to the upper triangle of h.
-func (p *exact) curvature(t, h []float64) {
+func (p *modelPrior) curvature(t, h []float64) {
 	const step = 1e-3
 	n := p.len()
 	u := append([]float64(nil), t...)

@@ -100,9 +100,9 @@ func newSampler(l Landmarks, o Observation, p gmm.Prior, opt Sampling, near gmm.
 		return all
 	}
 	s.particles, s.spare = room(), room()
-	s.each(func(e *evaluator, lanes []lane, _ int) {
-		for i := range lanes {
-			l := &lanes[i]
+	s.each(func(e *evaluator, chains []chain, _ int) {
+		for i := range chains {
+			l := &chains[i]
 			for ok := false; !ok; { // weights may underflow for tiny α
 				e.initial.Draw(l.random, e.m)
 				ok = s.coords.To(l.trial.u, e.m) == nil
@@ -124,9 +124,9 @@ type evaluator struct {
 	observed Observation
 	m        gmm.Mixture
 	mean     []float64
-	columns  []float64 // differences of observed and expected means, a column for each lane
+	columns  []float64 // differences of observed and expected means, a column for each chain
 	products []float64
-	lanes    [laneCount]lane
+	chains   [chainCount]chain
 	square   []float64 // a covariance, and memory for its factor; made when first used
 	wide     *gmm.Blocked
 }
@@ -135,10 +135,10 @@ func (s *landmarkSampler) evaluator() *evaluator {
 	n, k := s.marks.Len(), s.coords.K
 	prior := gmm.NewUnconstrained(s.prior)
 	e := &evaluator{prior: prior, initial: gmm.NewInitial(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: gmm.NewMixture(k, s.coords.Dim),
-		mean: make([]float64, n), columns: make([]float64, n*laneCount), products: make([]float64, n*laneCount)}
-	for i := range e.lanes {
+		mean: make([]float64, n), columns: make([]float64, n*chainCount), products: make([]float64, n*chainCount)}
+	for i := range e.chains {
 		source := rand.NewPCG(0, 0)
-		e.lanes[i] = lane{source: source, random: rand.New(source), trial: newParameter(s.coords, n)}
+		e.chains[i] = chain{source: source, random: rand.New(source), trial: newParameter(s.coords, n)}
 	}
 	return e
 }
@@ -186,13 +186,13 @@ func (e *evaluator) add(p *parameter) {
 
 // each runs a function for all particles, some at a time, each with random numbers of
 // its own, so that results do not depend on the number of goroutines.
-func (s *landmarkSampler) each(f func(e *evaluator, lanes []lane, first int)) {
+func (s *landmarkSampler) each(f func(e *evaluator, chains []chain, first int)) {
 	s.step++
 	var wait sync.WaitGroup
 	for w, e := range s.workers {
 		wait.Go(func() {
-			for first := w * laneCount; first < len(s.particles); first += workers * laneCount {
-				some := e.lanes[:min(laneCount, len(s.particles)-first)]
+			for first := w * chainCount; first < len(s.particles); first += workers * chainCount {
+				some := e.chains[:min(chainCount, len(s.particles)-first)]
 				for i := range some {
 					a := gmm.SplitMix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
 					some[i].source.Seed(a, gmm.SplitMix(a+uint64(first+i)))
@@ -208,13 +208,13 @@ func (s *landmarkSampler) each(f func(e *evaluator, lanes []lane, first int)) {
 
 // evaluate hands the logarithm of a form over for every particle.
 func (s *landmarkSampler) evaluate(f *form, take func(i int, log float64)) {
-	s.each(func(e *evaluator, lanes []lane, first int) {
-		for i := range lanes {
-			e.add(&lanes[i].trial)
+	s.each(func(e *evaluator, chains []chain, first int) {
+		for i := range chains {
+			e.add(&chains[i].trial)
 			f.fill(e.columns, i, e.mean)
 		}
 		logs := f.logs(e.columns, e.products)
-		for i := range lanes {
+		for i := range chains {
 			take(first+i, logs[i])
 		}
 	})
@@ -347,8 +347,8 @@ func (s *landmarkSampler) relabel() {
 	}
 	reference := gmm.NewMixture(s.coords.K, s.coords.Dim)
 	s.coords.From(reference, s.particles[top].u)
-	s.each(func(e *evaluator, lanes []lane, _ int) {
-		for _, l := range lanes {
+	s.each(func(e *evaluator, chains []chain, _ int) {
+		for _, l := range chains {
 			p := l.particle
 			s.coords.From(e.m, p.u)
 			order := gmm.Match(reference, e.m, s.marks.Bandwidth)

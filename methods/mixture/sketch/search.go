@@ -14,8 +14,8 @@ const (
 	greedyStarts = 6
 	randomStarts = 20 // of each width that is tried
 	candidates   = 400
-	// cloud is how much wider than all rows together the prior of means is in a search.
-	cloud = 1.3
+	// meanPriorScale is how much wider than all rows together the prior of means is in a search.
+	meanPriorScale = 1.3
 	// width is the standard deviation of a component's log standard deviation in a search, around
 	// the common one.
 	width = 0.25
@@ -37,9 +37,9 @@ func (f *Frequencies) search(o Observation, k int, seed uint64) (model, []start)
 	m := f.model(k, true)
 	near := make([]float64, f.Dim)
 	for i, s := range sd {
-		near[i] = cloud * max(s, 0.7)
+		near[i] = meanPriorScale * max(s, 0.7)
 	}
-	prior := func(logSD, logWidth float64) *loose { return &loose{m, mean, near, logSD, logWidth} }
+	prior := func(logSD, logWidth float64) *searchPrior { return &searchPrior{m, mean, near, logSD, logWidth} }
 
 	// The common width is what a few searches with each of some find best.
 	widths := []float64{math.Log(0.4), 0, math.Log(2)}
@@ -115,7 +115,7 @@ func (f *Frequencies) whole(o Observation, w *white) (mean, sd []float64) {
 		lengths[j] = math.Sqrt(gmm.Squares(f.Omega[j*m.d:][:m.d]))
 	}
 	sorted := slices.Sorted(slices.Values(lengths))
-	p := &loose{m, make([]float64, m.d), slices.Repeat([]float64{1.5 * f.half}, m.d), math.Log(0.4 * f.half), 1}
+	p := &searchPrior{m, make([]float64, m.d), slices.Repeat([]float64{1.5 * f.half}, m.d), math.Log(0.4 * f.half), 1}
 	t := make([]float64, m.len())
 	at := -1
 	for i := range m.d {
@@ -141,15 +141,15 @@ func (f *Frequencies) whole(o Observation, w *white) (mean, sd []float64) {
 }
 
 // place draws a mean around all rows.
-func (p *loose) place(r *rand.Rand, mu []float64, spread float64) {
+func (p *searchPrior) place(r *rand.Rand, mu []float64, spread float64) {
 	for i := range mu {
-		mu[i] = p.mean[i] + spread*p.sd[i]/cloud*r.NormFloat64()
+		mu[i] = p.mean[i] + spread*p.sd[i]/meanPriorScale*r.NormFloat64()
 		mu[i] = min(max(mu[i], -1.5*p.f.half), 1.5*p.f.half)
 	}
 }
 
 // greedy puts components one by one where the rest is largest.
-func (p *loose) greedy(y []float64, w *white, r *rand.Rand) start {
+func (p *searchPrior) greedy(y []float64, w *white, r *rand.Rand) start {
 	rest := append([]float64(nil), y...)
 	best := start{value: math.Inf(1)}
 	var t []float64
@@ -197,7 +197,7 @@ func (p *loose) greedy(y []float64, w *white, r *rand.Rand) start {
 }
 
 // atom writes the mean of one component that correlates best with a rest.
-func (p *loose) atom(rest []float64, w *white, r *rand.Rand, mu []float64) {
+func (p *searchPrior) atom(rest []float64, w *white, r *rand.Rand, mu []float64) {
 	m, d := p.m, p.d
 	// The sum of c_j cos ω_j·μ + s_j sin ω_j·μ is what is sought the top of.
 	c, s := make([]float64, m), make([]float64, m)

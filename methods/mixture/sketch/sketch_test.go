@@ -358,7 +358,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	if err := s.f.coordinates(s.truth, start); err != nil {
 		t.Fatal(err)
 	}
-	prior := new(exact).init(m, s.f.scaled(s.prior))
+	prior := new(modelPrior).init(m, s.f.scaled(s.prior))
 	at, ok := m.refine(s.o, prior, start)
 	if !ok {
 		t.Fatal("no mode")

@@ -71,19 +71,19 @@ func (e *evaluator) logFresh(u []float64, k int, v float64) float64 {
 }
 
 // pair draws two components, of which the first is the one that is given up, or drawn anew.
-func (l *lane) pair(of int) (k, j int) {
+func (l *chain) pair(of int) (k, j int) {
 	k = l.random.IntN(of)
 	return k, l.another(k, of)
 }
 
 // evaluatePair evaluates a proposal that put components k and j and their weights in place.
-func (e *evaluator) evaluatePair(l *lane, t target, k, j int) bool {
+func (e *evaluator) evaluatePair(l *chain, t target, k, j int) bool {
 	l.touches, l.fresh, l.prior = gmm.All, false, math.Inf(-1)
 	return e.prior.Logits(l.trial.u, l.trial.weights) && e.evaluateComponent(l, t, k, false) && e.evaluateComponent(l, t, j, false) && e.evaluateWeights(l)
 }
 
 // splitOrMerge proposes a split or a merger.
-func (s *landmarkSampler) splitOrMerge(e *evaluator, l *lane, t target) {
+func (s *landmarkSampler) splitOrMerge(e *evaluator, l *chain, t target) {
 	if l.fresh = false; l.random.IntN(2) == 0 {
 		e.split(l, t)
 	} else {
@@ -92,7 +92,7 @@ func (s *landmarkSampler) splitOrMerge(e *evaluator, l *lane, t target) {
 }
 
 // split proposes to give one component up and to divide another.
-func (e *evaluator) split(l *lane, t target) {
+func (e *evaluator) split(l *chain, t target) {
 	l.touches, l.prior = gmm.All, math.Inf(-1)
 	x, p, r, d := e.division, &l.trial, l.random, e.prior.Dim
 	k, j := l.pair(e.prior.K)
@@ -192,7 +192,7 @@ func (x *division) shape(a []float64, root float64) {
 
 // merge proposes to make one component of two, and to draw the other anew: what undoes
 // a split.
-func (e *evaluator) merge(l *lane, t target) {
+func (e *evaluator) merge(l *chain, t target) {
 	l.touches, l.prior = gmm.All, math.Inf(-1)
 	x, p, r, d := e.division, &l.trial, l.random, e.prior.Dim
 	k, j := l.pair(e.prior.K)

@@ -10,16 +10,16 @@ import (
 	"parley/problem"
 )
 
-// leansFrom is by how many of its standard deviations a prior may move an estimate: an interval of
+// priorDominatedFrom is by how many of its standard deviations a prior may move an estimate: an interval of
 // 90 % that is off by as much holds the truth with a probability of .56.
-const leansFrom = 1.5
+const priorDominatedFrom = 1.5
 
-// Leaning warns of components whose standard deviations the prior widens by more than their
+// PriorDominated warns of components whose standard deviations the prior widens by more than their
 // intervals allow for; nil if there are none. Under Σ ~ IW(ν, Ψ) a variance is inverse gamma with
 // a = (ν − d + 1)/2 and b = Ψ_jj/2, so that the prior moves log σ² by about its posterior
 // variance times b/σ² − a, the slope of the prior's logarithm. names are those of the features, and spread is the plan's, 0 if
 // the prior follows from the fit, which then moves nothing.
-func Leaning(p *gmm.Posterior, prior gmm.Prior, names []string, spread float64) *figure.Note {
+func PriorDominated(p *gmm.Posterior, prior gmm.Prior, names []string, spread float64) *figure.Note {
 	if spread == 0 { // learned from the fit
 		return nil
 	}
@@ -42,7 +42,7 @@ func Leaning(p *gmm.Posterior, prior gmm.Prior, names []string, spread float64) 
 			for i, x := range logs {
 				variance += p.Weights[i] * (x - mean) * (x - mean)
 			}
-			if slope*math.Sqrt(variance) > leansFrom {
+			if slope*math.Sqrt(variance) > priorDominatedFrom {
 				wide = append(wide, names[j])
 				least = min(least, a/(slope+a))
 			}
