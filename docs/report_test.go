@@ -16,7 +16,7 @@ import (
 
 // writers are where sections of a run's report are made. What other commands make pages of is
 // not among them.
-var writers = []string{"../methods", "../method", "../figure", "../report/results", "../engine/host"}
+var writers = []string{"../methods", "../method", "../figure", "../report", "../engine/host"}
 
 // others are packages there that write pages of other commands.
 var others = regexp.MustCompile(`factors/(selection|verify)|method/selection|methodtest|/testdata|_test\.go$`)

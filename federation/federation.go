@@ -4,6 +4,9 @@
 // the studies that wait for a site, and the [Hello] in which a site says where it
 // stands with each of them. All of them are values of a [wire.Wire], in the bucket
 // [Control]; whoever keeps the values can neither read nor change them unnoticed.
+//
+// [Folder] is what the folders of both ends have in common: files of JSON, the studies whose plans are kept, locks
+// against other processes, and the audit log.
 package federation
 
 import (

@@ -28,7 +28,6 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/coordinator"
-	"parley/federation/folder"
 	"parley/federation/site"
 	"parley/method"
 	"parley/privacy"
@@ -296,7 +295,7 @@ func (w *world) eventually(what string, so func() bool) {
 // audit returns the lines of an audit log that say something.
 func audit(t testing.TB, dir, what string) (lines []string) {
 	t.Helper()
-	check(t, folder.ReadLog(filepath.Join(dir, "audit.jsonl"), func(e folder.LogEntry) error {
+	check(t, federation.ReadLog(filepath.Join(dir, "audit.jsonl"), func(e federation.LogEntry) error {
 		if line := fmt.Sprintf("%s %s: %s", e.What, e.Site, e.Text); strings.Contains(line, what) {
 			lines = append(lines, line)
 		}

@@ -94,14 +94,14 @@ type download struct {
 	Href        template.URL
 }
 
-// policy allows what the page holds and nothing else: its own script by its digest.
-func policy(script string) string {
+// contentPolicy allows what the page holds and nothing else: its own script by its digest.
+func contentPolicy(script string) string {
 	digest := sha256.Sum256([]byte(script))
 	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
 }
 
 func (r *Report) page() (page, error) {
-	p := page{Report: r, CSS: template.CSS(pageCSS), JS: template.JS(pageJS), Policy: policy(pageJS)}
+	p := page{Report: r, CSS: template.CSS(pageCSS), JS: template.JS(pageJS), Policy: contentPolicy(pageJS)}
 	budget := room{inlineAll, foldedAll}
 	w, l := newWords(), newLooks()
 	p.Verdict = r.verdict(w)

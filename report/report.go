@@ -7,6 +7,23 @@
 // sorts and filters tables, picks one of several pictures and tells values; without it all is
 // there too. What it shows comes as
 // data from [figure]; the package knows no method.
+//
+// It writes what a run leaves, too: directories of open files that people
+// and programs can read without Parley. Each end of a study writes its own: the
+// coordinator what everybody in the study may read ([Results]), a site what it alone
+// may see ([Site]). A simulation has all of them in one:
+//
+//	plan.yaml        the effective plan, every default filled in
+//	provenance.json  which program, plan and data made the results, and when
+//	metrics.json     the method's numbers
+//	privacy.json     of a private study, what was promised and what it cost
+//	rounds.jsonl     one line for each round: what passed, and how the fit stood
+//	model/           the model, in the method's own open files
+//	report.html      one page to read, with figures/ beside it
+//	sites/NAME/      what that site alone may see, with its report
+//
+// In a directory of a run that was not finished only the first two, the
+// provenance of each site, the checkpoint and the sites' stores exist.
 package report
 
 import (

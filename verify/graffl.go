@@ -6,7 +6,7 @@ import (
 	"parley/internal/vectors"
 	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/sketch"
-	"parley/methods/mixture/suffiae"
+	"parley/internal/nn"
 	"parley/privacy/account"
 )
 
@@ -14,7 +14,7 @@ var mixtureFormats = map[string]func([]byte, *vectors.List) error{
 	"graffl/priors/1":      vectors.Format((*priorsFile).verify),
 	"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
 	"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
-	"graffl/suffiae/1":     suffiae.Verify,
+	"graffl/suffiae/1":     nn.Verify,
 }
 
 // The description's tolerances; the floors keep entries near zero from asking for

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/method"
-	"parley/report/results"
+	"parley/report"
 )
 
 func compareCommand() *cobra.Command {
@@ -43,7 +43,7 @@ func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		second, err := results.ReadModel(methods, b)
+		second, err := report.ReadModel(methods, b)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	second, err := results.ReadModel(methods, b)
+	second, err := report.ReadModel(methods, b)
 	if err != nil {
 		return nil, err
 	}

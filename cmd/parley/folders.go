@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/federation/doctor"
-	"parley/federation/folder"
 	"parley/federation/site"
 	"parley/method"
 	"parley/study"
@@ -91,7 +91,7 @@ func logCommand(whose string) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show DIR", Short: "Print what " + whose + " has noted, oldest first",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return folder.ReadLog(file(a[0]), func(e folder.LogEntry) error {
+			return federation.ReadLog(file(a[0]), func(e federation.LogEntry) error {
 				return shown.line(cmd, e, func(w io.Writer) error { return printEntry(w, e) })
 			})
 		},
@@ -101,7 +101,7 @@ func logCommand(whose string) *cobra.Command {
 		Use: "verify DIR", Short: "Check that no line was changed, removed or inserted",
 		Long: "Check the hashes of the log. Keep the last one elsewhere, because missing last lines go unnoticed.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			n, head, err := folder.VerifyLog(file(a[0]))
+			n, head, err := federation.VerifyLog(file(a[0]))
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func logCommand(whose string) *cobra.Command {
 	return cmd
 }
 
-func printEntry(w io.Writer, e folder.LogEntry) error {
+func printEntry(w io.Writer, e federation.LogEntry) error {
 	line := e.At.Local().Format(time.DateTime) + " " + e.What
 	if e.Site != "" {
 		line += ", site " + e.Site

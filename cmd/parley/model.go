@@ -15,7 +15,7 @@ import (
 	"parley/judge"
 	"parley/method"
 	"parley/problem"
-	"parley/report/results"
+	"parley/report"
 )
 
 func modelCommand() *cobra.Command {
@@ -116,7 +116,7 @@ func modelPredictCommand() *cobra.Command {
 			"survival at each cut of a time.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if site != "" {
-				own, err := results.SiteModel(a[0], site)
+				own, err := report.SiteModel(a[0], site)
 				if err != nil {
 					return err
 				}
@@ -297,7 +297,7 @@ func modelRotateCommand() *cobra.Command {
 // openModel opens a model and refuses it by its method's name if the method
 // cannot do what is wanted.
 func openModel[C any](path, doing string) (C, error) {
-	m, err := results.ReadModel(methods, path)
+	m, err := report.ReadModel(methods, path)
 	if err != nil {
 		var none C
 		return none, err
@@ -317,7 +317,7 @@ func capable[C any](m method.Model, path, doing string) (C, error) {
 // subject columns, and with that which identifies a person, if there is one; it returns what to
 // know of the data too.
 func openUse[C any](ctx context.Context, a []string, doing, person string, columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
-	m, err := results.ReadModel(methods, a[0])
+	m, err := report.ReadModel(methods, a[0])
 	if err != nil {
 		return can, nil, nil, err
 	}

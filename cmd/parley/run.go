@@ -15,7 +15,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/problem"
-	"parley/report/results"
+	"parley/report"
 )
 
 func runCommand() *cobra.Command {
@@ -59,13 +59,13 @@ func runCommand() *cobra.Command {
 				}
 				out = filepath.Join("results", plan.Name+"-"+digest.Short())
 			}
-			dir, err := results.Open(out, plan, true, time.Now())
+			dir, err := report.OpenResults(out, plan, true, time.Now())
 			if err != nil {
 				return err
 			}
-			folders := map[string]*results.Site{}
+			folders := map[string]*report.Site{}
 			for _, site := range plan.Sites {
-				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Summaries[site].Census.Hex()); err != nil {
+				if folders[site], err = report.OpenSite(report.SiteIn(out, site), plan, site, binding.Summaries[site].Census.Hex()); err != nil {
 					return err
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
 	"parley/problem"
-	"parley/report/results"
+	"parley/report"
 	"parley/sitestore"
 )
 
@@ -28,7 +28,7 @@ const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a r
 
 // look hands over the store of a site, for reading.
 func look(path, site string, read func(file string, s *sitestore.Store) error) error {
-	file, err := results.FindStore(path, site)
+	file, err := report.FindStore(path, site)
 	if err != nil {
 		return err
 	}

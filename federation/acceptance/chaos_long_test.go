@@ -170,6 +170,7 @@ func (x *trouble) joinSomehow() {
 func (x *trouble) upTo(d time.Duration) time.Duration {
 	return time.Duration(x.rng.Int64N(int64(d)))
 }
+
 // comesTo waits until this share of the study is done.
 func (x *trouble) comesTo(share float64) {
 	progress := regexp.MustCompile("study " + x.study + `: round \d+ is done \((\d+) of (\d+)\)`)

@@ -22,7 +22,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/report/results"
+	"parley/report"
 	"parley/study"
 )
 
@@ -74,7 +74,7 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	binding, err := local.Bind(t.Context(), plan, nil)
 	testkit.Do(t, err)
 	alone := filepath.Join(t.TempDir(), "alone")
-	simulated, err := results.Open(alone, plan, true, time.Now())
+	simulated, err := report.OpenResults(alone, plan, true, time.Now())
 	testkit.Do(t, err)
 	out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: binding.Data})
 	testkit.Do(t, err)

@@ -19,7 +19,6 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/federation/folder"
 	"parley/internal/files"
 	"parley/method"
 	"parley/problem"
@@ -80,7 +79,7 @@ func (c Config) check() error {
 
 // Folder is a coordinator's folder.
 type Folder struct {
-	folder.Folder
+	federation.Folder
 	Config  Config
 	Secrets *Secrets
 }
@@ -112,7 +111,7 @@ func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	f := &Folder{Folder: folder.Folder{Path: path}, Config: c, Secrets: s}
+	f := &Folder{Folder: federation.Folder{Path: path}, Config: c, Secrets: s}
 	if err := f.WriteJSON(configFile, c); err != nil {
 		return nil, err
 	}
@@ -127,7 +126,7 @@ func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder
 
 // Open opens a folder.
 func Open(path string, methods method.Registry) (f *Folder, err error) {
-	f = &Folder{Folder: folder.Folder{Path: path, Methods: methods}}
+	f = &Folder{Folder: federation.Folder{Path: path, Methods: methods}}
 	if f.Secrets, err = loadSecrets(f.File(keyFile)); err != nil {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 	if err := f.Config.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = folder.OpenLog(f.File("audit.jsonl"))
+	f.Audit, err = federation.OpenLog(f.File("audit.jsonl"))
 	return f, err
 }
 
@@ -337,7 +336,7 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 		return "", false, err
 	}
 	err = f.Alone(func() error {
-		path := filepath.Join(f.StudyPath(digest), folder.PlanFile)
+		path := filepath.Join(f.StudyPath(digest), federation.PlanFile)
 		if _, err := os.Stat(path); err == nil {
 			return nil
 		}

@@ -20,7 +20,7 @@ import (
 	"parley/internal/files"
 	"parley/internal/version"
 	"parley/privacy"
-	"parley/report/results"
+	"parley/report"
 	"parley/study"
 )
 
@@ -316,7 +316,7 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := results.Open(path, s.plan, false, time.Now())
+	dir, err := report.OpenResults(path, s.plan, false, time.Now())
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"strings"
 
-	"parley/federation/folder"
+	"parley/federation"
 	"parley/internal/files"
 )
 
@@ -81,7 +81,7 @@ func write(dir string) error {
 
 // log checks that the audit log is whole.
 func log(path string) Finding {
-	n, _, err := folder.VerifyLog(path)
+	n, _, err := federation.VerifyLog(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ok("log", "nothing has been noted yet")
 	}

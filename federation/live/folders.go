@@ -13,7 +13,6 @@ import (
 	"parley/engine/host"
 	"parley/federation"
 	"parley/federation/coordinator"
-	"parley/federation/folder"
 	"parley/federation/site"
 	"parley/privacy/ledger"
 	"parley/sitestore"
@@ -149,10 +148,10 @@ const mostLines = 50
 type tail struct {
 	mu   sync.Mutex
 	size int64
-	last []folder.LogEntry // newest first
+	last []federation.LogEntry // newest first
 }
 
-func (t *tail) lines(dir string) ([]folder.LogEntry, error) {
+func (t *tail) lines(dir string) ([]federation.LogEntry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	file := filepath.Join(dir, "audit.jsonl")
@@ -160,8 +159,8 @@ func (t *tail) lines(dir string) ([]folder.LogEntry, error) {
 	if err != nil || info.Size() == t.size {
 		return t.last, err
 	}
-	var last []folder.LogEntry
-	err = folder.ReadLog(file, func(e folder.LogEntry) error {
+	var last []federation.LogEntry
+	err = federation.ReadLog(file, func(e federation.LogEntry) error {
 		e.Previous = ""
 		if last = append(last, e); len(last) > 2*mostLines {
 			last = slices.Clone(last[mostLines:])

@@ -25,16 +25,16 @@ import (
 	"strings"
 	"time"
 
-	"parley/federation/folder"
+	"parley/federation"
 )
 
 // View is what the page shows at one moment.
 type View struct {
-	Title   string            `json:"title"`
-	Says    string            `json:"says"` // how the program itself is
-	Studies []study           `json:"studies"`
-	Sites   []standing        `json:"sites,omitempty"` // that have been invited or have joined
-	Log     []folder.LogEntry `json:"log"`             // the last lines, newest first
+	Title   string                `json:"title"`
+	Says    string                `json:"says"` // how the program itself is
+	Studies []study               `json:"studies"`
+	Sites   []standing            `json:"sites,omitempty"` // that have been invited or have joined
+	Log     []federation.LogEntry `json:"log"`             // the last lines, newest first
 }
 
 // study is one of the studies.

@@ -15,7 +15,7 @@ import (
 	"parley/federation"
 	"parley/internal/files"
 	"parley/privacy/ledger"
-	"parley/report/results"
+	"parley/report"
 	"parley/study"
 )
 
@@ -186,7 +186,7 @@ func (d *Daemon) own(ctx context.Context, p *study.Plan, path string, share []by
 	if err != nil {
 		return err
 	}
-	dir, err := results.OpenSite(path, p, d.Folder.Config.Site, data)
+	dir, err := report.OpenSite(path, p, d.Folder.Config.Site, data)
 	if err != nil {
 		return err
 	}

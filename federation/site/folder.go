@@ -25,7 +25,6 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/federation/folder"
 	"parley/internal/files"
 	encoding "parley/internal/wire"
 	"parley/method"
@@ -72,7 +71,7 @@ type Secrets struct {
 
 // Folder is a site's folder.
 type Folder struct {
-	folder.Folder
+	federation.Folder
 	Config      Config
 	Secrets     Secrets
 	Coordinator wire.Peer
@@ -126,7 +125,7 @@ func loadSecrets(path string) (s Secrets, err error) {
 
 // Open opens the folder of a site that has joined.
 func Open(path string, methods method.Registry) (f *Folder, err error) {
-	f = &Folder{Folder: folder.Folder{Path: path, Methods: methods}}
+	f = &Folder{Folder: federation.Folder{Path: path, Methods: methods}}
 	if f.Secrets, err = loadSecrets(f.File(keyFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined", Hint: "a site joins with: parley site join INVITATION"}
 	}
@@ -142,7 +141,7 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 	if f.Coordinator, err = wire.ParsePeer(f.Config.Coordinator); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = folder.OpenLog(f.File("audit.jsonl"))
+	f.Audit, err = federation.OpenLog(f.File("audit.jsonl"))
 	return f, err
 }
 
@@ -267,7 +266,7 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if own.String() != digest {
 		return fmt.Errorf("the plan that was posted as study %.12s is another one", digest)
 	}
-	if _, err := os.Stat(f.File("studies", digest, folder.PlanFile)); err == nil {
+	if _, err := os.Stat(f.File("studies", digest, federation.PlanFile)); err == nil {
 		return nil
 	}
 	if err := f.room(); err != nil {
@@ -280,7 +279,7 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if err := files.Write(f.File("studies", digest, "plan.yaml"), text); err != nil {
 		return err
 	}
-	return files.Write(f.File("studies", digest, folder.PlanFile), data)
+	return files.Write(f.File("studies", digest, federation.PlanFile), data)
 }
 
 // maxDaily limits the plans that are kept in a day, and so what a coordinator can ask of a
@@ -294,7 +293,7 @@ func (f *Folder) room() error {
 	list, err := f.Studies()
 	recent := 0
 	for _, digest := range list {
-		if info, err := os.Stat(f.File("studies", digest, folder.PlanFile)); err == nil && time.Since(info.ModTime()) < 24*time.Hour {
+		if info, err := os.Stat(f.File("studies", digest, federation.PlanFile)); err == nil && time.Since(info.ModTime()) < 24*time.Hour {
 			recent++
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/federation/folder"
 	"parley/internal/files"
 	"parley/method"
 	"parley/problem"
@@ -91,7 +90,7 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 		return nil, err
 	}
 	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
-	f := &Folder{Folder: folder.Folder{Path: path}}
+	f := &Folder{Folder: federation.Folder{Path: path}}
 	if old, err := f.config(); err == nil {
 		config.Data, config.Receipts = old.Data, old.Receipts
 	}

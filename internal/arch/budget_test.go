@@ -16,9 +16,9 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 134_264
-	maxTests    = 81_298
-	maxPackages = 83
+	maxSource   = 134_260
+	maxTests    = 81_314
+	maxPackages = 80
 	maxWide     = 5_798
 )
 

@@ -79,7 +79,7 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 
 // How often a recommendation was right is what the record of its measurement says.
 func TestReliabilityIsThatOfItsRecord(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/experiments/records/parley-components.json")
+	data, err := os.ReadFile("../../docs/experiments/records/parley-components.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/scarce"
-	"parley/methods/mixture/suffiae"
+	"parley/internal/nn"
 	"parley/papers/experiment"
 )
 
@@ -139,17 +139,17 @@ type coded struct {
 	head *scarce.LinearClassifier // that the encoder was trained with
 }
 
-func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*suffiae.Network, error) {
-	in, err := suffiae.FitInputs(of.Rows, inputLimit)
+func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*nn.Network, error) {
+	in, err := nn.FitInputs(of.Rows, inputLimit)
 	if err != nil {
 		return nil, err
 	}
-	o := suffiae.Defaults()
+	o := nn.Defaults()
 	o.Dimension = t.codes
-	return suffiae.Train(ctx, in, of.Rows, of.Labels, o, rand.New(rand.NewPCG(t.seed, site)))
+	return nn.Train(ctx, in, of.Rows, of.Labels, o, rand.New(rand.NewPCG(t.seed, site)))
 }
 
-func (t *trial) encode(n *suffiae.Network, of scarce.Labelled) (c coded, err error) {
+func (t *trial) encode(n *nn.Network, of scarce.Labelled) (c coded, err error) {
 	c.head = &scarce.LinearClassifier{Weights: n.Classifier.Weights.Data, Intercept: n.Classifier.Bias[0]}
 	c.Labels = of.Labels
 	if c.Rows, err = n.Encoder.Encode(of.Rows); err == nil {

@@ -13,7 +13,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/scarce"
-	"parley/methods/mixture/suffiae"
+	"parley/internal/nn"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/study"
@@ -37,7 +37,7 @@ const inputLimit = 4
 // returns the probabilities of the class of held rows. What is missing, NaN, is as the
 // centre of its feature.
 func Ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64, error) {
-	in, err := suffiae.FitInputs(train.Rows, inputLimit)
+	in, err := nn.FitInputs(train.Rows, inputLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64,
 }
 
 // standardised brings rows to the units of an encoder's inputs; what is missing becomes 0.
-func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64) {
+func standardised(in *nn.Inputs, rows [][]float64) (out [][]float64) {
 	for _, row := range rows {
 		x := make([]float64, len(row))
 		for j, v := range row {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"parley/internal/nn"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/suffiae"
 	"parley/problem"
 	"parley/study"
 )
@@ -33,7 +33,7 @@ type EncoderOptions struct {
 	Dimension int     `json:"dimension"`      // numbers in a code (5)
 	Box       float64 `json:"box"`            // public range ±box of every code, of which prior and landmarks are made (4)
 
-	// Of kind suffiae: see [suffiae.Options].
+	// Of kind suffiae: see [nn.Options].
 	Hidden         []int   `json:"hidden,omitempty"`
 	Noise          float64 `json:"noise,omitempty"`
 	Reconstruction float64 `json:"reconstruction,omitempty"`
@@ -118,7 +118,7 @@ func (o *Options) fillCodes(p *study.Plan, missing func(key string) bool) {
 			e.Kind = EncoderProjection
 		}
 	}
-	d := suffiae.Defaults()
+	d := nn.Defaults()
 	if missing("encoder.shared") {
 		e.Shared = true
 	}
@@ -155,8 +155,8 @@ func (o *Options) fillCodes(p *study.Plan, missing func(key string) bool) {
 }
 
 // Training returns what an encoder is trained by.
-func (e *EncoderOptions) Training() suffiae.Options {
-	return suffiae.Options{Dimension: e.Dimension, Hidden: e.Hidden, Noise: e.Noise, Reconstruction: e.Reconstruction, Epochs: e.Epochs, Batch: e.Batch, Rate: e.Rate}
+func (e *EncoderOptions) Training() nn.Options {
+	return nn.Options{Dimension: e.Dimension, Hidden: e.Hidden, Noise: e.Noise, Reconstruction: e.Reconstruction, Epochs: e.Epochs, Batch: e.Batch, Rate: e.Rate}
 }
 
 // checkEncoder reports whether codes have as many numbers and such a range that a prior

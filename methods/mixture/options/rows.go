@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/suffiae"
+	"parley/internal/nn"
 )
 
 // Known returns the class of a subject: whether it is the scarce one, and whether its
@@ -102,14 +102,14 @@ func Observed(row *dataset.Row, widths []int) (x []float64) {
 // codes in place of their features if there is an encoder.
 type coded struct {
 	data    dataset.Source
-	encoder *suffiae.Encoder // nil: features stay
-	widths  []int            // of the data's views
+	encoder *nn.Encoder // nil: features stay
+	widths  []int       // of the data's views
 	wants   func(*dataset.Row) bool
 }
 
 // Coded is the wanted ones of a site's subjects, with codes in place of their features
 // if there is an encoder of views of some widths.
-func Coded(data dataset.Source, encoder *suffiae.Encoder, widths []int, wants func(*dataset.Row) bool) dataset.Source {
+func Coded(data dataset.Source, encoder *nn.Encoder, widths []int, wants func(*dataset.Row) bool) dataset.Source {
 	return coded{data, encoder, widths, wants}
 }
 

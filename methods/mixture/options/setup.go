@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/nn"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -25,7 +25,7 @@ type Setup struct {
 	Prior   gmm.Prior
 	// Encoder makes codes of rows, once it is known: a projection from the start, one that
 	// is trained when it has been.
-	Encoder *suffiae.Encoder
+	Encoder *nn.Encoder
 	outcome int // of the classes, among subject columns
 }
 
@@ -121,15 +121,15 @@ const InputLimit = 4
 
 // projection returns the encoder that follows from the plan alone: random directions,
 // of features whose public ranges are 2·[InputLimit] units wide.
-func (s *Setup) projection() (*suffiae.Encoder, error) {
-	in := &suffiae.Inputs{Limit: InputLimit}
+func (s *Setup) projection() (*nn.Encoder, error) {
+	in := &nn.Inputs{Limit: InputLimit}
 	_, lo, hi := Box(s.Plan)
 	for i := range lo {
 		in.Centre = append(in.Centre, lo[i]+(hi[i]-lo[i])/2)
 		in.Scale = append(in.Scale, (hi[i]-lo[i])/(2*InputLimit))
 	}
 	seed := s.Seed("projection")
-	return suffiae.NewProjection(in, s.Options.Encoder.Dimension, rand.New(rand.NewPCG(seed, gmm.SplitMix(seed))))
+	return nn.NewProjection(in, s.Options.Encoder.Dimension, rand.New(rand.NewPCG(seed, gmm.SplitMix(seed))))
 }
 
 // Trains says whether a site trains the encoder that all share, or its own.

@@ -9,11 +9,11 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/nn"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/sketch"
-	"parley/methods/mixture/suffiae"
 	"parley/study"
 )
 
@@ -35,7 +35,7 @@ type Model struct {
 	Views     []ModelView       `json:"views"`
 	Prior     gmm.Prior         `json:"prior"`
 	Marks     *sketch.Landmarks `json:"landmarks,omitempty"`
-	Encoder   *suffiae.Encoder  `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
+	Encoder   *nn.Encoder       `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
 	Mean      gmm.Mixture       `json:"mean"`              // of the posterior, or of what was accepted; components matched
 	Summed    []ModelParameter  `json:"parameters"`
 	Doubts    []string          `json:"doubts,omitempty"` // reasons against the mixture

@@ -12,11 +12,11 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/nn"
 	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/mixture/options"
 	"parley/methods/mixture/report"
-	"parley/methods/mixture/suffiae"
 	"parley/problem"
 )
 
@@ -36,7 +36,7 @@ type Classifier struct {
 	Target    options.Outcome    `json:"outcome"`
 	Class     string             `json:"class"` // whose probability it gives
 	Views     []report.ModelView `json:"views"`
-	Encoder   *suffiae.Encoder   `json:"encoder,omitempty"` // none: rows are features as they are, all of which must be there
+	Encoder   *nn.Encoder        `json:"encoder,omitempty"` // none: rows are features as they are, all of which must be there
 	Units     ClassifierUnits    `json:"units"`             // of codes or features
 	Weights   []float64          `json:"weights"`           // by (x − centre)/scale
 	Intercept float64            `json:"intercept"`         // such that probabilities are those of this site's own subjects
@@ -203,7 +203,7 @@ func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Wri
 // probability of the class, for a row of features or a code.
 func (c *Classifier) probability(x []float64) float64 {
 	s := c.Intercept
-	for i, u := range toUnits(&suffiae.Inputs{Centre: c.Units.Centre, Scale: c.Units.Scale}, x) {
+	for i, u := range toUnits(&nn.Inputs{Centre: c.Units.Centre, Scale: c.Units.Scale}, x) {
 		s += c.Weights[i] * u
 	}
 	return stats.Logistic(s)

@@ -14,10 +14,10 @@ import (
 	"fmt"
 	"slices"
 
+	"parley/internal/nn"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/suffiae"
 )
 
 // The phases of a study beside the sampler's own. The first, second and last are named
@@ -70,7 +70,7 @@ func phasesOf(s *options.Setup) (phases []string) {
 }
 
 // with is the setup once the encoder is known that the sites share.
-func with(s *options.Setup, e *suffiae.Encoder) *options.Setup {
+func with(s *options.Setup, e *nn.Encoder) *options.Setup {
 	if e == nil {
 		return s
 	}
@@ -314,7 +314,7 @@ type state struct {
 	Phase   string                   `cbor:"phase"`
 	Asked   bool                     `cbor:"asked"` // the phase's tasks are out
 	Left    []string                 `cbor:"left"`
-	Encoder *suffiae.Encoder         `cbor:"encoder"` // that sites share, trained by one of them
+	Encoder *nn.Encoder              `cbor:"encoder"` // that sites share, trained by one of them
 	Linear  map[string]*linearAnswer `cbor:"linear"`
 	Worth   map[string]*worthAnswer  `cbor:"worth"`
 	Sampler []byte                   `cbor:"variant"` // inner, encoded

@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/nn"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/suffiae"
 )
 
 // checkEncoder holds an encoder that came from elsewhere against the plan.
-func checkEncoder(s *options.Setup, e *suffiae.Encoder) error {
+func checkEncoder(s *options.Setup, e *nn.Encoder) error {
 	if e == nil {
 		return errors.New("there is no encoder")
 	}
@@ -31,7 +31,7 @@ func checkEncoder(s *options.Setup, e *suffiae.Encoder) error {
 // train trains an encoder on the site's subjects that are not held and whose outcome is
 // known. The random numbers follow from the plan's seed and the site's name, so that
 // training again gives the same encoder.
-func (h half) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder, error) {
+func (h half) train(ctx context.Context, data dataset.Source) (*nn.Encoder, error) {
 	var rows [][]float64
 	var labels []bool
 	for row, err := range data.Rows(ctx) {
@@ -45,12 +45,12 @@ func (h half) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder,
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("no subject here has a known %s, and an encoder is trained on some", h.Options.Scarce.Outcome.Column)
 	}
-	in, err := suffiae.FitInputs(rows, options.InputLimit)
+	in, err := nn.FitInputs(rows, options.InputLimit)
 	if err != nil {
 		return nil, err
 	}
 	seed := h.Seed(fmt.Sprintf("encoder %q", h.Name))
-	net, err := suffiae.Train(ctx, in, rows, labels, h.Options.Encoder.Training(), rand.New(rand.NewPCG(seed, gmm.SplitMix(seed))))
+	net, err := nn.Train(ctx, in, rows, labels, h.Options.Encoder.Training(), rand.New(rand.NewPCG(seed, gmm.SplitMix(seed))))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (h half) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder,
 const largestInput = 1e155
 
 // checkWidths holds an encoder against the plan, which says what is trained.
-func checkWidths(s *options.Setup, e *suffiae.Encoder) error {
+func checkWidths(s *options.Setup, e *nn.Encoder) error {
 	want := append(slices.Clone(s.Options.Encoder.Hidden), s.Options.Encoder.Dimension)
 	var got []int
 	for _, l := range e.Layers {
@@ -86,8 +86,8 @@ const maxUnits = 1e9
 
 // units are those in which classifiers see rows. Codes are in common units as they are;
 // features are brought there by their public ranges.
-func unitsOf(s *options.Setup) *suffiae.Inputs {
-	in := new(suffiae.Inputs)
+func unitsOf(s *options.Setup) *nn.Inputs {
+	in := new(nn.Inputs)
 	for i := range s.Names {
 		centre, scale := 0., 1.
 		if s.Options.Encoder == nil {
@@ -99,7 +99,7 @@ func unitsOf(s *options.Setup) *suffiae.Inputs {
 }
 
 // toUnits brings a row there.
-func toUnits(in *suffiae.Inputs, x []float64) []float64 {
+func toUnits(in *nn.Inputs, x []float64) []float64 {
 	u := make([]float64, len(x))
 	for i, v := range x {
 		u[i] = min(max((v-in.Centre[i])/in.Scale[i], -maxUnits), maxUnits)
@@ -108,7 +108,7 @@ func toUnits(in *suffiae.Inputs, x []float64) []float64 {
 }
 
 // fromUnits brings a row back.
-func fromUnits(in *suffiae.Inputs, u []float64) []float64 {
+func fromUnits(in *nn.Inputs, u []float64) []float64 {
 	x := make([]float64, len(u))
 	for i, v := range u {
 		x[i] = in.Centre[i] + in.Scale[i]*v

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/nn"
 	"parley/internal/wire"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/suffiae"
 )
 
 // The tasks of the phases around the sampler.
@@ -27,13 +27,13 @@ type (
 // encodedTask is any task but encoderTask where sites share an encoder that one of them has
 // trained.
 type encodedTask struct {
-	Encoder *suffiae.Encoder `cbor:"encoder"`
-	Body    []byte           `cbor:"body"` // the task itself
+	Encoder *nn.Encoder `cbor:"encoder"`
+	Body    []byte      `cbor:"body"` // the task itself
 }
 
 // encoderAnswer is what the site that trains it answers.
 type encoderAnswer struct {
-	Encoder *suffiae.Encoder `cbor:"encoder"`
+	Encoder *nn.Encoder `cbor:"encoder"`
 }
 
 // worthAnswer is how all arms did at a site.
@@ -101,9 +101,9 @@ func checkArm(r result) error {
 
 // siteShare is what sites get back.
 type siteShare struct {
-	Sampler []byte           `cbor:"variant"` // what the sampler shares
-	Encoder *suffiae.Encoder `cbor:"encoder"`
-	Worth   *worthShare      `cbor:"worth"`
+	Sampler []byte      `cbor:"variant"` // what the sampler shares
+	Encoder *nn.Encoder `cbor:"encoder"`
+	Worth   *worthShare `cbor:"worth"`
 }
 
 // worthShare is what a site needs for it.

@@ -8,10 +8,10 @@ import (
 	"fmt"
 
 	"parley/dataset"
+	"parley/internal/nn"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/suffiae"
 	"parley/privacy"
 )
 
@@ -128,7 +128,7 @@ func (h half) own(ctx context.Context, data dataset.Source) error {
 }
 
 // accept takes an encoder, if it fits the plan and is the one whose digest was kept.
-func (h half) accept(e *suffiae.Encoder, kept []byte) error {
+func (h half) accept(e *nn.Encoder, kept []byte) error {
 	if err := checkEncoder(h.Setup, e); err != nil {
 		return fmt.Errorf("the shared encoder: %w", err)
 	}

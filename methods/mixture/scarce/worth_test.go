@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/nn"
 	"parley/methods/mixture/mixturetest"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/suffiae"
 )
 
 // A gross error in one row costs a site neither its classifier nor its probabilities.
@@ -40,7 +40,7 @@ func TestGrossErrorsLeaveAClassifier(t *testing.T) {
 			t.Errorf("P = %v of the row %v", p, x)
 		}
 	}
-	if u := toUnits(&suffiae.Inputs{Centre: []float64{1}, Scale: []float64{2}}, []float64{4}); u[0] != 1.5 {
+	if u := toUnits(&nn.Inputs{Centre: []float64{1}, Scale: []float64{2}}, []float64{4}); u[0] != 1.5 {
 		t.Errorf("4 is %v units of 2 from 1", u[0])
 	}
 }

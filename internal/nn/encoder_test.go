@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"bytes"

@@ -1,14 +1,14 @@
-package suffiae_test
+package nn_test
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
 
+	"parley/internal/nn"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/methods/mixture/scarce"
-	"parley/methods/mixture/suffiae"
 )
 
 // One site trains an encoder; another reads it and encodes its own rows.
@@ -29,14 +29,14 @@ func ExampleTrain() {
 	}
 
 	rows, labels := draw(300)
-	inputs, err := suffiae.FitInputs(rows, 4)
+	inputs, err := nn.FitInputs(rows, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	options := suffiae.Defaults()
+	options := nn.Defaults()
 	options.Dimension = 2
-	network, err := suffiae.Train(context.Background(), inputs, rows, labels, options, rng)
+	network, err := nn.Train(context.Background(), inputs, rows, labels, options, rng)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,7 +47,7 @@ func ExampleTrain() {
 		return
 	}
 
-	encoder := new(suffiae.Encoder)
+	encoder := new(nn.Encoder)
 	if err := wire.Unmarshal(message, encoder); err != nil {
 		fmt.Println(err)
 		return

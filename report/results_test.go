@@ -1,4 +1,4 @@
-package results
+package report
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ var (
 
 // both are the directories of both ends of a simulation.
 type both struct {
-	*Dir
+	*Results
 	sites  map[string]*Site
 	ledger *ledger.Ledger
 	policy *policy.Policy
@@ -62,7 +62,7 @@ type both struct {
 func begin(path string, p *study.Plan, data string, now time.Time) (both, error) {
 	b := both{sites: map[string]*Site{}}
 	var err error
-	if b.Dir, err = Open(path, p, true, now); err != nil {
+	if b.Results, err = OpenResults(path, p, true, now); err != nil {
 		return b, err
 	}
 	for _, site := range p.Sites {
@@ -79,11 +79,11 @@ func (b both) Write(out *engine.Outcome, results map[string]*method.Result, now 
 			return fmt.Errorf("site %s: %w", site, err)
 		}
 	}
-	_, err := b.Dir.Write(out, now)
+	_, err := b.Results.Write(out, now)
 	return err
 }
 
-func open(t *testing.T, path string) both {
+func openResults(t *testing.T, path string) both {
 	t.Helper()
 	return testkit.Get(begin(path, plan(t, "1"), data, began))(t)
 }
@@ -144,7 +144,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func names(all map[string]string) []string {
+func namesOf(all map[string]string) []string {
 	var list []string
 	for name := range all {
 		list = append(list, name)
@@ -167,15 +167,15 @@ func same(a, b map[string]string) bool {
 
 func TestLayout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "results")
-	d := open(t, path)
-	if got := names(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	d := openResults(t, path)
+	if got := namesOf(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("before the run: %v", got)
 	}
 	testkit.Do(t, d.Write(outcome(), sites(), ended))
 	all := tree(t, path)
 	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
 		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv", "sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
-	if got := names(all); !slices.Equal(got, want) {
+	if got := namesOf(all); !slices.Equal(got, want) {
 		t.Errorf("after the run: %v\nwant %v", got, want)
 	}
 	var metrics struct {
@@ -196,7 +196,7 @@ func TestLayout(t *testing.T) {
 func TestRoundsReadBack(t *testing.T) {
 	path := t.TempDir()
 	out := outcome()
-	testkit.Do(t, open(t, path).Write(out, nil, ended))
+	testkit.Do(t, openResults(t, path).Write(out, nil, ended))
 	lines := strings.Split(strings.TrimSuffix(tree(t, path)["rounds.jsonl"], "\n"), "\n")
 	if len(lines) != len(out.Rounds) {
 		t.Fatalf("%d lines for %d rounds", len(lines), len(out.Rounds))
@@ -217,7 +217,7 @@ func TestRoundsReadBack(t *testing.T) {
 
 func TestProvenance(t *testing.T) {
 	path := t.TempDir()
-	d := open(t, path)
+	d := openResults(t, path)
 	read := func() (p provenance) {
 		t.Helper()
 		testkit.Do(t, json.Unmarshal([]byte(tree(t, path)["provenance.json"]), &p))
@@ -247,7 +247,7 @@ func TestProvenance(t *testing.T) {
 func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 	page := func(out *engine.Outcome) string {
 		path := t.TempDir()
-		testkit.Do(t, open(t, path).Write(out, sites(), ended))
+		testkit.Do(t, openResults(t, path).Write(out, sites(), ended))
 		return tree(t, path)["report.html"]
 	}
 	text := page(outcome())
@@ -264,7 +264,7 @@ func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 
 func TestFinishedRunIsWrittenAgainToTheSameBytes(t *testing.T) {
 	path := t.TempDir()
-	testkit.Do(t, open(t, path).Write(outcome(), sites(), ended))
+	testkit.Do(t, openResults(t, path).Write(outcome(), sites(), ended))
 	before := tree(t, path)
 	again := testkit.Get(begin(path, plan(t, "1"), data, began.Add(24*time.Hour)))(t)
 	testkit.Do(t, again.Write(outcome(), sites(), ended.Add(24*time.Hour)))
@@ -292,7 +292,7 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "results")
 		if c.prepare == nil {
-			open(t, path)
+			openResults(t, path)
 		} else if err := c.prepare(path); err != nil {
 			t.Fatal(err)
 		}
@@ -316,10 +316,10 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 // a crash, and nowhere else.
 func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 	path := t.TempDir()
-	open(t, path)
+	openResults(t, path)
 	lost := filepath.Join(path, "sites", "south", "provenance.json")
 	testkit.Do(t, os.Remove(lost))
-	open(t, path)
+	openResults(t, path)
 	testkit.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)))
 	if _, err := begin(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
 		t.Errorf("got %v", err)
@@ -330,10 +330,10 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 	path := t.TempDir()
 	testkit.Do(t, os.WriteFile(filepath.Join(path, ".provenance.json-31"), []byte("{"), 0o600))
-	open(t, path)
+	openResults(t, path)
 	testkit.Do(t, os.Remove(filepath.Join(path, "plan.yaml")))
-	open(t, path)
-	if got := names(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	openResults(t, path)
+	if got := namesOf(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -343,7 +343,7 @@ func TestFilesOfAMethodStayInside(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "results")
 		out := outcome()
 		out.Result.Files = append(out.Result.Files, method.File{Name: name})
-		if err := open(t, path).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "not inside the results") {
+		if err := openResults(t, path).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "not inside the results") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -351,7 +351,7 @@ func TestFilesOfAMethodStayInside(t *testing.T) {
 
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	path := t.TempDir()
-	d := open(t, path)
+	d := openResults(t, path)
 	testkit.Do(t, d.Write(outcome(), sites(), ended))
 	before := tree(t, path)
 	broken := errors.New("broken")
@@ -377,14 +377,14 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 	path := t.TempDir()
 	out := outcome()
 	out.Result.Sections = append(out.Result.Sections, subjects()...)
-	if err := open(t, path).Write(out, sites(), ended); err == nil {
+	if err := openResults(t, path).Write(out, sites(), ended); err == nil {
 		t.Error("the shared report shows single subjects")
 	}
 	if _, ok := tree(t, path)["report.html"]; ok {
 		t.Error("a refused report was written")
 	}
 	path = t.TempDir()
-	testkit.Do(t, open(t, path).Write(outcome(), sites(), ended))
+	testkit.Do(t, openResults(t, path).Write(outcome(), sites(), ended))
 	all := tree(t, path)
 	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "It may show single subjects") {
 		t.Error("the site's page does not say what it is")
@@ -401,19 +401,19 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 func TestNumbersThatCannotBeWrittenAreErrors(t *testing.T) {
 	out := outcome()
 	out.Result.Metrics["sum"] = math.Inf(1)
-	if err := open(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "metrics.json") {
+	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "metrics.json") {
 		t.Errorf("got %v", err)
 	}
 	out = outcome()
 	out.Rounds[0].Info["sum"] = math.NaN()
-	if err := open(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "rounds.jsonl") {
+	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "rounds.jsonl") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestExchangesAreSummedOverRounds(t *testing.T) {
 	path := t.TempDir()
-	testkit.Do(t, open(t, path).Write(outcome(), nil, ended))
+	testkit.Do(t, openResults(t, path).Write(outcome(), nil, ended))
 	for name, want := range map[string][][]string{
 		"tables/exchange-table.csv": {{"north", "sum", "2", "111", "20"}, {"south", "sum", "2", "90", "20"}},
 		"tables/tasks-table.csv":    {{"sum", "a sum", "1"}},

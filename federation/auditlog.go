@@ -1,4 +1,4 @@
-package folder
+package federation
 
 import (
 	"bytes"
@@ -34,9 +34,9 @@ type LogEntry struct {
 // Limits of a line. What an entry may hold is below that of the whole line,
 // however it is escaped.
 const (
-	maxText = 1000 // runes
-	maxName = 100  // runes of what, study and site
-	maxLine = 32 << 10
+	maxLogText = 1000 // runes
+	maxName    = 100  // runes of what, study and site
+	maxLine    = 32 << 10
 )
 
 // patience is how long Open and Add wait for other processes that add.
@@ -72,7 +72,7 @@ func OpenLog(path string) (*Log, error) {
 // Add appends an entry, which is durable when Add returns. Each text is reduced
 // to one printable line. After an error the entry may or may not be in the log.
 func (l *Log) Add(what, study, site, text string) error {
-	return l.change(&LogEntry{What: printable(what, maxName), Study: printable(study, maxName), Site: printable(site, maxName), Text: printable(text, maxText)})
+	return l.change(&LogEntry{What: printable(what, maxName), Study: printable(study, maxName), Site: printable(site, maxName), Text: printable(text, maxLogText)})
 }
 
 // change reads what others have appended, and appends e. Without one it makes the

@@ -1,10 +1,9 @@
-package suffiae
+package nn
 
 import (
 	"errors"
 	"fmt"
 
-	"parley/internal/nn"
 	"parley/internal/stats"
 )
 
@@ -35,7 +34,7 @@ func (s *Network) Probability(code []float64) (float64, error) {
 
 var errCode = errors.New("suffiae: a code of another length")
 
-func (a *autoencoder) run(s nn.Stack, code []float64) ([]float64, error) {
+func (a *autoencoder) run(s Stack, code []float64) ([]float64, error) {
 	if len(code) != s.In() {
 		return nil, fmt.Errorf("%w: %d numbers, want %d", errCode, len(code), s.In())
 	}

@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"parley/internal/linalg"
-	"parley/internal/nn"
 	"parley/internal/stats"
 	"parley/internal/vectors"
 )
@@ -125,7 +124,7 @@ func (v *vector) network() (*autoencoder, error) {
 
 type namedLayer struct {
 	name  string
-	dense *nn.Dense
+	dense *Dense
 }
 
 // named returns the layers of a network with one hidden layer, as files name them.

@@ -1,4 +1,4 @@
-package folder_test
+package federation_test
 
 import (
 	"bytes"
@@ -17,21 +17,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/federation/folder"
+	"parley/federation"
 	"parley/internal/testkit"
 	"parley/problem"
 )
 
-func open(t interface{ Fatal(...any) }, path string) *folder.Log {
-	l, err := folder.OpenLog(path)
+func open(t interface{ Fatal(...any) }, path string) *federation.Log {
+	l, err := federation.OpenLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func entries(t interface{ Fatal(...any) }, path string) (list []folder.LogEntry) {
-	if err := folder.ReadLog(path, func(e folder.LogEntry) error { list = append(list, e); return nil }); err != nil {
+func entries(t interface{ Fatal(...any) }, path string) (list []federation.LogEntry) {
+	if err := federation.ReadLog(path, func(e federation.LogEntry) error { list = append(list, e); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -60,7 +60,7 @@ func TestEntriesAreReadAsWritten(t *testing.T) {
 	if len(list) != 3 || list[0].Previous != "" || list[1].Text != "entry <1> & more" || list[1].Study != "ab12" || list[2].Text != "a b c" || list[2].Seq != 3 {
 		t.Errorf("got %+v", list)
 	}
-	n, head, err := folder.VerifyLog(path)
+	n, head, err := federation.VerifyLog(path)
 	if err != nil || n != 3 || len(head) != 64 {
 		t.Errorf("%d, %q, %v", n, head, err)
 	}
@@ -74,7 +74,7 @@ func TestEntriesAreReadAsWritten(t *testing.T) {
 		t.Error("the lock is left behind")
 	}
 	testkit.Do(t, os.Truncate(path, 10))
-	if n, _, err := folder.VerifyLog(path); n != 0 || err != nil { // a cut tail is a shorter log
+	if n, _, err := federation.VerifyLog(path); n != 0 || err != nil { // a cut tail is a shorter log
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -101,7 +101,7 @@ func TestChangesAreNoticed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
 	data := written(t, path, 8)
-	_, head, err := folder.VerifyLog(path)
+	_, head, err := federation.VerifyLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,18 +127,18 @@ func TestChangesAreNoticed(t *testing.T) {
 		}
 		path := filepath.Join(dir, "changed.jsonl")
 		testkit.Do(t, os.WriteFile(path, bytes.Join(changed, nil), 0o600))
-		_, _, err := folder.VerifyLog(path)
+		_, _, err := federation.VerifyLog(path)
 		p := problem.Problem{}
 		if !errors.As(err, &p) || p.Line == 0 || p.Hint == "" {
 			t.Fatalf("not noticed: %v", err)
 		}
-		if _, err := folder.OpenLog(path); !errors.As(err, &p) {
+		if _, err := federation.OpenLog(path); !errors.As(err, &p) {
 			t.Fatalf("opened: %v", err)
 		}
 	})
 	cut := filepath.Join(dir, "cut.jsonl")
 	testkit.Do(t, os.WriteFile(cut, bytes.Join(lines[:5], nil), 0o600))
-	if n, other, err := folder.VerifyLog(cut); n != 5 || other == head || err != nil {
+	if n, other, err := federation.VerifyLog(cut); n != 5 || other == head || err != nil {
 		t.Errorf("a cut tail: %d, %v", n, err)
 	}
 }
@@ -233,7 +233,7 @@ func TestManyWritersKeepOneChain(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n, _, err := folder.VerifyLog(path); n != 120 || err != nil {
+	if n, _, err := federation.VerifyLog(path); n != 120 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
 }
@@ -249,7 +249,7 @@ func FuzzRead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "read.jsonl")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		testkit.Do(t, os.WriteFile(path, b, 0o600))
-		n, _, err := folder.VerifyLog(path)
+		n, _, err := federation.VerifyLog(path)
 		p := problem.Problem{}
 		if err != nil {
 			if !errors.As(err, &p) {
@@ -260,12 +260,12 @@ func FuzzRead(f *testing.F) {
 		if whole := bytes.Count(b, []byte("\n")); n != whole {
 			t.Fatalf("%d entries of %d lines", n, whole)
 		}
-		l, err := folder.OpenLog(path)
+		l, err := federation.OpenLog(path)
 		if err != nil {
 			return // a last line that is whole and wrong
 		}
 		testkit.Do(t, l.Add("did", "", "", "more"))
-		if m, _, err := folder.VerifyLog(path); err != nil || m <= n {
+		if m, _, err := federation.VerifyLog(path); err != nil || m <= n {
 			t.Fatalf("%d entries after %d, %v", m, n, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"context"
@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
-	"parley/internal/nn"
 )
 
 func TestDecoderMirrorsTheEncoder(t *testing.T) {
 	o := Defaults()
 	o.Dimension, o.Hidden = 3, []int{20, 9}
 	a := newAutoencoder(31, o, 1)
-	widths := func(s nn.Stack) (w []int) {
+	widths := func(s Stack) (w []int) {
 		w = append(w, s.In())
 		for i := range s {
 			w = append(w, s[i].Out)

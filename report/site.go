@@ -1,4 +1,4 @@
-package results
+package report
 
 import (
 	"encoding/json"
@@ -13,7 +13,6 @@ import (
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
 	"parley/problem"
-	"parley/report"
 	"parley/study"
 )
 
@@ -88,8 +87,8 @@ func (d *Site) Write(own *method.Result, charged *ledger.Ledger, rules *policy.P
 	return d.writeResult(&r, d.page(&r))
 }
 
-func (d *Site) page(r *method.Result) *report.Report {
-	return &report.Report{
+func (d *Site) page(r *method.Result) *Report {
+	return &Report{
 		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
 		Sections: r.Sections,
 	}

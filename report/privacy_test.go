@@ -1,4 +1,4 @@
-package results
+package report
 
 import (
 	"encoding/json"
@@ -93,8 +93,8 @@ func TestReleasesAddUpBySiteAndKind(t *testing.T) {
 	}
 }
 
-// words are all that the section says.
-func words(s figure.Section) string {
+// sectionWords are all that the section says.
+func sectionWords(s figure.Section) string {
 	var text strings.Builder
 	for _, item := range s.Items {
 		switch {
@@ -163,7 +163,7 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 			func(r []engine.Round) { r[0].Sites[0] = released("north") }, []string{"Beyond that nothing is bounded: site north: 1 of its 2 releases"}, nil},
 	} {
 		rounds := quiet(c.rounds)
-		text := words(privacySection(addUp(t, private(t, c.plan), rounds), rounds))
+		text := sectionWords(privacySection(addUp(t, private(t, c.plan), rounds), rounds))
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is not in\n%s", name, want, text)
@@ -175,7 +175,7 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 			}
 		}
 	}
-	if text := words(privacySection(nil, outcome().Rounds)); !strings.Contains(text, "Not protected by differential privacy") {
+	if text := sectionWords(privacySection(nil, outcome().Rounds)); !strings.Contains(text, "Not protected by differential privacy") {
 		t.Errorf("without protection: %s", text)
 	}
 }
@@ -267,6 +267,6 @@ func TestPrivateRunWithoutStores(t *testing.T) {
 	testkit.Do(t, d.Write(out, sites(), ended))
 	all := tree(t, path)
 	if _, ok := all["sites/north/privacy.json"]; ok || all["privacy.json"] == "" {
-		t.Errorf("got %v", names(all))
+		t.Errorf("got %v", namesOf(all))
 	}
 }

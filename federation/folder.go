@@ -1,6 +1,4 @@
-// Package folder is what the folders of both ends have in common: files of JSON, the
-// studies whose plans are kept, locks against other processes, and the audit log.
-package folder
+package federation
 
 import (
 	"bytes"

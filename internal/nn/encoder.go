@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
-	"parley/internal/nn"
 	"parley/internal/wire"
 )
 
@@ -126,7 +125,7 @@ func newLayer(in int, w, b []float64) Layer {
 }
 
 // export returns a stack's layers as plain matrices, as the encoder travels.
-func export(s nn.Stack, theta []float64) []Layer {
+func export(s Stack, theta []float64) []Layer {
 	var out []Layer
 	for i := range s {
 		l := &s[i]
@@ -165,7 +164,7 @@ func NewProjection(in *Inputs, d int, rng *rand.Rand) (*Encoder, error) {
 	if d < 1 || d > maxWidth {
 		return nil, fmt.Errorf("suffiae: a projection onto %d dimensions: want 1 to %d", d, maxWidth)
 	}
-	s, size := nn.NewStack(0, len(in.Centre), d)
+	s, size := NewStack(0, len(in.Centre), d)
 	theta := make([]float64, size)
 	s.Start(theta, 1, rng)
 	return &Encoder{Inputs: *in, Layers: export(s, theta)}, nil
@@ -237,12 +236,12 @@ func (e *Encoder) Encode(rows [][]float64) ([][]float64, error) {
 }
 
 // stack returns the encoder as layers for the kernels.
-func (e *Encoder) stack() (nn.Stack, []float64) {
+func (e *Encoder) stack() (Stack, []float64) {
 	widths := []int{len(e.Inputs.Centre)}
 	for i := range e.Layers {
 		widths = append(widths, len(e.Layers[i].Bias))
 	}
-	s, size := nn.NewStack(0, widths...)
+	s, size := NewStack(0, widths...)
 	theta := make([]float64, size)
 	for i := range s {
 		l := &s[i]

@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
-	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
@@ -56,7 +55,7 @@ func train(tb testing.TB, rows [][]float64, labels []bool, o Options, seed uint6
 // and padding, over complex numbers: its imaginary part along a tiny imaginary
 // step is the derivative, exact to rounding (Squire and Trapp 1998).
 func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
-	pass := func(s nn.Stack, x []complex128) []complex128 {
+	pass := func(s Stack, x []complex128) []complex128 {
 		for i := range s {
 			l := &s[i]
 			y := make([]complex128, l.Out)
@@ -121,7 +120,7 @@ func TestGradientIsThatOfTheObjective(t *testing.T) {
 		}
 		a.drawNoise(m, rng)
 		var used []int // parameters that are not padding
-		for _, s := range []nn.Stack{a.encoder, a.decoder, a.classifier} {
+		for _, s := range []Stack{a.encoder, a.decoder, a.classifier} {
 			s.Start(a.theta, 1, rng)
 			for i := range s {
 				l := &s[i]

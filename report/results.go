@@ -1,20 +1,4 @@
-// Package results writes what a run leaves: directories of open files that people
-// and programs can read without Parley. Each end of a study writes its own: the
-// coordinator what everybody in the study may read ([Dir]), a site what it alone
-// may see ([Site]). A simulation has all of them in one:
-//
-//	plan.yaml        the effective plan, every default filled in
-//	provenance.json  which program, plan and data made the results, and when
-//	metrics.json     the method's numbers
-//	privacy.json     of a private study, what was promised and what it cost
-//	rounds.jsonl     one line for each round: what passed, and how the fit stood
-//	model/           the model, in the method's own open files
-//	report.html      one page to read, with figures/ beside it
-//	sites/NAME/      what that site alone may see, with its report
-//
-// In a directory of a run that was not finished only the first two, the
-// provenance of each site, the checkpoint and the sites' stores exist.
-package results
+package report
 
 import (
 	"bytes"
@@ -35,7 +19,6 @@ import (
 	"parley/internal/version"
 	"parley/method"
 	"parley/problem"
-	"parley/report"
 	"parley/study"
 )
 
@@ -54,8 +37,8 @@ type provenance struct {
 	Protections []string   `json:"protections,omitempty"` // of everything that was released
 }
 
-// Dir is what the coordinator of a run leaves.
-type Dir struct {
+// Results is what the coordinator of a run leaves.
+type Results struct {
 	folder
 	plan       *study.Plan
 	provenance provenance
@@ -64,16 +47,16 @@ type Dir struct {
 // folder is where one end writes.
 type folder struct{ path string }
 
-// Open makes path the directory of a run of the plan; simulated says that every
+// OpenResults makes path the directory of a run of the plan; simulated says that every
 // site is in this process. A directory that belongs to another plan is refused and
 // left as it is.
-func Open(path string, plan *study.Plan, simulated bool, now time.Time) (*Dir, error) {
+func OpenResults(path string, plan *study.Plan, simulated bool, now time.Time) (*Results, error) {
 	digest, err := plan.Digest()
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{folder: folder{path}, plan: plan, provenance: provenance{
-		Program: program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	d := &Results{folder: folder{path}, plan: plan, provenance: provenance{
+		Program: programNow(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: simulated, Started: seconds(now),
 	}}
 	file := filepath.Join(path, "provenance.json")
@@ -104,7 +87,7 @@ func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // begin stores what an unfinished run needs: it is the last thing that happens
 // before the run, so that a crash within it is followed by it again.
-func (d *Dir) begin() error {
+func (d *Results) begin() error {
 	text, err := d.plan.YAML()
 	if err != nil {
 		return err
@@ -113,7 +96,7 @@ func (d *Dir) begin() error {
 }
 
 // adopt continues a run that began earlier.
-func (d *Dir) adopt(file string, data []byte) error {
+func (d *Results) adopt(file string, data []byte) error {
 	var old provenance
 	if err := json.Unmarshal(data, &old); err != nil {
 		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
@@ -128,12 +111,12 @@ func (d *Dir) adopt(file string, data []byte) error {
 }
 
 // Path is where the directory is.
-func (d *Dir) Path() string { return d.path }
+func (d *Results) Path() string { return d.path }
 
 // Write stores a finished run, and returns its result with what the run adds to it: which
 // sites left, what protected the releases, and what passed. Running it again replaces the
 // files by the same.
-func (d *Dir) Write(out *engine.Outcome, now time.Time) (*method.Result, error) {
+func (d *Results) Write(out *engine.Outcome, now time.Time) (*method.Result, error) {
 	if d.provenance.Finished == nil {
 		now = seconds(now)
 		d.provenance.Finished = &now
@@ -172,7 +155,7 @@ func (d *Dir) Write(out *engine.Outcome, now time.Time) (*method.Result, error) 
 }
 
 // writeResult stores a result's files, numbers and page.
-func (d folder) writeResult(r *method.Result, page *report.Report) error {
+func (d folder) writeResult(r *method.Result, page *Report) error {
 	for _, f := range r.Files {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
@@ -194,8 +177,8 @@ func (d folder) writeJSON(name string, v any) error {
 }
 
 // page is the report that everybody in the study may read.
-func (d *Dir) page(r *method.Result, left []string) *report.Report {
-	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: r.Headline, Meta: d.meta(),
+func (d *Results) page(r *method.Result, left []string) *Report {
+	page := &Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: r.Headline, Meta: d.meta(),
 		Found: r.Found, Sure: r.Sure, Sections: r.Sections}
 	if d.provenance.Simulated {
 		for _, site := range d.plan.Sites {
@@ -229,18 +212,18 @@ func leftSection(sites []string, rounds []engine.Round) []figure.Section {
 	}}}}}
 }
 
-func (d *Dir) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }
+func (d *Results) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }
 
 func meta(p *study.Plan, digest string) []figure.Fact {
 	return []figure.Fact{
 		{Name: "Plan", Value: digest[:12]},
 		{Name: "Method", Value: p.Method.Name},
 		{Name: "Sites", Value: strings.Join(p.Sites, ", ")},
-		{Name: "Made by", Value: program()},
+		{Name: "Made by", Value: programNow()},
 	}
 }
 
-func program() string { return "parley " + version.String() }
+func programNow() string { return "parley " + version.String() }
 
 func protections(rounds []engine.Round) []string {
 	var names []string
