@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,22 +43,14 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 	if s.Sites == nil {
 		s.Sites = map[string]*Sums{}
 	}
-	for name, a := range s.Sites {
-		if !slices.Contains(c.Plan.Sites, name) || a == nil {
-			return nil, fmt.Errorf("the state has sums of %q, which is no site of the plan", name)
-		}
-		if err := a.check(c.Of.Len()); err != nil {
-			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
-		}
+	sums := func(a *Sums) error { return a.check(c.Of.Len()) }
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, c.task()), method.Kept(s.Sites, c.Plan.Sites, "sums", sums)); err != nil {
+		return nil, err
 	}
-	switch s.Phase {
-	case "", c.task():
-	case method.Done:
+	if s.Phase == method.Done {
 		if _, err := c.sample(s); err != nil {
 			return nil, fmt.Errorf("the state: %w", err)
 		}
-	default:
-		return nil, fmt.Errorf("the state is in phase %q, which is none of this method", s.Phase)
 	}
 	return s, nil
 }
@@ -153,11 +146,11 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
-	switch {
-	case in.Kind != c.task():
+	if in.Kind != c.task() {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
-	case s.Sites[in.Site] != nil:
-		return nil, method.Once(in, true)
+	}
+	if err := method.Once(in, s.Sites[in.Site] != nil); err != nil {
+		return nil, err
 	}
 	a, err := open(c.setup, in)
 	if err != nil {

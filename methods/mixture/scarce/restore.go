@@ -27,7 +27,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		s.Worth = map[string]*worthAnswer{}
 	}
 	if err := c.checkState(s); err != nil {
-		return nil, fmt.Errorf("the state: %w", err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -36,31 +36,25 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 func (c *coordinator) checkState(s *state) error {
 	at := slices.Index(c.phases, s.Phase)
 	if at < 0 {
-		return fmt.Errorf("this plan has no phase %q", s.Phase)
+		return fmt.Errorf("the state: this plan has no phase %q", s.Phase)
 	}
 	if s.Encoder != nil || c.Receives() && s.Phase != taskEncoder {
 		if !c.Receives() {
-			return errors.New("it has an encoder, which this plan's sites do not share")
+			return errors.New("the state has an encoder, which this plan's sites do not share")
 		}
 		if err := checkEncoder(c.Setup, s.Encoder); err != nil {
 			return err
 		}
 	}
-	for name, a := range s.Linear {
-		if !slices.Contains(c.Plan.Sites, name) || a == nil || !c.Judged() {
-			return fmt.Errorf("it has a classifier of %q, which this plan does not ask for", name)
-		}
-		if err := a.check(len(c.Names)); err != nil {
-			return fmt.Errorf("site %s: %w", name, err)
-		}
+	if len(s.Linear) > 0 && !c.Judged() || len(s.Worth) > 0 && !c.Tested() {
+		return errors.New("the state has classifiers or scores, which this plan does not ask for")
 	}
-	for name, a := range s.Worth {
-		if !slices.Contains(c.Plan.Sites, name) || a == nil || !c.Tested() {
-			return fmt.Errorf("it has scores of %q, which this plan does not ask for", name)
-		}
-		if err := a.check(); err != nil {
-			return fmt.Errorf("site %s: %w", name, err)
-		}
+	if err := errors.Join(
+		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, c.phases...),
+		method.Kept(s.Linear, c.Plan.Sites, "classifiers", func(a *linearAnswer) error { return a.check(len(c.Names)) }),
+		method.Kept(s.Worth, c.Plan.Sites, "scores", (*worthAnswer).check),
+	); err != nil {
+		return err
 	}
 	if at > slices.Index(c.phases, phaseMixture) {
 		if _, err := c.inner().Draws(s.inner); err != nil {

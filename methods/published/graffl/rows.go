@@ -85,6 +85,9 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 	if begins := s.Iteration%c.own.batch() == 0; s.Iteration == all && s.Asked || s.Iteration < all && !begins {
 		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
 	}
+	if err := method.KnownPhase("", s.Left, c.Plan.Sites); err != nil {
+		return nil, err
+	}
 	for name, n := range s.Rows {
 		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)

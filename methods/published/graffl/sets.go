@@ -84,13 +84,8 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, fmt.Errorf("the state's sampler: %w", err)
 	}
 	proposals := len(s.SMC.Propose(setBatch))
-	for name, a := range s.Answers {
-		if !slices.Contains(c.Plan.Sites, name) || a == nil {
-			return nil, fmt.Errorf("the state has an answer of %q, which is no site of the plan", name)
-		}
-		if err := a.check(proposals); err != nil {
-			return nil, fmt.Errorf("the state's answer of site %s: %w", name, err)
-		}
+	if err := method.Kept(s.Answers, c.Plan.Sites, "answers", func(a *discrepanciesAnswer) error { return a.check(proposals) }); err != nil {
+		return nil, err
 	}
 	for name, n := range s.Rows {
 		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
