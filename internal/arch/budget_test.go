@@ -16,10 +16,10 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 134_260
-	maxTests    = 81_314
+	maxSource   = 134_236
+	maxTests    = 81_316
 	maxPackages = 80
-	maxWide     = 5_798
+	maxWide     = 5_745
 )
 
 // slack is how many lines may be spared before the budget has to say so.
