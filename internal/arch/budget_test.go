@@ -19,7 +19,7 @@ const (
 	maxSource   = 134_236
 	maxTests    = 81_316
 	maxPackages = 80
-	maxWide     = 5_745
+	maxWide     = 5_748
 )
 
 // slack is how many lines may be spared before the budget has to say so.

@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-const vectorFile = "../testdata/graffl/suffiae.json"
+const vectorFile = "../../methods/mixture/testdata/graffl/suffiae.json"
 
 // twoClouds draws n rows of a few columns, one in four of label true, whose
 // means differ.
