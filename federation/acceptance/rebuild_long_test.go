@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/federation/coordinator"
 	"parley/internal/testkit"
 )
 
@@ -48,4 +49,27 @@ func TestRevokedAndReplaced(t *testing.T) {
 	w.start("old", "site", "serve", old, "--again", again)
 	w.says("old", "may have revoked")
 	w.delivered("replaced")
+}
+
+// Without a site that was revoked a study waits, until a person drops it.
+func TestRevokedInMidRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, quorum(regressionPlan("revoked", long, exact))), three...)
+	w.begin()
+	w.reaches("revoked", 3)
+	w.do("coordinator", "revoke", w.home(), "south")
+	w.says("south", "may have revoked")
+	w.coordinatorSees("revoked", "south", "revoked", "")
+	if st, err := w.study("revoked"); err != nil || st.State != coordinator.Running {
+		t.Errorf("%+v %v", st, err)
+	}
+	w.do("coordinator", "drop", w.home(), "revoked", "south")
+	w.comes("revoked", coordinator.Ended)
+	w.left("revoked", "south")
+	for _, s := range three[:2] {
+		w.until("site "+s+" has its results", func() error {
+			_, err := os.Stat(filepath.Join(w.results(s, "revoked"), "report.html"))
+			return err
+		})
+	}
 }

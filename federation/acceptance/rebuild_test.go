@@ -4,13 +4,10 @@ package acceptance
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"parley/federation/coordinator"
 	"parley/internal/testkit"
 )
 
@@ -116,27 +113,4 @@ func (w *world) left(study, site string) {
 		w.do("site", "log", "verify", w.folder(s))
 	}
 	w.do("coordinator", "log", "verify", w.home())
-}
-
-// Without a site that was revoked a study waits, until a person drops it.
-func TestRevokedInMidRun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, written(t, quorum(regressionPlan("revoked", long, exact))), three...)
-	w.begin()
-	w.reaches("revoked", 3)
-	w.do("coordinator", "revoke", w.home(), "south")
-	w.says("south", "may have revoked")
-	w.coordinatorSees("revoked", "south", "revoked", "")
-	if st, err := w.study("revoked"); err != nil || st.State != coordinator.Running {
-		t.Errorf("%+v %v", st, err)
-	}
-	w.do("coordinator", "drop", w.home(), "revoked", "south")
-	w.comes("revoked", coordinator.Ended)
-	w.left("revoked", "south")
-	for _, s := range three[:2] {
-		w.until("site "+s+" has its results", func() error {
-			_, err := os.Stat(filepath.Join(w.results(s, "revoked"), "report.html"))
-			return err
-		})
-	}
 }
