@@ -62,7 +62,7 @@ func TestRebuildWithoutASite(t *testing.T) {
 			w.serve()
 			w.join(sites...)
 			w.begin(sites...)
-			p := plan("lost", 40, 2, sites...)
+			p := plan("lost", 150, 2, sites...)
 			p.Deadline = study.Duration(c.deadline)
 			d := w.submit(p)
 			w.approve(d, sites[:2]...)
@@ -114,7 +114,7 @@ func TestLimitsOfPeopleAndOfMachines(t *testing.T) {
 	w.serve()
 	w.join(sites...)
 	w.begin(sites...)
-	undecided, slow := plan("undecided", 3, 2, sites...), plan("slow", 40, 2, sites...)
+	undecided, slow := plan("undecided", 3, 2, sites...), plan("slow", 150, 2, sites...)
 	undecided.Deadline, undecided.ApprovalDeadline, slow.Deadline = "1m", "4s", "2s"
 	a, b := w.submit(undecided), w.submit(slow)
 	w.approve(a, sites[:2]...)
