@@ -8,6 +8,8 @@ require (
 	parley v0.0.0
 )
 
+require golang.org/x/tools v0.51.0 // indirect
+
 require (
 	github.com/andybalholm/brotli v1.1.1 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
