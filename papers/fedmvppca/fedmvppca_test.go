@@ -1,6 +1,7 @@
 package fedmvppca
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -90,6 +91,17 @@ func TestPredictedCovarianceIsThatOfPredictions(t *testing.T) {
 	}
 	if c := cov[lacks]; c[1]*c[1] >= c[0]*c[2] {
 		t.Errorf("%v is no covariance", c)
+	}
+}
+
+// The 19 rows of IPMI's Table 2 stand beside MELBA's, which contradict them on who classifies best.
+func TestBothVersionsOfTable2StandBesideEachOther(t *testing.T) {
+	tables := before(experiment.Outcomes{})
+	if got := tables[0].Len(); got != 19*3 {
+		t.Errorf("%d lines, want 19 × 3", got)
+	}
+	if got := fmt.Sprint(tables[1].Columns[0].Text, tables[1].Columns[1].Text, tables[1].Columns[4].Text); got != "[IID IID IID] [1 3 6] [mc-VAE mc-VAE mc-VAE]" {
+		t.Errorf("they differ over %s", got)
 	}
 }
 
