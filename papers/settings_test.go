@@ -1,18 +1,11 @@
 package main
 
 import (
-	"slices"
 	"testing"
 
-	"parley/papers/dppvi"
 	"parley/papers/experiment"
-	"parley/papers/fedmvppca"
-	"parley/papers/graffl"
 	"parley/study"
 )
-
-// settings are the papers' tables of hyperparameters.
-var settings = slices.Concat(dppvi.Settings(), fedmvppca.Settings(), graffl.Settings())
 
 // A plan that says nothing of them has the settings of the paper, or the table says which
 // differ and why.

@@ -96,7 +96,7 @@ func Experiments() experiment.List {
 		heterogeneity("fedmvppca-table-2-mfeat-vae", "Table 2, autoencoders with mfeat", "table-2", mfeat, everyone.autoencoders(true)),
 		latentDimension(),
 		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone),
-		proximal(), latentSpace(), guardedRounds(), privacyFigure(), spreads(), noises(),
+		proximal(), latentSpace(), guardedRounds(), privacyFigure(), spreads(), noises(), complexity(),
 	}
 }
 

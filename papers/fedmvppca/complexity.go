@@ -1,0 +1,204 @@
+package fedmvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/papers/experiment"
+	"parley/papers/internal/cputime"
+	"parley/papers/melba"
+)
+
+// size is how much one site has to compute: rows, features in each of so many views, factors.
+type size struct{ rows, features, views, factors int }
+
+func (s size) d() int { return s.features * s.views }
+
+// usual is the size of which one number at a time is varied.
+var usual = size{8000, 30, 3, 6}
+
+// vary are the sizes of a slope, by what is varied.
+func vary() map[string][]size {
+	all := map[string][]size{}
+	for _, by := range []int{1, 2, 4, 8} {
+		n, d, q := usual, usual, usual
+		n.rows, d.features, q.factors = usual.rows*by/2, usual.features*by/2, usual.factors*by/2
+		all["N"], all["d"], all["q"] = append(all["N"], n), append(all["d"], d), append(all["q"], q)
+	}
+	return all
+}
+
+// work is what is timed: seconds of processors for a size.
+var work = []struct {
+	name, claim string
+	seconds     func(context.Context, size) (float64, error)
+}{
+	{"iteration row by row, as published", "N d q", rowByRow},
+	{"the one pass over the rows, here", "N d²", onePass},
+	{"iteration on its sums, here", "d² q", onSums},
+}
+
+// complexity measures what section 3.3 says. All is timed in one cell, one after the other, since
+// cells that run beside each other share the processors.
+func complexity() experiment.Experiment {
+	return experiment.Experiment{Name: "fedmvppca-complexity", Paper: Paper.Name, Item: "Section 3.3, complexity",
+		About: fmt.Sprintf("How the time of a local iteration grows with rows N, features d and factors q: slopes of log time, one number varied eightfold about N %d, d %d, q %d, synthetic data.", usual.rows, usual.d(), usual.factors),
+		Notes: []string{
+			"An iteration of the published formulas costs O(N d q), and that is what is measured. The paper concludes “O(N ∏ d_k)”: the product is a slip for the sum. Doubling the features of all three views doubles the time, where a product would have it eightfold.",
+			"Here a site reads its rows once, for sums whose cost is that of d² numbers a row, and an iteration then no longer depends on N. With many rows and 1500 iterations that is far less; with many more features than rows it would be more. At these sizes reading the rows takes longer than their products, so that the pass grows with d by less than its square.",
+		},
+		Cells: func(quick bool) []experiment.Cell {
+			return series("times", 1, func(ctx context.Context, _ experiment.Data, _ int) (experiment.Values, error) {
+				v := experiment.Values{}
+				for _, w := range work {
+					for what, sizes := range vary() {
+						for _, s := range sizes {
+							if quick {
+								s.rows /= 20
+							}
+							least := math.Inf(1)
+							for range 5 {
+								x, err := w.seconds(ctx, s)
+								if err != nil {
+									return nil, err
+								}
+								least = min(least, x)
+							}
+							v[w.name+" "+what] = append(v[w.name+" "+what], least)
+						}
+					}
+				}
+				return v, nil
+			})
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			t := figure.Table{ID: "slopes", Title: "Slopes", Caption: "By what power of each number the time grows, and what it is for the usual size; of doubling all features by how much it grows.",
+				Columns: figure.TextColumns("work", "as counted", "power of N", "of d", "of q", "time", "twice the features")}
+			sizes := vary()
+			for _, w := range work {
+				cells := []any{w.name, w.claim}
+				for _, what := range []string{"N", "d", "q"} {
+					y := of(o, "times", w.name+" "+what)
+					if len(y) == 0 {
+						return experiment.Conclusion{}
+					}
+					var x, logs []float64
+					for i, s := range sizes[what] {
+						x = append(x, math.Log(map[string]float64{"N": float64(s.rows), "d": float64(s.d()), "q": float64(s.factors)}[what]))
+						logs = append(logs, math.Log(max(y[i], 1e-9)))
+					}
+					_, slope := stat.LinearRegression(x, logs, nil, false)
+					cells = append(cells, fmt.Sprintf("%.2f", slope))
+				}
+				d := of(o, "times", w.name+" d")
+				at := slices.Index(sizes["d"], usual)
+				t.Add(append(cells, fmt.Sprintf("%.3g ms", 1e3*d[at]), fmt.Sprintf("%.1f", d[at+1]/d[at]))...)
+			}
+			return experiment.Conclusion{Tables: []figure.Table{t}}
+		},
+	}
+}
+
+// draw are rows of a size, and the loadings of their views.
+func (s size) draw() (rows []float64, w *mat.Dense) {
+	rng := rand.New(rand.NewPCG(1, uint64(s.rows)))
+	rows = make([]float64, s.rows*s.d())
+	for i := range rows {
+		rows[i] = rng.NormFloat64()
+	}
+	w = mat.NewDense(s.d(), s.factors, nil)
+	for i := range s.d() {
+		for a := range s.factors {
+			w.Set(i, a, rng.NormFloat64())
+		}
+	}
+	return rows, w
+}
+
+// rowByRow is an iteration of EM as appendix A has it, with a sum over subjects in every formula:
+// ⟨x⟩ of each row, then Σ (t − μ)⟨x⟩ᵀ and Σ ⟨x xᵀ⟩, then W.
+func rowByRow(_ context.Context, s size) (float64, error) {
+	rows, w := s.draw()
+	begun := cputime.Used()
+	d, q := s.d(), s.factors
+	var precision, cov, right, out mat.Dense
+	precision.Mul(w.T(), w)
+	for a := range q {
+		precision.Set(a, a, precision.At(a, a)+1)
+	}
+	if err := cov.Inverse(&precision); err != nil {
+		return 0, err
+	}
+	loadings := w.RawMatrix().Data
+	b, xx := mat.NewDense(d, q, nil), mat.NewDense(q, q, nil)
+	projected, x := make([]float64, q), mat.NewVecDense(q, nil)
+	sums := b.RawMatrix().Data
+	for n := range s.rows {
+		t := rows[n*d:][:d]
+		clear(projected)
+		for i, v := range t {
+			for a, l := range loadings[i*q:][:q] {
+				projected[a] += l * v
+			}
+		}
+		x.MulVec(&cov, mat.NewVecDense(q, projected))
+		for i, v := range t {
+			for a := range q {
+				sums[i*q+a] += v * x.AtVec(a)
+			}
+		}
+		xx.RankOne(xx, 1, x, x)
+	}
+	right.Scale(float64(s.rows), &cov)
+	xx.Add(xx, &right)
+	out.Solve(xx, b.T()) // its condition is of no matter
+	return (cputime.Used() - begun).Seconds(), nil
+}
+
+// site times the study of one site with so many iterations.
+func (s size) site(ctx context.Context, iterations int) (float64, error) {
+	rows, _ := s.draw()
+	var dims []int
+	for range s.views {
+		dims = append(dims, s.features)
+	}
+	var all []dataset.Row
+	for n := range s.rows {
+		all = append(all, dataset.Row{ID: fmt.Sprintf("%06d", n), Views: melba.Views(dims, rows[n*s.d():][:s.d()])})
+	}
+	table, err := dataset.NewTable(melba.Schema(dims), all)
+	if err != nil {
+		return 0, err
+	}
+	c := condition{data: synthetic.of(s.factors), sites: 1}
+	begun := cputime.Used()
+	_, err = globals(ctx, c, &division{sites: []dataset.Source{table}}, 1, func(c condition, d *division) (keys, keys) {
+		m, _ := published(c, d)
+		m["first_iterations"] = iterations
+		return m, nil
+	})
+	return (cputime.Used() - begun).Seconds(), err
+}
+
+func onePass(ctx context.Context, s size) (float64, error) { return s.site(ctx, 1) }
+
+// onSums is what further iterations add, of as many as take a good part of a second. All sizes have
+// a sixteenth of the rows, so that the pass does not hide the iterations.
+func onSums(ctx context.Context, s size) (float64, error) {
+	further := 50 + 400_000_000/(s.d()*s.d()*s.factors)
+	s.rows /= 16
+	few, err := s.site(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	many, err := s.site(ctx, 1+further)
+	return (many - few) / float64(further), err
+}
