@@ -234,6 +234,9 @@ func reportCommand() *cobra.Command {
 			}
 			for _, t := range tables {
 				t.Columns = t.Columns[:len(t.Columns)-1] // links are for the page
+				for i, why := range t.Columns[2].Text {
+					t.Columns[2].Text[i] = experiment.Plain(why)
+				}
 				fmt.Fprintln(cmd.OutOrStdout())
 				if err := t.Text(cmd.OutOrStdout()); err != nil {
 					return err

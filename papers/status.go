@@ -20,14 +20,14 @@ const (
 	later = "DP-PVI's successor (Heikkilä and others, TMLR 2023)"
 
 	noADNI  = "ADNI may not be passed on: the data are adcsf, of the same shape"
-	diagram = "A diagram or a definition without results; the program does what it shows"
+	diagram = "A diagram without results; the program does what it shows: "
 )
 
 // status has a line for every table and figure.
 var status = slices.Concat(
 	of(melba,
-		row("Figure 1", experiment.Whole, diagram+" (model.md)."),
-		row("Figure 2", experiment.Whole, diagram+" (model.md)."),
+		row("Figure 1", experiment.Whole, diagram+"[the model](../explanation/model.md)."),
+		row("Figure 2", experiment.Whole, diagram+"[the model](../explanation/model.md)."),
 		row("Table 1", experiment.Whole, "The four scenarios are those of every experiment.", "fedmvppca-table-2"),
 		row("Table 2", experiment.Partly, noADNI+". All 27 rows and 3 measures.", "fedmvppca-table-2", "fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-private"),
 		row("Table 3", experiment.Missing, "It counts the people of ADNI, which may not be passed on."),
@@ -48,7 +48,7 @@ var status = slices.Concat(
 		row("Section 3.3, O(N d q)", experiment.Whole, "The slopes are measured.", "fedmvppca-complexity"),
 	),
 	of(ipmi,
-		row("Figures 1 and 2", experiment.Whole, diagram+" (model.md)."),
+		row("Figures 1 and 2", experiment.Whole, diagram+"[the model](../explanation/model.md)."),
 		row("Table 1", experiment.Whole, "The scenarios of MELBA.", "fedmvppca-table-2"),
 		row("Table 2", experiment.Partly, noADNI+". All 19 rows beside MELBA's, and where the two contradict each other.", "fedmvppca-table-2"),
 		row("Figure 3", experiment.Partly, "As MELBA's Table 5.", "fedmvppca-table-5"),
@@ -57,7 +57,7 @@ var status = slices.Concat(
 	),
 	of(pvi,
 		row("Figure 1", experiment.Partly, "Distribution C, by updates and by ε. PVI by gradients and Global VI as published; updates end earlier than the paper's.", "dppvi-figure-1"),
-		row("Figure 2", experiment.Whole, diagram+" (../privacy.md)."),
+		row("Figure 2", experiment.Whole, diagram+"[privacy](../privacy.md)."),
 		row("Table 1", experiment.Whole, "All distributions.", "dppvi-table-1"),
 		row("Table 2", experiment.Whole, "A test holds plans to it: settings below."),
 		row("Table 3", experiment.Whole, "A test holds plans to it: settings below."),
@@ -69,8 +69,8 @@ var status = slices.Concat(
 		row("Figure 5", experiment.Partly, "As Figure 1, for distribution B.", "dppvi-figure-5"),
 	),
 	of(abc,
-		row("Figure 1", experiment.Whole, diagram+" (graffl.md)."),
-		row("Figure 2", experiment.Whole, diagram+" (suffiae.md)."),
+		row("Figure 1", experiment.Whole, diagram+"[GRAFFL](../explanation/graffl.md)."),
+		row("Figure 2", experiment.Whole, diagram+"[SuffiAE](../explanation/suffiae.md)."),
 		row("Figure 3", experiment.Whole, "The paper gives no numbers of proposals: several stand in the table, and rivals beside them.", "graffl-figure-3"),
 		row("Figure 4", experiment.Partly, "PhysioNet 2012 whole; the paper names neither its features nor its penalty. The gain is not reproduced.", "graffl-table-2"),
 		row("Table 1", experiment.Partly, "Vehicle has no open licence that is known: heart disease stands for it.", "graffl-table-1"),

@@ -49,7 +49,7 @@ var work = []struct {
 // complexity measures what section 3.3 says. All is timed in one cell, one after the other, since
 // cells that run beside each other share the processors.
 func complexity() experiment.Experiment {
-	return experiment.Experiment{Name: "fedmvppca-complexity", Paper: Paper.Name, Item: "Section 3.3, complexity",
+	return experiment.Experiment{Name: "fedmvppca-complexity", Paper: Paper.Name, Item: "Complexity of an iteration",
 		About: fmt.Sprintf("How the time of a local iteration grows with rows N, features d and factors q: slopes of log time, one number varied eightfold about N %d, d %d, q %d, synthetic data.", usual.rows, usual.d(), usual.factors),
 		Notes: []string{
 			"An iteration of the published formulas costs O(N d q), and that is what is measured. The paper concludes “O(N ∏ d_k)”: the product is a slip for the sum. Doubling the features of all three views doubles the time, where a product would have it eightfold.",

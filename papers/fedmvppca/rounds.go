@@ -82,7 +82,7 @@ func spreads() experiment.Experiment {
 		Notes: []string{
 			"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data ([why](../privacy.md)). A private study's model has no spreads for this reason; here they are read from the coordinator's state.",
 			"Without noise they fall further, to rounding errors after a dozen rounds where sites are alike enough: the variances are estimated without a floor, and then nothing moves any more. The paper's figure shows them level off.",
-			"The paper finds the clinical view the most variable in means and noise. Of the noise variance the spread is that of the inverse-gamma law, (20), which has none for α ≤ 2: the median is over repeats that have one, and a point without any is left out.",
+			"The paper finds the clinical view the most variable in means and noise. Here it is that in noise after the first round, and later the least variable in means. Of the noise variance the spread is that of the inverse-gamma law, (20), which has none for α ≤ 2: the median is over repeats that have one, and a point without any is left out.",
 		},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, f := range followed {

@@ -31,8 +31,10 @@ const (
 	kernel    = 4.0
 	perRound  = 1200 // in a round
 	rounds    = 16
-	closest   = 0.3 // of the first rounds: the closest ones
-	wide      = 12  // rounds that keep the closest ones
+	closest   = 0.2 // the share of proposals that the first rounds keep
+	wide      = 12  // rounds that keep only those
+	starts    = 6   // at most, until what is proposed
+	fits      = 0.1 // is that near to what was observed
 )
 
 // summary is of rows the mean distance to every landmark, and the mean of a kernel of it.
@@ -72,9 +74,32 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 		}
 	}
 	up := len(sites) * 8 * (len(observed) + 1)
-	var law *distmv.Normal // nil for the prior
-	sampler, rows := p.Sampler(), make([]float64, 2*total)
+	var law *distmv.Normal
 	var draws *mat.Dense
+	for range starts { // a start may end where two components share a site's rows
+		var off float64
+		var err error
+		if draws, law, off, err = propose(c, p, observed, total, rounds, r); err != nil {
+			return nil, 0, err
+		}
+		fmt.Println("off", off)
+		if rounds == 1 || off < fits {
+			break
+		}
+	}
+	if law != nil {
+		if err := divide(draws, law); err != nil {
+			return nil, 0, err
+		}
+	}
+	return posterior(c, p, draws, law != nil), up, nil
+}
+
+// propose runs the rounds. The law is that of the last proposals, nil of one round from the prior; off is
+// how far what they simulate lies from what was observed, in standard deviations of the prior's.
+func propose(c gmm.Coordinates, p gmm.Prior, observed []float64, total, rounds int, r *rand.Rand) (draws *mat.Dense, law *distmv.Normal, off float64, err error) {
+	var scale []float64
+	sampler, rows := p.Sampler(), make([]float64, 2*total)
 	for round := range rounds {
 		us, ss := mat.NewDense(perRound, c.Len(), nil), mat.NewDense(perRound, len(observed), nil)
 		for i := range perRound {
@@ -94,27 +119,31 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 			}
 			copy(ss.RawRowView(i), summary(rows))
 		}
+		if scale == nil {
+			for j := range observed {
+				scale = append(scale, stat.StdDev(mat.Col(nil, j, ss), nil))
+			}
+		}
+		off = 0
+		for j, x := range observed {
+			off += math.Pow((stat.Mean(mat.Col(nil, j, ss), nil)-x)/scale[j], 2)
+		}
+		off = math.Sqrt(off / float64(len(observed)))
 		share := 1.0
 		if round < wide {
 			share = closest
 		}
-		var err error
 		if draws, err = adjusted(us, ss, observed, share); err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		if round == rounds-1 {
 			break
 		}
 		if law, err = next(us, draws, round < wide, r); err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 	}
-	if law != nil {
-		if err := divide(draws, law); err != nil {
-			return nil, 0, err
-		}
-	}
-	return posterior(c, p, draws, law != nil), up, nil
+	return draws, law, off, nil
 }
 
 // adjusted are the parameters of the closest proposals, each moved by a ridge regression on
