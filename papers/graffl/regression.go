@@ -60,20 +60,8 @@ func summary(rows []float64) []float64 {
 // their summary, and their number of rows.
 func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gmm.Posterior, int, error) {
 	c := gmm.Coordinates{K: p.Components(), Dim: p.Dim()}
-	var observed []float64
-	total := 0
-	for _, rows := range sites {
-		total += len(rows) / 2
-	}
-	for _, rows := range sites {
-		for i, x := range summary(rows) {
-			if observed == nil {
-				observed = make([]float64, 2*alongSide*alongSide)
-			}
-			observed[i] += x * float64(len(rows)/2) / float64(total)
-		}
-	}
-	up := len(sites) * 8 * (len(observed) + 1)
+	pooled := slices.Concat(sites...) // whose summary is the mean of the sites', by their rows
+	observed, total := summary(pooled), len(pooled)/2
 	var law *distmv.Normal
 	var draws *mat.Dense
 	for range starts { // a start may end where two components share a site's rows
@@ -82,7 +70,6 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 		if draws, law, off, err = propose(c, p, observed, total, rounds, r); err != nil {
 			return nil, 0, err
 		}
-		fmt.Println("off", off)
 		if rounds == 1 || off < fits {
 			break
 		}
@@ -92,7 +79,7 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 			return nil, 0, err
 		}
 	}
-	return posterior(c, p, draws, law != nil), up, nil
+	return posterior(c, p, draws, law != nil), len(sites) * 8 * (len(observed) + 1), nil
 }
 
 // propose runs the rounds. The law is that of the last proposals, nil of one round from the prior; off is
@@ -216,62 +203,45 @@ func next(us, draws *mat.Dense, early bool, r *rand.Rand) (*distmv.Normal, error
 	return law, nil
 }
 
-// divide takes the proposal out of draws that have it as their prior, as if all were normal.
+// divide takes the proposal out of draws that have it as their prior, as if all were normal. Where
+// nothing was learned beyond the proposal in some direction, the draws stand.
 func divide(draws *mat.Dense, law *distmv.Normal) error {
 	n, q := draws.Dims()
-	var cov, proposed mat.SymDense
+	var cov, proposed, with, before, left mat.SymDense
 	stat.CovarianceMatrix(&cov, draws, nil)
 	law.CovarianceMatrix(&proposed)
-	precision := func(s *mat.SymDense) (*mat.SymDense, error) {
-		var chol mat.Cholesky
-		var out mat.SymDense
-		if !chol.Factorize(s) {
-			return nil, errors.New("a law of proposals or draws has no covariance")
-		}
-		return &out, chol.InverseTo(&out)
+	var own, their, chol mat.Cholesky
+	if !own.Factorize(&cov) || !their.Factorize(&proposed) {
+		return errors.New("a law of proposals or draws has no covariance")
 	}
-	with, err := precision(&cov)
-	if err != nil {
+	if err := errors.Join(own.InverseTo(&with), their.InverseTo(&before)); err != nil {
 		return err
 	}
-	before, err := precision(&proposed)
-	if err != nil {
-		return err
+	before.ScaleSym(-1, &before)
+	left.AddSym(&with, &before)
+	if !chol.Factorize(&left) {
+		return nil
 	}
-	var left mat.SymDense
-	before.ScaleSym(-1, before)
-	left.AddSym(with, before)
-	var chol, own mat.Cholesky
-	if !chol.Factorize(&left) || !own.Factorize(&cov) {
-		return nil // nothing was learned beyond the proposal in some direction: the draws stand
-	}
-	mean := make([]float64, q)
+	mean := mat.NewVecDense(q, nil)
 	for j := range q {
-		mean[j] = stat.Mean(mat.Col(nil, j, draws), nil)
+		mean.SetVec(j, stat.Mean(mat.Col(nil, j, draws), nil))
 	}
 	var a, b, to mat.VecDense
-	a.MulVec(with, mat.NewVecDense(q, mean))
-	b.MulVec(before, mat.NewVecDense(q, law.Mean(nil)))
+	a.MulVec(&with, mean)
+	b.MulVec(&before, mat.NewVecDense(q, law.Mean(nil)))
 	a.AddVec(&a, &b)
-	if err := chol.SolveVecTo(&to, &a); err != nil {
-		return err
-	}
+	err := chol.SolveVecTo(&to, &a)
 	// x = L(own)⁻¹ (u − mean) is white, and U(left)⁻¹ x has the precision that is left.
 	var l, u mat.TriDense
 	own.LTo(&l)
 	chol.UTo(&u)
 	for i := range n {
 		x := mat.NewVecDense(q, draws.RawRowView(i))
-		x.SubVec(x, mat.NewVecDense(q, mean))
-		if err := x.SolveVec(&l, x); err != nil {
-			return err
-		}
-		if err := x.SolveVec(&u, x); err != nil {
-			return err
-		}
+		x.SubVec(x, mean)
+		err = errors.Join(err, x.SolveVec(&l, x), x.SolveVec(&u, x))
 		x.AddVec(x, &to)
 	}
-	return nil
+	return err
 }
 
 // posterior are mixtures of the draws, weighted by their prior unless it has proposed them.
