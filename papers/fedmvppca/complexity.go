@@ -107,72 +107,55 @@ func complexity() experiment.Experiment {
 	}
 }
 
-// draw are rows of a size, and the loadings of their views.
-func (s size) draw() (rows []float64, w *mat.Dense) {
-	rng := rand.New(rand.NewPCG(1, uint64(s.rows)))
-	rows = make([]float64, s.rows*s.d())
-	for i := range rows {
-		rows[i] = rng.NormFloat64()
-	}
-	w = mat.NewDense(s.d(), s.factors, nil)
-	for i := range s.d() {
-		for a := range s.factors {
-			w.Set(i, a, rng.NormFloat64())
-		}
-	}
-	return rows, w
-}
-
 // rowByRow is an iteration of EM as appendix A has it, with a sum over subjects in every formula:
 // ⟨x⟩ of each row, then Σ (t − μ)⟨x⟩ᵀ and Σ ⟨x xᵀ⟩, then W.
 func rowByRow(_ context.Context, s size) (float64, error) {
-	rows, w := s.draw()
+	rows, w := s.draw(s.rows), s.draw(s.factors)
 	begun := cputime.Used()
 	d, q := s.d(), s.factors
-	var precision, cov, right, out mat.Dense
-	precision.Mul(w.T(), w)
-	for a := range q {
-		precision.Set(a, a, precision.At(a, a)+1)
-	}
+	var precision, cov, out mat.Dense
+	loadings := mat.NewDense(d, q, w)
+	precision.Mul(loadings.T(), loadings)
 	if err := cov.Inverse(&precision); err != nil {
 		return 0, err
 	}
-	loadings := w.RawMatrix().Data
-	b, xx := mat.NewDense(d, q, nil), mat.NewDense(q, q, nil)
+	b, xx := make([]float64, d*q), mat.NewDense(q, q, nil)
 	projected, x := make([]float64, q), mat.NewVecDense(q, nil)
-	sums := b.RawMatrix().Data
-	for n := range s.rows {
-		t := rows[n*d:][:d]
+	for t := range slices.Chunk(rows, d) {
 		clear(projected)
 		for i, v := range t {
-			for a, l := range loadings[i*q:][:q] {
+			for a, l := range w[i*q:][:q] {
 				projected[a] += l * v
 			}
 		}
 		x.MulVec(&cov, mat.NewVecDense(q, projected))
 		for i, v := range t {
-			for a := range q {
-				sums[i*q+a] += v * x.AtVec(a)
+			for a, y := range x.RawVector().Data {
+				b[i*q+a] += v * y
 			}
 		}
 		xx.RankOne(xx, 1, x, x)
 	}
-	right.Scale(float64(s.rows), &cov)
-	xx.Add(xx, &right)
-	out.Solve(xx, b.T()) // its condition is of no matter
+	out.Solve(xx, mat.NewDense(d, q, b).T()) // its condition is of no matter
 	return (cputime.Used() - begun).Seconds(), nil
+}
+
+// draw are so many rows.
+func (s size) draw(rows int) []float64 {
+	rng := rand.New(rand.NewPCG(1, uint64(rows)))
+	x := make([]float64, rows*s.d())
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
 }
 
 // site times the study of one site with so many iterations.
 func (s size) site(ctx context.Context, iterations int) (float64, error) {
-	rows, _ := s.draw()
-	var dims []int
-	for range s.views {
-		dims = append(dims, s.features)
-	}
+	dims := slices.Repeat([]int{s.features}, s.views)
 	var all []dataset.Row
-	for n := range s.rows {
-		all = append(all, dataset.Row{ID: fmt.Sprintf("%06d", n), Views: melba.Views(dims, rows[n*s.d():][:s.d()])})
+	for t := range slices.Chunk(s.draw(s.rows), s.d()) {
+		all = append(all, dataset.Row{ID: fmt.Sprintf("%06d", len(all)), Views: melba.Views(dims, t)})
 	}
 	table, err := dataset.NewTable(melba.Schema(dims), all)
 	if err != nil {

@@ -3,6 +3,7 @@ package fedmvppca
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -12,73 +13,44 @@ import (
 	"parley/papers/experiment"
 )
 
-// explanation is one that Figure 10 may have: the setting in which the study differs from the
-// published one, which also names its cells.
+// explanation is one that Figure 10 may have: a setting in which the study differs from the published
+// one, whose name also names its cells.
 type explanation struct {
-	name    string
-	data    source
-	common  bool                          // one scale for all sites
-	reverse bool                          // the order of views
-	change  func(m, privacy keys)         // of the plan; privacy is nil without it
-	drawn   func(a, b, x float64) float64 // what is drawn, of the inverse-gamma law and the mean; nil for the mean
-}
-
-// clip changes how a parameter is released: in so many standard deviations of its prior, at an ε.
-func clip(parameter string, constant, epsilon float64) func(m, privacy keys) {
-	return func(m, privacy keys) {
-		if privacy == nil {
-			return
-		}
-		part := keys{"constant": constant, "epsilon": epsilon}
-		if parameter != "noise_variance" {
-			part["delta"] = 0.01
-		}
-		m["clipping"].(keys)[parameter] = part
-	}
-}
-
-// asIs is a release without clipping to speak of, and without noise.
-const asIs = 1e6
-
-func also(all ...func(m, privacy keys)) func(m, privacy keys) {
-	return func(m, privacy keys) {
-		for _, f := range all {
-			f(m, privacy)
-		}
-	}
-}
-
-func says(key string, value any) func(m, privacy keys) {
-	return func(m, _ keys) { m[key] = value }
+	name     string
+	data     source
+	common   bool                       // one scale for all sites
+	reverse  bool                       // the order of views
+	plan     keys                       // what both plans say instead
+	clipping keys                       // what the private plan says there
+	drawn    func(a, b float64) float64 // what is drawn of the inverse-gamma law; nil for the sites' mean
 }
 
 func explanations() []explanation {
-	clear := func(parameter string) func(m, privacy keys) { return clip(parameter, asIs, asIs*asIs) }
+	// A release without clipping to speak of, and without noise.
+	const far, exact = 1e6, 1e12
+	as := keys{"constant": far, "epsilon": exact}
+	gaussian := keys{"constant": far, "epsilon": exact, "delta": 0.01}
+	start := func(sd, mean, a, b float64) keys {
+		return keys{"initial": "prior", "prior": keys{"loading_sd": sd, "mean": 0.5, "mean_sd": mean, "noise_alpha": a, "noise_beta": b}}
+	}
 	return []explanation{
 		{name: "as published", data: adcsf},
 		{name: "one common scale", data: adcsf, common: true},
 		{name: "views in reverse order", data: adcsf, reverse: true},
 		{name: "2 factors", data: adcsf.of(2)},
 		{name: "synthetic data, 5 factors", data: synthetic},
-		{name: "mean of the inverse-gamma law is drawn", data: adcsf, drawn: func(a, b, _ float64) float64 { return b / (a - 1) }},
-		{name: "its mode is drawn", data: adcsf, drawn: func(a, b, _ float64) float64 { return b / (a + 1) }},
-		{name: "rounds begin at the global parameters", data: adcsf, change: says("restart", "mean")},
-		{name: "first round of 1 iteration", data: adcsf, change: says("first_iterations", 1)},
-		{name: "first round of 15 iterations", data: adcsf, change: says("first_iterations", 15)},
-		{name: "first round of 300 iterations", data: adcsf, change: says("first_iterations", 300)},
-		{name: "first round MAP, σ² about 0.5", data: adcsf, change: func(m, _ keys) {
-			m["initial"], m["prior"] = "prior", keys{"loading_sd": 1, "mean": 0.5, "mean_sd": 1, "noise_alpha": 2.25, "noise_beta": 0.625}
-		}},
-		{name: "first round protected", data: adcsf, change: func(m, privacy keys) {
-			m["initial"], m["prior"] = "prior", keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
-			if privacy != nil {
-				m["clipping"].(keys)["first_round"] = "prior"
-			}
-		}},
-		{name: "noise on the noise variance alone", data: adcsf, change: also(clear("loadings"), clear("mean"))},
-		{name: "noise variance as sites have it", data: adcsf, change: clear("noise_variance")},
-		{name: "noise variance clipped, without noise", data: adcsf, change: clip("noise_variance", 1, asIs)},
-		{name: "noise variance noised as before, clip of ten sd", data: adcsf, change: clip("noise_variance", 10, 100)},
+		{name: "mean of the inverse-gamma law is drawn", data: adcsf, drawn: func(a, b float64) float64 { return b / (a - 1) }},
+		{name: "its mode is drawn", data: adcsf, drawn: func(a, b float64) float64 { return b / (a + 1) }},
+		{name: "rounds begin at the global parameters", data: adcsf, plan: keys{"restart": "mean"}},
+		{name: "first round of 1 iteration", data: adcsf, plan: keys{"first_iterations": 1}},
+		{name: "first round of 15 iterations", data: adcsf, plan: keys{"first_iterations": 15}},
+		{name: "first round of 300 iterations", data: adcsf, plan: keys{"first_iterations": 300}},
+		{name: "first round MAP, σ² about 0.5", data: adcsf, plan: start(1, 1, 2.25, 0.625)},
+		{name: "first round protected", data: adcsf, plan: start(0.1, 0.25, 3, 0.08), clipping: keys{"first_round": "prior"}},
+		{name: "noise on the noise variance alone", data: adcsf, clipping: keys{"loadings": gaussian, "mean": gaussian}},
+		{name: "noise variance as sites have it", data: adcsf, clipping: keys{"noise_variance": as}},
+		{name: "noise variance clipped, without noise", data: adcsf, clipping: keys{"noise_variance": keys{"constant": 1, "epsilon": far}}},
+		{name: "noise variance noised as before, clip of ten sd", data: adcsf, clipping: keys{"noise_variance": keys{"constant": 10, "epsilon": 100}}},
 	}
 }
 
@@ -98,12 +70,8 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 	}
 	views := d.sites[0].Schema().Views
 	if x.reverse {
-		for i, s := range d.sites {
-			table, err := dataset.Collect(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			if d.sites[i], err = reversed(ctx, table); err != nil {
+		for i := range d.sites {
+			if d.sites[i], err = reversed(ctx, d.sites[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -115,8 +83,9 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 			if quick {
 				m["rounds"] = 2
 			}
-			if x.change != nil {
-				x.change(m, privacy)
+			maps.Copy(m, x.plan)
+			if privacy != nil {
+				maps.Copy(m["clipping"].(keys), x.clipping)
 			}
 			return m, privacy
 		})
@@ -131,7 +100,7 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 				}
 				now := all[g].Params.Noise[at]
 				if x.drawn != nil {
-					now = x.drawn(all[g].Alpha[at], all[g].Beta[at], now)
+					now = x.drawn(all[g].Alpha[at], all[g].Beta[at])
 				}
 				key := fmt.Sprintf("%s %s %d", f.name, when, k)
 				if v[key] = []float64{now}; math.IsInf(now, 0) || math.IsNaN(now) {
@@ -143,19 +112,20 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 	return v, nil
 }
 
-// reversed is a table whose views stand in the reverse order.
-func reversed(ctx context.Context, table *dataset.Table) (*dataset.Table, error) {
-	s := table.Schema()
+// reversed is a source whose views stand in the reverse order.
+func reversed(ctx context.Context, from dataset.Source) (*dataset.Table, error) {
+	s := from.Schema()
 	s.Views = slices.Clone(s.Views)
 	slices.Reverse(s.Views)
 	var rows []dataset.Row
-	for row, err := range table.Rows(ctx) {
+	for row, err := range from.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		back := *row
-		back.Views = slices.Clone(row.Views)
-		slices.Reverse(back.Views)
+		back := dataset.Row{ID: row.ID, Subject: row.Subject}
+		for _, v := range slices.Backward(row.Views) {
+			back.Views = append(back.Views, slices.Clone(v))
+		}
 		rows = append(rows, back)
 	}
 	return dataset.NewTable(s, rows)
@@ -167,7 +137,7 @@ func (x explanation) id() string { return "noise " + x.name }
 // explained shows what privacy makes of the noise variance under every explanation.
 func explained(o experiment.Outcomes) []figure.Table {
 	t := figure.Table{ID: "explanations", Title: "What makes the noise variance greater",
-		Caption: "Noise variance after the last round with privacy, divided by that without, geometric mean over repeats with its range; in brackets by that which both have after the first round. In the paper all are above one.",
+		Caption: "Noise variance after the last round with privacy, divided by that without, geometric mean over repeats with its range; in brackets by that which both have after the first round. In the paper all are above one. Of the synthetic data the columns are its three views.",
 		Columns: figure.TextColumns("setting", shownViews[0], shownViews[1], shownViews[2], shownViews[3], "views above one")}
 	for _, x := range explanations() {
 		cells, above, views := []any{x.name}, 0, 0

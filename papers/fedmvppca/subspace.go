@@ -66,28 +66,18 @@ func iterate(ctx context.Context, q int, sites []dataset.Source, seed uint64) (*
 	}
 	sum, count := make([]float64, d), make([]float64, d)
 	all := make([]*mat.Dense, len(sites))
-	each := func(s dataset.Source, do func(*dataset.Row)) error {
-		for row, err := range s.Rows(ctx) {
-			if err != nil {
-				return err
-			}
-			do(row)
-		}
-		return nil
-	}
-	for _, s := range sites {
-		if err := each(s, func(row *dataset.Row) {
-			at := 0
-			for k, v := range row.Views {
-				for j, y := range v {
-					if !math.IsNaN(y) {
-						sum[at+j], count[at+j] = sum[at+j]+y, count[at+j]+1
-					}
-				}
-				at += dims[k]
-			}
-		}); err != nil {
+	for row, err := range dataset.Pooled(sites).Rows(ctx) { // at the sites
+		if err != nil {
 			return nil, 0, err
+		}
+		at := 0
+		for k, v := range row.Views {
+			for j, y := range v {
+				if !math.IsNaN(y) {
+					sum[at+j], count[at+j] = sum[at+j]+y, count[at+j]+1
+				}
+			}
+			at += dims[k]
 		}
 	}
 	for j := range sum {
@@ -95,18 +85,20 @@ func iterate(ctx context.Context, q int, sites []dataset.Source, seed uint64) (*
 	}
 	for i, s := range sites {
 		var rows []float64
-		if err := each(s, func(row *dataset.Row) { rows = append(rows, centred(row, dims, sum)...) }); err != nil {
-			return nil, 0, err
+		for row, err := range s.Rows(ctx) {
+			if err != nil {
+				return nil, 0, err
+			}
+			rows = append(rows, centred(row, dims, sum)...)
 		}
 		all[i] = mat.NewDense(len(rows)/d, d, rows)
 	}
 	rng := rand.New(rand.NewPCG(seed, 7))
-	g := mat.NewDense(d, q, nil)
-	for i := range d {
-		for a := range q {
-			g.Set(i, a, rng.NormFloat64())
-		}
+	start := make([]float64, d*q)
+	for i := range start {
+		start[i] = rng.NormFloat64()
 	}
+	g := mat.NewDense(d, q, start)
 	const most = 2000
 	for round := 1; round <= most; round++ {
 		h := mat.NewDense(d, q, nil)
