@@ -64,7 +64,7 @@ func complexity() experiment.Experiment {
 					for what, sizes := range vary() {
 						for _, s := range sizes {
 							if quick {
-								s.rows /= 20
+								s.rows /= 4
 							}
 							least := math.Inf(1)
 							for range 5 {
