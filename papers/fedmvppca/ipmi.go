@@ -32,25 +32,23 @@ func before(o experiment.Outcomes) []figure.Table {
 		for _, m := range measures {
 			best := func(value func(line) *experiment.Spread) (name string) {
 				least := math.Inf(1)
-				for _, l := range slices.DeleteFunc(slices.Clone(first), func(x line) bool { return x.scenario != l.scenario || x.sites != l.sites }) {
-					s := value(l)
-					if s == nil {
-						continue
-					}
-					score := s.Mean
-					if m.name == accuracy {
-						score = -score
-					}
-					if score < least {
-						name, least = l.method, score
+				for _, x := range first {
+					if s := value(x); s != nil && x.scenario == l.scenario && x.sites == l.sites {
+						score := s.Mean
+						if m.name == accuracy {
+							score = -score
+						}
+						if score < least {
+							name, least = x.method, score
+						}
 					}
 				}
 				return name
 			}
-			says := []string{best(func(l line) *experiment.Spread { return l.values[m.name] }),
-				best(func(l line) *experiment.Spread { return second[slices.IndexFunc(second, l.same)].values[m.name] })}
+			says := []string{best(func(x line) *experiment.Spread { return x.values[m.name] }),
+				best(func(x line) *experiment.Spread { return second[slices.IndexFunc(second, x.same)].values[m.name] })}
 			if says[0] != says[1] {
-				apart.Add(l.scenario.String(), fmt.Sprint(l.sites), m.title, says[0], says[1], best(func(l line) *experiment.Spread { return l.ours(o, m.name) }))
+				apart.Add(l.scenario.String(), fmt.Sprint(l.sites), m.title, says[0], says[1], best(func(x line) *experiment.Spread { return x.ours(o, m.name) }))
 			}
 		}
 	}

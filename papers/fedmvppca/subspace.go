@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -12,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/papers/experiment"
+	"parley/papers/melba"
 )
 
 // subspace is federated subspace iteration (Hartebrodt, Röttger and Blumenthal 2022): sites send
@@ -26,19 +28,11 @@ type subspace struct {
 // Infer implements [evaluate.Model].
 func (m *subspace) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	x := centred(row, m.dims, m.mean)
-	_, q := m.components.Dims()
 	var latent, back mat.VecDense
 	latent.MulVec(m.components.T(), mat.NewVecDense(len(x), x))
 	back.MulVec(m.components, &latent)
-	dst.Latent, dst.Mean, dst.LogLik = append(dst.Latent[:0], latent.RawVector().Data[:q]...), nil, math.NaN()
-	at := 0
-	for _, d := range m.dims {
-		mean := make([]float64, d)
-		for j := range mean {
-			mean[j] = m.mean[at+j] + back.AtVec(at+j)
-		}
-		dst.Mean, at = append(dst.Mean, mean), at+d
-	}
+	back.AddVec(&back, mat.NewVecDense(len(x), m.mean))
+	dst.Latent, dst.Mean, dst.LogLik = latent.RawVector().Data, melba.Views(m.dims, back.RawVector().Data), math.NaN()
 	return nil
 }
 
@@ -64,32 +58,23 @@ func iterate(ctx context.Context, q int, sites []dataset.Source, seed uint64) (*
 	for _, v := range sites[0].Schema().Views {
 		dims, d = append(dims, len(v.Columns)), d+len(v.Columns)
 	}
-	sum, count := make([]float64, d), make([]float64, d)
 	all := make([]*mat.Dense, len(sites))
-	for row, err := range dataset.Pooled(sites).Rows(ctx) { // at the sites
-		if err != nil {
-			return nil, 0, err
-		}
-		at := 0
-		for k, v := range row.Views {
-			for j, y := range v {
-				if !math.IsNaN(y) {
-					sum[at+j], count[at+j] = sum[at+j]+y, count[at+j]+1
-				}
-			}
-			at += dims[k]
-		}
+	m, err := evaluate.FitMean(ctx, sites...) // from sums and counts
+	if err != nil {
+		return nil, 0, err
 	}
-	for j := range sum {
-		sum[j] /= count[j]
+	var post evaluate.Posterior
+	if err := m.Infer(&dataset.Row{Views: make([][]float64, len(dims))}, &post); err != nil {
+		return nil, 0, err
 	}
+	mean := slices.Concat(post.Mean...)
 	for i, s := range sites {
 		var rows []float64
 		for row, err := range s.Rows(ctx) {
 			if err != nil {
 				return nil, 0, err
 			}
-			rows = append(rows, centred(row, dims, sum)...)
+			rows = append(rows, centred(row, dims, mean)...)
 		}
 		all[i] = mat.NewDense(len(rows)/d, d, rows)
 	}
@@ -113,26 +98,15 @@ func iterate(ctx context.Context, q int, sites []dataset.Source, seed uint64) (*
 		var full mat.Dense
 		qr.QTo(&full)
 		next := mat.DenseCopyOf(full.Slice(0, d, 0, q))
-		turned := angle(g, next)
-		if g = next; round > 1 && turned < 1e-9 {
-			return &subspace{dims, sum, g}, round, nil
+		var inner, off mat.Dense // how far the next lies off this subspace
+		inner.Mul(g.T(), next)
+		off.Mul(g, &inner)
+		off.Sub(next, &off)
+		if g = next; round > 1 && mat.Norm(&off, 2) < 1e-9 {
+			return &subspace{dims, mean, g}, round, nil
 		}
 	}
-	return &subspace{dims, sum, g}, most, nil
-}
-
-// angle is the sine of the largest angle between two subspaces, of the second an orthonormal basis.
-func angle(a, b *mat.Dense) float64 {
-	var qr mat.QR
-	qr.Factorize(a)
-	var full, inner, off mat.Dense
-	qr.QTo(&full)
-	d, q := b.Dims()
-	basis := full.Slice(0, d, 0, q)
-	inner.Mul(basis.T(), b)
-	off.Mul(basis, &inner)
-	off.Sub(b, &off)
-	return mat.Norm(&off, 2)
+	return &subspace{dims, mean, g}, most, nil
 }
 
 // besidePCA sets it beside components of the pooled rows and the default.

@@ -167,7 +167,8 @@ func (s sampler) run(ctx context.Context, seed uint64) (experiment.Values, error
 		}
 	case s.name == regressed || s.name == oneRound:
 		var up int
-		if sample, up, err = s.regression(p, seed); err != nil {
+		n := map[string]int{oneRound: 1, regressed: rounds}[s.name]
+		if sample, up, err = byRegression(p, toy.Data(s.rows, seed), n, rand.New(rand.NewPCG(seed, 6))); err != nil {
 			return nil, err
 		}
 		v["bytes"], v["size"] = []float64{float64(up)}, []float64{sample.Size}

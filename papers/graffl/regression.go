@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distmv"
 
 	"parley/methods/mixture/gmm"
-	"parley/papers/graffl/toy"
 )
 
 // regressed is approximate Bayesian computation with regression adjustment (Beaumont, Zhang and
@@ -148,10 +148,7 @@ func adjusted(us, ss *mat.Dense, observed []float64, share float64) (*mat.Dense,
 		}
 	}
 	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(math.Copysign(1, far[a]-far[b])) })
+	floats.Argsort(far, order)
 	order = order[:int(share*float64(n))]
 	x, y := mat.NewDense(len(order), d+1, nil), mat.NewDense(len(order), q, nil)
 	for i, at := range order {
@@ -248,33 +245,18 @@ func divide(draws *mat.Dense, law *distmv.Normal) error {
 func posterior(c gmm.Coordinates, p gmm.Prior, draws *mat.Dense, weigh bool) *gmm.Posterior {
 	n, _ := draws.Dims()
 	out, prior := &gmm.Posterior{}, gmm.NewUnconstrained(p)
-	logs, largest := make([]float64, n), math.Inf(-1)
+	logs := make([]float64, n)
 	for i := range n {
 		m := gmm.NewMixture(c.K, c.Dim)
 		c.From(m, draws.RawRowView(i))
-		out.Draws = append(out.Draws, m)
-		if weigh {
+		if out.Draws = append(out.Draws, m); weigh {
 			logs[i] = prior.LogDensity(draws.RawRowView(i))
 		}
-		largest = max(largest, logs[i])
 	}
-	total := 0.0
-	for i := range logs {
-		logs[i] = math.Exp(logs[i] - largest)
-		total += logs[i]
-	}
-	for _, w := range logs {
-		out.Weights = append(out.Weights, w/total)
+	total := floats.LogSumExp(logs)
+	for _, l := range logs {
+		out.Weights = append(out.Weights, math.Exp(l-total))
 	}
 	out.Size = gmm.EffectiveSize(out.Weights)
 	return out
-}
-
-// regression runs it on the example.
-func (s sampler) regression(p gmm.Prior, seed uint64) (*gmm.Posterior, int, error) {
-	n := rounds
-	if s.name == oneRound {
-		n = 1
-	}
-	return byRegression(p, toy.Data(s.rows, seed), n, rand.New(rand.NewPCG(seed, 6)))
 }
