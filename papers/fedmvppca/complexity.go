@@ -54,8 +54,8 @@ func complexity() experiment.Experiment {
 	return experiment.Experiment{Name: "fedmvppca-complexity", Paper: Paper.Name, Item: "Complexity of an iteration",
 		About: fmt.Sprintf("How the time of a local iteration grows with rows N, features d and factors q: slopes of log time, one number varied eightfold about N %d, d %d, q %d, synthetic data.", usual.rows, usual.d(), usual.factors),
 		Notes: []string{
-			"An iteration of the published formulas costs O(N d q), and that is what is measured. The paper concludes “O(N ∏ d_k)”: the product is a slip for the sum. Doubling the features of all three views doubles the time, where a product would have it eightfold.",
-			"Here a site reads its rows once, for sums whose cost is that of d² numbers a row, and an iteration then no longer depends on N. With many rows and 1500 iterations that is far less; with many more features than rows it would be more. At these sizes reading the rows takes longer than their products, which are quick, so that both grow with d by less than its square.",
+			"An iteration of the published formulas costs O(N d q), and that is about what is measured. The paper concludes “O(N ∏ d_k)”: the product is a slip for the sum. Doubling the features of all three views doubles the time, where a product would have it eightfold.",
+			"Here a site reads its rows once, for sums whose cost is that of d² numbers a row, and an iteration then no longer depends on N. With many rows and 1500 iterations that is far less; with many more features than rows it would be more. At these sizes reading the rows takes longer than their products, which are quick, so that both grow with d by less than its square. The pass is timed with one iteration and with what the sites say of the final model.",
 		},
 		Cells: func(quick bool) []experiment.Cell {
 			return series("times", 1, func(ctx context.Context, _ experiment.Data, _ int) (experiment.Values, error) {
@@ -99,7 +99,7 @@ func complexity() experiment.Experiment {
 						logs = append(logs, math.Log(max(y[i], 1e-9)))
 					}
 					_, slope := stat.LinearRegression(x, logs, nil, false)
-					cells = append(cells, fmt.Sprintf("%.2f", slope))
+					cells = append(cells, minus(fmt.Sprintf("%.2f", slope)))
 				}
 				d := of(o, "times", w.name+" d")
 				at := slices.Index(sizes["d"], usual)

@@ -170,7 +170,7 @@ func (f field) notes(data source) []string {
 		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
 	}
 	if data.name == adcsf.name {
-		all = append(all, "**The two versions of the paper contradict each other.** Of the same people IPMI 2021 has Fed-mv-PPCA ahead in everything and says that it outperforms “competitive methods in all scenarios”; in MELBA 2022 mc-VAE is ahead of it in accuracy for IID, with one site, three and six. MELBA runs 30 iterations in its first round, where IPMI has 15 in every round, which cannot change autoencoders: their accuracies moved nevertheless, and the standard deviations of their errors fell about twentyfold without a word. The accuracy under G/K with six sites rose by .030. Both stand side by side below.")
+		all = append(all, "**The two versions of the paper contradict each other.** Of the same people IPMI 2021 has Fed-mv-PPCA ahead in everything and says that it outperforms “competitive methods in all scenarios”; in MELBA 2022 mc-VAE is ahead of it in accuracy for IID, with one site, three and six. MELBA runs 30 iterations in its first round, where IPMI has 15 in every round, which cannot change autoencoders: their accuracies moved nevertheless, and the standard deviations of their test errors fell to a tenth or a twentieth, without a word. Both stand side by side below.")
 	}
 	return all
 }
