@@ -155,8 +155,8 @@ func TestCommands(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	for want, words := range map[string][]string{
 		"no experiment has this name":        {"run", "nothing"},
-		"data set adcsf: there is no folder": {"run", "--quick", "--clone", other, "--out", other},
-		"this is a file":                     {"run", "--out", "go.mod"},
+		"data set adcsf: there is no folder": {"run", "fedmvppca-table-2", "--quick", "--clone", other, "--out", other},
+		"this is a file":                     {"run", "fedmvppca-table-2", "--out", "go.mod"},
 		"a quick run":                        {"report", "--out", other, dir},
 		"directory of a run that has":        {"report", "--out", other, other},
 		errUsage.Error():                     {"run"},
