@@ -57,7 +57,7 @@ func Settings() []experiment.Settings {
 		{Item: "MELBA, section 4.2", Of: "VAE and mc-VAE by FedAvg", Plan: of(autoencoder("linear", 0), adni), Lines: []experiment.Setting{
 			{Says: "rounds", Published: 100, Key: "rounds"}, {Says: "epochs in a round", Published: 15, Key: "epochs"}, {Says: "learning rate", Published: 0.001, Key: "learning_rate"},
 			{Says: "λ of FedProx", Published: 0, Key: "proximal"},
-			{Says: "optimiser", Published: "not said", Key: "optimiser", Ours: "adam", Why: "that of mc-VAE's code, whose default rate .001 is"},
+			{Says: "optimiser", Published: "not said", Key: "optimiser", Ours: "adam", Why: "whose usual rate is the one published"},
 			{Says: "width of a second layer", Published: "not said", Why: "√(dq), in Figure 11 alone"},
 		}},
 	}
