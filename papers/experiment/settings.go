@@ -39,11 +39,13 @@ func (s Settings) Table() figure.Table {
 		if ours == nil {
 			ours = l.Published
 		}
-		text := fmt.Sprint(ours)
-		if l.Why != "" {
-			text = strings.TrimPrefix(text+": "+l.Why, "<nil>: ")
+		text, key := fmt.Sprint(ours), l.Key
+		switch {
+		case key == "":
+			text = l.Why
+		case l.Why != "":
+			text += ": " + l.Why
 		}
-		key := l.Key
 		if key != "" {
 			key = "`" + key + "`"
 		}
