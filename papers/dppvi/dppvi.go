@@ -24,7 +24,7 @@ var Paper = experiment.Paper{Name: "dppvi", Title: "DP-PVI: its tables and figur
 
 // Experiments are those of the paper.
 func Experiments() experiment.List {
-	return experiment.List{distributions(), hyperparameters(), table5(), choices(), differences(), curves("C", "Figure 1"), curves("A", "Figure 4"), curves("B", "Figure 5"), curves("D", "Figure of distribution D")}
+	return experiment.List{distributions(), hyperparameters(), table5(), choices(), differences(), curves("C", "Figure 1"), curves("A", "Figure 4"), curves("B", "Figure 5"), curves("D", "Figure of distribution D"), successor(), noiseAware()}
 }
 
 // data are those of all experiments.
