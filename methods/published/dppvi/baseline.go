@@ -18,7 +18,8 @@ type stepAnswer struct {
 // and some come more often, it settles on the wrong posterior: its published failure. It returns
 // the change of means and of logarithms of variances, and what the site carries to its next step,
 // the accumulators; carried is what the step before returned, nil at first.
-func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (change []float64, carry []byte, err error) {
+func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (
+	change []float64, carry []byte, err error) {
 	all := 0
 	for _, s := range c.own.Rows {
 		all += s.Rows

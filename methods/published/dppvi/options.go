@@ -74,12 +74,12 @@ type SiteRows struct {
 // updateSettings are those of an update. Defaults are those of Table 2 of the paper, under privacy of its
 // Table 3, for the one step of Global VI of its Table 4, and those of its code.
 type updateSettings struct {
-	Noise        float64 `json:"noise,omitempty"`       // under privacy: standard deviation of the noise on a sum of gradients, in units of clip (5)
+	Noise        float64 `json:"noise,omitempty"`       // under privacy: deviation of a sum's noise, in units of clip (5)
 	Steps        int     `json:"steps,omitempty"`       // of the optimiser in each update (25)
 	Batch        int     `json:"batch,omitempty"`       // rows of a minibatch, or all that there are (100)
-	BatchShare   float64 `json:"batch_share,omitempty"` // in place of batch: of a site's rows, but at least 20 of them (under privacy 0.02)
+	BatchShare   float64 `json:"batch_share,omitempty"` // in place of batch: of a site's rows, at least 20 (private 0.02)
 	Draws        int     `json:"draws"`                 // of the activation, shared by a minibatch (50)
-	LearningRate float64 `json:"learning_rate"`         // of Adagrad, whose accumulators each site keeps (2; under privacy 0.5; Global VI 0.05)
+	LearningRate float64 `json:"learning_rate"`         // of each site's own Adagrad (2; private 0.5; Global VI 0.05)
 	// DeltaByRows makes every site spend at the δ that the paper has for its number of rows, the power of ten
 	// at or below one over it (Table 1), and the promise that of the plan, which must be no less. By default
 	// the plan's δ is everybody's.
@@ -256,7 +256,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		report("tolerance", fmt.Sprintf("%v is negative or not finite", *o.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
 	}
 	if o.Tolerance != nil && o.Algorithm != algorithmExact {
-		report("tolerance", "noise and steps of single minibatches never settle", "leave it out, or without privacy algorithm: exact")
+		report("tolerance", "noise and steps of single minibatches never settle",
+			"leave it out, or without privacy algorithm: exact")
 	}
 	if o.Algorithm != algorithmPVI && p.Privacy.Differential() {
 		report("algorithm", fmt.Sprintf("%q has no differentially private form", o.Algorithm), "algorithm: pvi")

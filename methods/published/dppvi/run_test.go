@@ -142,14 +142,16 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 	s := drawn(5, 900, 3, yesNo)
 	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 150}, {site: b, rows: 750}]", unprotected)
 	small := func(i int) bool { return s.Y[i] == "yes" && i%3 == 0 }
-	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}}
+	data := map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}
+	c := local.Config{Plan: p, Methods: methods, Data: data}
 	m, out := run(t, c)
 	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 1 || out.Result.Metrics["updates"] != 200 {
-		t.Errorf("%v nats from central inference after %v updates, %v", kl, out.Result.Metrics["updates"], err)
+	updates := out.Result.Metrics["updates"]
+	if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
+		t.Errorf("%v nats from central inference after %v updates, %v", kl, updates, err)
 	}
 	d := simulated(1, 30, 8, binary)
 	seen := map[*float64]bool{}

@@ -49,9 +49,10 @@ func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 		return target, nil, err
 	}
 	var failed error // of a sum: nothing that noise could be blamed for
-	x, err := u.run(q, q.Over(factor), squares, r, func(contribution func(glm.Row, float64, []float64)) (v []float64, err error) {
-		v, failed = sum(contribution)
-		return v, failed
+	x, err := u.run(q, q.Over(factor), squares, r, func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		v, err := sum(contribution)
+		failed = err
+		return v, err
 	})
 	if failed != nil {
 		return target, nil, failed

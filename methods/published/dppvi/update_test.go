@@ -75,11 +75,11 @@ func TestPublishedUpdate(t *testing.T) {
 
 // The same draws and sums give the same bits, and sums of a wrong form an error.
 func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
-	d := simulated(9, 100, 3, binary)
+	d, prior := simulated(9, 100, 3, binary), glm.Isotropic(3, 0, 1)
 	u := gradients{glm.Logistic{}, 3, 100, settings(t)}
 	run := func() []float64 {
 		r := rand.New(rand.NewPCG(3, 4))
-		x, err := u.run(glm.Isotropic(3, 0, 1), glm.Isotropic(3, 0, 1), make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
+		x, err := u.run(prior, prior, make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	near(t, "point", run(), run(), 0)
 	for name, bad := range map[string][]float64{"short": {1}, "not a number": {math.NaN(), 0, 0, 0, 0, 0}} {
 		sum := func(func(glm.Row, float64, []float64)) ([]float64, error) { return bad, nil }
-		x, err := u.run(glm.Isotropic(3, 0, 1), glm.Isotropic(3, 0, 1), make([]float64, 6), rand.New(rand.NewPCG(1, 1)), sum)
+		x, err := u.run(prior, prior, make([]float64, 6), rand.New(rand.NewPCG(1, 1)), sum)
 		if err == nil {
 			_, err = glm.FromPoint(x)
 		}
@@ -96,7 +96,7 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := u.run(glm.Isotropic(3, 0, 1), glm.Isotropic(3, 0, 1), make([]float64, 5), rand.New(rand.NewPCG(1, 1)), nil); err == nil {
+	if _, err := u.run(prior, prior, make([]float64, 5), rand.New(rand.NewPCG(1, 1)), nil); err == nil {
 		t.Error("five accumulators of six were accepted")
 	}
 }
