@@ -14,79 +14,35 @@ import (
 	"parley/papers/experiment"
 )
 
-// floor is the ε below which the published accountant allows not a single update.
-const floor = 0.29
-
 // watch is the rival whose model is judged on its way, too.
 func (r rival) watch() rival {
 	r.marks = marks()
 	return r
 }
 
-// curves is Figure 1, 4 or 5: by communications, and by privacy.
-func curves(scheme, item string) experiment.Experiment {
+// curves are those of a distribution: by communications, and by privacy.
+func curves(scheme string, o experiment.Outcomes) (all []figure.Figure) {
 	epsilons := []float64{0.25, 0.5, 0.75, 1, 2}
-	onTheWay := []rival{pvi, exact, globalVI, dpPVI(0.5), dpPVI(0.75), dpPVI(1)}
-	name := strings.ToLower(strings.ReplaceAll(item, " ", "-"))
-	if scheme == "D" {
-		name = "figure-d"
-	}
-	curve := func(r rival) string { return id(scheme, r, "curve") }
-	byEpsilon := func(r rival) string { // the end of a curve, where there is one
-		if slices.ContainsFunc(onTheWay, func(x rival) bool { return x.label() == r.label() }) {
-			return curve(r)
+	for _, value := range []string{accuracy, logLik} {
+		var lines []figure.Line
+		for _, r := range []rival{pvi, exact, globalVI, dpPVI(0.5), dpPVI(1)} {
+			lines = append(lines, path(r.label(), o[id(scheme, r)], value))
 		}
-		return id(scheme, r)
-	}
-	return experiment.Experiment{Name: "dppvi-" + name, Paper: Paper.Name, Data: data, Item: item,
-		About: "Distribution " + scheme + ": accuracy and log-likelihood of test rows by the number of updates, and by ε.",
-		Notes: []string{"A curve is the mean of five runs, each judged on its way. A run whose budget ends earlier than others' counts as it ended.",
-			"The published accountant has a floor near ε 0.29, so that DP-PVI has no point at 0.25."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
-			for _, r := range onTheWay {
-				if !quick || r.name == exact.name {
-					cells = append(cells, cell(curve(r), scheme, r.watch(), quick))
-				}
-			}
+		all = append(all, chart(scheme, value, "updates", lines))
+		lines = nil
+		for _, make := range []func(float64) rival{dpPVI, today} {
+			l := figure.Line{Name: make(1).name}
 			for _, e := range epsilons {
-				for _, r := range []rival{dpPVI(e), today(e)} {
-					if !quick && (e > floor || r.name != dpPVI(e).name) && byEpsilon(r) != curve(r) {
-						cells = append(cells, cell(byEpsilon(r), scheme, r, quick))
-					}
-				}
+				add(&l, e, o[id(scheme, make(e))][value])
 			}
-			return cells
-		},
-		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			out := experiment.Conclusion{}
-			for _, value := range []string{accuracy, logLik} {
-				var lines []figure.Line
-				for _, r := range onTheWay {
-					if r.total == nil || r.total.Epsilon != 0.75 {
-						lines = append(lines, path(r.label(), o[curve(r)], value))
-					}
-				}
-				out.Figures = append(out.Figures, chart(value, "updates", lines))
-				lines = nil
-				for _, make := range []func(float64) rival{dpPVI, today} {
-					l := figure.Line{Name: make(1).name}
-					for _, e := range epsilons {
-						add(&l, e, o[byEpsilon(make(e))][value])
-					}
-					lines = append(lines, l)
-				}
-				if x := experiment.SpreadOf(o[curve(pvi)][value]); x != nil {
-					lines = append(lines, figure.Line{Name: "PVI without privacy", X: figure.Numbers{epsilons[0], epsilons[len(epsilons)-1]}, Y: figure.Numbers{x.Mean, x.Mean}, Reference: true})
-				}
-				out.Figures = append(out.Figures, chart(value, "ε", lines))
-			}
-			out.Tables = append(out.Tables, communications(onTheWay, func(r rival) experiment.Values { return o[curve(r)] }))
-			if t := risen(onTheWay, func(r rival) experiment.Values { return o[curve(r)] }); t.Len() > 0 {
-				out.Tables = append(out.Tables, t)
-			}
-			return out
-		},
+			lines = append(lines, l)
+		}
+		if x := experiment.SpreadOf(o[id(scheme, pvi)][value]); x != nil {
+			lines = append(lines, figure.Line{Name: "PVI without privacy", X: figure.Numbers{epsilons[0], epsilons[len(epsilons)-1]}, Y: figure.Numbers{x.Mean, x.Mean}, Reference: true})
+		}
+		all = append(all, chart(scheme, value, "ε", lines))
 	}
+	return all
 }
 
 // path is a curve up to the end of the longest run.
@@ -118,55 +74,60 @@ const near = 0.5
 
 // communications tells what methods need to come near their ends: an update is one
 // communication, a task to one site and its answer.
-func communications(rivals []rival, of func(rival) experiment.Values) figure.Table {
+func communications(o experiment.Outcomes, rivals []rival) figure.Table {
 	t := figure.Table{ID: "communications", Title: "Communications and bytes",
 		Caption: fmt.Sprintf("Mean over runs. A method is near its end from the first update looked at (every 10 up to 100, every 50 up to 1000, every 500 beyond) on which its mean accuracy stays within %v points of where it ends. Bytes are those of tasks and answers, in both directions.", near),
-		Columns: figure.TextColumns("method", "updates in all", "megabytes in all", "kilobytes an update", "updates until near its end", "megabytes until then", "accuracy at its end, %")}
-	for _, r := range rivals {
-		v := of(r)
-		if len(v[updates]) == 0 {
-			continue
-		}
-		n, bytes, end := stat.Mean(v[updates], nil), stat.Mean(v[traffic], nil), stat.Mean(v[accuracy], nil)
-		until := n
-		for _, m := range slices.Backward(taken(v)) {
-			if math.Abs(stat.Mean(v[after(accuracy, m)], nil)-end) > near {
-				break
+		Columns: figure.TextColumns("distribution", "method", "updates in all", "megabytes in all", "kilobytes an update", "updates until near its end", "megabytes until then", "accuracy at its end, %")}
+	for _, scheme := range schemes {
+		for _, r := range rivals {
+			v := o[id(scheme, r)]
+			if at := taken(v); len(at) > 0 && len(v[after(accuracy, at[0])]) > 0 {
+				n, bytes, end := stat.Mean(v[updates], nil), stat.Mean(v[traffic], nil), stat.Mean(v[accuracy], nil)
+				until := n
+				for _, m := range slices.Backward(at) {
+					if math.Abs(stat.Mean(v[after(accuracy, m)], nil)-end) > near {
+						break
+					}
+					until = min(until, float64(m))
+				}
+				t.Add(scheme, r.label(), fmt.Sprintf("%.0f", n), fmt.Sprintf("%.1f", bytes/1e6), fmt.Sprintf("%.1f", bytes/n/1e3), fmt.Sprintf("%.0f", until), fmt.Sprintf("%.2f", bytes/n*until/1e6), experiment.SpreadOf(v[accuracy]).Text(2))
 			}
-			until = min(until, float64(m))
 		}
-		t.Add(r.label(), fmt.Sprintf("%.0f", n), fmt.Sprintf("%.1f", bytes/1e6), fmt.Sprintf("%.1f", bytes/n/1e3), fmt.Sprintf("%.0f", until), fmt.Sprintf("%.2f", bytes/n*until/1e6), experiment.SpreadOf(v[accuracy]).Text(2))
 	}
 	return t
 }
 
 // risen holds the paper's claim against the record: private curves rise, and fall near their ends.
-func risen(rivals []rival, of func(rival) experiment.Values) figure.Table {
+func risen(o experiment.Outcomes, rivals []rival) figure.Table {
 	t := figure.Table{ID: "risen", Title: "Rises, then falls",
 		Caption: "The paper sees private curves fall near their ends. The best update is that of the mean curve of five runs, which favours it a little; in brackets a 95 % interval of the difference within runs.",
-		Columns: figure.TextColumns("method", "measure", "best after", "best", "at the end", "end less best", "verdict")}
-	for _, r := range rivals {
-		v := of(r)
-		if r.total == nil || len(v[accuracy]) < 2 {
-			continue
-		}
-		for _, value := range []string{accuracy, logLik} {
-			best := slices.MaxFunc(taken(v), func(a, b int) int {
-				x, y := stat.Mean(v[after(value, a)], nil), stat.Mean(v[after(value, b)], nil)
-				return map[bool]int{true: 1, false: -1}[x > y]
-			})
-			at := v[after(value, best)]
-			fall := make([]float64, len(at))
-			for i, x := range v[value] {
-				fall[i] = x - at[i]
+		Columns: figure.TextColumns("distribution", "method", "measure", "best after", "best", "at the end", "end less best", "verdict")}
+	for _, scheme := range schemes {
+		for _, r := range rivals {
+			v := o[id(scheme, r)]
+			on := taken(v)
+			if r.total == nil || len(on) == 0 || len(v[after(accuracy, on[0])]) < 2 {
+				continue
 			}
-			mean, half, _ := difference(fall, []float64{0})
-			digits := map[string]int{accuracy: 2, logLik: 4}[value]
-			says := "falls"
-			if mean+half >= 0 {
-				says = "does not fall"
+			for _, value := range []string{accuracy, logLik} {
+				best := on[0]
+				for _, n := range on {
+					if stat.Mean(v[after(value, n)], nil) > stat.Mean(v[after(value, best)], nil) {
+						best = n
+					}
+				}
+				at := v[after(value, best)]
+				fall := make([]float64, len(at))
+				for i, x := range v[value] {
+					fall[i] = x - at[i]
+				}
+				mean, half, _ := difference(fall, []float64{0})
+				says, digits := "does not fall", map[string]int{accuracy: 2, logLik: 4}[value]
+				if mean+half < 0 {
+					says = "falls"
+				}
+				t.Add(scheme, r.label(), value, fmt.Sprint(best), minus(experiment.SpreadOf(at).Text(digits)), minus(experiment.SpreadOf(v[value]).Text(digits)), experiment.Interval(mean, mean-half, mean+half), says)
 			}
-			t.Add(r.label(), value, fmt.Sprint(best), minus(experiment.SpreadOf(at).Text(digits)), minus(experiment.SpreadOf(v[value]).Text(digits)), experiment.Interval(mean, mean-half, mean+half), says)
 		}
 	}
 	return t
@@ -181,9 +142,11 @@ func add(l *figure.Line, x float64, y []float64) {
 	}
 }
 
-func chart(value, by string, lines []figure.Line) figure.Figure {
+// chart is of a distribution, or of what else of names.
+func chart(of, value, by string, lines []figure.Line) figure.Figure {
 	word := map[string]string{"updates": "updates", "ε": "epsilon"}[by]
-	return figure.Figure{ID: value + "-by-" + word, Title: value + " by " + by, Caption: "Mean over five seeds, and one standard deviation to both sides.", Alt: value + " of test rows by " + by + ".",
+	title := fmt.Sprintf("Distribution %s: %s by %s", of, value, by)
+	return figure.Figure{ID: experiment.Slug(of) + "-" + value + "-by-" + word, Title: title, Caption: title + ". Mean over five seeds, and one standard deviation to both sides.", Alt: value + " of test rows by " + by + ", distribution " + of + ".",
 		Chart: figure.Lines{X: figure.Axis{Label: by, Log: true}, Y: figure.Axis{Label: value}, Series: lines}}
 }
 
@@ -265,15 +228,12 @@ func differences() experiment.Experiment {
 					h.Facets[0].Values = append(h.Facets[0].Values, row)
 				}
 				out.Figures = append(out.Figures, figure.Figure{ID: value, Title: "PVI less Global VI: " + value, Caption: "Rows: ρ. Columns: κ.", Alt: "Differences by ρ and κ.", Chart: h})
-				for i, c := range chosen {
+				for _, c := range chosen {
 					var lines []figure.Line
 					for _, r := range rivals {
 						lines = append(lines, path(r.name, o[id(at(c[0], c[1]), r)], value))
 					}
-					f := chart(value, "updates", lines)
-					f.ID, f.Title = fmt.Sprintf("%s-curve-%d", value, i+1), fmt.Sprintf("%s, ρ %v and κ %v", f.Title, c[0], c[1])
-					f.Alt, f.Caption = f.Title+".", f.Title+". "+f.Caption
-					out.Figures = append(out.Figures, f)
+					out.Figures = append(out.Figures, chart(at(c[0], c[1]), value, "updates", lines))
 				}
 			}
 			return out
