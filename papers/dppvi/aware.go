@@ -267,7 +267,7 @@ func (c *census) model(ctx context.Context, r rival, seed uint64, rows *dataset.
 // noiseAware compares the private default with noise-aware variational inference.
 func noiseAware() experiment.Experiment {
 	const delta = 1e-5
-	epsilons := []float64{0.3, 1}
+	epsilons := []float64{0.5, 1}
 	arms := []string{"noise-aware VI", "its DP-SGD alone", "default", "DP-PVI"}
 	at := func(e float64) string { return fmt.Sprintf("epsilon-%v", e) }
 	return experiment.Experiment{Name: "dppvi-noise-aware", Paper: Paper.Name, Data: data, Item: "A rival of today: noise-aware variational inference",

@@ -22,7 +22,7 @@ func (r rival) watch() rival {
 
 // curves are those of a distribution: by communications, and by privacy.
 func curves(scheme string, o experiment.Outcomes) (all []figure.Figure) {
-	epsilons := []float64{0.25, 0.5, 0.75, 1, 2}
+	epsilons := []float64{0.25, 0.5, 0.75, 1}
 	for _, value := range []string{accuracy, logLik} {
 		var lines []figure.Line
 		for _, r := range []rival{pvi, exact, globalVI, dpPVI(0.5), dpPVI(1)} {

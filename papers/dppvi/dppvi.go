@@ -143,7 +143,7 @@ func table5() experiment.Experiment {
 	for _, e := range []float64{0.5, 0.75, 1} {
 		rivals = append(rivals, today(e))
 	}
-	all := append(slices.Clone(rivals), today(0.25), dpPVI(2), today(2))
+	all := append(slices.Clone(rivals), today(0.25))
 	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Data: data, Item: "Table 5, Figures 1, 4 and 5",
 		About: "Accuracy and log-likelihood of test rows by distribution and method, by the number of updates and by ε. Figure 1 is of distribution C, Figure 4 of A and Figure 5 of B. The default stands beside the published method at the same total ε; it is not in the paper, and neither are results on distribution D.",
 		Notes: []string{
