@@ -29,6 +29,7 @@ var uses = map[string]method.Registry{
 	"fedmvppca-subspace":          {factors.Method{}},
 	"dppvi-":                      {regression.Method{}, dppvimethod.Method{}},
 	"dppvi-table-1":               {},
+	"dppvi-settings":              {},
 	"graffl-figure-3":             {mixture.Method{}, grafflmethod.Method{}},
 	"graffl-table-":               {mixture.Method{}, grafflmethod.Method{}, regression.Method{}},
 	"parley-":                     {factors.Method{}},

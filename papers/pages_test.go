@@ -65,7 +65,7 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 		}
 	}
 	for _, x := range experiments {
-		beside := x.Name == "fedmvppca-subspace" || x.Name == "dppvi-choices" || x.Name == "dppvi-figure-d" // in no paper
+		beside := x.Name == "fedmvppca-subspace" || x.Name == "dppvi-choices" || x.Name == "dppvi-noise-aware" // in none of these papers
 		if x.Paper != quoted.Paper.Name && !named[x.Name] && !beside {
 			t.Errorf("%s repeats nothing that the status names", x.Name)
 		}
@@ -81,7 +81,7 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 // takes it off.
 var older = []string{
 	"fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-table-7", "fedmvppca-private",
-	"dppvi-table-5", "dppvi-choices", "dppvi-figure-1", "dppvi-figure-3", "dppvi-figure-4", "dppvi-figure-5", "dppvi-figure-d", "graffl-figure-3", "graffl-table-1", "graffl-table-2",
+	"dppvi-table-5", "dppvi-choices", "dppvi-figure-3", "graffl-figure-3", "graffl-table-1", "graffl-table-2",
 	"parley-gaps", "parley-gaps-more", "parley-income", "parley-intervals", "parley-rivals", "parley-factors", "parley-factors-released", "parley-calibration", "parley-scarce",
 }
 

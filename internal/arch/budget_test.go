@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 134_450
+	maxSource   = 134_490
 	maxTests    = 83_512
 	maxPackages = 91
 	maxWide     = 5_798
