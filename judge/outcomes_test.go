@@ -111,7 +111,7 @@ func found(t *testing.T, ev *judge.Evaluation, part, scenario, fit, measure stri
 // Drawn outcomes are predicted about as well as by the central fit, better than by
 // sites alone, and much better than by the base rate.
 func TestPredictionsTellWhatIsTrueOfDrawnData(t *testing.T) {
-	p := wardPlan(t, 600, "dp-pvi, "+relapses, open, "{data: data, split: {scenario: IID}}")
+	p := wardPlan(t, 600, "dp-pvi, algorithm: exact, "+relapses, open, "{data: data, split: {scenario: IID}}")
 	ev := evaluation(t, judge.EvaluationConfig{Plan: p, Scenarios: []evaluate.Scenario{evaluate.IID, evaluate.GK}})
 	for _, part := range []string{"folds", "sites"} {
 		for _, sc := range []string{"iid", "gk"} {

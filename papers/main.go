@@ -36,7 +36,7 @@ import (
 
 // experiments are all of them, and papers what they repeat.
 var (
-	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments(), quoted.Experiments())
+	experiments = withMethods(slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments(), quoted.Experiments()))
 	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper, quoted.Paper}
 )
 
@@ -197,13 +197,22 @@ func show(w io.Writer, c experiment.Config, r *experiment.Record, asJSON bool) e
 	return err
 }
 
+// writePages writes everything that follows from records.
+func writePages(dir string) error {
+	if err := experiment.WriteStatus(dir, status, settings, experiments); err != nil {
+		return err
+	}
+	return experiment.WritePages(dir, papers, experiments)
+}
+
 func reportCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "report [RUN...]",
 		Short: "Write the pages of the documentation from finished runs",
-		Long:  "Add the records of finished runs to the documentation, and write its pages again.",
-		RunE: func(_ *cobra.Command, runs []string) error {
+		Long: "Add the records of finished runs to the documentation, and write its pages again.\n" +
+			"Print how far every table and figure of the papers is repeated.",
+		RunE: func(cmd *cobra.Command, runs []string) error {
 			for _, run := range runs {
 				r, err := experiment.ReadRecord(run)
 				if err != nil {
@@ -216,7 +225,25 @@ func reportCommand() *cobra.Command {
 					return err
 				}
 			}
-			return experiment.WritePages(dir, papers, experiments)
+			if err := writePages(dir); err != nil {
+				return err
+			}
+			tables, err := experiment.StatusTables(status, nil, experiments)
+			if err != nil {
+				return err
+			}
+			for _, t := range tables {
+				t.Columns = t.Columns[:len(t.Columns)-1] // links are for the page
+				for i, why := range t.Columns[2].Text {
+					t.Columns[2].Text[i] = experiment.Plain(why)
+				}
+				fmt.Fprintln(cmd.OutOrStdout())
+				if err := t.Text(cmd.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(dir, experiment.StatusPage))
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&dir, "out", filepath.Join("docs", "experiments"), "folder of the pages")

@@ -143,7 +143,7 @@ func TestRecordsKeepTheirPromises(t *testing.T) {
 func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 	given := map[string][]string{
 		"dppvi.md":     {"0.0001", "0.25", "0.29", "10000"},
-		"fedmvppca.md": {"4.1", "4.3", "0.01", "0.00001", ".8289"},
+		"fedmvppca.md": {"4.1", "4.3", "0.01", "0.001", "0.0001", "0.00001", ".8289"},
 		"graffl.md":    {"0.9524", "0.9762", "11.5", "10000", "200000"},
 	}
 	target := regexp.MustCompile(`\]\([^)]*\)`)

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/internal/testkit"
 	"parley/papers/experiment"
+	"parley/papers/quoted"
 )
 
 const experimentPages = manual + "/experiments"
@@ -22,7 +24,7 @@ func TestExperimentPagesAreUpToDate(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "records"), os.DirFS(filepath.Join(experimentPages, "records"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := experiment.WritePages(dir, papers, experiments); err != nil {
+	if err := writePages(dir); err != nil {
 		t.Fatal(err)
 	}
 	for _, pattern := range []string{"*.md", "images/*.svg"} {
@@ -47,6 +49,73 @@ func TestExperimentPagesAreUpToDate(t *testing.T) {
 	}
 	if len(records) == 0 {
 		t.Error("there are no records")
+	}
+}
+
+// Every experiment of a paper repeats a table or figure that the page on all of them names, and
+// only what has no data is missing.
+func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
+	named := map[string]bool{}
+	for _, s := range status {
+		for _, name := range s.By {
+			named[name] = true
+		}
+		if s.Mark == experiment.Missing && !strings.Contains(s.Why, "may not be passed on") {
+			t.Errorf("%s, %s is missing: %s", s.Paper, s.Item, s.Why)
+		}
+	}
+	for _, x := range experiments {
+		beside := x.Name == "fedmvppca-subspace" || x.Name == "dppvi-choices" || x.Name == "dppvi-noise-aware" // in none of these papers
+		if x.Paper != quoted.Paper.Name && !named[x.Name] && !beside {
+			t.Errorf("%s repeats nothing that the status names", x.Name)
+		}
+	}
+	for _, s := range []experiment.Status{{Mark: "?", Why: "x"}, {Mark: experiment.Whole}, {Mark: experiment.Missing, Why: "x", By: []string{"dppvi-table-1"}}, {Mark: experiment.Whole, Why: "x", By: []string{"none"}}} {
+		if _, err := experiment.StatusTables([]experiment.Status{s}, nil, experiments); err == nil {
+			t.Errorf("%+v is taken", s)
+		}
+	}
+}
+
+// older are the records whose methods have changed since they were made; whoever makes one again
+// takes it off.
+var older = []string{
+	"fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-table-7", "fedmvppca-private",
+	"dppvi-table-5", "dppvi-choices", "dppvi-figure-3", "graffl-figure-3", "graffl-table-1", "graffl-table-2",
+	"parley-gaps", "parley-gaps-more", "parley-income", "parley-intervals", "parley-rivals", "parley-factors", "parley-factors-released", "parley-calibration", "parley-scarce",
+}
+
+// No record is older than the revision of its methods, but those that are listed, which their
+// pages say. It needs no history.
+func TestRecordsAreOfTheirMethodsRevisions(t *testing.T) {
+	found := 0
+	for _, x := range experiments {
+		if x.Methods == nil {
+			t.Errorf("%s: methods.go says nothing of its methods", x.Name)
+		}
+		r, err := record(filepath.Join(experimentPages, "records", x.Name+".json"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := r.Older(x)
+		if err != nil {
+			t.Error(err)
+		}
+		switch {
+		case len(names) > 0 && !slices.Contains(older, x.Name):
+			t.Errorf("%s: %s changed since its record was made: make it again", x.Name, strings.Join(names, " and "))
+		case len(names) == 0 && slices.Contains(older, x.Name):
+			t.Errorf("%s: its record is of today: take it off the list", x.Name)
+		}
+		if len(names) > 0 {
+			found++
+		}
+	}
+	if found != len(older) {
+		t.Errorf("%d records are older, and the list has %d", found, len(older))
 	}
 }
 

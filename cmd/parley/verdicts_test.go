@@ -84,7 +84,7 @@ func TestOneListOfVerdicts(t *testing.T) {
 		{"private-published-factors", ranges + "}" + genes, "name: fed-mv-ppca, latent: 1, rounds: 3", private, "The spread between sites is not an estimate"},
 		{"outcome", ranges + "}", "name: pvi, " + class, open, ""},
 		{"unsettled-outcome", ranges + "}", "name: pvi, rounds: 1, " + class, open, "The fit had not converged"},
-		{"partitioned-outcome", ranges + "}", "name: dp-pvi, rounds: 2, " + class, open, "converged"},
+		{"partitioned-outcome", ranges + "}", "name: dp-pvi, algorithm: exact, rounds: 2, " + class, open, "converged"},
 		{"private-outcome", ranges + "}", "name: pvi, rounds: 5, " + class, private, ""},
 		{"published-outcome", ranges + "}", "name: dp-pvi, rounds: 2, update: {noise: 40}, rows: [{site: north, rows: 20}, {site: south, rows: 20}, {site: east, rows: 20}], " + class, private, ""},
 		{"mixture", ranges + "}", "name: graffl, components: 2, draws: 64", open, "Do not rely on this mixture: a component may lie elsewhere; "},

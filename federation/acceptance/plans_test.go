@@ -32,7 +32,9 @@ subjects: [outcome]
 func regressionPlan(name, options, privacy string) string {
 	method := "pvi"
 	if strings.Contains(options, "schedule") {
-		method = "dp-pvi"
+		if method = "dp-pvi"; privacy == exact {
+			method += ", algorithm: exact"
+		}
 	}
 	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}") +
 		"method: {name: " + method + ", outcome: {column: outcome, levels: [\"no\", \"yes\"]}, " + options + "}\n" +

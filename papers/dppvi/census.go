@@ -31,7 +31,8 @@ type census struct {
 	plan     *study.Plan // the example's, with the columns that divide the rows
 	says     *options.Options
 	table    *dataset.Table
-	outcome  int // its column among those of subjects
+	test     *dataset.Table // rows kept for testing
+	outcome  int            // its column among those of subjects
 	positive string
 	views    []keys
 	constant []options.Constant
@@ -71,6 +72,7 @@ func open(ctx context.Context, at experiment.Data) (*census, error) {
 		}
 		c.views = append(c.views, keys{"name": v.Name, "features": features})
 	}
+	c.test = c.where("split")["test"]
 	return c, nil
 }
 
@@ -110,7 +112,7 @@ func (c *census) spread(scheme string) map[string]*dataset.Table {
 }
 
 // divide divides the training rows by a scheme; nil if there are too few of a class.
-func (c *census) divide(s evaluate.Scheme) (map[string]*dataset.Table, error) {
+func (c *census) divide(s evaluate.Scheme, names []string) (map[string]*dataset.Table, error) {
 	train := c.where("split")["train"]
 	var subjects []evaluate.Subject
 	majority := 0
@@ -121,16 +123,16 @@ func (c *census) divide(s evaluate.Scheme) (map[string]*dataset.Table, error) {
 			majority++
 		}
 	}
-	if shares, err := s.Shares(len(c.plan.Sites), train.Len(), majority); err != nil || !shares.Valid() {
+	if shares, err := s.Shares(len(names), train.Len(), majority); err != nil || !shares.Valid() {
 		return nil, nil
 	}
-	placed, err := s.Assign(subjects, c.plan.Sites, 0)
+	placed, err := s.Assign(subjects, names, 0)
 	if err != nil {
 		return nil, err
 	}
 	ids := map[string][]string{}
 	for _, p := range placed {
-		name := c.plan.Sites[p.Site]
+		name := names[p.Site]
 		ids[name] = append(ids[name], p.ID)
 	}
 	sites := map[string]*dataset.Table{}
@@ -154,18 +156,35 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 		for name, t := range sites {
 			data[name] = t
 		}
-		out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+		seen := map[int][2]float64{}
+		with := watched{at: r.marks, show: func(updates int, found *method.Result) (err error) {
+			seen[updates], err = c.judge(ctx, p, found)
+			return err
+		}}
+		out, err := local.Run(ctx, local.Config{Plan: p, Methods: method.Registry{regression.Method{}, with}, Data: data})
 		if err != nil {
 			return nil, err
 		}
-		m, err := regression.Method{}.Evaluator(p, out.Result.Files, false)
+		end, err := c.judge(ctx, p, out.Result)
 		if err != nil {
 			return nil, err
 		}
-		j, err := c.says.Outcome.Judged().Judge(ctx, m, c.where("split")["test"], 0.9)
-		if err != nil {
-			return nil, err
+		for _, n := range r.marks { // a study that has ended stays where it is
+			x, ok := seen[n]
+			if !ok {
+				x = end
+			}
+			for i, value := range []string{accuracy, logLik} {
+				v[after(value, n)] = append(v[after(value, n)], x[i])
+			}
 		}
+		bytes := 0
+		for _, round := range out.Rounds {
+			for _, x := range round.Sites {
+				bytes += int(x.Up + x.Down)
+			}
+		}
+		v[updates], v[traffic] = append(v[updates], out.Result.Metrics["updates"]), append(v[traffic], float64(bytes))
 		if r.total != nil && seed == 0 {
 			e, err := trueEpsilon(p, r.total.Delta)
 			if err != nil {
@@ -173,10 +192,22 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 			}
 			v[spent] = []float64{e}
 		}
-		v[accuracy] = append(v[accuracy], 100*j.Marks.Get(evaluate.MeasureAccuracy))
-		v[logLik] = append(v[logLik], j.Marks.Get(evaluate.MeasureLogLik))
+		v[accuracy], v[logLik] = append(v[accuracy], end[0]), append(v[logLik], end[1])
 	}
 	return v, nil
+}
+
+// judge is how a model predicts the test rows: per cent that are right, and the log-likelihood.
+func (c *census) judge(ctx context.Context, p *study.Plan, found *method.Result) (x [2]float64, err error) {
+	m, err := regression.Method{}.Evaluator(p, found.Files, false)
+	if err != nil {
+		return x, err
+	}
+	j, err := c.says.Outcome.Judged().Judge(ctx, m, c.test, 0.9)
+	if err != nil {
+		return x, err
+	}
+	return [2]float64{100 * j.Marks.Get(evaluate.MeasureAccuracy), j.Marks.Get(evaluate.MeasureLogLik)}, nil
 }
 
 // study is the plan of one run.
@@ -239,5 +270,5 @@ func Divide(ctx context.Context, at experiment.Data, scheme string) (*Division, 
 	if err != nil {
 		return nil, err
 	}
-	return &Division{c.views, c.constant, c.says.Outcome, c.plan.Subjects, c.spread(scheme), c.where("split")["test"]}, nil
+	return &Division{c.views, c.constant, c.says.Outcome, c.plan.Subjects, c.spread(scheme), c.test}, nil
 }

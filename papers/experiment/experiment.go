@@ -22,6 +22,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/figure"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -36,6 +37,8 @@ type Experiment struct {
 	Notes []string
 	// Data names the data sets that the cells open.
 	Data []string
+	// Methods are those whose numbers it shows, at their revision of today; empty of none.
+	Methods method.Registry
 
 	// Cells are the computations; the quick ones are few and small enough for a test, and
 	// show that the experiment runs, not what it finds.

@@ -11,6 +11,7 @@ import (
 
 	"parley/figure"
 	"parley/internal/testkit"
+	"parley/method"
 	"parley/papers/experiment"
 	"parley/papers/internal/cputime"
 )
@@ -105,6 +106,32 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(docs, "images", "paper-table-1-x.svg")); err != nil {
 		t.Error(err)
+	}
+}
+
+// revised is a method of which only the name and the revision matter.
+type revised struct {
+	method.Method
+	at int
+}
+
+func (revised) Name() string    { return "m" }
+func (r revised) Revision() int { return r.at }
+
+func TestRecordsKnowTheRevisionsOfTheirMethods(t *testing.T) {
+	x := twice(new([]string), nil)
+	x.Methods = method.Registry{revised{at: 2}}
+	r := testkit.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
+	for today, want := range map[int]string{1: "error", 2: "", 3: "m"} {
+		x.Methods = method.Registry{revised{at: today}}
+		older, err := r.Older(x)
+		if got := strings.Join(older, " "); (err != nil) != (want == "error") || err == nil && got != want {
+			t.Errorf("revision %d: %q, %v", today, got, err)
+		}
+	}
+	x.Methods = nil
+	if _, err := r.Older(x); err == nil {
+		t.Error("a record of a method that its experiment does not have is taken")
 	}
 }
 

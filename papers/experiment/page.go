@@ -98,7 +98,15 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 		fmt.Fprintf(w, "Not run yet: `go run -C papers . run %s`.\n", x.Name)
 		return nil
 	}
-	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version)
+	older, err := r.Older(x)
+	if err != nil {
+		return err
+	}
+	since := ""
+	if len(older) > 0 {
+		since = fmt.Sprintf(" Since then %s changed, and a new run may have other numbers.", strings.Join(older, " and "))
+	}
+	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.%s\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version, since)
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,10 +80,39 @@ type Record struct {
 	Experiment string `json:"experiment"`
 	Quick      bool   `json:"quick,omitempty"`
 	Version    string `json:"version"`
-	Cells      int    `json:"cells"`
+	// Methods are the revisions of the methods with which it was made; 0 of a method that has
+	// become one of its own since.
+	Methods map[string]int `json:"methods"`
+	Cells   int            `json:"cells"`
 	// CPUSeconds is the time that processors have worked for all cells.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	Conclusion
+}
+
+// revisions are those of an experiment's methods today.
+func revisions(x Experiment) map[string]int {
+	all := map[string]int{}
+	for _, m := range x.Methods {
+		all[m.Name()] = m.Revision()
+	}
+	return all
+}
+
+// Older says which methods have changed since the record was made: of which a new one may have
+// other numbers. It is an error if the record is of other methods.
+func (r *Record) Older(x Experiment) (names []string, err error) {
+	today := revisions(x)
+	for _, name := range slices.Sorted(maps.Keys(today)) {
+		if at, ok := r.Methods[name]; !ok || at > today[name] {
+			return nil, fmt.Errorf("%s: its record is of revision %d of %s, which is at %d", x.Name, at, name, today[name])
+		} else if at < today[name] {
+			names = append(names, name)
+		}
+	}
+	if len(r.Methods) != len(today) {
+		return nil, fmt.Errorf("%s: its record is of %v, and its methods are %v", x.Name, r.Methods, today)
+	}
+	return names, nil
 }
 
 // Took says how long processors have worked for the computations.
@@ -130,7 +160,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{Experiment: x.Name, Quick: c.Quick, Version: s.Version, Cells: len(cells)}
+	r := &Record{Experiment: x.Name, Quick: c.Quick, Version: s.Version, Methods: revisions(x), Cells: len(cells)}
 	outcomes := Outcomes{}
 	for _, cell := range cells {
 		k, err := store.Get(cell.ID)

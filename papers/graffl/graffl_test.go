@@ -3,11 +3,17 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distmv"
 
 	"parley/internal/testkit"
 	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
+	"parley/papers/graffl/toy"
 )
 
 // The data sets are those of the repository.
@@ -96,5 +102,32 @@ func TestYouden(t *testing.T) {
 		if cut, f1 := youden(c.p, c.labels); cut != c.cut || math.Abs(f1-c.f1) > 1e-12 {
 			t.Errorf("%s: cut-off %v with F1 %v, want %v and %v", name, cut, f1, c.cut, c.f1)
 		}
+	}
+}
+
+// Regression ABC of 300 rows comes near the exact posterior, whose intervals are about .35 wide, and
+// dividing the proposal out of normal draws leaves the likelihood.
+func TestRegressionComesNearTheExactPosterior(t *testing.T) {
+	rows := []int{100, 100, 100}
+	p := testkit.Get(toy.Prior(1))(t)
+	sample, up, err := byRegression(p, toy.Data(rows, 1), rounds, rand.New(rand.NewPCG(1, 6)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scores toy.Scores
+	scores.Add(sample, toy.Truth(rows))
+	if scores.Means.RMSE() > 0.2 || slices.Max(scores.Means.Widths) > 0.6 || slices.Min(scores.Means.Widths) < 0.1 || up != 3*8*33 {
+		t.Errorf("RMSE %.2f, widths %.2f, %d bytes", scores.Means.RMSE(), scores.Means.Widths, up)
+	}
+	// A proposal N(1, 4) and a likelihood N(0, 1) have the product N(.2, .8).
+	r := rand.New(rand.NewPCG(1, 8))
+	draws := mat.NewDense(20_000, 1, nil)
+	for i := range 20_000 {
+		draws.Set(i, 0, 0.2+math.Sqrt(0.8)*r.NormFloat64())
+	}
+	law, _ := distmv.NewNormal([]float64{1}, mat.NewSymDense(1, []float64{4}), r)
+	testkit.Do(t, divide(draws, law))
+	if mean, variance := stat.MeanVariance(mat.Col(nil, 0, draws), nil); math.Abs(mean) > 0.05 || math.Abs(variance-1) > 0.05 {
+		t.Errorf("what is left is N(%.3f, %.3f), want N(0, 1)", mean, variance)
 	}
 }

@@ -1,8 +1,6 @@
 package dppvi
 
 import (
-	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"parley/internal/wire"
@@ -14,45 +12,32 @@ type stepAnswer struct {
 	Step wire.Vector `cbor:"step"`
 }
 
-// baselineStep takes a site's step of the baseline from q, without privacy, with rows that r
-// draws without replacement, and returns the change of means and of logarithms of
-// variances, and what the site carries to its next step: the accumulators of an
-// Adagrad of its own. Carried is what the step before returned, nil at first. All is
-// the number of rows of all sites.
-func baselineStep(o *baseline, l glm.Likelihood, prior, q glm.Gaussian, d *glm.Design, all int, carried []byte, r *rand.Rand) (change []float64, carry []byte, err error) {
-	batch := batch(d.Rows(), o.BatchShare)
-	g, err := glm.NewGradient(l, prior, d.Columns(), float64(all), float64(batch))
+// baselineStep takes a site's step of the paper's baseline, global variational inference by
+// stochastic gradients: from q, without privacy, by one step of its own Adagrad for the evidence
+// lower bound of all rows, estimated from a minibatch of its own rows alone. Where sites differ
+// and some come more often, it settles on the wrong posterior: its published failure. It returns
+// the change of means and of logarithms of variances, and what the site carries to its next step,
+// the accumulators; carried is what the step before returned, nil at first.
+func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (
+	change []float64, carry []byte, err error) {
+	all := 0
+	for _, s := range c.own.Rows {
+		all += s.Rows
+	}
+	with := *c.own.Global
+	with.Steps, with.Batch = 1, minibatch
+	u := gradients{c.Likelihood, c.Encoding.Width(), max(all, minibatch), with}
+	from := glm.Point(q)
+	squares, err := accumulators(carried, len(from))
 	if err != nil {
 		return nil, nil, err
 	}
-	squares, err := accumulators(carried, g.Len())
-	if err != nil {
+	if change, err = u.run(q, c.Prior, squares, r, sum); err != nil {
 		return nil, nil, err
 	}
-	optimiser := glm.Adagrad{Rate: o.LearningRate, Sum: squares}
-	if err := optimiser.Check(g.Len()); err != nil {
-		return nil, nil, fmt.Errorf("the site's own state: %w", err)
-	}
-	from, to := glm.Point(q), glm.Point(q)
-	move(to, g, &optimiser, d, r.Perm(d.Rows())[:batch])
-	for i := range to {
-		to[i] -= from[i]
+	for i := range change {
+		change[i] -= from[i]
 	}
 	carry, err = wire.Marshal(accumulatorState{squares})
-	return to, carry, err
-}
-
-// move is the paper's baseline, global variational inference by stochastic
-// gradients: the site that communicates moves x, means and then logarithms of
-// variances, by one step of its own Adagrad for the evidence lower bound of all
-// rows, estimated from its own rows alone. Where sites differ and some come more
-// often, it settles on the wrong posterior: its published failure.
-func move(x []float64, g *glm.Gradient, own *glm.Adagrad, d *glm.Design, minibatch []int) {
-	sum := make([]float64, g.Len())
-	g.At(x)
-	for _, i := range minibatch {
-		g.AddClipped(d.Row(i), d.Outcome(i), math.Inf(1), sum)
-	}
-	g.AddShared(float64(len(minibatch)), sum)
-	own.Step(x, sum)
+	return change, carry, err
 }

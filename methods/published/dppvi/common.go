@@ -30,9 +30,9 @@ func (*protection) request(sum privacy.Sum) privacy.Request {
 
 const sumPublished = "gradients of the local free energy"
 
-// updateOf is the arithmetic of a site.
-func (c *common) updateOf(site string) *noisedUpdate {
-	return &noisedUpdate{Likelihood: c.Likelihood, Columns: c.Encoding.Width(), Rows: c.own.rowsOf(site), updateSettings: *c.own.Update}
+// updateOf is the arithmetic of a site with so many rows.
+func (c *common) updateOf(rows int) *gradients {
+	return &gradients{Likelihood: c.Likelihood, Columns: c.Encoding.Width(), Rows: rows, updateSettings: *c.own.Update}
 }
 
 // protect has the noise of the paper, and as many updates as its accountant allows.
@@ -56,7 +56,7 @@ func (c *common) protect(site string) (*protection, error) {
 		p.quality = predict.Sum(m)
 		total = account.Budget{Epsilon: (1 - d) * total.Epsilon, Delta: (1 - d) * total.Delta}
 	}
-	m := c.updateOf(site).Mechanism()
+	m := c.updateOf(c.own.rowsOf(site)).Mechanism()
 	n, err := allowed(m, total)
 	if err != nil {
 		return nil, err

@@ -4,9 +4,9 @@
 // repeat the paper's experiments: method pvi does better.
 //
 // [Method] is what a registry takes. The coordinator asks sites in the order of a schedule, and
-// keeps a factor of each. A site answers with the exact optimum of its local free energy, with what
-// steps of DP-Adagrad from clipped, noised sums of gradients over samples of its rows lead to, or,
-// of the baseline, with a step of stochastic gradients. Sampling, clipping that is relied on, and
+// keeps a factor of each. A site answers with what steps of Adagrad along gradients over samples of
+// its rows lead to, clipped and noised under privacy, with the exact optimum of its local free
+// energy, or, of the baseline, with one step of stochastic gradients. Sampling, clipping that is relied on, and
 // noise are those of a session of package privacy. What comes from the other end is checked, and
 // gives errors, never panics.
 package dppvi

@@ -26,7 +26,7 @@ func (Method) Options() any {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 1 }
+func (Method) Revision() int { return 2 }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -59,6 +59,8 @@ func (Method) Describe(p *study.Plan) string {
 	switch {
 	case o.Algorithm == algorithmGlobal:
 		how = "a step along the gradient of some of its own subjects"
+	case !p.Privacy.Differential() && o.Algorithm == algorithmPVI:
+		how += ", towards which it takes steps along gradients of samples of them"
 	case p.Privacy.Differential():
 		how += ", which follows from noised sums of the gradients of samples of them"
 	}
@@ -95,7 +97,7 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 }
 
 // Central implements [method.Centraliser]: exact mean-field inference, which partitioned inference
-// converges to.
+// with exact updates converges to.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
 	s, _, err := setup(p)
 	if err != nil {

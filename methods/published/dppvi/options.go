@@ -17,6 +17,7 @@ const Name = "dp-pvi"
 // The algorithms.
 const (
 	algorithmPVI    = "pvi"    // partitioned variational inference, Algorithm 1; under privacy DP-PVI
+	algorithmExact  = "exact"  // the same with the local optimum itself in place of steps towards it; not published
 	algorithmGlobal = "global" // the baseline, Global VI
 )
 
@@ -51,17 +52,17 @@ type Options struct {
 	Constants []options.Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string             `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string     `json:"schedule"`            // one of the schedule constants (sequential; Global VI and with privacy random)
+	Schedule  string     `json:"schedule"`            // one of the schedule constants (random; exact sequential)
 	Rounds    int        `json:"rounds"`              // updates of each site; asynchronous and random: on average
 	Damping   float64    `json:"damping"`             // share of each change that is applied, in (0, 1]
-	Tolerance *float64   `json:"tolerance,omitempty"` // PVI without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
+	Tolerance *float64   `json:"tolerance,omitempty"` // exact: the study ends when no site's update moves q by more, in standard deviations (0.001)
 	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or an update goes by them
 
 	// Clip bounds, under differential privacy, the norm of a row's gradient, scaled as in
 	// [glm.Gradient] (75). It decides nothing about privacy, which the noise is scaled for.
 	Clip   *float64        `json:"clip,omitempty"`
-	Update *updateSettings `json:"update,omitempty"` // under differential privacy
-	Global *baseline       `json:"global,omitempty"` // of Global VI
+	Update *updateSettings `json:"update,omitempty"` // of PVI
+	Global *updateSettings `json:"global,omitempty"` // of Global VI
 }
 
 // SiteRows is how many rows a site has, which is then public.
@@ -70,24 +71,19 @@ type SiteRows struct {
 	Rows int    `json:"rows"`
 }
 
-// updateSettings are those of a private update. Defaults are those of Table 2 of the paper and of its
-// code.
+// updateSettings are those of an update. Defaults are those of Table 2 of the paper, under privacy of its
+// Table 3, for the one step of Global VI of its Table 4, and those of its code.
 type updateSettings struct {
-	Noise        float64 `json:"noise"`         // standard deviation of the noise on a sum of gradients, in units of clip (5)
-	Steps        int     `json:"steps"`         // of the optimiser in each update (25)
-	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
-	Draws        int     `json:"draws"`         // of the activation, shared by a minibatch (50)
-	LearningRate float64 `json:"learning_rate"` // of Adagrad, whose accumulators each site keeps (0.5)
+	Noise        float64 `json:"noise,omitempty"`       // under privacy: deviation of a sum's noise, in units of clip (5)
+	Steps        int     `json:"steps,omitempty"`       // of the optimiser in each update (25)
+	Batch        int     `json:"batch,omitempty"`       // rows of a minibatch, or all that there are (100)
+	BatchShare   float64 `json:"batch_share,omitempty"` // in place of batch: of a site's rows, at least 20 (private 0.02)
+	Draws        int     `json:"draws"`                 // of the activation, shared by a minibatch (50)
+	LearningRate float64 `json:"learning_rate"`         // of each site's own Adagrad (2; private 0.5; Global VI 0.05)
 	// DeltaByRows makes every site spend at the δ that the paper has for its number of rows, the power of ten
 	// at or below one over it (Table 1), and the promise that of the plan, which must be no less. By default
 	// the plan's δ is everybody's.
 	DeltaByRows bool `json:"delta_by_rows,omitempty"`
-}
-
-// baseline are the settings of Global VI.
-type baseline struct {
-	LearningRate float64 `json:"learning_rate"` // of each site's Adagrad (0.5)
-	BatchShare   float64 `json:"batch_share"`   // of a site's rows in a minibatch (0.02; at least 20 rows)
 }
 
 // The paper's settings beside [updateSettings].
@@ -95,8 +91,6 @@ const (
 	paperClip    = 75.0
 	paperDamping = 0.1
 	paperRounds  = 1000 // more updates than any total allows
-	paperRate    = 0.5
-	paperShare   = 0.02
 )
 
 // regression are the options as what a regression is made of reads them.
@@ -136,18 +130,19 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 	}
 	schedule, rounds, damping := scheduleRandom, paperRounds, paperDamping
-	switch {
-	case o.Algorithm == algorithmGlobal:
+	switch o.Algorithm {
+	case algorithmGlobal:
 		damping = 1
 		if o.Global == nil {
-			o.Global = &baseline{}
+			o.Global = &updateSettings{}
 		}
-		fill("global.learning_rate", &o.Global.LearningRate, paperRate)
-		fill("global.batch_share", &o.Global.BatchShare, paperShare)
-	case private:
-		o.fillUpdate(missing, fill)
-	default:
+		o.Global.fill("global.", 0.05, false, missing)
+	case algorithmExact:
 		schedule, rounds, damping = o.exact(p, missing)
+	default:
+		if o.fillUpdate(private, missing); !private {
+			rounds = 100 // 1000 updates of the paper's ten clients
+		}
 	}
 	if missing("schedule") {
 		o.Schedule = schedule
@@ -158,7 +153,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	fill("damping", &o.Damping, damping)
 }
 
-// exact returns the defaults of PVI without privacy.
+// exact returns the defaults of PVI with exact optima.
 func (o *Options) exact(p *study.Plan, missing func(key string) bool) (schedule string, rounds int, damping float64) {
 	if missing("tolerance") {
 		small := 1e-3
@@ -176,22 +171,61 @@ func (o *Options) exact(p *study.Plan, missing func(key string) bool) (schedule 
 	return o.Schedule, 60, damping
 }
 
-func (o *Options) fillUpdate(missing func(key string) bool, fill func(key string, field *float64, value float64)) {
-	if missing("clip") {
-		bound := paperClip
-		o.Clip = &bound
-	}
+// fillUpdate puts in the defaults of updates by gradients.
+func (o *Options) fillUpdate(private bool, missing func(key string) bool) {
 	if o.Update == nil {
 		o.Update = &updateSettings{}
 	}
-	fill("update.noise", &o.Update.Noise, 5)
-	fill("update.batch_share", &o.Update.BatchShare, paperShare)
-	fill("update.learning_rate", &o.Update.LearningRate, paperRate)
+	rate := 2.0
+	if private {
+		rate = 0.5
+		if missing("update.noise") {
+			o.Update.Noise = 5
+		}
+		if missing("clip") {
+			bound := paperClip
+			o.Clip = &bound
+		}
+	}
 	if missing("update.steps") {
 		o.Update.Steps = 25
 	}
-	if missing("update.draws") {
-		o.Update.Draws = 50
+	o.Update.fill("update.", rate, private, missing)
+}
+
+// fill puts in the defaults of a step, whose keys begin with at.
+func (s *updateSettings) fill(at string, rate float64, byShare bool, missing func(key string) bool) {
+	if missing(at + "learning_rate") {
+		s.LearningRate = rate
+	}
+	if missing(at + "draws") {
+		s.Draws = 50
+	}
+	switch {
+	case !missing(at+"batch") || !missing(at+"batch_share"):
+	case byShare:
+		s.BatchShare = 0.02
+	default:
+		s.Batch = 100
+	}
+}
+
+// check checks a step.
+func (s *updateSettings) check(at string, private bool, report study.Report) {
+	options.Positive(report, at+"learning_rate", s.LearningRate)
+	report.AtLeast(at+"draws", s.Draws, 1)
+	switch {
+	case s.Batch != 0 && s.BatchShare != 0:
+		report(at+"batch", "the minibatch has a share of the rows already", "one of batch and batch_share")
+	case s.BatchShare != 0:
+		report.Share(at+"batch_share", s.BatchShare, "of the rows cannot be in a minibatch")
+	default:
+		report.AtLeast(at+"batch", s.Batch, 1)
+	}
+	if private {
+		options.Positive(report, at+"noise", s.Noise)
+	} else if s.Noise != 0 || s.DeltaByRows {
+		report(at+"noise", "noise and delta_by_rows mean nothing with protection: none", "leave them out")
 	}
 }
 
@@ -212,7 +246,7 @@ func (o *Options) rowsOf(site string) int {
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	report.OneOf("algorithm", o.Algorithm, algorithmPVI, algorithmGlobal)
+	report.OneOf("algorithm", o.Algorithm, algorithmPVI, algorithmExact, algorithmGlobal)
 	report.OneOf("likelihood", o.Likelihood, options.LikelihoodLogistic, options.LikelihoodSoftmax, options.LikelihoodLinear)
 	o.regression().CheckModel(p, report)
 	report.OneOf("schedule", o.Schedule, scheduleSequential, scheduleSynchronous, scheduleAsynchronous, scheduleRandom)
@@ -221,10 +255,15 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	if o.Tolerance != nil && !(*o.Tolerance >= 0 && glm.Finite(*o.Tolerance)) {
 		report("tolerance", fmt.Sprintf("%v is negative or not finite", *o.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
 	}
-	if o.Tolerance != nil && (o.Algorithm == algorithmGlobal || p.Privacy.Differential()) {
-		report("tolerance", "noise and steps of single minibatches never settle", "leave it out")
+	if o.Tolerance != nil && o.Algorithm != algorithmExact {
+		report("tolerance", "noise and steps of single minibatches never settle",
+			"leave it out, or without privacy algorithm: exact")
 	}
-	o.checkGlobal(p, report)
+	if o.Algorithm != algorithmPVI && p.Privacy.Differential() {
+		report("algorithm", fmt.Sprintf("%q has no differentially private form", o.Algorithm), "algorithm: pvi")
+	}
+	o.checkGlobal(report)
+	o.checkUpdate(p.Privacy.Differential(), report)
 	o.checkPrivacy(p, report)
 }
 
@@ -254,15 +293,12 @@ func (o *Options) checkRows(p *study.Plan, report study.Report) {
 }
 
 // checkGlobal checks what belongs to Global VI alone.
-func (o *Options) checkGlobal(p *study.Plan, report study.Report) {
+func (o *Options) checkGlobal(report study.Report) {
 	if o.Algorithm != algorithmGlobal {
 		if o.Global != nil {
 			report("global", "these options belong to algorithm: global", "leave them out")
 		}
 		return
-	}
-	if p.Privacy.Differential() {
-		report("algorithm", "the baseline has no differentially private form", "algorithm: pvi")
 	}
 	if !o.byTotal() {
 		report("schedule", fmt.Sprintf("%q is not one of algorithm: global", o.Schedule), "random, as published, or asynchronous")
@@ -271,22 +307,38 @@ func (o *Options) checkGlobal(p *study.Plan, report study.Report) {
 		report("damping", "the steps of algorithm: global are not damped", "leave it out")
 	}
 	if o.Global == nil {
-		report("global", "missing", "learning_rate and batch_share")
+		report("global", "missing", "learning_rate, batch and draws")
 		return
 	}
-	options.Positive(report, "global.learning_rate", o.Global.LearningRate)
-	report.Share("global.batch_share", o.Global.BatchShare, "of the rows cannot be in a minibatch")
+	o.Global.check("global.", false, report)
+	if o.Global.Steps != 0 {
+		report("global.steps", "a site of algorithm: global takes one step", "leave it out")
+	}
+}
+
+// checkUpdate checks what belongs to updates by gradients.
+func (o *Options) checkUpdate(private bool, report study.Report) {
+	if o.Clip != nil && !private {
+		report("clip", "means nothing with protection: none", "leave it out")
+	}
+	if o.Algorithm != algorithmPVI {
+		if o.Update != nil {
+			report("update", "these options belong to algorithm: pvi", "leave them out")
+		}
+		return
+	}
+	if o.Update == nil {
+		report("update", "missing", "steps, batch, draws and learning_rate, with privacy also noise")
+		return
+	}
+	report.AtLeast("update.steps", o.Update.Steps, 1)
+	o.Update.check("update.", private, report)
 }
 
 // checkPrivacy checks what belongs to differential privacy, or to none.
 func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	pr := p.Privacy
 	if !pr.Differential() {
-		for key, there := range map[string]bool{"clip": o.Clip != nil, "update": o.Update != nil} {
-			if there {
-				report(key, "means nothing with protection: none", "leave it out")
-			}
-		}
 		return
 	}
 	if pr.Total == nil && pr.PerRelease != nil {
@@ -298,23 +350,13 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	if pr.Diagnostics > 0 && o.Likelihood == options.LikelihoodLinear {
 		report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood")
 	}
-	if o.Algorithm == algorithmGlobal {
-		return
-	}
-	if o.Clip == nil {
+	switch {
+	case o.Algorithm != algorithmPVI:
+	case o.Clip == nil:
 		report("clip", "missing: the largest norm of a row's gradient", "leave it out for the default")
-	} else {
+	default:
 		options.Positive(report, "clip", *o.Clip)
 	}
-	if o.Update == nil {
-		report("update", "missing", "noise, steps, batch_share, draws and learning_rate")
-		return
-	}
-	options.Positive(report, "update.noise", o.Update.Noise)
-	options.Positive(report, "update.learning_rate", o.Update.LearningRate)
-	report.AtLeast("update.steps", o.Update.Steps, 1)
-	report.AtLeast("update.draws", o.Update.Draws, 1)
-	report.Share("update.batch_share", o.Update.BatchShare, "of the rows cannot be in a minibatch")
 }
 
 // BeyondRange implements [study.RangeTeller].

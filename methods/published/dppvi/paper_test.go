@@ -12,7 +12,7 @@ func TestPaperDeltaIsBelowOneOverN(t *testing.T) {
 
 func TestPaperBatches(t *testing.T) {
 	for n, want := range map[int]int{5: 5, 20: 20, 390: 20, 1172: 24, 3907: 79, 7424: 149} {
-		if got := batch(n, 0.02); got != want {
+		if got := (&updateSettings{BatchShare: 0.02}).of(n); got != want {
 			t.Errorf("n = %d: %v, want %v", n, got, want)
 		}
 	}

@@ -156,6 +156,7 @@ func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
 // Every mistake is told by key, with what would be right.
 func TestOptionsThatContradictThePlan(t *testing.T) {
 	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
+	globally, exactly := twoLevels+"algorithm: global\n", twoLevels+"algorithm: exact\n"
 	for name, c := range map[string]struct{ options, privacy, want string }{
 		"unknown algorithm":      {twoLevels + "algorithm: other", unprotected, `"other" is not known`},
 		"unknown schedule":       {twoLevels + "schedule: other", unprotected, `"other" is not known`},
@@ -164,10 +165,19 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"rows twice":             {twoLevels + "rows: [{site: a, rows: 1}, {site: a, rows: 1}, {site: b, rows: 1}]", unprotected, "named twice"},
 		"no row":                 {twoLevels + "rows: [{site: a, rows: 0}, {site: b, rows: 1}]", unprotected, "0 rows"},
 		"global without rows":    {twoLevels + "algorithm: global", unprotected, "method.rows: missing"},
-		"global in order":        {twoLevels + "algorithm: global\nschedule: sequential\n" + rows, unprotected, "is not one of algorithm: global"},
-		"global with tolerance":  {twoLevels + "algorithm: global\ntolerance: 1\n" + rows, unprotected, "never settle"},
-		"global batch":           {twoLevels + "algorithm: global\nglobal: {batch_share: 2}\n" + rows, unprotected, "cannot be in a minibatch"},
+		"global in order":        {globally + "schedule: sequential\n" + rows, unprotected, "is not one of algorithm: global"},
+		"global with tolerance":  {globally + "tolerance: 1\n" + rows, unprotected, "never settle"},
+		"global batch":           {globally + "global: {batch_share: 2}\n" + rows, unprotected, "cannot be in a minibatch"},
+		"global steps":           {globally + "global: {steps: 2}\n" + rows, unprotected, "takes one step"},
+		"global draws":           {globally + "global: {draws: 0}\n" + rows, unprotected, "method.global.draws"},
 		"global elsewhere":       {twoLevels + "global: {batch_share: 0.1}", unprotected, "belong to algorithm: global"},
+		"update elsewhere":       {exactly + "update: {steps: 2}", unprotected, "belong to algorithm: pvi"},
+		"update both batches":    {twoLevels + "update: {batch: 10, batch_share: 0.1}", unprotected, "one of batch and"},
+		"update no batch":        {twoLevels + "update: {batch: -1}", unprotected, "method.update.batch"},
+		"noise without privacy":  {twoLevels + "update: {noise: 5}", unprotected, "mean nothing with protection: none"},
+		"clip without privacy":   {twoLevels + "clip: 5", unprotected, "means nothing with protection: none"},
+		"exact in private":       {exactly + rows, protected, "no differentially private form"},
+		"tolerance of steps":     {twoLevels + "tolerance: 0.1", unprotected, "algorithm: exact"},
 		"global in private":      {twoLevels + "algorithm: global\n" + rows, protected, "no differentially private form"},
 		"published without rows": {twoLevels + "variant: published", protected, "method.rows: missing"},
 		"published by sites":     {twoLevels + "" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1), "one subject more or less"},

@@ -15,6 +15,7 @@ import (
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/study"
 )
@@ -120,7 +121,7 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, len(c.s.X[0]), sites, c.options+"\ntolerance: 0", unprotected)
+			p := planOf(t, len(c.s.X[0]), sites, c.options+"\nalgorithm: exact\ntolerance: 0", unprotected)
 			m, out := run(t, config(t, c.s, p))
 			central, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 			if err != nil {
@@ -135,11 +136,38 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 	}
 }
 
+// Published steps of minibatches end near central inference, by data of sites that differ too; of a
+// batch no row comes twice.
+func TestGradientsEndNearCentralInference(t *testing.T) {
+	s := drawn(5, 900, 3, yesNo)
+	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 150}, {site: b, rows: 750}]", unprotected)
+	small := func(i int) bool { return s.Y[i] == "yes" && i%3 == 0 }
+	data := map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}
+	c := local.Config{Plan: p, Methods: methods, Data: data}
+	m, out := run(t, c)
+	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := out.Result.Metrics["updates"]
+	if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
+		t.Errorf("%v nats from central inference after %v updates, %v", kl, updates, err)
+	}
+	d := simulated(1, 30, 8, binary)
+	seen := map[*float64]bool{}
+	sum, err := minibatches(d, 30, 16, rand.New(rand.NewPCG(1, 2)))(func(x glm.Row, _ float64, v []float64) {
+		v[0], seen[&x.Value[:1][0]] = 1, true
+	})
+	if err != nil || sum[0] != 30 || len(seen) != 30 {
+		t.Errorf("%v: %d rows of 30, %v", sum, len(seen), err)
+	}
+}
+
 // Slow sites make fewer updates, and different seeds another order of events.
 func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
 	sites := []string{"a", "b", "c"}
 	s := drawn(1, 90, 3, yesNo)
-	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
+	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nalgorithm: exact\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
 	m, out := run(t, config(t, s, p))
 	updates := map[string]int{}
 	total := 0
@@ -164,7 +192,7 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 		s.X[i][0] = 1000 + 50*s.X[i][0]
 	}
 	s.X[5][1] = math.NaN()
-	text := planText(2, []string{"a", "b", "c"}, twoLevels+"rounds: 80\ntolerance: 0", unprotected)
+	text := planText(2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 80\ntolerance: 0", unprotected)
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
 	p := parse(t, text)
 	m, _ := run(t, config(t, s, p))
@@ -228,7 +256,7 @@ func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dat
 func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
 	for _, schedule := range []string{"sequential", "synchronous", "asynchronous", "random"} {
-		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 40\ntolerance: 0\ndamping: 0.4\nschedule: "+schedule, unprotected)
+		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 40\ntolerance: 0\ndamping: 0.4\nschedule: "+schedule, unprotected)
 		p.Quorum = 2
 		w := enginetest.New(p.Sites...)
 		w.Refuses = map[string]int{"b": 3}
@@ -252,7 +280,7 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 // A model that is finished does not need the assessment, whoever fails to give it.
 func TestModelStandsWithoutItsAssessment(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
-	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
 	data := config(t, s, p).Data
 	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
 	if err != nil {
@@ -294,7 +322,7 @@ func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 		{tied, "", false},
 		{tied, "rounds: 3000", true},
 	} {
-		p := planOf(t, 3, []string{"a", "b"}, twoLevels+c.options, unprotected)
+		p := planOf(t, 3, []string{"a", "b"}, twoLevels+"algorithm: exact\n"+c.options, unprotected)
 		m, out := run(t, config(t, c.s, p))
 		fit, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 		if err != nil {

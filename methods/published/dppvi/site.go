@@ -3,6 +3,7 @@ package dppvi
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	"parley/dataset"
 	"parley/method"
@@ -116,8 +117,9 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	return answer, state, err
 }
 
-// update answers one update: with the optimum of the local free energy (equation 4), or a step of
-// the baseline, with rows drawn without replacement and an Adagrad of the site's own, which it carries.
+// update answers one update: with steps towards the optimum of the local free energy (equation 3), with
+// that optimum, or with a step of the baseline. Steps are of rows drawn without replacement and of an
+// Adagrad of the site's own, which it carries.
 func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	u, err := h.open(t, carried)
 	if err != nil {
@@ -127,15 +129,21 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 	if err != nil {
 		return nil, nil, err
 	}
-	if !h.global() {
+	activations := options.Draws(h.Plan, "activations", h.name, u.number)
+	minibatch := func(s *updateSettings) (int, rowSum) {
+		n := s.of(d.Rows())
+		return n, minibatches(d, n, 2*h.Weights(), options.Draws(h.Plan, "batch", h.name, u.number))
+	}
+	switch h.own.Algorithm {
+	case algorithmExact:
 		answer, err = h.Optimum(u.q, u.factor, d)
 		return answer, nil, err
+	case algorithmPVI:
+		_, sum := minibatch(h.own.Update)
+		return h.refine(u, h.updateOf(d.Rows()), activations, sum)
 	}
-	all := 0
-	for _, r := range h.own.Rows {
-		all += r.Rows
-	}
-	change, carry, err := baselineStep(h.own.Global, h.Likelihood, h.Prior, u.q, d, all, carried, options.Draws(h.Plan, "batch", h.name, u.number))
+	n, sum := minibatch(h.own.Global)
+	change, carry, err := baselineStep(h.common, n, u.q, carried, activations, sum)
 	return stepAnswer{change}, carry, err
 }
 
@@ -174,7 +182,12 @@ func (h *siteHalf) release(ctx context.Context, u *updating, session *privacy.Se
 		}
 		return noised.Floats(0), nil
 	}
-	target, carry, err := h.updateOf(h.name).Refine(u.q, u.factor, u.carried, options.Draws(h.Plan, "activations", h.name, u.number), sum)
+	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), options.Draws(h.Plan, "activations", h.name, u.number), sum)
+}
+
+// refine answers with the change that steps lead to, and what the site carries to its next update.
+func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, sum rowSum) (any, []byte, error) {
+	target, carry, err := by.Refine(u.q, u.factor, u.carried, activations, sum)
 	if err != nil {
 		return nil, nil, err
 	}

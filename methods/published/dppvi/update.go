@@ -18,45 +18,49 @@ import (
 // may be shown to everybody.
 type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error)
 
-// noisedUpdate is the private update of the paper: steps of DP-Adagrad (Abadi and
-// others, 2016, with Adagrad's step) on the local free energy, from sums over
-// Poisson samples of the site's rows of their gradients (equation 4; see
-// [glm.Gradient]), each clipped.
-type noisedUpdate struct {
+// gradients is the update of the paper: steps of Adagrad on the local free energy,
+// from sums over samples of the site's rows of their gradients (equation 4; see
+// [glm.Gradient]). Under privacy they are steps of DP-Adagrad (Abadi and others,
+// 2016, with Adagrad's step): samples are Poisson, and gradients are clipped.
+type gradients struct {
 	Likelihood glm.Likelihood // Logistic: expectations are sampled; others have their own
 	Columns    int            // of the design matrix
-	Rows       int            // of the site: public
+	Rows       int            // of the site, under privacy as declared; of Global VI all sites'
 	updateSettings
 }
 
 // batch returns how many rows a minibatch has on average.
-func (u *noisedUpdate) batch() int { return batch(u.Rows, u.BatchShare) }
+func (u *gradients) batch() int { return u.of(u.Rows) }
 
 // Mechanism returns the charge of one update under add-remove, whose steps are
 // Poisson samples at the rate batch/rows.
-func (u *noisedUpdate) Mechanism() account.Mechanism {
+func (u *gradients) Mechanism() account.Mechanism {
 	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows), Diameter: 2, Count: u.Steps}
 }
 
 // Refine takes one update from q with the site's own factor, and returns where it
 // leads, and what the site carries to its next update: Adagrad's accumulators, which
-// are made of noised gradients alone. Carried is what the update before returned, nil
-// at first. If noise leads where there is no density, it stays at q. An error of sum
-// is returned as it is.
-func (u *noisedUpdate) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
+// under privacy are made of noised gradients alone. Carried is what the update before
+// returned, nil at first. If noise leads where there is no density, it stays at q. An
+// error of sum is returned as it is.
+func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
 	squares, err := accumulators(carried, 2*len(q.Eta))
 	if err != nil {
 		return target, nil, err
 	}
 	var failed error // of a sum: nothing that noise could be blamed for
-	target, err = u.run(q, factor, squares, r, func(contribution func(glm.Row, float64, []float64)) (v []float64, err error) {
-		v, failed = sum(contribution)
-		return v, failed
+	x, err := u.run(q, q.Over(factor), squares, r, func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		v, err := sum(contribution)
+		failed = err
+		return v, err
 	})
-	switch {
-	case failed != nil:
+	if failed != nil {
 		return target, nil, failed
-	case err != nil: // noise has led out of all bounds: stay where we are
+	}
+	if err == nil {
+		target, err = glm.FromPoint(x)
+	}
+	if err != nil { // noise has led out of all bounds: stay where we are
 		target = q
 	}
 	carry, err = wire.Marshal(accumulatorState{squares})
@@ -79,21 +83,21 @@ func accumulators(carried []byte, n int) ([]float64, error) {
 	return s.Sum, nil
 }
 
-// run takes the steps of one update from q, with the cavity q/factor, and returns
-// where they end. Squares are Adagrad's accumulators, of 2P gradients that hold
-// noise, and carry over from one update to the next: run adds to them. Draws come
-// from r; they decide nothing about privacy. Each step asks for one sum.
-func (u *noisedUpdate) run(q, factor glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) (glm.Gaussian, error) {
-	g, err := glm.NewGradient(u.Likelihood, q.Over(factor), u.Columns, float64(u.Rows), float64(u.batch()))
+// run takes the steps of one update from q, and returns the point where they end.
+// Squares are Adagrad's accumulators, of 2P gradients, and carry over from one update
+// to the next: run adds to them. Draws come from r; they decide nothing about privacy.
+// Each step asks for one sum.
+func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) ([]float64, error) {
+	g, err := glm.NewGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
 	if err != nil {
-		return glm.Gaussian{}, err
+		return nil, err
 	}
 	optimiser := glm.Adagrad{Rate: u.LearningRate, Sum: squares}
 	if err := optimiser.Check(g.Len()); err != nil {
-		return glm.Gaussian{}, fmt.Errorf("accumulators: %w", err)
+		return nil, fmt.Errorf("accumulators: %w", err)
 	}
 	if err := q.CheckProper(g.Len() / 2); err != nil {
-		return glm.Gaussian{}, err
+		return nil, err
 	}
 	draws, x := make([]float64, u.Draws), glm.Point(q)
 	rule := glm.Sampled(draws)
@@ -107,14 +111,29 @@ func (u *noisedUpdate) run(q, factor glm.Gaussian, squares []float64, r *rand.Ra
 		g.At(x)
 		gradient, err := sum(g.Example)
 		if err != nil {
-			return glm.Gaussian{}, err
+			return nil, err
 		}
 		if len(gradient) != g.Len() {
-			return glm.Gaussian{}, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), g.Len())
+			return nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), g.Len())
 		}
 		optimiser.Step(x, gradient)
 	}
-	return glm.FromPoint(x)
+	return x, nil
+}
+
+// minibatches are sums without privacy: each over so many rows that r draws without
+// replacement.
+func minibatches(d *glm.Design, batch, length int, r *rand.Rand) rowSum {
+	return func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		sum, v := make([]float64, length), make([]float64, length)
+		for _, i := range r.Perm(d.Rows())[:batch] {
+			contribution(d.Row(i), d.Outcome(i), v)
+			for j, x := range v {
+				sum[j] += x
+			}
+		}
+		return sum, nil
+	}
 }
 
 // allowed returns how often a mechanism can be charged before the published
@@ -148,9 +167,12 @@ func paperDelta(n int) float64 {
 	return 1 / p
 }
 
-// batch is the number of rows that the paper's minibatches are to have on
-// average, of n ≥ 1: max(20, ⌈share·n⌉) with a share of 0.02, but never more than
-// there are. Over n it is the rate of Poisson sampling.
-func batch(n int, share float64) int {
-	return min(n, max(20, int(math.Ceil(share*float64(n)))))
+// of is the number of rows that the paper's minibatches are to have, under privacy on
+// average, of n ≥ 1: L, or max(20, ⌈share·n⌉), but never more than there are. Over n
+// it is the rate of Poisson sampling.
+func (s *updateSettings) of(n int) int {
+	if s.Batch > 0 {
+		return min(n, s.Batch)
+	}
+	return min(n, max(20, int(math.Ceil(s.BatchShare*float64(n)))))
 }

@@ -66,7 +66,7 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 	sites := []string{"c0", "c1", "c2"}
 	for _, r := range f.Runs {
 		for _, want := range append(r.Rounds, moments{Round: 60, Mean: r.After.Mean, Var: r.After.Var}) {
-			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"schedule: %s\nrounds: %d\ndamping: %v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
+			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"algorithm: exact\nschedule: %s\nrounds: %d\ndamping: %v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
 			c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 			for m, site := range sites {
 				c.Data[site] = s.Table(t, p, func(i int) bool { return f.Owner[i] == m })

@@ -44,7 +44,7 @@ func fitOf(ctx context.Context, p *problem, independent bool, total *account.Bud
 	with := map[string]any{"outcome": p.Outcome}
 	switch {
 	case independent && total == nil:
-		with["name"] = dppvi.Name
+		with["name"], with["algorithm"] = dppvi.Name, "exact"
 	case independent:
 		with["schedule"] = options.ScheduleSynchronous
 	}
