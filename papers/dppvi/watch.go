@@ -6,8 +6,8 @@ import (
 
 	"parley/method"
 	published "parley/methods/published/dppvi"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
-	"parley/methods/regression/report"
 	"parley/study"
 )
 
@@ -40,7 +40,7 @@ func (w *watcher) Fold(s method.State, in method.Contribution) (method.State, er
 	if w.updates++; !slices.Contains(w.of.at, w.updates) {
 		return s, nil
 	}
-	ended := *s.(*report.Factors)
+	ended := *s.(*fitted.Factors)
 	ended.Phase = method.Done
 	r, err := w.Result(&ended)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"parley/internal/nn"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/scarce"
-	"parley/internal/nn"
 	"parley/papers/experiment"
 )
 

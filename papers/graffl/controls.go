@@ -10,10 +10,10 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/nn"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/scarce"
-	"parley/internal/nn"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 	"parley/study"
