@@ -109,7 +109,7 @@ func TestWarnings(t *testing.T) {
 		"view w: no subject has it",
 		"subjects: 1 of 5 have no view at all",
 		"sets of views with fewer than 3 subjects: 2; subjects who have them: 4",
-		"  hint: without privacy their numbers may be released by themselves: method: {minimum: 3} of mvppca, or minimum: {pattern_subjects: 3} in the site's policy",
+		"  hint: without privacy how many they are is released: minimum: {pattern_subjects: 3} in the site's policy prevents that",
 		"views u and v: no subject has both",
 		"  hint: here nothing links them; are the ids written the same way in both files?",
 	}, "\n")

@@ -483,7 +483,7 @@ func (s *Summary) SmallCells() (list problem.List) {
 	}
 	if sets > 0 {
 		list.Add(problem.Problem{Where: fmt.Sprintf("sets of views with fewer than %d subjects", SmallCell), What: fmt.Sprintf("%d; subjects who have them: %d", sets, few),
-			Hint: fmt.Sprintf("without privacy their numbers may be released by themselves: method: {minimum: %d} of mvppca, or minimum: {pattern_subjects: %d} in the site's policy", SmallCell, SmallCell)})
+			Hint: fmt.Sprintf("without privacy how many they are is released: minimum: {pattern_subjects: %d} in the site's policy prevents that", SmallCell)})
 	}
 	return list
 }

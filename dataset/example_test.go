@@ -118,5 +118,5 @@ func ExampleSummary_Print() {
 	// hippocampus  3         2.2  2.667  3.1  0.4509
 	// subjects: 1 of 5 have no view at all
 	// sets of views with fewer than 3 subjects: 1; subjects who have them: 1
-	//   hint: without privacy their numbers may be released by themselves: method: {minimum: 3} of mvppca, or minimum: {pattern_subjects: 3} in the site's policy
+	//   hint: without privacy how many they are is released: minimum: {pattern_subjects: 3} in the site's policy prevents that
 }

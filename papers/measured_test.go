@@ -123,16 +123,15 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 	}
 }
 
-// No record has a promise that is broken, but for those that pages own up to.
+// No record has a promise that is broken.
 func TestRecordsKeepTheirPromises(t *testing.T) {
-	known := map[string]int{"parley-gaps-more": 3} // model.md says so
 	files, err := filepath.Glob(filepath.Join(experimentPages, "records", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d records, %v", len(files), err)
 	}
 	for _, file := range files {
 		r := testkit.Get(record(file))(t)
-		if len(r.Broken) != known[r.Experiment] {
+		if len(r.Broken) > 0 {
 			t.Errorf("%s: %s", r.Experiment, strings.Join(r.Broken, "; "))
 		}
 	}

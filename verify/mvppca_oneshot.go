@@ -23,7 +23,7 @@ type oneShotJSON struct {
 	Plain10     theta         `json:"plain_10"`
 	LogLikStart float64       `json:"loglik_start"`
 	LogLikPX10  float64       `json:"loglik_px_10"`
-	LocalRank   []int         `json:"local_rank"`
+	LocalRank   []int         `json:"local_rank"` // factors of the local fits
 	Local       []optimumJSON `json:"local"`
 	OneShot     optimumJSON   `json:"one_shot"`
 	Central     optimumJSON   `json:"central"`
@@ -92,7 +92,6 @@ func (f *oneShotJSON) verify(list *vectors.List) error {
 	tight := ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}
 	var pseudo []ppca.Block
 	for i := range blocks {
-		list.Equal(fmt.Sprintf("local_rank[%d]", i), f.LocalRank[i], ppca.LocalRank(2*f.Q, len(blocks[i].Features), blocks[i].N))
 		fit, err := ppca.Fit(l, blocks[i:i+1], f.LocalRank[i], nil, tight)
 		if err != nil {
 			return fmt.Errorf("local[%d]: %w", i, err)

@@ -41,7 +41,7 @@ views:
   - {name: clinic, features: [age, weight]}
   - {name: genes, features: [g1, g2]}
 subjects: [group]
-method: {name: mvppca, latent: 1, iterations: 3}
+method: {name: mvppca, latent: 1}
 privacy: {protection: none}
 `
 

@@ -374,7 +374,7 @@ func realPlans(t *testing.T) []chaosPlan {
 		{name: "private regression", method: regression.Method{}},
 	}
 	for i, text := range []string{
-		views + "method: {name: mvppca, latent: 1, iterations: 3, scaling: none}\nprivacy: {protection: none}\n",
+		views + "method: {name: mvppca, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
 		views + "method: {name: mvppca, latent: 1, mechanism: statistics}\n" + private,
 		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5, scaling: range}\n" + private,
 	} {

@@ -175,7 +175,7 @@ func (s *Solver) Solve(l, x []float64, rows int) {
 		CholSolveRows(l, n, ld, x, ld, rows)
 		return
 	}
-	TransposedInverse(s.upper, s.turn, l, n, ld)
+	transposedInverse(s.upper, s.turn, l, n, ld)
 	clear(s.rows[:rows*ld])
 	MulAdd(s.rows, x, ld, 1, s.upper, rows, n, n)
 	for i := range n {
@@ -198,9 +198,9 @@ func CholInverse(dst, l []float64, n, ld int) {
 	Symmetrise(dst, n, ld)
 }
 
-// TransposedInverse writes L⁻ᵀ, given the factor L of some a = L Lᵀ as [Cholesky] leaves
+// transposedInverse writes L⁻ᵀ, given the factor L of some a = L Lᵀ as [Cholesky] leaves
 // it, with zeros below the diagonal. The scratch has as many numbers.
-func TransposedInverse(dst, scratch, l []float64, n, ld int) {
+func transposedInverse(dst, scratch, l []float64, n, ld int) {
 	for i := range n {
 		// Row i of L⁻¹ from those above: sums of whole rows do not wait for each other.
 		row, own := scratch[i*ld:][:i+1], l[i*ld:][:i]

@@ -12,17 +12,17 @@ type Workspace struct{ numbers []float64 }
 // released are workspaces of 2ᵏ numbers, by k. Larger ones are not worth keeping.
 var released [16]sync.Pool
 
-// Alike are slices of as many numbers each.
-type Alike struct {
+// alike are slices of as many numbers each.
+type alike struct {
 	n  int
 	of []*[]float64
 }
 
 // Each lists slices of n numbers each for [Allot].
-func Each(n int, of ...*[]float64) Alike { return Alike{n, of} }
+func Each(n int, of ...*[]float64) alike { return alike{n, of} }
 
 // Allot makes slices of zeros.
-func Allot(slices ...Alike) Workspace {
+func Allot(slices ...alike) Workspace {
 	n := 0
 	for _, g := range slices {
 		n += g.n * len(g.of)

@@ -1,21 +1,15 @@
 package factors
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/federated"
-	"parley/methods/factors/options"
-	"parley/privacy"
 	"parley/study"
 )
 
@@ -126,37 +120,5 @@ func TestStudiesOfAwkwardData(t *testing.T) {
 	}
 	if ended < 150 {
 		t.Errorf("only %d studies of 400 had a result", ended)
-	}
-}
-
-// undetermined is a site whose subjects do not determine the factors in the rounds.
-type undetermined struct{ method.Site }
-
-func (u undetermined) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	a, err := u.Site.Run(ctx, t, s)
-	if err == nil && t.Kind == options.TaskRefine {
-		a.Body, err = wire.Marshal(federated.RefineAnswer{Undetermined: true})
-	}
-	return a, err
-}
-
-// Where a site's subjects do not determine the factors, the rounds for the spread between sites
-// stop, and the model of the one shot stands with a warning.
-func TestUndeterminedSite(t *testing.T) {
-	p := newPlay(t, threeSites(t, "  latent: 1\n"))
-	p.crash = true
-	for name, site := range p.halves {
-		p.halves[name] = undetermined{site}
-		break
-	}
-	result, err := p.run()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rounds := len(p.kinds) - len(slices.DeleteFunc(slices.Clone(p.kinds), func(kind string) bool { return kind == options.TaskRefine })); rounds != 1 {
-		t.Errorf("the sites were asked for %d rounds, not one", rounds)
-	}
-	if said := result.Verdicts(); !slices.Contains(said, "The spread between sites could not be estimated") {
-		t.Errorf("the report warns of %q", said)
 	}
 }

@@ -11,7 +11,7 @@ func TestDamagedStates(t *testing.T) {
 	studies := privateStudies(t)
 	for name, options := range map[string]string{
 		"federated": federatedOptions,
-		"scaled":    "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n",
+		"scaled":    "  latent: 1\n  scaling: min-max\n  noise: feature\n",
 		"adjusted":  adjustedOptions,
 	} {
 		studies[name] = threeSites(t, options)

@@ -21,13 +21,13 @@ import (
 
 // What a study asks its sites for is what the plan lists, as often.
 func TestRequestsAreThoseOfThePlan(t *testing.T) {
-	const allRounds = "  rounds: 3\n  tolerance: 0\n" // else they may end before the last that is listed
+	filled := shape{dims: []int{4, 3}, sites: 3, rows: 40, missing: 0.1, seed: 2, options: "  latent: 1\n  rounds: 1\n"}
 	for name, s := range map[string]*small{
-		"statistics":    private(statisticsOptions, totalBudget).study(t),
-		"diagnostics":   private(patternsOptions, checkedBudget).study(t),
-		"federated":     threeSites(t, federatedOptions+allRounds),
-		"adjusted":      threeSites(t, adjustedOptions+allRounds),
-		"one shot only": threeSites(t, federatedOptions+"  rounds: 0\n"),
+		"statistics":   private(statisticsOptions, totalBudget).study(t),
+		"diagnostics":  private(patternsOptions, checkedBudget).study(t),
+		"filled":       filled.study(t),
+		"adjusted":     threeSites(t, adjustedOptions+"  rounds: 0\n"),
+		"one exchange": threeSites(t, federatedOptions+"  rounds: 0\n"),
 	} {
 		p := newPlay(t, s)
 		asked := map[string][]privacy.Request{}
@@ -80,12 +80,12 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 		return dims
 	}
 	for name, s := range map[string]shape{
-		"many views":             {dims: many(13, 1), sites: 2, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 1\n"},
-		"more views":             {dims: many(20, 1), sites: 1, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 0\n  local_rank: 1\n"},
-		"many features":          {dims: []int{300}, sites: 2, rows: 40, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 1\n  noise: feature\n"},
-		"single cells":           {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 30\n"},
+		"many views":             {dims: many(13, 1), sites: 2, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 1\n"},
+		"more views":             {dims: many(20, 1), sites: 1, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 0\n"},
+		"many features":          {dims: []int{300}, sites: 2, rows: 40, options: "  latent: 1\n  rounds: 1\n  noise: feature\n"},
+		"single cells":           {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n"},
 		"adjusted":               {dims: []int{30, 20}, sites: 2, rows: 60, missing: 0.1, options: adjustedOptions + "  rounds: 0\n"},
-		"moments":                {dims: []int{2, 2}, sites: 2, rows: 60, missing: 0.3, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 4\n"},
+		"moments":                {dims: []int{2, 2}, sites: 2, rows: 60, missing: 0.3, options: "  latent: 1\n  rounds: 1\n"},
 		"statistics, many views": {dims: many(9, 1), sites: 2, rows: 400, gaps: 0.15, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2, v3, v4, v5, v6, v7, v8]}, {views: [v1, v2]}, {views: [v0, v1]}, {site: site-0, views: [v8, v3, v5]}]\n", privacy: loudBudget},
 		"statistics, patterns":   {dims: []int{3, 1, 2}, sites: 2, rows: 900, gaps: 0.5, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2]}, {views: [v2, v0]}, {views: [v1]}, {views: [v0]}]\n", privacy: loudBudget},
 		"statistics, wide":       {dims: []int{60, 20}, sites: 1, rows: 500, options: "  latent: 3\n", privacy: loudBudget},
@@ -150,9 +150,8 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 			c.Subjects, c.Share = ppca.LargestCount, 0.1234567890123
 			add(options.TaskAssess, 2, c)
 			f := factorstest.Must(layout.FeaturesOf(c.Views))(t)
-			r := p.plan.Method.Options.(*options.Options).LocalRank
-			b := ppca.Block{Features: f, N: ppca.LargestCount, Mean: make([]float64, len(f)), Factor: make([]float64, r*len(f)), Diag: make([]float64, len(f))}
-			add(options.TaskFit, 1+(r+2)*len(f), options.PackBlock(&b))
+			b := ppca.Block{Features: f, N: ppca.LargestCount, Mean: make([]float64, len(f)), Scatter: make([]float64, len(f)*len(f)), Filled: make([]float64, len(f))}
+			add(options.TaskFit, 1+len(f)*(len(f)+5)/2, options.PackBlock(&b))
 		}
 		for _, kind := range []string{options.TaskFit, options.TaskAssess} {
 			request := factorstest.Must(p.halves["site-0"].(*halves.Site).Request(kind))(t)

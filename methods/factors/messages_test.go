@@ -73,7 +73,7 @@ func exchanges(t testing.TB, s *small) (list []exchange) {
 // everyKind has an exchange of every kind of task: moments and parameters in
 // the one shot, means and extremes for the scale.
 func everyKind(t testing.TB) (list []exchange) {
-	for _, options := range []string{federatedOptions, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n"} {
+	for _, options := range []string{federatedOptions, "  latent: 1\n  scaling: min-max\n  noise: feature\n"} {
 		list = append(list, exchanges(t, threeSites(t, options))...)
 	}
 	list = append(list, exchanges(t, threeSites(t, adjustedOptions))[0])
@@ -184,7 +184,7 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		options.TaskAdjust: new(options.Sums), options.TaskScale: new(options.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskAssess: new(options.Assessment),
+		options.TaskAdjust: new(options.Sums), options.TaskScale: new(options.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskAssess: new(options.Assessment),
 		options.TaskStatistics: new(statistics.Answer),
 	}[kind]
 }
@@ -260,6 +260,8 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	}
 	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Blocks = nil })
 	lie(options.TaskFit, func(a any) { s := a.(*federated.FitAnswer); s.Blocks = append(s.Blocks, s.Blocks[0]) })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).LogLik = math.Inf(-1) })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Filled = -1 })
 	block(func(b *options.Block) { b.N = 1 << 40 })
 	block(func(b *options.Block) { b.N = -20 })
 	block(func(b *options.Block) { b.N = 1.5 })
@@ -288,18 +290,6 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 			b.Factor = wire.Matrix{Rows: 40, Cols: b.Factor.Cols, Data: make(wire.Vector, 40*b.Factor.Cols)}
 		}
 	})
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y.Data[0] = -1e40 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Nu[0] = 1e40 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Noise[0] = 1e-95 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).SS[0] = 1e-95 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 20.5 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Cells[0] += 0.5 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).R[0] = 1e90 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 0 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Class[0] = 99 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).LogLik = math.Inf(-1) })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y = wire.Matrix{} })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Xi[0] = -1 })
 	const coarse, diagnostics, fine, overview = 0, 0, 1, 2
 	for kind, sum := range map[string]int{options.TaskStatistics: coarse, options.TaskCheck: diagnostics} {
 		for _, x := range list {

@@ -59,7 +59,7 @@ func (Method) Describe(p *study.Plan) string {
 	case o.Mechanism == options.MechanismStatistics:
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
 	case o.Rounds == 0:
-		return text + " Each site describes its own subjects once, by a few numbers for each set of views that they have, to which the coordinator fits the model."
+		return text + " Each site sends the number, means and covariances of its subjects once, for each set of views that they have, to which the coordinator fits the model."
 	}
-	return text + fmt.Sprintf(" Each site describes its own subjects once, by a few numbers for each set of views that they have, to which the coordinator fits the model; at most %d more rounds find how sites differ.", o.Rounds)
+	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of views that they have, to which the coordinator fits the model; where values are missing it fills them by the model and sends these again, at most %d times.", o.Rounds)
 }

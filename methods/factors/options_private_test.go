@@ -25,7 +25,6 @@ func TestPrivateOptionsThatCannotBe(t *testing.T) {
 		planWith(twoViews, "  latent: 2\n  mechanism: statistics\n"):                                                                           "method.mechanism: noises releases, and the plan has no differential protection",
 		underTotal("  latent: 2\n  mechanism: stats\n"):                                                                                        `"stats" is not known`,
 		underTotal("  latent: 2\n  scaling: standard\n"):                                                                                       "method.scaling: \"standard\" takes the scale from the subjects' values",
-		underTotal("  latent: 2\n  local_rank: 4\n"):                                                                                           "method.local_rank: has no meaning for mechanism",
 		underTotal("  latent: 2\n  rounds: 3\n"):                                                                                               "method.rounds: has no meaning for mechanism",
 		underTotal("  latent: 2\n  scaling: none\n"):                                                                                           "clips values to their public ranges",
 		underRelease("  latent: 2\n"):                                                                                                          "splits a total over what it releases",

@@ -20,12 +20,12 @@ func parse(text string) (*study.Plan, error) {
 
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"):         "latent: 3 scaling: range noise: view rounds: 0 iterations: 0 mechanism: statistics",
-		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: feature rounds: 10 iterations: 20 site_means: auto local_rank: 12 tolerance: 0.1 outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  rounds: 0\n  tolerance: 0\n  local_rank: 1\n"): "latent: 1 scaling: standard noise: feature rounds: 0 iterations: 20 site_means: auto local_rank: 1 tolerance: 0 outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                              "latent: 1 scaling: view noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"):            "latent: 1 scaling: min-max noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                              "latent: 1 scaling: none noise: view rounds: 10 iterations: 20 site_means: auto local_rank: 4 tolerance: 0.1 outliers: exclude",
+		underTotal("  latent: 3\n"):                                            "latent: 3 scaling: range noise: view rounds: 0 mechanism: statistics",
+		planWith(twoViews, "  latent: 3\n"):                                    "latent: 3 scaling: standard noise: feature rounds: 30 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  rounds: 0\n"):                       "latent: 1 scaling: standard noise: feature rounds: 0 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                   "latent: 1 scaling: view noise: view rounds: 30 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: view rounds: 30 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                   "latent: 1 scaling: none noise: view rounds: 30 site_means: auto outliers: exclude",
 	} {
 		p, err := parse(text)
 		if err != nil {
@@ -64,9 +64,9 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"  latent: 2\n  outliers: drop\n":        "hint: one of exclude, keep",
 		"  latent: 2\n  noise: both\n":           "hint: one of view, feature",
 		"  latent: 2\n  rounds: -1\n":            "method.rounds: -1 is too few",
-		"  latent: 2\n  iterations: 0\n":         "method.iterations: 0 is too few",
-		"  latent: 2\n  local_rank: 0\n":         "method.local_rank: 0 is too few",
-		"  latent: 2\n  tolerance: -0.5\n":       "method.tolerance: -0.5 is negative",
+		"  latent: 2\n  iterations: 5\n":         "method.iterations: this key no longer exists\n  hint: leave it out",
+		"  latent: 2\n  local_rank: 8\n":         "method.local_rank: this key no longer exists\n  hint: leave it out",
+		"  latent: 2\n  tolerance: 0.1\n":        "method.tolerance: this key no longer exists\n  hint: leave it out",
 		"  latent: 2\n  published: {}\n":         "hint: name: fed-mv-ppca, which has these options",
 	} {
 		_, err := parse(planWith(twoViews, options))

@@ -101,7 +101,7 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskAssess: new(options.AssessTask),
+		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskAssess: new(options.AssessTask),
 		options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }
@@ -215,8 +215,7 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 	}
 	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Factor[0] = -1 })
 	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Shift = nil })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineTask).Prior.Params.W.Data[0] = 1e90 })
-	lie(options.TaskRefine, func(a any) { a.(*federated.RefineTask).Prior.VarW[0] = -1 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Model = &options.Params{} })
 	lie(options.TaskAssess, func(a any) { a.(*options.AssessTask).Model.Noise[0] = -1 })
 	lie(options.TaskAssess, func(a any) { a.(*options.AssessTask).Model.Mu[0] = 1e90 })
 	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Model.Noise[0] = 0 })

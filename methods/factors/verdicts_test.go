@@ -2,7 +2,6 @@ package factors
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,13 +11,9 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
-	"parley/privacy"
 	"parley/report"
 )
 
@@ -73,37 +68,6 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
 			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
 		}
-	}
-}
-
-// rough is a site that says of its first set that factors are not enough.
-type rough struct{ method.Site }
-
-func (h rough) Run(ctx context.Context, task method.Task, s *privacy.Session) (method.Answer, error) {
-	a, err := h.Site.Run(ctx, task, s)
-	if err != nil || task.Kind != options.TaskFit {
-		return a, err
-	}
-	var said federated.FitAnswer
-	if err := wire.Unmarshal(a.Body, &said); err != nil {
-		return a, err
-	}
-	said.Blocks[0].Rough = true
-	a.Body, err = wire.Marshal(said)
-	return a, err
-}
-
-// Where factors that leave out as much as they say are all that a site could send, the report
-// says so before anything else.
-func TestRoughDescriptionIsSaidFirst(t *testing.T) {
-	s, _ := spoilt(t, "  latent: 1\n")
-	p := newPlay(t, s)
-	p.crash = true
-	p.halves["site-2"] = rough{p.halves["site-2"]}
-	r := factorstest.Must(p.run())(t)
-	said := r.Verdicts()
-	if len(said) != 2 || !strings.Contains(said[0], "far behind one to all rows in one place") || !strings.HasSuffix(said[0], "site-2") || r.Sections[0].ID != "verdicts" {
-		t.Errorf("the result says %q, and begins with %q", said, r.Sections[0].ID)
 	}
 }
 

@@ -98,17 +98,13 @@ func rowsOf(ctx context.Context, set options.Setup, sites []dataset.Source) (*ro
 // criterion is WAIC of a model of q dimensions.
 func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float64, error) {
 	opts := *set.Options
-	opts.Latent, opts.LocalRank = q, options.LocalRank(q)
+	opts.Latent = q
 	set.Options = &opts
-	var blocks [][]ppca.Block
-	for _, sums := range r.sums {
-		own, err := oneshot.OneShot(ctx, set, r.scale, sums)
-		if err != nil {
-			return 0, err
-		}
-		blocks = append(blocks, own)
+	names := make([]string, len(r.sums))
+	for i := range names {
+		names[i] = fmt.Sprint("site", i)
 	}
-	fit, means, err := oneshot.Fit(set, blocks, ctx.Err)
+	fit, means, err := oneshot.FitRows(ctx, set, r.scale, names, r.sums)
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +113,7 @@ func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float
 	for i, table := range r.tables {
 		mean := make([]float64, set.Layout.Features())
 		if means != nil {
-			mean = means.Sites[i].Mean
+			mean = means.At(names[i]).Mean
 		}
 		for n := range table.Len() {
 			var f []int
@@ -132,7 +128,7 @@ func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float
 			}
 		}
 	}
-	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
+	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, fit, options.Draws(set.Plan.Seed, "selection: gibbs", q))
 	return w.WAIC, err
 }
 

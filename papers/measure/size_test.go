@@ -14,14 +14,14 @@ import (
 
 // What numpy reads is what the sites have, row by row.
 func TestRowsAreTheSites(t *testing.T) {
-	c := sized{"small", []int{3, 2}, 1, 1, 0.4, []int{20, 30}}
+	c := sized{"small", []int{3, 2}, 1, 1, 0.4, []int{60, 90}}
 	file := filepath.Join(t.TempDir(), "rows")
 	sites, err := c.draw(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil || len(data) != 50*5*8 {
+	if err != nil || len(data) != 150*5*8 {
 		t.Fatalf("%d bytes: %v", len(data), err)
 	}
 	missing := 0

@@ -12,7 +12,6 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/papers/internal/cputime"
 )
@@ -38,7 +37,7 @@ var works = []struct {
 		return c.fits(ctx, sites, c.pooled)
 	}},
 	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
-		return c.fits(ctx, sites, c.condensed)
+		return c.fits(ctx, sites, c.exchanged)
 	}},
 	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
 		return c.study(ctx, sites, oneExchange, phases)
@@ -159,17 +158,15 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 	return ppca.Fit(l, ppca.Merge(slices.Concat(sites...)), c.factors, nil, likest)
 }
 
-// condensed makes the fits of a study of one exchange: one of each set of views at every
-// site, and those of the coordinator.
-func (c sized) condensed(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
-	all := make([][]ppca.Block, len(sites))
-	for i, blocks := range sites {
-		said, err := ppca.Condense(l, blocks, options.LocalRank(c.factors), 0, ppca.FitOptions{Tol: 1e-6})
+// exchanged makes what a study of one exchange does: the sums of each site, and the coordinator's fit.
+func (c sized) exchanged(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
+	var all []ppca.Block
+	for _, blocks := range sites {
+		said, err := ppca.Describe(l, nil, blocks, c.factors, 0, ppca.FitOptions{})
 		if err != nil {
 			return nil, err
 		}
-		all[i] = said
+		all = append(all, said.Blocks...)
 	}
-	_, fit, err := ppca.FitFilled(l, all, c.factors, likest)
-	return fit, err
+	return ppca.FitBest(l, ppca.Merge(all), c.factors, likest)
 }

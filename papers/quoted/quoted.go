@@ -7,7 +7,6 @@ import (
 
 	"parley/papers/experiment"
 	"parley/papers/quoted/damage"
-	"parley/papers/quoted/gaps"
 	"parley/papers/quoted/generative"
 	"parley/papers/quoted/income"
 	"parley/papers/quoted/intercepts"
@@ -24,8 +23,6 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 	Findings: map[string]string{
 		"parley-alzheimer":        "One exchange is 0.01 nats a subject behind a fit to all rows, and the published method 1.3 to 1.6.",
 		"parley-spread":           "True spreads of 0.0503 come out as 0.0515 (loadings) and 0.0495 (means).",
-		"parley-gaps":             "With 15 unequal sites, a row held out has −119.23 nats by the default and by a fit to all rows.",
-		"parley-gaps-more":        "Two of 72 fits are more than half a nat behind a fit to all rows.",
 		"parley-income":           "Under ε 1, 84.9 % are predicted correctly, and without privacy 85.1 %.",
 		"parley-intercepts":       "Where τ comes from its prior, intervals of 90 % hold the truth in .845 to .930 of cases.",
 		"parley-intervals":        "Intervals of 90 % hold the truth in .886 to .909 of cases without privacy, and in .927 to .966 with it.",
@@ -45,5 +42,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), gaps.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
 }

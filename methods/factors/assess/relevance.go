@@ -18,8 +18,7 @@ const (
 // prior N(0, 1/α_a) with α_a = d / E|w_a|², estimated along with it, so that
 // columns which the data do not need shrink to nothing (Bishop, "Bayesian PCA",
 // 1999). The factors are turned to the axes of WᵀΨ⁻¹W at every step, since only
-// there can a surplus column stand alone. It begins at a maximum-likelihood fit
-// with more factors than are needed, and returns the wᵀΨ⁻¹w of its columns,
+// there can a surplus column stand alone. It begins at a model with more factors than are needed, and returns the wᵀΨ⁻¹w of its columns,
 // falling: a factor counts where that is above 1, which says that all its
 // features together tell more of the factor than its prior does.
 func Strengths(l ppca.Layout, blocks []ppca.Block, start *ppca.Params) ([]float64, error) {

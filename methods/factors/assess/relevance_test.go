@@ -16,8 +16,8 @@ func TestRelevanceKeepsWhatIsThere(t *testing.T) {
 		tr := factorstest.NewTruth(r, l, 2, 0.1)
 		blocks := factorstest.BlocksOf(t, l, factorstest.Lacking(l, tr.Subjects(r, 60), 1))
 		blocks = append(blocks, factorstest.BlocksOf(t, l, tr.Subjects(r, 200))...)
-		start := factorstest.Must(ppca.Fit(l, blocks, 5, nil, ppca.FitOptions{}))(t)
-		strength := factorstest.Must(assess.Strengths(l, blocks, &start.Params))(t)
+		start := factorstest.Must(ppca.Start(l, blocks, 5))(t)
+		strength := factorstest.Must(assess.Strengths(l, blocks, start))(t)
 		if len(strength) != 5 || !(strength[1] > 20 && strength[2] < 0.5) {
 			t.Errorf("noise %d: strengths %.3g, want two large ones", noise, strength)
 		}

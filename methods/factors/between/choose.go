@@ -16,20 +16,22 @@ import (
 //   - its Bayesian information criterion is smaller (Schwarz 1978), each of
 //     [Offsets].Parameters costing ½ ln N. This fails where the pooled factors describe the
 //     differences as well, as when sites hold other parts of one population.
-func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
+//
+// Fits begin at a start, or at several of their own if that is nil.
+func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
 	for i := range sites {
 		if err := ppca.CheckBlocks(l, sites[i]); err != nil {
 			return nil, nil, fmt.Errorf("site %d: %w", i, err)
 		}
 	}
-	pooled, err := ppca.FitBest(l, ppca.Merge(slices.Concat(sites...)), rank, o)
+	pooled, err := ppca.FitFrom(l, ppca.Merge(slices.Concat(sites...)), rank, start, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	if yes, err := differ(l, sites, &pooled.Params); err != nil || !yes {
 		return pooled, nil, err
 	}
-	fit, means, err := Fit(l, sites, rank, nil, o)
+	fit, means, err := Fit(l, sites, rank, start, o)
 	if err != nil || 2*(fit.LogLik-pooled.LogLik) <= means.Parameters*math.Log(fit.Subjects) {
 		return pooled, nil, err
 	}

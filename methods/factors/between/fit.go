@@ -1,6 +1,5 @@
-// Package between estimates how sites differ: in their means ([Fit], [Choose]), in the noise
-// of their views ([Estimate]), and in rounds after the one shot in everything ([Site],
-// [Pool]). Results are functions of the arguments alone, and of the order of the sites by
+// Package between estimates how sites differ: in their means ([Fit], [Choose]) and in the noise
+// of their views ([Estimate]). Results are functions of the arguments alone, and of the order of the sites by
 // rounding only. Whatever sites send, within the limits of Check and Measured, the outcome
 // is an error or finite numbers; nothing panics.
 //
@@ -26,7 +25,7 @@ type Offsets struct {
 	// part differs from μ, what is not known of μ and v included: (v + v/Σg) f/(f − 2),
 	// the variance of a t distribution of f = min(Σg + 4, Σ over the view of Σg) − 1 degrees of
 	// freedom, at least 3, where Σg is over the sites that have the feature (see [Fit]);
-	// and |w_j|²/N_j, see [Site]. 0 where the variance is.
+	// and |w_j|²/N_j, see [SiteOffset]. 0 where the variance is.
 	NewSite []float64
 	Sites   []SiteOffset // in the order given
 	// Parameters is how many variances the data determine: one for each view that has
@@ -85,7 +84,7 @@ const (
 
 // Fit fits t = μ + δ_s + W x + ε, x ~ N(0, I), ε ~ N(0, Ψ), where the subjects of a site
 // share an offset δ_s ~ N(0, diag v), from the blocks of each site: one for each set of
-// features that its subjects have, as [ppca.Condense] makes them. It needs no further exchange.
+// features that its subjects have, as [ppca.Describe] makes them. It needs no further exchange.
 // It is expectation maximisation with a cycle for each of two sets of missing values
 // (Meng and van Dyk, "The EM algorithm: an old folk-song sung to a fast new tune", 1997).
 // In each cycle,
@@ -146,7 +145,7 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 	if !slices.Contains(m.has, true) {
 		return m.without(rank, start, plain)
 	}
-	if err := m.begin(rank, start, o.LeastNoise); err != nil {
+	if err := m.begin(rank, start, o.LeastNoise, o.Stop); err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
 	out := &ppca.Fitted{Subjects: m.f.Subjects}
@@ -231,17 +230,11 @@ func (m *mixed) run(out *ppca.Fitted, o ppca.FitOptions) (fell float64, err erro
 
 // without is the fit where no feature can have offsets.
 func (m *mixed) without(rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
-	if start == nil {
-		var err error
-		if start, err = m.start(rank); err != nil {
-			return nil, nil, err
-		}
-	}
 	all := make([]ppca.Block, len(m.pools))
 	for i := range m.pools {
 		all[i] = m.pools[i].sum
 	}
-	fit, err := ppca.Fit(m.layout, all, rank, start, o)
+	fit, err := ppca.FitFrom(m.layout, all, rank, start, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,7 +148,7 @@ func cycleIsDense(t tb, tr factorstest.Truth, rows [][][]float64) *mixed {
 	if !slices.Contains(m.has, true) {
 		return m
 	}
-	if err := m.begin(tr.P.Rank, &tr.P, 0); err != nil {
+	if err := m.begin(tr.P.Rank, &tr.P, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	for j := range m.v { // features without offsets, nearly

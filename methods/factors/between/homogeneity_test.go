@@ -112,7 +112,7 @@ func TestChoose(t *testing.T) {
 			rows [][][]float64
 			want bool
 		}{{"one population", draw(0), false}, {"other means", draw(4), true}, {"parts of one population", parts, false}, {"a view at one site", alone, false}} {
-			fit, off, err := Choose(l, siteBlocks(t, l, c.rows), 2, ppca.FitOptions{})
+			fit, off, err := Choose(l, siteBlocks(t, l, c.rows), 2, nil, ppca.FitOptions{})
 			if err != nil || (off != nil) != c.want {
 				t.Fatalf("%s, seed %d: offsets %t: %v", c.name, seed, off != nil, err)
 			}

@@ -131,7 +131,7 @@ func (p *offsetPool) add(m *mixed, place, rank int) {
 // begin prepares the fit. The first offsets are those of each feature by itself: with
 // s² its variance within sites, m_s its mean at a site and m that of all, v is the mean of
 // (m_s − m)² − s²/n_s, at least s²/100, and δ_s = (m_s − m) v/(v + s²/n_s).
-func (m *mixed) begin(rank int, start *ppca.Params, leastNoise float64) error {
+func (m *mixed) begin(rank int, start *ppca.Params, leastNoise float64, stop func() error) error {
 	d := len(m.v)
 	sums := make([]ppca.Block, len(m.pools))
 	for i := range m.pools {
@@ -146,14 +146,16 @@ func (m *mixed) begin(rank int, start *ppca.Params, leastNoise float64) error {
 	}
 	m.moments()
 	m.assemble()
-	if start == nil {
-		if start, err = m.start(rank); err != nil {
-			return err
-		}
-	}
 	blocks := make([]ppca.Block, len(m.pools))
 	for i := range m.pools {
 		blocks[i] = m.pools[i].block
+	}
+	if start == nil {
+		fit, err := ppca.FitBest(m.layout, blocks, rank, ppca.FitOptions{LeastNoise: leastNoise, Stop: stop})
+		if err != nil {
+			return err
+		}
+		start = &fit.Params
 	}
 	if m.f, err = ppca.NewPXEM(m.layout, blocks, rank, start); err != nil {
 		return err

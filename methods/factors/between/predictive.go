@@ -13,7 +13,7 @@ const leastFreedom = 3
 
 // widen adds what is not known of μ and v to the posteriors of the offsets, and returns the
 // variance of a feature's mean at a site that took no part, and how many parameters the
-// variances are. See [Site] and [Offsets].
+// variances are. See [SiteOffset] and [Offsets].
 func (m *mixed) widen() (unseen []float64, parameters float64) {
 	d, views := len(m.v), m.layout.Views()
 	sum, view := make([]float64, d), make([]float64, views) // Σ g, and over the features of a view

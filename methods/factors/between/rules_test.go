@@ -118,7 +118,7 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 			for _, b := range siteBlocks(t, l, rows) {
 				all = append(all, b...)
 			}
-			plain := factorstest.Must(ppca.Fit(l, ppca.Merge(all), 2, nil, ppca.FitOptions{}))(t)
+			plain := factorstest.Must(ppca.FitBest(l, ppca.Merge(all), 2, ppca.FitOptions{}))(t)
 			if factorstest.WorstParams(&plain.Params, &fit.Params) != 0 || plain.LogLik != fit.LogLik {
 				t.Errorf("%s: not the fit without offsets", name)
 			}
@@ -142,7 +142,7 @@ func TestOffsetsNeverLowerTheBound(t *testing.T) {
 		sizes := append(rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(rt, "sizes"), 12, 12)
 		rows, _ := shifted(r, factorstest.NewTruth(r, l, q, 0.5), sizes, rapid.Float64Range(0, 2).Draw(rt, "v"), 0.3)
 		m := factorstest.Must(newMixed(l, siteBlocks(rt, l, rows), q))(rt)
-		if err := m.begin(q, nil, 0); err != nil {
+		if err := m.begin(q, nil, ppca.LeastNoise, nil); err != nil {
 			rt.Fatal(err)
 		}
 		was, rise := math.Inf(-1), 0.0
@@ -249,20 +249,6 @@ func TestOffsetsOfManyFeatures(t *testing.T) {
 	}
 	if wrong > 0.6*size {
 		t.Errorf("the sites' means are off by %.2f of their variance", wrong/size)
-	}
-}
-
-// The start without a matrix is that with one, on complete rows.
-func TestThinStart(t *testing.T) {
-	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
-		l := factorstest.Shape(t, noise, 30, 20)
-		r := rand.New(rand.NewPCG(3, 3))
-		blocks := siteOfRows(l, factorstest.NewTruth(r, l, 3, 0.5).Subjects(r, 9))
-		want := factorstest.Must(ppca.Start(l, blocks, 3))(t)
-		got := factorstest.Must(thinStart(l, blocks, 3, 10))(t)
-		if e := factorstest.WorstParams(want, got); e > 1e-9 {
-			t.Errorf("noise %d: %.1e off", noise, e)
-		}
 	}
 }
 

@@ -108,15 +108,21 @@ func Gappy(seed uint64, dims []int, q int, sizes []int, cells float64) [][][][]f
 	return sites
 }
 
-// OneShot runs the default method's round 1.
+// OneShot fits one model to the sums that sites send first.
 func OneShot(t tb, l ppca.Layout, sites [][]ppca.Block, q int) *ppca.Fitted {
 	t.Helper()
-	var said [][]ppca.Block
+	var said []ppca.Block
 	for _, blocks := range sites {
-		said = append(said, Must(ppca.Condense(l, blocks, 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
+		said = append(said, Said(t, l, blocks, q)...)
 	}
-	_, fit, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+	fit, err := ppca.FitBest(l, ppca.Merge(said), q, ppca.FitOptions{})
 	return Must(fit, err)(t)
+}
+
+// Said is what a site sends first of its subjects.
+func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
+	t.Helper()
+	return Must(ppca.Describe(l, nil, blocks, q, 0, ppca.FitOptions{Tol: 1e-6, MaxIter: 30}))(t).Blocks
 }
 
 // Gradient is the central difference of f at x in every coordinate, relative

@@ -1,7 +1,6 @@
-// Package federated is the default way to fit: in one shot the sites fit models of their own,
-// of which the coordinator makes one; rounds after it, if the plan has any, estimate how
-// sites differ. Use [Coordinator] and [Site]. A site never sends a value that was drawn
-// towards the prior, and a variance between sites may be zero.
+// Package federated is the default way to fit: sites answer with the sums of their subjects, exactly, and
+// the coordinator fits one model to them. Where subjects lack cells, sites fill them by the model and
+// answer again, until it no longer changes. Use [Coordinator] and [Site].
 package federated
 
 import (
@@ -27,69 +26,92 @@ func Coordinator(set options.Setup) method.Coordinator {
 	return halves.NewCoordinator(set, way{halves.Common{Setup: set}})
 }
 
-// way is one shot, then hierarchical rounds.
+// way asks for sums until the model that is fitted to them is that by which cells were filled.
 type way struct{ halves.Common }
 
-// record is what the rounds carry.
+// record is how the fit stands.
 type record struct {
-	OneShot *oneShot `cbor:"one_shot"`
-	// Said is what the sites answered in the one shot, while they are asked again: it
-	// stands for sites that leave meanwhile.
+	Fit *outcome `cbor:"fit"`
+	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
+	// meanwhile.
 	Said map[string][]byte `cbor:"said,omitempty"`
-	// Starts is where the next round starts at each site that answered the last.
-	Starts map[string]*siteStart `cbor:"starts"`
-	// Diverged says that the rounds were stopped because they ran away from the data.
-	Diverged bool `cbor:"diverged,omitempty"`
-	// Undetermined are the sites whose subjects do not determine as many factors, for whom
-	// the rounds were stopped.
-	Undetermined []string `cbor:"undetermined,omitempty"`
+	// LogLik is the log-likelihood per subject of all models that sites were sent.
+	LogLik wire.Vector `cbor:"log_lik"`
+	// Steps are the last models that sites were sent, each with that fitted to their answers.
+	Steps []exchanged `cbor:"steps,omitempty"`
+	// Sent is the model by which sites fill cells at the moment.
+	Sent *options.Params `cbor:"sent,omitempty"`
 }
 
-// oneShot is the one shot's model, and how its fit went.
-type oneShot struct {
+// exchanged is a model by which cells were filled, and the one fitted to the sums.
+type exchanged struct {
+	Sent  options.Params `cbor:"sent"`
+	Found options.Params `cbor:"found"`
+}
+
+// outcome is the last model, and how its fit went.
+type outcome struct {
 	Params    options.Params `cbor:"params"`
-	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of what the sites said, by iteration
+	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of the sums, by iteration
 	Converged bool           `cbor:"converged"`
-	Rough     []string       `cbor:"rough,omitempty"` // sites of which a set is described by too few factors
+	Filled    float64        `cbor:"filled"` // cells
+	Moved     float64        `cbor:"moved"`  // nats per subject by which the last exchange moved the model, about; 0 without one
+	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
+	Starts int `cbor:"starts"`
+	AtBest int `cbor:"at_best"`
+	// Cut are sites of which a set of subjects has too many numbers to be described exactly.
+	Cut []string `cbor:"cut,omitempty"`
+	// Spread is how sites differ.
+	Spread *spread `cbor:"spread"`
 	// Discords are features whose loadings disagree between sites.
 	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
 	// Unshared are directions in which a site's subjects vary more than others.
 	Unshared []siteEigenvector `cbor:"unshared,omitempty"`
 }
 
-// stopped says whether nothing of the rounds is kept.
-func (r *record) stopped() bool { return r.Diverged || len(r.Undetermined) > 0 }
-
 func (way) Record() any { return new(record) }
 
 // Check implements [halves.Way].
 func (c way) Check(s *halves.State) error {
-	o := own(s)
-	if s.Phase == options.TaskRefill && s.Model == nil {
-		return fmt.Errorf("it has no model by which cells are filled")
-	}
-	if !slices.Contains([]string{options.TaskRefine, options.TaskAssess, method.Done}, s.Phase) {
-		return nil
-	}
-	if o.OneShot == nil || s.Model == nil || len(s.Trace) == 0 {
-		return fmt.Errorf("it has no model of the one shot")
-	}
-	if p, err := o.OneShot.Params.Unpack(c.Layout); err != nil {
-		return err
-	} else if p.Rank != c.Options.Latent {
-		return fmt.Errorf("a model of %d factors in the one shot, where there are %d", p.Rank, c.Options.Latent)
-	}
-	for i, p := range s.Trace[1:] {
-		if len(p.SDW) == 0 {
-			return fmt.Errorf("round %d has no spread between sites", i+1)
+	o := recordOf(s)
+	for _, p := range slices.Concat([]*options.Params{o.Sent}, sentAndFound(o.Steps)) {
+		if p == nil {
+			continue
+		}
+		if m, err := p.Unpack(c.Layout); err != nil {
+			return err
+		} else if err := errorsOfFill(c, m); err != nil {
+			return err
 		}
 	}
-	for _, x := range o.OneShot.Discords {
+	if len(o.Steps) > 0 && o.Sent == nil || s.Round > 1 && s.Phase == options.TaskFit && (o.Sent == nil || o.Fit == nil) {
+		return fmt.Errorf("it has no model by which cells are filled")
+	}
+	if o.Fit == nil {
+		if slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase) {
+			return fmt.Errorf("it has no fit")
+		}
+		return nil
+	}
+	if p, err := o.Fit.Params.Unpack(c.Layout); err != nil {
+		return err
+	} else if err := errorsOfFill(c, p); err != nil {
+		return err
+	}
+	if o.Fit.Spread == nil && s.Phase != options.TaskFit {
+		return fmt.Errorf("it has no spread between sites")
+	}
+	if o.Fit.Spread != nil {
+		if err := o.Fit.Spread.check(c.Layout); err != nil {
+			return err
+		}
+	}
+	for _, x := range o.Fit.Discords {
 		if err := c.HasFeatures(x.Feature); err != nil {
 			return err
 		}
 	}
-	for _, x := range o.OneShot.Unshared {
+	for _, x := range o.Fit.Unshared {
 		if err := c.HasFeatures(x.Features...); err != nil || len(x.Features) == 0 {
 			return fmt.Errorf("a direction of features %v: %w", x.Features, err)
 		}
@@ -97,10 +119,25 @@ func (c way) Check(s *halves.State) error {
 	return nil
 }
 
-func own(s *halves.State) *record { return s.Own.(*record) }
+func sentAndFound(steps []exchanged) (list []*options.Params) {
+	for i := range steps {
+		list = append(list, &steps[i].Sent, &steps[i].Found)
+	}
+	return list
+}
+
+// errorsOfFill refuses a model that is not of all features and as many factors as the plan has.
+func errorsOfFill(c way, p *ppca.Params) error {
+	if err := c.CheckRank(p.Rank); err != nil {
+		return err
+	}
+	return c.Complete(p)
+}
+
+func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {
-	n := c.Options.Rounds + 3 // the one shot, where cells are missing another, and the assessment
+	n := c.Options.Rounds + 2 // the sums, again where cells are filled, and the assessment
 	if c.Options.Pools() {
 		n++
 	}
@@ -116,251 +153,208 @@ func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	switch s.Phase {
-	case options.TaskFit, options.TaskRefill:
-		return c.oneShot(s)
-	case options.TaskRefine:
-		return c.refine(s)
+	if s.Phase != options.TaskFit {
+		return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 	}
-	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+	return c.fitted(s)
 }
 
 func (c way) Receive(a method.Contribution) (halves.Answer, error) {
-	switch a.Kind {
-	case options.TaskFit, options.TaskRefill:
-		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
-	case options.TaskRefine:
-		return halves.Received(a, func(x *RefineAnswer) error { return x.check(c.Setup) })
+	if a.Kind != options.TaskFit {
+		return halves.Answer{}, fmt.Errorf("no such task")
 	}
-	return halves.Answer{}, fmt.Errorf("no such task")
+	return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
 }
 
-func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
-
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
-	if own(s).stopped() {
-		m.ForgetSpread()
-	}
+	spread := recordOf(s).Fit.Spread
+	m.PutSpread(spread.Loadings, spread.Means, spread.Noise)
 	if s.SiteMeans != nil {
 		m.PutSiteMeans(c.Layout, s.SiteMeans)
-	}
-	if rough := own(s).OneShot.Rough; len(rough) > 0 {
-		m.Verdicts = append(m.Verdicts, fitted.Verdict{Says: "The fit may be far behind one to all rows in one place: factors are not enough to describe the subjects of " + strings.Join(rough, ", "),
-			Advice: "Features go together there in many ways that are about as strong, local_rank allows for some of them, and exact sums of so many features would be too large to send. Other factors may describe the subjects better. Raise local_rank, or let the plan have fewer features."})
 	}
 	return nil
 }
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	if v := discordVerdict(c.Layout, m, own(s).OneShot.Discords); v != nil {
+	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
-	if v := unsharedVerdict(c.Layout, s, m, own(s).OneShot.Unshared); v != nil {
+	if v := unsharedVerdict(c.Layout, s, m, recordOf(s).Fit.Unshared); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	if !c.EstimatesSpread() {
-		return c.AssessedResult(s, m, files, nil)
-	}
-	fit := own(s).OneShot
-	settled := report.Convergence(c.Setup, &report.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
-	found, err := c.oneShotParams(s)
-	if err != nil {
-		return nil, err
-	}
-	if note := spreadNote(s.Trace, sdOf(c.Layout, &found), *c.Options.Tolerance, own(s).Undetermined, own(s).Diverged); note != nil {
+	o := recordOf(s)
+	settled := report.Convergence(c.Setup, &report.Fit{Trace: o.Fit.Trace, Converged: o.Fit.Converged}, nil)
+	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
+	if note := fillNote(o.Fit, o.LogLik); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
-	return c.AssessedResult(s, m, files, &settled)
+	if len(o.Fit.Cut) > 0 {
+		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "Sums were too large to be sent whole", Warning: true,
+			Text: "Features and subjects are so many at " + strings.Join(o.Fit.Cut, ", ") + " that these sent the strongest directions of their covariances and all variances. The fit may be a little behind one to all rows in one place. Fewer features make it exact."}})
+	}
+	return c.AssessedResult(s, m, files, len(o.LogLik), &settled)
 }
 
-// oneShot fits one model to what the sites said of themselves, taken as data: the answer
-// after a single round. Where sites had to fill single missing cells to say it, they are
-// asked once more, and fill them by this model. What follows estimates how sites differ.
-func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
+// startsNote says how many starts ended at the best.
+func startsNote(f *outcome) *figure.Note {
+	if f.AtBest == f.Starts {
+		return &figure.Note{Title: "All starts ended at the same model", Text: fmt.Sprintf("The fit began at %d places, most of them drawn, and all ended at the same likelihood.", f.Starts)}
+	}
+	return &figure.Note{Title: fmt.Sprintf("%d of %d starts ended at the model", f.AtBest, f.Starts),
+		Text: "The likelihood has several maxima, and this is the highest that was found. Data that do not determine so many factors often have them."}
+}
+
+// fillNote says how far the exchanges in which cells were filled have come; nil if there were none.
+func fillNote(f *outcome, logLik []float64) *figure.Note {
+	if f.Filled == 0 {
+		return nil
+	}
+	n := len(logLik)
+	if n == 0 {
+		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true,
+			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by a small model of the subjects of each site, since the plan has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
+	}
+	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last time moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
+	if n > 1 {
+		text += fmt.Sprintf(", and the log-likelihood by %.1g", math.Abs(logLik[n-1]-logLik[n-2]))
+	}
+	if !(f.Moved < settledBy) {
+		return &figure.Note{Title: "The filled cells have not settled", Warning: true, Text: text + ". Give the plan more rounds."}
+	}
+	return &figure.Note{Title: "The filled cells have settled", Text: text + "."}
+}
+
+// cyclesOfSpread bounds the fit that tells how the means of sites differ where the model takes them for
+// samples of one population.
+const cyclesOfSpread = 50
+
+// fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
+// fill them by this model.
+func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	var names []string
 	var sites [][]ppca.Block
-	var rough []string
-	filled := 0.0
+	var cut []string
+	filled, logLik, subjects := 0.0, 0.0, 0.0
 	take := func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
-		if len(own) > 0 { // else all its sets of views are below the plan's minimum
+		if len(own) > 0 { // else it has fewer subjects than the plan's minimum
 			names, sites = append(names, site), append(sites, own)
 		}
-		filled += a.Filled
-		if slices.ContainsFunc(own, func(b ppca.Block) bool { return b.Rough }) {
-			rough = append(rough, site)
+		filled, logLik = filled+a.Filled, logLik+a.LogLik
+		for i := range own {
+			subjects += own[i].N
+		}
+		if slices.ContainsFunc(own, func(b ppca.Block) bool { return b.Cut() }) {
+			cut = append(cut, site)
 		}
 		return err
 	}
 	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
 		return nil, nil, err
 	}
-	if err := halves.Left(c.Common, s, own(s).Said, take); err != nil {
+	if err := halves.Left(c.Common, s, recordOf(s).Said, take); err != nil {
 		return nil, nil, err
 	}
 	if len(sites) == 0 {
-		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
+		return nil, nil, fmt.Errorf("no site has %d subjects, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
-	fit, means, err := Fit(c.Setup, sites, nil)
+	o := recordOf(s)
+	var sent *ppca.Params
+	if o.Sent != nil {
+		var err error
+		if sent, err = o.Sent.Unpack(c.Layout); err != nil {
+			return nil, nil, err
+		}
+	}
+	start := sent
+	if len(o.LogLik) == 0 {
+		start = nil // cells have been filled by no common model until now
+	}
+	found, means, err := fitSums(c.Setup, sites, start, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
 	if s.SiteMeans = nil; means != nil {
 		s.SiteMeans = options.PackSiteMeans(names, means)
 	}
-	if err := c.Complete(&fit.Params); err != nil {
+	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := ppca.Weak(c.Layout, &fit.Params)
+	model, err := ppca.Weak(c.Layout, &found.Params)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Model = options.PackPrior(c.Layout, model)
-	if s.Phase == options.TaskFit && filled > 0 {
-		own(s).Said = maps.Clone(s.Inbox)
-		tasks, err := c.Ask(s, options.TaskRefill, func(site string) (any, error) {
-			return RefillTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
-		})
-		return tasks, method.Info{"single cells filled": filled}, err
-	}
-	own(s).Said = nil
-	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged, Rough: rough, Discords: discords(c.Layout, &fit.Params, names, sites), Unshared: unsharedDirections(c.Layout, &fit.Params, names, sites)}
-	s.Trace = append(s.Trace, options.Point{})
-	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
-	c.meansInfo(s, info)
-	if c.Options.Rounds == 0 {
-		tasks, err := c.Assess(s)
-		return tasks, info, err
-	}
-	tasks, err := c.askRefine(s)
-	return tasks, info, err
-}
-
-// meansInfo puts in how far the sites' means differ, of which the rounds see what the
-// offsets leave.
-func (c way) meansInfo(s *halves.State, info method.Info) {
+	info := method.Info{"iterations": float64(found.Iterations), "log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-}
-
-func (c way) askRefine(s *halves.State) ([]method.Task, error) {
-	return c.Ask(s, options.TaskRefine, func(site string) (any, error) {
-		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site], Offset: s.SiteMeans.At(site)}, nil
-	})
-}
-
-// refine folds a hierarchical round.
-func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
-	var messages []between.Message
-	logLik, subjects := 0.0, 0.0
-	sites, _, err := halves.Answers(c.Common, s, func(site string, a *RefineAnswer) error {
-		if a.Undetermined {
-			own(s).Undetermined = append(own(s).Undetermined, site)
-			return nil
-		}
-		m, err := a.message(c.Layout)
-		if err != nil {
-			return err
-		}
-		messages = append(messages, *m)
-		logLik, subjects = logLik+a.LogLik, subjects+a.Subjects
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
+	last := &outcome{Params: s.Model.Params, Trace: found.Trace, Converged: found.Converged, Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: cut}
+	if found.Starts == 0 && o.Fit != nil {
+		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
-	found, err := c.oneShotParams(s)
-	if err != nil {
-		return nil, nil, err
+	o.Fit = last
+	next := &found.Params
+	if sent != nil {
+		o.LogLik = append(o.LogLik, logLik/subjects)
+		info["log-likelihood per subject"], info["single cells filled"] = logLik/subjects, filled
+		next = c.next(o, sent, &found.Params)
 	}
-	if len(own(s).Undetermined) > 0 {
-		model, err := ppca.Weak(c.Layout, &found)
-		if err != nil {
-			return nil, nil, err
-		}
-		tasks, err := c.assessOneShot(s, model)
-		return tasks, nil, err
-	}
-	model, states, err := between.Pool(c.Layout, messages)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.Complete(&model.Params); err != nil {
-		return nil, nil, err
-	}
-	sound := c.sound(&model.Params, &found)
-	if !sound {
-		if model, err = ppca.Weak(c.Layout, &found); err != nil {
-			return nil, nil, err
-		}
-	}
-	s.Model = options.PackPrior(c.Layout, model)
-	starts := map[string]*siteStart{}
-	for i, name := range sites {
-		if sound {
-			starts[name] = &siteStart{options.PackParams(c.Layout, &states[i].Params), states[i].Nu, states[i].Xi}
-		}
-	}
-	own(s).Starts = starts
-	scored := logLik / subjects // of the model that the round began with
-	s.Trace.Score(scored)
-	info := s.Trace.Record(s.Round, model)
-	info["log-likelihood per subject"] = scored
-	c.meansInfo(s, info)
-	own(s).Diverged = diverged(s.Trace)
-	if s.Round < c.Options.Rounds && !settled(s.Trace, sdOf(c.Layout, &found), *c.Options.Tolerance) && !own(s).Diverged {
-		tasks, err := c.askRefine(s)
+	if filled > 0 && len(o.LogLik) < c.Options.Rounds && !(sent != nil && last.Moved < settledBy) {
+		packed := options.PackParams(c.Layout, next)
+		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
+		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
+			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site)}, nil
+		})
 		return tasks, info, err
 	}
-	model.Params = found
-	tasks, err := c.assessOneShot(s, model)
+	o.Said, o.Steps, o.Sent = nil, nil, nil
+	if means == nil { // how they differ all the same
+		if _, means, err = between.Fit(c.Layout, sites, c.Options.Latent, &found.Params, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}); err != nil {
+			return nil, nil, fmt.Errorf("finding how the means of sites differ: %w", err)
+		}
+	}
+	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)
+	last.Discords, last.Unshared = discords(c.Layout, &found.Params, names, sites), unsharedDirections(c.Layout, &found.Params, names, sites)
+	tasks, err := c.Assess(s)
 	return tasks, info, err
 }
 
-// assessOneShot ends the rounds, which were for the spread between sites. The pooled
-// population is described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
-// are those of a typical site, which on real data fit pooled rows less well.
-func (c way) assessOneShot(s *halves.State, model *ppca.Prior) ([]method.Task, error) {
-	s.Model = options.PackPrior(c.Layout, model)
-	own(s).Starts = nil // they are on other axes than the final model, and there is no further round
-	return c.Assess(s)
-}
-
-// mostApart is by how many standard deviations of the whole population a typical
-// site may differ from it: what differs by more is no estimate, and sites could
-// not compute with it. Sites that are all honest are part of the population, and
-// so is what they differ by.
-const mostApart = 1e6
-
-// sound holds the model of a typical site against that of the population.
-func (c way) sound(p, population *ppca.Params) bool {
-	group, q := c.Layout.GroupOf(), population.Rank
-	strength := 0.0
-	for _, j := range population.Features {
-		variance := population.Noise[group[j]]
-		for _, w := range population.W[j*q:][:q] {
-			variance += w * w
+// next is the model to send after one was sent and another found: an extrapolation from the last ones,
+// or, for the last exchange, the one found, which is never less likely. Where the likelihood has fallen,
+// the extrapolation led astray, and what was found before goes on.
+func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
+	steps := make([]step, 0, remembered)
+	now := step{flatten(c.Layout, sent, sent, sent.Noise), flatten(c.Layout, found, sent, sent.Noise)}
+	o.Fit.Moved = apart(c.Layout, found, now.sent, now.found)
+	n := len(o.LogLik) - 1
+	if n > 0 && o.LogLik[n] < slices.Max(o.LogLik[:n]) {
+		o.Steps = o.Steps[len(o.Steps)-1:]
+		if before, err := o.Steps[0].Found.Unpack(c.Layout); err == nil {
+			return before
 		}
-		limit := mostApart * math.Sqrt(variance)
-		if ppca.Within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
-			return false
-		}
-		for _, w := range p.W[j*q:][:q] {
-			strength += w * w / p.Noise[group[j]]
-		}
+		return found // not of what was packed
 	}
-	return strength <= ppca.Clearest
-}
-
-func (c way) oneShotParams(s *halves.State) (ppca.Params, error) {
-	p, err := own(s).OneShot.Params.Unpack(c.Layout)
-	if err != nil {
-		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
+	o.Steps = append(o.Steps, exchanged{options.PackParams(c.Layout, sent), options.PackParams(c.Layout, found)})
+	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
+	if len(o.LogLik) == c.Options.Rounds-1 {
+		return found
 	}
-	return *p, nil
+	for _, x := range o.Steps {
+		was, err := x.Sent.Unpack(c.Layout)
+		is, err2 := x.Found.Unpack(c.Layout)
+		if err != nil || err2 != nil {
+			return found // not of what was packed
+		}
+		steps = append(steps, step{flatten(c.Layout, was, sent, sent.Noise), flatten(c.Layout, is, sent, sent.Noise)})
+	}
+	next := unflatten(c.Layout, extrapolate(steps), found, sent.Noise)
+	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
+		return found
+	}
+	return next
 }

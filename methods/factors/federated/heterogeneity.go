@@ -61,7 +61,7 @@ type difference struct {
 // axes, and is the same at all sites if they are samples of one population, whether or
 // not the model is right, as long as they are of subjects with the same views: only such are compared.
 func discords(l ppca.Layout, p *ppca.Params, names []string, sites [][]ppca.Block) []loadingHeterogeneity {
-	by := regressions(l, p, sites)
+	by := regressions(l, p, sites, fewestFree)
 	// The ratios and shares of each view's features, and at last those of all.
 	of, all := l.ViewOf(), l.Views()
 	differences, ratios, shares := make([]difference, len(by)), make([][]float64, all+1), make([][]float64, all+1)
@@ -107,8 +107,9 @@ func usual(sorted []float64, part, but float64) float64 {
 	return sorted[k-1]
 }
 
-// regressions are those of each feature, apart for subjects with other views.
-func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block) [][][]regression {
+// regressions are those of each feature that leave at least so many degrees of freedom, apart for
+// subjects with other views.
+func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, least float64) [][][]regression {
 	blocks := slices.Concat(sites...)
 	step, md := ppca.NewEStep(p.Rank, blocks), ppca.NewModel(l, p.Rank)
 	md.LoadW(p.W)
@@ -119,7 +120,7 @@ func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block) [][][]regr
 		for site := range sites {
 			for _, b := range sites[site] {
 				if slices.Equal(l.ViewsOf(b.Features), pattern.Views) {
-					regress(step, md, b, site, same)
+					regress(step, md, b, site, least, same)
 				}
 			}
 		}
@@ -134,10 +135,10 @@ func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block) [][][]regr
 // posterior means given the block's other features. These are x̂ − m e: x̂ = K⁻¹WᵀΨ⁻¹t are
 // those given all features, with K = I + WᵀΨ⁻¹W; of this feature, m = K⁻¹w/ψ is the part in
 // them, and e = (t − wᵀx̂)/(1 − wᵀm) is what the others leave of it (Sherman and Morrison).
-func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, to [][]regression) {
+func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, least float64, to [][]regression) {
 	q, n, unfree := md.Q, len(block.Features), 1+float64(md.Q)
 	block.Mean = make([]float64, n) // subjects are centred on their own mean
-	if n < 2 || block.N-unfree < fewestFree || step.Run(md, &block, nil) != nil {
+	if n < 2 || block.N-unfree < least || step.Run(md, &block, nil) != nil {
 		return
 	}
 	w := func(i int) []float64 { return md.W[block.Features[i]*md.LD:][:q] }
@@ -160,7 +161,7 @@ func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, to []
 		w, m, tx := w(i), parts[i*q:][:q], tx(i)
 		left := 1 - floats.Dot(w, m)
 		r := regression{site: site, free: measured - unfree, variance: s}
-		if r.free < fewestFree || !(s > 0) || !(left > 0) {
+		if r.free < least || !(s > 0) || !(left > 0) {
 			continue
 		}
 		linalg.Times(ex, xx, q, w)
@@ -227,6 +228,7 @@ func compare(q int, views [][]regression) (out difference) {
 type departure struct {
 	squared       float64 // (bᵢ − b̄)ᵀWᵢ(bᵢ − b̄)
 	trace, square float64 // of I − WᵢW⁻¹, and of its square
+	weight        float64 // tr (Wᵢ − WᵢW⁻¹Wᵢ)
 }
 
 // departures weighs by multiples of the factors' gram matrices. It reports false if W cannot be
@@ -249,7 +251,11 @@ func departures(q int, list []regression, times func(*regression) float64) ([]de
 		floats.SubTo(away, r.b, mean)
 		d.squared = times(r) * linalg.Quadratic(r.gram, q, away, away)
 		floats.ScaleTo(part, times(r), r.gram)
+		for a := range q {
+			d.weight += part[a*q+a]
+		}
 		linalg.CholSolveRows(chol, q, q, part, q, q)
+		d.weight -= times(r) * linalg.Inner(part, r.gram, q, q)
 		d.trace, d.square = float64(q), float64(q)
 		for a := range q {
 			d.trace -= part[a*q+a]

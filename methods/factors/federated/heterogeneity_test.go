@@ -100,10 +100,10 @@ func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 	}
 	var sites [][]ppca.Block
 	for _, site := range rows {
-		sites = append(sites, factorstest.Must(ppca.Condense(l, factorstest.BlocksOf(t, l, site), 4*fit, 1, ppca.FitOptions{Tol: 1e-6}))(t))
+		sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, site), fit))
 	}
 	set := options.Setup{Layout: l, Options: &options.Options{Latent: fit, SiteMeans: options.MeansAuto}}
-	model, _, err := Fit(set, sites, nil)
+	model, _, err := fitSums(set, sites, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestHostileBlocksMakeNoDiscord(t *testing.T) {
 	for range 300 {
 		var sites [][]ppca.Block
 		for range 3 {
-			sites = append(sites, factorstest.Must(ppca.Condense(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 40)), 8, 1, ppca.FitOptions{Tol: 1e-6}))(t))
+			sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, tr.Subjects(r, 40)), 2))
 		}
 		factorstest.Mutate(r, reflect.ValueOf(&sites[1][0]).Elem())
 		if sites[1][0].Check(l) != nil {

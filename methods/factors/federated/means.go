@@ -8,39 +8,21 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Fit fits one model to what the sites said of themselves, each by [OneShot], and says how their
-// means differ; nothing where they are taken for samples of one population. stop, if not nil, is
-// asked before every iteration, and ends the fit with what it returns.
-func Fit(set options.Setup, sites [][]ppca.Block, stop func() error) (fit *ppca.Fitted, means *between.Offsets, err error) {
+// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means differ; nothing
+// where they are taken for samples of one population. It begins at a start, or at several if that is nil.
+// stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params, stop func() error) (*ppca.Fitted, *between.Offsets, error) {
 	q, o := set.Options.Latent, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
-	separate := func(now [][]ppca.Block, start *ppca.Params) (_ *ppca.Params, err error) {
-		if fit, means, err = between.Fit(set.Layout, now, q, start, o); err != nil {
-			return nil, err
-		}
-		return &fit.Params, nil
-	}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
-		if !slices.ContainsFunc(slices.Concat(sites...), func(b ppca.Block) bool { return b.Filled != nil }) {
-			return between.Choose(set.Layout, sites, q, o)
-		}
-		filled, _, err := ppca.FitFilled(set.Layout, sites, q, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		if fit, means, err = between.Choose(set.Layout, filled, q, o); err == nil && means != nil {
-			_, err = ppca.FillNoise(set.Layout, sites, &fit.Params, separate)
-		}
-		return fit, means, err
+		return between.Choose(set.Layout, sites, q, start, o)
 	case options.MeansSeparate:
-		if _, err := ppca.FillNoise(set.Layout, sites, nil, separate); err != nil {
-			return nil, nil, err
-		}
-		if slices.Max(means.Variance) == 0 { // no feature could have offsets
+		fit, means, err := between.Fit(set.Layout, sites, q, start, o)
+		if err == nil && slices.Max(means.Variance) == 0 { // no feature could have offsets
 			means = nil
 		}
-		return fit, means, nil
+		return fit, means, err
 	}
-	_, fit, err = ppca.FitFilled(set.Layout, sites, q, o)
+	fit, err := ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
 	return fit, nil, err
 }

@@ -2,13 +2,10 @@ package federated
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/between"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -20,88 +17,58 @@ func Site(set options.Setup, name string) *halves.Site {
 	return halves.NewSite(set, name, siteWay{set}, nil)
 }
 
-// siteWay is a site's part of the rounds.
+// siteWay is a site's part of the exchanges.
 type siteWay struct{ options.Setup }
 
-func (h siteWay) Request(kind string) (privacy.Request, error) {
-	d, q, k, g := h.Layout.Features(), h.Options.Latent, h.Layout.Views(), h.Layout.Groups()
+func (h siteWay) Request(string) (privacy.Request, error) {
+	d := h.Layout.Features()
 	var r options.Contents
-	switch kind {
-	case options.TaskFit, options.TaskRefill:
-		sets := 1 << min(k, 16) // of views, each in half of them
-		half := max(sets/2, 1)
-		exact := min(d*(d+3)/2*half, ppca.LargestExact*sets+2*d*half)
-		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
-		r.Say((d+2)*sets/2+1, "which features these have")
-		r.Say(max(d*(h.Options.LocalRank+2)*half, exact), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers, the subjects few or factors not enough: of one subject, the subject's values")
-		r.Say(sets, "whether factors are said though they are not enough, for each set")
-		r.Say(1+d*half, "number of single missing values that were filled in, and of each feature of each set")
-	case options.TaskRefine:
-		r.Say(d*(q+1)+q*(q+1)+5*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values, and degrees of freedom that factors and that parameters took")
-		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
-		r.Say(2, "number of subjects and their log-likelihood")
-		r.Say(1, "whether the subjects determine as many factors; nothing else is said if not")
-	}
+	sets := 1 << min(h.Layout.Views(), 16) // of views, each in half of them
+	half := max(sets/2, 1)
+	r.Say(2*sets, "number of subjects, for each set of views that are described together")
+	r.Say((d+2)*sets/2+1, "which features these have")
+	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, or principal directions that give it; of fewer than %d subjects only together with others, if the site has others", ppca.Fewest))
+	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; log-likelihood of the subjects")
 	return r.Request, nil
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
-	exact := func(scale *options.Scale, answer func(blocks []ppca.Block) (any, error)) (any, error) {
-		return half.Exact(ctx, s, scale.Effects, func(*options.RowSums, dataset.Source) (any, error) {
-			blocks, _, err := half.Scaled(scale)
+	if t.Kind != options.TaskFit {
+		return nil, fmt.Errorf("unknown task %q", t.Kind)
+	}
+	return halves.Open(t, func(task *FitTask) (any, error) {
+		return half.Exact(ctx, s, task.Scale.Effects, func(*options.RowSums, dataset.Source) (any, error) {
+			blocks, _, err := half.Scaled(&task.Scale)
 			if err != nil {
 				return nil, err
 			}
-			return answer(blocks)
+			model, err := h.model(task)
+			if err != nil {
+				return nil, err
+			}
+			return h.sums(ctx, blocks, model)
 		})
-	}
-	switch t.Kind {
-	case options.TaskFit:
-		return halves.Open(t, func(task *FitTask) (any, error) {
-			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) { return h.fit(ctx, blocks, nil) })
-		})
-	case options.TaskRefill:
-		return halves.Open(t, func(task *RefillTask) (any, error) {
-			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) { return h.refill(ctx, task, blocks) })
-		})
-	case options.TaskRefine:
-		return halves.Open(t, func(task *RefineTask) (any, error) {
-			return exact(&task.Scale, func(blocks []ppca.Block) (any, error) {
-				answer, err := h.refine(ctx, task, blocks)
-				if errors.Is(err, ppca.ErrCollapsed) { // the one shot stands without these rounds
-					return &RefineAnswer{Undetermined: true}, nil
-				}
-				return answer, err
-			})
-		})
-	}
-	return nil, fmt.Errorf("unknown task %q", t.Kind)
+	})
 }
 
-// fit is the site's part of the one shot. The model fills single missing cells, if there is
-// one.
-func (h siteWay) fit(ctx context.Context, blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	o := ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err}
-	var condensed []ppca.Block
-	var err error
-	if model == nil {
-		condensed, err = ppca.Condense(h.Layout, blocks, h.Options.LocalRank, h.Options.Minimum, o)
-	} else {
-		condensed, err = ppca.Refill(h.Layout, model, blocks, h.Options.LocalRank, h.Options.Minimum, o)
-	}
+// sums is the site's answer. The model fills what subjects lack, if there is one.
+func (h siteWay) sums(ctx context.Context, blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
+	said, err := ppca.Describe(h.Layout, model, blocks, h.Options.Latent, h.Options.Minimum, ppca.FitOptions{Tol: 1e-6, MaxIter: 30, Stop: ctx.Err})
 	if err != nil {
-		return nil, fmt.Errorf("fitting the site's own subjects: %w", err)
+		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}
-	answer := &FitAnswer{Filled: ppca.FilledCells(h.Layout, blocks)}
-	for i := range condensed {
-		answer.Blocks = append(answer.Blocks, options.PackBlock(&condensed[i]))
+	answer := &FitAnswer{Filled: said.Filled, LogLik: said.LogLik}
+	for i := range said.Blocks {
+		answer.Blocks = append(answer.Blocks, options.PackBlock(&said.Blocks[i]))
 	}
 	return answer, nil
 }
 
-// refill is the site's part of the second exchange. The site's subjects are about a mean of
-// its own, where sites have such.
-func (h siteWay) refill(ctx context.Context, t *RefillTask, blocks []ppca.Block) (*FitAnswer, error) {
+// model is the one by which the site fills cells, about a mean of its own where sites have such.
+func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
+	if t.Model == nil {
+		return nil, nil
+	}
 	model, err := t.Model.Unpack(h.Layout)
 	if err != nil {
 		return nil, err
@@ -113,78 +80,62 @@ func (h siteWay) refill(ctx context.Context, t *RefillTask, blocks []ppca.Block)
 		if err := t.Offset.CheckMean(h.Layout); err != nil {
 			return nil, err
 		}
-		for _, j := range model.Features {
-			model.Mu[j] += t.Offset.Mean[j]
-		}
 	}
-	return h.fit(ctx, blocks, model)
+	return atSite(model, t.Offset), nil
 }
 
-// still is by what share noise variances change at most in a step after which a site has done
-// enough in its round: with what is left to come, less than how well a spread can be known.
-const still = 1e-3
+// again is how often [FitRows] fills cells by the model of all sites, at most.
+const again = 10
 
-// refine is a hierarchical round at the site.
-func (h siteWay) refine(ctx context.Context, t *RefineTask, blocks []ppca.Block) (*RefineAnswer, error) {
-	blocks, err := t.Offset.Remove(h.Layout, blocks)
-	if err != nil {
-		return nil, err
-	}
-	prior, err := t.Prior.Unpack(h.Layout)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.CheckRank(prior.Rank); err != nil {
-		return nil, err
-	}
-	var start *between.State
-	if t.Start != nil {
-		p, err := t.Start.Params.Unpack(h.Layout)
+// FitRows is the whole fit to the rows of some sites on a common scale, as the exchanges of a study bring
+// it about, and how the means of these sites differ; nothing where they are taken for samples of one
+// population.
+func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []string, sites []*options.RowSums) (model *ppca.Params, means *options.SiteMeans, err error) {
+	h := siteWay{set}
+	for range again {
+		var said [][]ppca.Block
+		var speaking []string
+		filled := 0.0
+		for i, sums := range sites {
+			blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
+			if err != nil {
+				return nil, nil, err
+			}
+			answer, err := h.sums(ctx, blocks, atSite(model, means.At(names[i])))
+			if err != nil {
+				return nil, nil, fmt.Errorf("site %s: %w", names[i], err)
+			}
+			own, err := answer.blocks(set)
+			if err != nil {
+				return nil, nil, fmt.Errorf("site %s: %w", names[i], err)
+			}
+			if filled += answer.Filled; len(own) > 0 {
+				said, speaking = append(said, own), append(speaking, names[i])
+			}
+		}
+		last := model
+		fit, offsets, err := fitSums(set, said, last, ctx.Err)
 		if err != nil {
-			return nil, err
+			return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 		}
-		start = &between.State{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
-	}
-	round, err := between.NewSite(h.Layout, blocks, prior, start)
-	if err != nil {
-		return nil, err
-	}
-	defer round.Release()
-	for range h.Options.Iterations {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if model, means = &fit.Params, nil; offsets != nil {
+			means = options.PackSiteMeans(speaking, offsets)
 		}
-		if err := round.Step(); err != nil {
-			return nil, err
-		}
-		if round.Moved() < still {
+		if filled == 0 || last != nil && apart(set.Layout, model, flatten(set.Layout, last, last, last.Noise), flatten(set.Layout, model, last, last.Noise)) < settledBy {
 			break
 		}
 	}
-	m, err := round.Message()
-	if err != nil {
-		return nil, err
-	}
-	logLik, err := round.LogLik()
-	if err != nil {
-		return nil, err
-	}
-	return &RefineAnswer{
-		Runs: options.Runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
-		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Fitted: m.Fitted, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
-	}, nil
+	return model, means, nil
 }
 
-// OneShot is what a site's rows say in the one shot, on a common scale, as data for the
-// fit of one model to all sites.
-func OneShot(ctx context.Context, set options.Setup, scale *ppca.Scale, sums *options.RowSums) ([]ppca.Block, error) {
-	blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
-	if err != nil {
-		return nil, err
+// atSite is a model about the means of one site.
+func atSite(model *ppca.Params, offset *options.Offset) *ppca.Params {
+	if model == nil || offset == nil {
+		return model
 	}
-	answer, err := siteWay{set}.fit(ctx, blocks, nil)
-	if err != nil {
-		return nil, err
+	p := model.Clone()
+	for _, j := range p.Features {
+		p.Mu[j] += offset.Mean[j]
 	}
-	return answer.blocks(set)
+	return &p
 }

@@ -3,101 +3,119 @@ package federated
 import (
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/figure"
+	"parley/internal/linalg"
 	"parley/internal/wire"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
-const (
-	// mostFall is by how many nats per subject the log-likelihood may fall from one round's
-	// model to the next, where it does not fall by less than before. A typical site
-	// describes pooled rows worse than the one shot does, by many nats where sites differ
-	// much: rounds that settle come closer to that by ever smaller steps.
-	mostFall = 1
-	// smallSpread is what changes of smaller spreads are held against, in standard deviations of
-	// a view's features: a thousandth of their variance.
-	smallSpread = 0.03
-)
+// spread is how sites differ, by the sites' sums: standard deviations between sites of loadings and of
+// means by view, and of noise variances by feature. Negative where fewer than two sites tell.
+type spread struct {
+	Loadings wire.Vector `cbor:"loadings"`
+	Means    wire.Vector `cbor:"means"`
+	Noise    wire.Vector `cbor:"noise"`
+}
 
-// changed is by what share the last round changed the spread of the loadings or means of a
-// view between sites, at most: 1 if one round is all there is. Features have a standard deviation
-// of sd, by view.
-func changed(t options.Trace, sd []float64) float64 {
-	n := len(t)
-	if n < 3 {
-		return 1
+func (s *spread) check(l ppca.Layout) error {
+	if len(s.Loadings) != l.Views() || len(s.Means) != l.Views() || len(s.Noise) != l.Features() {
+		return fmt.Errorf("a spread of %d and %d views and %d features, where there are %d and %d", len(s.Loadings), len(s.Means), len(s.Noise), l.Views(), l.Features())
 	}
-	share := 0.0
-	for _, spread := range [][2]wire.Vector{{t[n-2].SDW, t[n-1].SDW}, {t[n-2].SDMu, t[n-1].SDMu}} {
-		for k, now := range spread[1] {
-			before := spread[0][k]
-			if most := max(now, before, smallSpread*sd[k]); most > 0 {
-				share = max(share, math.Abs(now-before)/most)
+	for _, x := range [][]float64{s.Loadings, s.Means, s.Noise} {
+		for _, v := range x {
+			if !(v >= -1 && v <= ppca.LargestValue) {
+				return fmt.Errorf("a standard deviation of %v between sites", v)
 			}
 		}
 	}
-	return share
+	return nil
 }
 
-// sdOf is the standard deviation of a feature of each view, by the root of their mean variance.
-func sdOf(l ppca.Layout, p *ppca.Params) []float64 {
-	sum, count := make([]float64, l.Views()), make([]float64, l.Views())
-	view, group := l.ViewOf(), l.GroupOf()
+// moments adds up what differs between sites beyond chance, and how much a variance of one would add.
+type moments struct{ beyond, times float64 }
+
+func (m *moments) sd() float64 {
+	if !(m.times > 0) {
+		return -1
+	}
+	return math.Sqrt(max(m.beyond, 0) / m.times)
+}
+
+// leastSpread is the share of the variance of features below which that of their means between sites is none.
+const leastSpread = 1e-6
+
+// fewestOfSpread is how many degrees of freedom a regression must leave to tell of the spread of sites.
+const fewestOfSpread = 5
+
+// spreadOf estimates variances between sites by moments (DerSimonian and Laird 1986): with Q the sum of
+// squares of the sites' estimates about their mean, weighted by their precision, E Q is its degrees of
+// freedom plus the variance between sites times what the weights make of it. A precision that is estimated
+// with f degrees of freedom counts (f − 2)/f. Loadings are those of the sites' regressions (see
+// [regressions]), noise variances what these leave. A regression is on factors that the site's other
+// features show, as the common loadings have it: where those of the site differ, the factors turn, and the
+// variance of a feature's grows by 1/(1 − h), with h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ its leverage. The variances of
+// means are those of [between.Fit].
+func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []float64) *spread {
+	q, view, within := p.Rank, l.ViewOf(), make([]float64, l.Features())
+	for group, j := l.GroupOf(), 0; j < len(within); j++ {
+		within[j] = p.Noise[group[j]] + floats.Dot(p.W[j*q:][:q], p.W[j*q:][:q])
+	}
+	loadings, noise, leverage := make([]moments, l.Views()), make([]moments, l.Features()), leverages(l, p)
+	for j, sets := range regressions(l, p, sites, fewestOfSpread) {
+		all := slices.Concat(sets...) // the model has the same loadings whatever views a subject has
+		if found, ok := departures(q, all, func(r *regression) float64 { return (r.free - 2) / r.free / r.noise }); ok && len(all) > 1 {
+			m := &loadings[view[j]]
+			for _, d := range found {
+				m.beyond += d.squared - d.trace
+				m.times += d.weight / max(1-leverage[j], 0.1)
+			}
+		}
+		for _, list := range sets {
+			weights, squares, mean := 0.0, 0.0, 0.0
+			for _, r := range list {
+				w := r.free / 2 // a variance of f degrees of freedom has the relative variance 2/f
+				weights, squares, mean = weights+w, squares+w*w, mean+w*r.noise
+			}
+			if len(list) < 2 {
+				continue
+			}
+			mean /= weights
+			m := &noise[j]
+			for _, r := range list {
+				m.beyond += r.free / 2 * (r.noise - mean) * (r.noise - mean)
+			}
+			m.beyond -= mean * mean * float64(len(list)-1)
+			m.times += weights - squares/weights
+		}
+	}
+	out := &spread{Loadings: make(wire.Vector, l.Views()), Means: make(wire.Vector, l.Views()), Noise: make(wire.Vector, l.Features())}
+	for k := range out.Loadings {
+		lo, hi := l.View(k)
+		if out.Loadings[k] = loadings[k].sd(); floats.Sum(variance[lo:hi]) > leastSpread*floats.Sum(within[lo:hi]) {
+			out.Means[k] = math.Sqrt(floats.Sum(variance[lo:hi]) / float64(hi-lo))
+		}
+	}
+	for j := range out.Noise {
+		out.Noise[j] = noise[j].sd()
+	}
+	return out
+}
+
+// leverages are wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ of the features; 0 where the loadings do not determine the factors.
+func leverages(l ppca.Layout, p *ppca.Params) []float64 {
+	q, group := p.Rank, l.GroupOf()
+	gram, out := make([]float64, q*q), make([]float64, l.Features())
 	for _, j := range p.Features {
-		w := p.W[j*p.Rank:][:p.Rank]
-		sum[view[j]] += floats.Dot(w, w) + p.Noise[group[j]]
-		count[view[j]]++
+		linalg.AddOuter(gram, p.W[j*q:][:q], p.W[j*q:][:q], 1/p.Noise[group[j]])
 	}
-	for k := range sum {
-		sum[k] = math.Sqrt(sum[k] / max(count[k], 1))
+	if _, ok := linalg.Cholesky(gram, q, q); !ok {
+		return out
 	}
-	return sum
-}
-
-// settled says whether further rounds would change little: the last changed no spread by more
-// than the tolerance, and the model before it was about as likely as its own predecessor.
-func settled(t options.Trace, sd []float64, tolerance float64) bool {
-	n := len(t)
-	return n >= 3 && changed(t, sd) < tolerance && t[n-3].LogLik-t[n-2].LogLik <= mostFall
-}
-
-// diverged says whether the last round of which it is known made the model much worse, and
-// worse by more than the round before it. The last point is that of a round whose model no
-// site has scored yet.
-func diverged(t options.Trace) bool {
-	n := len(t)
-	if n < 4 {
-		return false
+	for _, j := range p.Features {
+		out[j] = linalg.CholQuadratic(gram, q, q, slices.Clone(p.W[j*q:][:q])) / p.Noise[group[j]]
 	}
-	fall := t[n-3].LogLik - t[n-2].LogLik
-	return fall > mostFall && fall > t[n-4].LogLik-t[n-3].LogLik
-}
-
-// spreadNote says whether the spread between sites has settled; nil if one round cannot tell.
-func spreadNote(t options.Trace, sd []float64, tolerance float64, undetermined []string, diverged bool) *figure.Note {
-	const failed = "The spread between sites could not be estimated"
-	if len(undetermined) > 0 {
-		return &figure.Note{Title: failed, Warning: true,
-			Text: fmt.Sprintf("The subjects of %s do not determine as many factors as the plan has: their values have fewer directions, or are described exactly. The rounds were stopped, and nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them. With fewer factors, or without these sites, the rounds can go on.", strings.Join(undetermined, ", "))}
-	}
-	n := len(t)
-	if n < 3 {
-		return nil
-	}
-	if diverged {
-		return &figure.Note{Title: failed, Warning: true,
-			Text: fmt.Sprintf("In round %d the log-likelihood per subject fell from %.2f to %.2f nats: the rounds moved away from the data and were stopped. Nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them.", t[n-2].Round, t[n-3].LogLik, t[n-2].LogLik)}
-	}
-	change := changed(t, sd)
-	if change > tolerance {
-		return &figure.Note{Title: "The spread between sites has not settled", Warning: true,
-			Text: fmt.Sprintf("In the last of %d rounds it still changed by %.0f %% in some view. Take it for a rough number, or give the plan more rounds.", t[n-1].Round, 100*change)}
-	}
-	return &figure.Note{Title: "The spread between sites has settled",
-		Text: fmt.Sprintf("In the last of %d rounds no spread changed by more than %.0f %% of itself, or of %v standard deviations of a feature where that is more.", t[n-1].Round, math.Ceil(100*change), smallSpread)}
+	return out
 }

@@ -148,28 +148,22 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 	if m.Biases != nil {
 		return nil, nil
 	}
+	if !m.Separate() && !m.HasSpread() {
+		p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
+			Hint: "leave out --new-site, and take the intervals for too narrow at a new site"}
+		if m.Options != nil && m.Options.Mechanism == options.MechanismStatistics {
+			p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; " + p.Hint
+		}
+		return nil, p
+	}
 	var alone []string
 	for _, v := range m.Views {
-		if !m.Separate() && (v.LoadingSD == nil || v.MeanSD == nil) {
-			p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
-				Hint: "fit it with at least one round (rounds: 3), or leave out --new-site"}
-			switch {
-			case m.Options != nil && m.Options.Mechanism == options.MechanismStatistics:
-				p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; leave out --new-site, and take the intervals for too narrow at a new site"
-			case m.Published != nil:
-				p.Hint = "leave out --new-site, and take the intervals for too narrow at a new site"
-			case m.Options != nil && m.Options.Rounds > 0:
-				p.What = "the rounds of the study could not estimate how sites differ, and its report says why: there is no spread for a new site"
-				p.Hint = "site_means: separate in the plan estimates how their means differ without rounds; or leave out --new-site, and take the intervals for too narrow at a new site"
-			}
-			return nil, p
-		}
-		if m.sitesWith(v.Name) < 2 {
+		if v.LoadingSD == nil && !m.Separate() || m.sitesWith(v.Name) < 2 {
 			alone = append(alone, v.Name)
 		}
 	}
 	if len(alone) > 0 {
-		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "fewer than two sites had them, so nothing is known of how sites differ there: no spread was added"})
+		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "too few sites or subjects had them for anything to be known of how sites differ there: no spread was added"})
 	}
 	return notes, nil
 }

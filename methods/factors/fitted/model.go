@@ -350,19 +350,32 @@ func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
 	}
 }
 
-// ForgetSpread takes out what rounds learned of how sites differ.
-func (m *Model) ForgetSpread() {
+// PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view, and
+// of noise variances by feature; negative where nothing is known.
+func (m *Model) PutSpread(loadings, means, noise []float64) {
+	j := 0
 	for k := range m.Views {
 		v := &m.Views[k]
-		v.LoadingSD, v.MeanSD = nil, nil
+		v.LoadingSD, v.MeanSD = known(loadings[k]), known(means[k])
 		for i := range v.Features {
-			v.Features[i].NoiseSD = nil
+			v.Features[i].NoiseSD = known(noise[j])
+			j++
 		}
 	}
 }
 
-// HasSpread says whether rounds learned how sites differ.
-func (m *Model) HasSpread() bool { return len(m.Views) > 0 && m.Views[0].LoadingSD != nil }
+// known is a number that there is.
+func known(x float64) *float64 {
+	if x < 0 {
+		return nil
+	}
+	return &x
+}
+
+// HasSpread says whether anything is known of how sites differ.
+func (m *Model) HasSpread() bool {
+	return slices.ContainsFunc(m.Views, func(v ModelView) bool { return v.LoadingSD != nil && v.MeanSD != nil })
+}
 
 // Explains puts in how much of each view the factors account for.
 func (m *Model) Explains(x *ppca.Explained) {

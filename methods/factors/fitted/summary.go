@@ -107,8 +107,8 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		s.Options = m.Published.Options
 	}
 	rounds, noise := "as published", "view"
-	if m.Options != nil { // rounds end when they have converged
-		rounds = fmt.Sprintf("at most %s of %s", figure.Plural(m.Options.Rounds, "round"), figure.Plural(m.Options.Iterations, "iteration"))
+	if m.Options != nil {
+		rounds = fmt.Sprintf("at most %s", figure.Plural(m.Options.Rounds, "round"))
 		s.Options, noise = m.Options, m.Options.Noise
 	}
 	subjects := "not known: the sites did not release it"

@@ -238,22 +238,14 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 		return notes, err
 	}
 	m.Sites[1].Views = []string{"view0"}
-	if notes, err := use(); err != nil || !strings.Contains(notes.Error(), "view1: fewer than two sites") || strings.Contains(notes.Error(), "view0:") {
+	if notes, err := use(); err != nil || !strings.Contains(notes.Error(), "view1: too few sites or subjects") || strings.Contains(notes.Error(), "view0:") {
 		t.Errorf("%v, %v", notes, err)
 	}
-	m.Views[1].LoadingSD = nil
-	if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") || !strings.Contains(err.Error(), "hint: fit it with at least one round") {
-		t.Errorf("got %v", err)
-	}
-	for _, c := range []struct {
-		o    options.Options
-		want string
-	}{
-		{options.Options{Rounds: 3}, "hint: site_means: separate"}, {options.Options{Mechanism: options.MechanismStatistics}, "does not estimate that"},
-	} {
-		m.Options = &c.o
-		if _, err := use(); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "at least one round") {
-			t.Errorf("%+v: got %v, want %s", c.o, err, c.want)
+	m.Views[0].LoadingSD, m.Views[1].LoadingSD = nil, nil
+	for mechanism, want := range map[string]string{"": "hint: leave out --new-site", options.MechanismStatistics: "does not estimate that"} {
+		m.Options = &options.Options{Mechanism: mechanism}
+		if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	m.Scaling = options.ScaleSiteRange

@@ -21,7 +21,6 @@ type State struct {
 	Scale   *options.Scale                 `cbor:"scale"`
 	Model   *options.Prior                 `cbor:"model"`
 	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
-	Trace   options.Trace                  `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.

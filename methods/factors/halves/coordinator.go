@@ -36,8 +36,6 @@ type Way interface {
 	Advance(s *State) ([]method.Task, method.Info, error)
 	// Receive checks an answer in such a phase, and returns what is kept of it.
 	Receive(a method.Contribution) (Answer, error)
-	// EstimatesSpread says whether anything is learned of how sites differ.
-	EstimatesSpread() bool
 	// Describe adds to the model's file what only this way knows.
 	Describe(s *State, m *fitted.Model) error
 	// Result draws the model that is in these files.
@@ -84,7 +82,7 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 // check refuses a state from which no study goes on, but for answers that wait in the inbox: these
 // are checked when they are worked through.
 func (c *Coordinator) check(s *State) error {
-	d, views := c.Layout.Features(), c.Layout.Views()
+	d := c.Layout.Features()
 	if s.Inbox == nil || s.Reports == nil {
 		return errors.New("it lacks what sites have answered")
 	}
@@ -139,11 +137,6 @@ func (c *Coordinator) check(s *State) error {
 	for _, a := range s.Standardised {
 		if !c.place(a.Site, a.View) {
 			return fmt.Errorf("values in units of their own of site %d and view %d", a.Site, a.View)
-		}
-	}
-	for _, p := range s.Trace {
-		if n := len(p.SDW); n != len(p.SDMu) || n != 0 && n != views {
-			return fmt.Errorf("the spread of %d and %d views, where there are %d", n, len(p.SDMu), views)
 		}
 	}
 	if len(s.Doubt) != 0 && len(s.Doubt) != d || slices.ContainsFunc(s.Doubt, func(x float64) bool { return x < 0 }) {

@@ -33,9 +33,8 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 }
 
 // AssessedResult is the result of a study that ended with [Common.Assess], of the sites
-// that answered. Spread says how the rounds settled that estimated how sites differ;
-// nil where nothing did.
-func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, spread *figure.Section) (*method.Result, error) {
+// that answered, after so many rounds. Settled says how the fit settled; nil where nothing did.
+func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int, settled *figure.Section) (*method.Result, error) {
 	sites := c.reports(s)
 	if len(sites) == 0 {
 		var about []figure.Section
@@ -44,7 +43,7 @@ func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, s
 		}
 		return report.Unassessed(c.Setup, m, files, len(c.Staying(s)), about...), nil
 	}
-	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, spread)
+	return report.Assessed(c.Setup, m, files, sites, rounds, settled)
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -62,9 +61,6 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	m, prior, err := fitted.NewModelFile(c.Setup, s.Model, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
-	}
-	if c.way.EstimatesSpread() {
-		m.Spread(prior, c.Layout)
 	}
 	if err := c.way.Describe(s, m); err != nil {
 		return nil, err

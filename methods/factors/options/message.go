@@ -33,7 +33,7 @@ type Params struct {
 
 // PackParams leaves out what is not described.
 func PackParams(l ppca.Layout, p *ppca.Params) Params {
-	m := Params{Runs: Runs(p.Features), W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
+	m := Params{Runs: runsOf(p.Features), W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
 	for _, j := range p.Features {
 		m.W.Data = append(m.W.Data, p.W[j*p.Rank:][:p.Rank]...)
 		m.Mu = append(m.Mu, p.Mu[j])
@@ -48,7 +48,7 @@ func PackParams(l ppca.Layout, p *ppca.Params) Params {
 
 // params is the inverse of PackParams; it refuses what does not fit the layout.
 func (m *Params) Unpack(l ppca.Layout) (*ppca.Params, error) {
-	described, err := Features(m.Runs, l)
+	described, err := featuresOf(m.Runs, l)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
@@ -146,12 +146,11 @@ type Block struct {
 	Factor  wire.Matrix `cbor:"factor"`           // r × p
 	Diag    wire.Vector `cbor:"diag"`             // p, or none
 	Filled  wire.Vector `cbor:"filled,omitempty"` // p, or none
-	Rough   bool        `cbor:"rough,omitempty"`
 }
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled, Rough: b.Rough}
+	m := Block{Runs: runsOf(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -162,12 +161,12 @@ func PackBlock(b *ppca.Block) Block {
 
 // Unpack is the inverse of PackBlock. What it returns is what subjects can have.
 func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
-	features, err := Features(m.Runs, l)
+	features, err := featuresOf(m.Runs, l)
 	if err != nil {
 		return nil, err
 	}
 	p := len(features)
-	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag, Rough: m.Rough}
+	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag}
 	if len(m.Filled) > 0 {
 		b.Filled = m.Filled
 	}
@@ -195,8 +194,8 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 	return b, errors.Join(b.Measured(), b.MakePossible())
 }
 
-// Runs writes ascending features as half-open ranges.
-func Runs(features []int) (r [][2]int) {
+// runsOf writes ascending features as half-open ranges.
+func runsOf(features []int) (r [][2]int) {
 	for _, j := range features {
 		if n := len(r); n > 0 && r[n-1][1] == j {
 			r[n-1][1]++
@@ -207,9 +206,9 @@ func Runs(features []int) (r [][2]int) {
 	return r
 }
 
-// Features is the inverse of Runs; it refuses ranges that are not ascending
+// featuresOf is the inverse of Runs; it refuses ranges that are not ascending
 // and inside the layout.
-func Features(runs [][2]int, l ppca.Layout) (list []int, err error) {
+func featuresOf(runs [][2]int, l ppca.Layout) (list []int, err error) {
 	last, d := -1, l.Features()
 	for _, r := range runs {
 		if r[0] <= last || r[1] <= r[0] || r[1] > d {

@@ -49,17 +49,14 @@ type Options struct {
 	// the name that it had when there was a choice.
 	Form string `cbor:"variant" json:"-"`
 
-	Latent     int    `json:"latent"`     // q, the number of factors; no default
-	Scaling    string `json:"scaling"`    // one of the Scale constants
-	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
-	Rounds     int    `json:"rounds"`     // hierarchical rounds at most (10; 0 stops after the one shot)
-	Iterations int    `json:"iterations"` // at each site in each round, at most (20)
+	Latent  int    `json:"latent"`  // q, the number of factors; no default
+	Scaling string `json:"scaling"` // one of the Scale constants
+	Noise   string `json:"noise"`   // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
+	Rounds  int    `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (30)
 
-	SiteMeans string   `json:"site_means,omitempty"` // one of the Means constants
-	LocalRank int      `json:"local_rank,omitempty"` // factors of each site's own fit (4q); fewer where its subjects carry fewer
-	Minimum   int      `json:"minimum,omitempty"`    // subjects of a set of views that a site says something of in the one shot (any number)
-	Tolerance *float64 `json:"tolerance,omitempty"`  // rounds end when no spread between sites changes by a larger share (0.1); 0: never
-	Outliers  string   `json:"outliers,omitempty"`   // "exclude" subjects' views that are far from all others of their site (default), or "keep" them
+	SiteMeans string `json:"site_means,omitempty"` // one of the Means constants
+	Minimum   int    `json:"minimum,omitempty"`    // subjects that a site needs to say anything, and a set of views for sums of its own (any number, and 10)
+	Outliers  string `json:"outliers,omitempty"`   // "exclude" subjects' views that are far from all others of their site (default), or "keep" them
 
 	// Adjust are what the factors must not be: the model is of what a linear regression on
 	// them leaves of the features. Without differential privacy only.
@@ -78,10 +75,6 @@ type Covariate struct {
 	// Levels of a category. The others are compared with the first.
 	Levels []string `json:"levels,omitempty"`
 }
-
-// LocalRank is the default number of factors of a site's own fit: what a fit of q factors
-// to all sites loses by it is hundredths of a nat, and thousandths with noise per feature.
-func LocalRank(q int) int { return 4 * q }
 
 // form is what encodings say of how the model is fitted.
 const form = "federated"
@@ -104,6 +97,8 @@ func (*Options) Former(key string) string {
 		return "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca"
 	case "published", "clipping":
 		return "name: fed-mv-ppca, which has these options"
+	case "local_rank", "iterations", "tolerance":
+		return "leave it out: sites answer with exact sums, and nothing is iterated there"
 	}
 	return ""
 }
@@ -124,20 +119,11 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("noise") && o.ScalesFeatures() {
 		o.Noise = "feature"
 	}
-	for key, f := range map[string]struct {
-		field *int
-		value int
-	}{"rounds": {&o.Rounds, 10}, "iterations": {&o.Iterations, 20}, "local_rank": {&o.LocalRank, LocalRank(o.Latent)}} {
-		if missing(key) {
-			*f.field = f.value
-		}
+	if missing("rounds") {
+		o.Rounds = 30
 	}
 	if missing("site_means") {
 		o.SiteMeans = MeansAuto
-	}
-	if missing("tolerance") {
-		change := 0.1
-		o.Tolerance = &change
 	}
 	if missing("outliers") {
 		o.Outliers = ExcludeOutliers
@@ -160,9 +146,6 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	o.checkMechanism(p, report)
 	o.checkAdjust(p, report)
 	CheckFeatures(p, o.Latent, o.Scaling, report)
-	if o.Mechanism != MechanismStatistics {
-		report.AtLeast("iterations", o.Iterations, 1)
-	}
 	if o.Mechanism == MechanismStatistics {
 		o.checkStatistics(p, report)
 		return
@@ -171,15 +154,6 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
 	report.AtLeast("minimum", o.Minimum, 0)
 	report.OneOf("outliers", o.Outliers, ExcludeOutliers, keepOutliers)
-	if o.Latent > 0 { // else its default is wrong too
-		report.AtLeast("local_rank", o.LocalRank, 1)
-	}
-	switch {
-	case o.Tolerance == nil:
-		report("tolerance", "missing", "0 to run all rounds, or a share of the spread between sites such as 0.1")
-	case *o.Tolerance < 0:
-		report("tolerance", fmt.Sprintf("%v is negative", *o.Tolerance), "0 to run all rounds, or a share of the spread between sites such as 0.1")
-	}
 }
 
 // CheckFeatures demands features of which a model of so many factors can be, in such units.
@@ -226,10 +200,10 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskRefill, TaskRefine, TaskStatistics, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskStatistics, TaskCheck, TaskAssess} {
 			times := 1
-			if kind == TaskRefine {
-				times = o.Rounds
+			if kind == TaskFit {
+				times += o.Rounds
 			}
 			if o.Asks(p, kind) && !yield(kind, times) {
 				return
@@ -245,10 +219,8 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 		return len(o.Adjust) > 0
 	case TaskScale:
 		return o.Pools() && o.Mechanism == ""
-	case TaskFit, TaskRefill:
+	case TaskFit:
 		return o.Mechanism == ""
-	case TaskRefine:
-		return o.Rounds > 0 && o.Mechanism == ""
 	case TaskStatistics:
 		return o.Mechanism == MechanismStatistics
 	case TaskCheck:

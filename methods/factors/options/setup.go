@@ -77,7 +77,7 @@ func (s Setup) Complete(p *ppca.Params) error {
 			}
 			advice := "leave it out of the plan"
 			if n := s.Options.Minimum; n > 1 {
-				advice += fmt.Sprintf(", or lower method.minimum: sets of views that fewer than %d subjects have do not count", n)
+				advice += fmt.Sprintf(", or lower method.minimum: sites with fewer than %d subjects say nothing", n)
 			}
 			return fmt.Errorf("no site has a single value of feature %s of view %s: %s", v.Features[j-lo].Name, v.Name, advice)
 		}

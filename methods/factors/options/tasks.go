@@ -10,9 +10,7 @@ import (
 const (
 	TaskAdjust = "adjust" // sums for the regression on covariates
 	TaskScale  = "scale"  // sums for a common scale
-	TaskFit    = "fit"    // what the site says of its subjects: the one shot
-	TaskRefill = "refill" // the same, single missing cells being filled by the model of all sites
-	TaskRefine = "refine" // a hierarchical round
+	TaskFit    = "fit"    // the sums of the site's subjects
 	TaskAssess = "assess" // how well the model describes the site
 
 	TaskStatistics = "statistics" // noised statistics of the site's subjects, once

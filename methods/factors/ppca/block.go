@@ -14,8 +14,7 @@ import (
 //
 //   - dense: Scatter holds all of S;
 //   - factored: S = Fᵀ F + diag(Diag), cheaper when F has few rows. For
-//     subjects, F is their centred rows; for those whom [Condense] describes by a
-//     factor analysis, F = √N Wᵀ, and Diag is what this leaves of their variances.
+//     subjects, F is their centred rows, or a root of their scatter.
 //
 // The E step gives the same numbers for either.
 type Block struct {
@@ -25,12 +24,8 @@ type Block struct {
 	Scatter  []float64 // dense form: p × p by rows, symmetric; nil otherwise
 	Factor   []float64 // factored form: r × p by rows
 	Diag     []float64 // factored form: p, or nil for zero
-	// Filled counts the cells of each feature, p of them, that [Condense] filled in, or is nil
-	// if there are none. Their noise is not in S: [FillNoise] adds that of the model which is
-	// fitted, and no fit takes a block without it.
+	// Filled counts the cells of each feature, p of them, that [Describe] filled; nil if there are none.
 	Filled []float64
-	// Rough says that the factors of [Condense] leave out directions about as strong as they are.
-	Rough bool
 }
 
 // Rows returns the number of rows of the factor.
@@ -114,7 +109,7 @@ func (b *Block) Dense() Block {
 	for i, x := range b.Diag {
 		s[i*p+i] += x
 	}
-	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s}
+	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s, Filled: b.Filled}
 }
 
 // addSquare adds FᵀF to a symmetric p × p matrix, F of p columns. Columns of the

@@ -18,12 +18,9 @@
 // statistics per set of observed features. That one mechanism covers complete sites,
 // sites and subjects that lack views, and single missing cells: the E step is exact for
 // all of them, and its cost does not depend on the number of subjects. What the
-// coordinator has of sites are blocks too, from [Condense].
-//
-// # The one shot
-//
-// Each site makes few numbers of its blocks by [Condense], set of views by set of views,
-// and the coordinator fits one model to what all sites say, added up by [Merge].
+// coordinator has of sites are blocks too: each site makes those that it may send by
+// [Describe], set of views by set of views, and the coordinator fits one model to what all
+// sites say, added up by [Merge], by [FitBest].
 //
 // # Other ways to fit
 //

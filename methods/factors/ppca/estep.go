@@ -4,8 +4,8 @@ import (
 	"parley/internal/linalg"
 )
 
-// Latent is the law of x before any feature is seen, N(Prec⁻¹H, Prec⁻¹).
-type Latent struct {
+// latent is the law of x before any feature is seen, N(Prec⁻¹H, Prec⁻¹).
+type latent struct {
 	Prec []float64 // q × LD
 	H    []float64 // q
 }
@@ -30,7 +30,7 @@ type EStep struct {
 
 	q, ld    int
 	logDet   float64 // ln |prec + WᵀΨ⁻¹W|
-	standard Latent  // x ~ N(0, I)
+	standard latent  // x ~ N(0, I)
 
 	w, v    []float64 // p × ld: loadings, Ψ⁻¹W
 	fv, fk  []float64 // r × ld: F Ψ⁻¹W, F Kᵀ
@@ -69,7 +69,7 @@ func (e *EStep) Release() {
 }
 
 // Run does the E step for one block under a law of the factors, N(0, I) if it is nil.
-func (e *EStep) Run(md *Model, b *Block, z *Latent) error {
+func (e *EStep) Run(md *Model, b *Block, z *latent) error {
 	if z == nil {
 		z = &e.standard
 	}

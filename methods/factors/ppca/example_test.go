@@ -45,11 +45,11 @@ func Example() {
 			}
 		}
 		blocks := a.Blocks()
-		said, err := ppca.Condense(layout, blocks, 2, 0, ppca.FitOptions{Tol: 1e-6})
+		said, err := ppca.Describe(layout, nil, blocks, 1, 0, ppca.FitOptions{})
 		if err != nil {
 			panic(err)
 		}
-		all = append(all, said...)
+		all = append(all, said.Blocks...)
 	}
 	fit, err := ppca.Fit(layout, ppca.Merge(all), 1, nil, ppca.FitOptions{})
 	if err != nil {

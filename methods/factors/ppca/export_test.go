@@ -6,7 +6,6 @@ package ppca
 var (
 	Weighted      = weighted
 	NewCovariance = newCovariance
-	Fill          = completeData
 )
 
 // Empty is how many subjects without any value were added.
@@ -23,23 +22,4 @@ func (c *covariance) Leading(rank int) (values, vectors []float64, err error) {
 		total += v
 	}
 	return c.leading(rank, total)
-}
-
-// Analyse returns the covariance of a factor analysis, its log-likelihood and iterations.
-func Analyse(l Layout, b *Block, rank int, begin *Params, o FitOptions) (cov []float64, logLik float64, iterations int, err error) {
-	f, err := analyse(l, b, rank, begin, o)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	p := len(b.Features)
-	cov = make([]float64, p*p)
-	for i := range p {
-		for j := range p {
-			for a := range rank {
-				cov[i*p+j] += f.W[i*f.LD+a] * f.W[j*f.LD+a]
-			}
-		}
-		cov[i*p+i] += f.psi[i]
-	}
-	return cov, f.LogLik, f.Iterations, nil
 }

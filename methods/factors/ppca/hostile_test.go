@@ -24,8 +24,8 @@ func TestHostileModelsGiveErrors(t *testing.T) {
 		p, bl := tr.P.Clone(), factorstest.Moments(blocks...)[:1]
 		factorstest.Mutate(r, reflect.ValueOf(&p).Elem())
 		factorstest.Mutate(r, reflect.ValueOf(&bl[0]).Elem())
-		if b, err := ppca.Condense(l, bl, 1, 0, ppca.FitOptions{MaxIter: 20}); err == nil {
-			if f, err := ppca.Fit(l, b, 1, nil, ppca.FitOptions{MaxIter: 20}); err == nil {
+		if said, err := ppca.Describe(l, &p, bl, 1, 0, ppca.FitOptions{MaxIter: 20}); err == nil {
+			if f, err := ppca.Fit(l, said.Blocks, 1, nil, ppca.FitOptions{MaxIter: 20}); err == nil {
 				factorstest.FiniteResult(t, "fit", f.W, f.Mu, f.Noise, []float64{f.LogLik})
 			}
 		}
@@ -53,7 +53,7 @@ func TestLayoutsThatCannotBe(t *testing.T) {
 // Whatever the data are like, a site can say something of them that others can take in: features
 // that are constant, repeated, without noise or a trillion times as large as others, subjects who
 // are all alike, single huge values, and gaps, as rows or as a scatter matrix.
-func TestCondenseTakesAnyData(t *testing.T) {
+func TestDescribeTakesAnyData(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d, n := rapid.IntRange(3, 60).Draw(rt, "features"), rapid.IntRange(1, 80).Draw(rt, "subjects")
 		l := ppca.Layout{Dims: []int{d - 1, 1}, Noise: rapid.SampledFrom([]ppca.Noise{ppca.NoisePerFeature, ppca.NoisePerView}).Draw(rt, "noise")}
@@ -104,10 +104,11 @@ func TestCondenseTakesAnyData(t *testing.T) {
 			}
 		}
 		for _, all := range [][]ppca.Block{blocks, dense} {
-			out, err := ppca.Condense(l, all, rank, 0, ppca.FitOptions{Tol: 1e-6})
+			said, err := ppca.Describe(l, nil, all, rank, 0, ppca.FitOptions{Tol: 1e-6})
 			if err != nil {
 				rt.Fatal(err)
 			}
+			out := said.Blocks
 			for i := range out {
 				if err := out[i].Check(l); err != nil {
 					rt.Fatal(err)

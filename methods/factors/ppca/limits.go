@@ -56,8 +56,8 @@ func Counts(what string, x []float64, limit float64) error {
 	return nil
 }
 
-// CheckVariance holds a variance of values to what it can be.
-func CheckVariance(v float64) error {
+// checkVariance holds a variance of values to what it can be.
+func checkVariance(v float64) error {
 	if !(v >= leastVariance && v <= LargestValue*LargestValue) {
 		return fmt.Errorf("a variance of %v, want from %g to %g", v, leastVariance, LargestValue*LargestValue)
 	}
@@ -72,11 +72,11 @@ func CheckFactors(q int, nu, xi []float64) error {
 	if err := Finite("mean of the factors", nu); err != nil {
 		return err
 	}
-	return CheckPositive("covariance of the factors", xi, q)
+	return checkPositive("covariance of the factors", xi, q)
 }
 
-// CheckPositive says whether a symmetric n × n matrix is not positive definite.
-func CheckPositive(what string, a []float64, n int) error {
+// checkPositive says whether a symmetric n × n matrix is not positive definite.
+func checkPositive(what string, a []float64, n int) error {
 	if err := Finite(what, a); err != nil {
 		return err
 	}

@@ -55,16 +55,6 @@ func (p *Params) Check(l Layout) error {
 	return nil
 }
 
-// eachNoise returns the parameters with the noise variances of a layout of noise by feature.
-func (p *Params) eachNoise(l Layout) Params {
-	out, group := p.Clone(), l.GroupOf()
-	out.Noise = make([]float64, l.Features())
-	for _, j := range p.Features {
-		out.Noise[j] = p.Noise[group[j]]
-	}
-	return out
-}
-
 // Clone returns a copy that shares nothing.
 func (p *Params) Clone() Params {
 	return Params{
@@ -92,7 +82,7 @@ func (p *Params) Measured(l Layout) error {
 	}
 	for g, used := range p.Groups(l) {
 		if used {
-			if err := CheckVariance(p.Noise[g]); err != nil {
+			if err := checkVariance(p.Noise[g]); err != nil {
 				return fmt.Errorf("parameters: noise group %d: %w", g, err)
 			}
 		}
@@ -145,9 +135,6 @@ func CheckBlocks(l Layout, blocks []Block) error {
 	for i := range blocks {
 		if err := blocks[i].Check(l); err != nil {
 			return err
-		}
-		if blocks[i].Filled != nil {
-			return fmt.Errorf("block: the noise of the cells that were filled in is missing")
 		}
 	}
 	return nil

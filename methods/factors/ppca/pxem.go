@@ -1,10 +1,12 @@
 package ppca
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/internal/linalg"
 )
@@ -60,6 +62,8 @@ const (
 	// variance of the features of the same view, so that data with fewer
 	// directions than the model cannot drive the likelihood to infinity.
 	noiseFloor = 1e-8
+	// creeping is after how many iterations a fit that has not converged goes on otherwise.
+	creeping = 100
 	// solvedTogether features stay in the cache.
 	solvedTogether = 16
 )
@@ -72,15 +76,11 @@ type Fitted struct {
 	Trace      []float64 // mean log-likelihood per subject before each iteration; never falls
 	Iterations int
 	Converged  bool // false: MaxIter came first
+	// Of [FitBest]: how many starts were followed to their end, and how many ended at the likeliest.
+	Starts, AtBest int
 	// Floored counts the noise groups held at the floor: the data determine
 	// these features exactly, up to rounding, and their variance is not an estimate.
 	Floored int
-}
-
-// LocalRank returns how many factors of at most so many a fit to single subjects can
-// have: min(most, d − 2, N − 2), at least 1.
-func LocalRank(most, features int, subjects float64) int {
-	return max(1, min(most, features-2, int(math.Floor(subjects))-2))
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -128,8 +128,16 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 			out.Converged = true
 			break
 		}
-		if out.Iterations == o.MaxIter {
+		if out.Iterations >= o.MaxIter {
 			break
+		}
+		if out.Iterations == creeping {
+			steps, err := f.climb(o)
+			if err != nil {
+				return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
+			}
+			out.Iterations += steps
+			continue
 		}
 		if err := f.Maximise(true); err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
@@ -145,108 +153,177 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	return out, nil
 }
 
-// FitBest is [Fit] from several starts where subjects lack features, and returns the
-// likeliest outcome: there the likelihood can have several maxima, which describe the
-// subjects at hand about as well and others not. The starts are [Start]; the same with each
-// covariance divided by the geometric mean of the subjects who have either feature, so that
-// what few subjects show of two features together counts for little; where features have
-// noise variances of their own, the outcome with one for each view; and where subjects are
-// fewer than features, drawn loadings (see [drawnStart]).
-func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
-	if len(blocks) == 1 {
-		return Fit(l, blocks, rank, nil, o)
-	}
-	pairwise, err := newSpectrum(l, blocks, rank, false)
-	if err != nil {
-		return nil, err
-	}
-	bounded, err := newSpectrum(l, blocks, rank, true)
-	if err != nil {
-		return nil, err
-	}
-	return fitBest(l, blocks, pairwise, bounded, o)
-}
+const (
+	// drawn is how many starts have drawn loadings.
+	drawn = 8
+	// alike is by how many nats a subject the likelihoods of fits may differ that ended at the same
+	// maximum.
+	alike = 1e-4
+	// workOfStarts is how many numbers an iteration may read for all starts to be followed on all
+	// features: beyond, they are followed on some.
+	workOfStarts = 1 << 17
+)
 
-// fitBest is [FitBest] from starts that are made of these. A start from which the covariance of
-// the factors collapses is passed over, unless all are such.
-func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (best *Fitted, err error) {
-	starts := []*Params{pairwise.start(l), bounded.start(l)}
-	drawn, err := drawnStart(l, blocks, starts[1], o)
-	if err != nil {
-		return nil, err
-	}
-	if l.Noise == NoisePerFeature {
-		shared := l
-		shared.Noise = NoisePerView
-		fit, err := fitBest(shared, blocks, pairwise, bounded, o)
-		if err == nil {
-			each := fit.Params.eachNoise(shared)
-			starts = append(starts, &each)
-		} else if !errors.Is(err, ErrCollapsed) {
+// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there:
+// the likelihood can have several maxima. The starts are [Start]; where subjects lack features, the
+// same with each covariance divided by the geometric mean of the subjects who have either; and eight
+// of drawn loadings, the same for the same data. Where an iteration is dear, they are followed on
+// every so manyth feature of each view, and then on all from each maximum that was found. A start
+// from which the covariance of the factors collapses is passed over, unless all are such.
+func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
+	some := thinned(l, blocks, rank)
+	if some == nil {
+		starts, err := starts(l, blocks, rank)
+		if err != nil {
 			return nil, err
 		}
+		return likeliest(l, blocks, starts, o)
 	}
-	if drawn != nil {
-		starts = append(starts, drawn)
+	all, err := Start(l, blocks, rank)
+	if err != nil {
+		return nil, err
 	}
+	few, err := starts(l, some, rank)
+	if err != nil {
+		return nil, err
+	}
+	fits, err := fitEach(l, some, few, o)
+	if err != nil {
+		return nil, err
+	}
+	starts, variance := []*Params{}, variances(l, blocks)
+	for i, fit := range fits {
+		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
+			continue // the same maximum
+		}
+		start := all.Clone()
+		clear(start.W)
+		if l.Noise == NoisePerFeature {
+			for _, j := range start.Features {
+				start.Noise[j] = max(variance[j], all.Noise[j])
+			}
+		}
+		group := l.GroupOf()
+		for _, j := range fit.Features { // all other loadings follow from these in one step
+			copy(start.W[j*rank:][:rank], fit.W[j*rank:])
+			start.Noise[group[j]] = fit.Noise[group[j]]
+		}
+		starts = append(starts, &start)
+	}
+	best, err := likeliest(l, blocks, starts, o)
+	if best != nil && len(starts) == 1 {
+		best.Starts, best.AtBest = len(fits), len(fits)
+	}
+	return best, err
+}
+
+// FitFrom is [Fit] from a start, or [FitBest] if that is nil.
+func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
+	if start == nil {
+		return FitBest(l, blocks, rank, o)
+	}
+	return Fit(l, blocks, rank, start, o)
+}
+
+// likeliest is the best fit from some starts. They are followed roughly, and the best to its end.
+func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitted, error) {
+	rough := o
+	rough.Tol = max(o.Tol, alike/100)
+	fits, err := fitEach(l, blocks, starts, rough)
+	if err != nil {
+		return nil, err
+	}
+	best, err := Fit(l, blocks, fits[0].Rank, &fits[0].Params, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, fit := range fits {
+		if best.Starts++; fits[0].LogLik-fit.LogLik < alike*best.Subjects {
+			best.AtBest++
+		}
+	}
+	best.Iterations += fits[0].Iterations
+	best.Trace = append(fits[0].Trace, best.Trace...)
+	return best, nil
+}
+
+// fitEach fits from each start, and returns the fits from the likeliest on.
+func fitEach(l Layout, blocks []Block, starts []*Params, o FitOptions) (fits []*Fitted, err error) {
 	var collapsed error
-	for _, s := range starts {
-		fit, err := Fit(l, blocks, s.Rank, s, o)
+	for _, start := range starts {
+		fit, err := Fit(l, blocks, start.Rank, start, o)
 		switch {
 		case errors.Is(err, ErrCollapsed):
 			collapsed = err
 		case err != nil:
 			return nil, err
-		case best == nil || fit.LogLik > best.LogLik:
-			best = fit
+		default:
+			fits = append(fits, fit)
 		}
 	}
-	if best == nil {
+	if len(fits) == 0 {
 		return nil, collapsed
 	}
-	return best, nil
+	slices.SortStableFunc(fits, func(a, b *Fitted) int { return cmp.Compare(b.LogLik, a.LogLik) })
+	return fits, nil
 }
 
-const (
-	// drawnStarts is how many starts are drawn, and drawnIterations how far each is followed
-	// before the likeliest alone goes on.
-	drawnStarts, drawnIterations = 8, 50
-)
-
-// drawnStart is the likeliest of several starts with drawn loadings after a short run of each
-// (Biernacki, Celeux and Govaert, "Choosing starting values for the EM algorithm", 2003);
-// nil where subjects are as many as features: then hardly any start leads elsewhere; or where all
-// collapse. All else is as in the start given.
-func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Params, err error) {
-	subjects := 0.0
-	for i := range blocks {
-		subjects += blocks[i].N
+// starts are those of [FitBest].
+func starts(l Layout, blocks []Block, rank int) (list []*Params, err error) {
+	first, err := Start(l, blocks, rank)
+	if err != nil {
+		return nil, err
 	}
-	if subjects >= float64(len(like.Features)) {
-		return nil, nil
-	}
-	o.MaxIter = drawnIterations
-	variance := variances(l, blocks)
-	r := startDraws(len(like.Features), like.Rank)
-	most := math.Inf(-1)
-	for range drawnStarts {
-		s := *like
-		s.W = make([]float64, len(like.W))
-		for _, j := range s.Features {
-			drawLoadings(s.W[j*s.Rank:][:s.Rank], variance[j], r)
-		}
-		fit, err := Fit(l, blocks, s.Rank, &s, o)
-		if errors.Is(err, ErrCollapsed) {
-			continue
-		}
+	list = append(list, first)
+	if len(blocks) > 1 {
+		bounded, err := newSpectrum(l, blocks, rank, true)
 		if err != nil {
 			return nil, err
 		}
-		if fit.LogLik > most {
-			best, most = &fit.Params, fit.LogLik
+		list = append(list, bounded.start(l))
+	}
+	variance, r := variances(l, blocks), startDraws(len(first.Features), rank)
+	for range drawn {
+		s := first.Clone()
+		for _, j := range s.Features {
+			drawLoadings(s.W[j*rank:][:rank], variance[j], r)
+		}
+		list = append(list, &s)
+	}
+	return list, nil
+}
+
+// thinned is the blocks with every so manyth feature of each view, so that an iteration reads no more
+// than [workOfStarts] numbers, or with so many that they still determine the factors; nil where all
+// features are not more.
+func thinned(l Layout, blocks []Block, rank int) (some []Block) {
+	work := 0
+	for i := range blocks {
+		b := &blocks[i]
+		if work += len(b.Features) * (b.Rows() + rank + 1); b.Scatter != nil {
+			work += len(b.Scatter)
 		}
 	}
-	return best, nil
+	every := (work + workOfStarts - 1) / workOfStarts
+	if most := l.Features() / (20 * (rank + 1)); every > most {
+		every = most
+	}
+	if every <= 1 {
+		return nil
+	}
+	keep := make([]bool, l.Features())
+	for k := range l.Dims {
+		lo, hi := l.View(k)
+		for j := lo; j < hi; j += every {
+			keep[j] = true
+		}
+	}
+	for i := range blocks {
+		if b := blocks[i].only(keep); len(b.Features) > 0 {
+			some = append(some, b)
+		}
+	}
+	return some
 }
 
 // startDraws are the same for the same data.
@@ -321,7 +398,7 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 		return nil, fmt.Errorf("start has %d factors, the fit %d", start.Rank, rank)
 	}
 	f := &PXEM{
-		Sums: NewSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
+		Sums: newSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
 		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()),
 		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
 	}

@@ -300,18 +300,6 @@ func TestStartIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestLocalRank(t *testing.T) {
-	for _, c := range []struct {
-		rank, features int
-		n              float64
-		want           int
-	}{{10, 33, 90, 10}, {10, 8, 90, 6}, {10, 33, 9, 7}, {10, 33, 2, 1}, {10, 2, 90, 1}} {
-		if got := ppca.LocalRank(c.rank, c.features, c.n); got != c.want {
-			t.Errorf("LocalRank(%d, %d, %v) = %d, want %d", c.rank, c.features, c.n, got, c.want)
-		}
-	}
-}
-
 // drawLayout draws a small layout; every view can take all q factors.
 func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
 	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")

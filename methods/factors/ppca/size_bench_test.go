@@ -73,9 +73,9 @@ var sized = []struct {
 	{"200sites", []int{30, 30}, 4, 0, slices.Repeat([]int{50}, 200)},
 }
 
-// BenchmarkCondensed is the one exchange of condensed blocks: what every site says of
+// BenchmarkSums is the one exchange: what every site says of
 // its subjects, and the fit of one model to all of it.
-func BenchmarkCondensed(b *testing.B) {
+func BenchmarkSums(b *testing.B) {
 	for _, c := range sized {
 		b.Run(c.name, func(b *testing.B) {
 			l := factorstest.Shape(b, ppca.NoisePerFeature, c.dims...)
@@ -84,9 +84,9 @@ func BenchmarkCondensed(b *testing.B) {
 			for b.Loop() {
 				var all []ppca.Block
 				for _, blocks := range sites {
-					all = append(all, factorstest.Must(ppca.Condense(l, blocks, 4*c.q, 0, ppca.FitOptions{Tol: 1e-6}))(b)...)
+					all = append(all, factorstest.Said(b, l, blocks, c.q)...)
 				}
-				f := factorstest.Must(ppca.Fit(l, ppca.Merge(all), c.q, nil, ppca.FitOptions{}))(b)
+				f := factorstest.Must(ppca.FitBest(l, ppca.Merge(all), c.q, ppca.FitOptions{}))(b)
 				b.ReportMetric(float64(f.Iterations), "iterations")
 			}
 		})

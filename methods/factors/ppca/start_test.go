@@ -208,16 +208,3 @@ func TestStartOfAnyUnits(t *testing.T) {
 		}
 	}
 }
-
-// TestCondenseDenseWithGaps: subjects so many that their scatter is a matrix, beside
-// a few of the same views who lack single cells.
-func TestCondenseDenseWithGaps(t *testing.T) {
-	l := ppca.Layout{Dims: []int{12, 9}, Noise: ppca.NoisePerFeature}
-	r := rand.New(rand.NewPCG(6, 6))
-	rows := factorstest.NewTruth(r, l, 3, 1).Subjects(r, 200)
-	factorstest.Hole(r, rows[:10], 0.1)
-	out := factorstest.Must(ppca.Condense(l, factorstest.BlocksOf(t, l, rows), 6, 0, ppca.FitOptions{}))(t)
-	if len(out) != 1 || out[0].N != 200 {
-		t.Fatalf("%d blocks, the first of %v subjects, want one of 200", len(out), out[0].N)
-	}
-}

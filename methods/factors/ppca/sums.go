@@ -41,16 +41,16 @@ type Sums struct {
 	linalg.Workspace
 }
 
-// BlockBatch is how many blocks are worked on together where single cells are missing: each then has
+// blockBatch is how many blocks are worked on together where single cells are missing: each then has
 // classes of its own, and a product takes far less time than a loop over them.
-const BlockBatch = 32
+const blockBatch = 32
 
-// NewSums prepares the sums over some blocks.
-func NewSums(l Layout, blocks []Block, rank int) *Sums {
+// newSums prepares the sums over some blocks.
+func newSums(l Layout, blocks []Block, rank int) *Sums {
 	d := l.Features()
 	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank), Stride: linalg.Stride(rank + 1)}
 	s.Class, s.Of = Classes(d, blocks)
-	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(BlockBatch, len(blocks))
+	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(blockBatch, len(blocks))
 	s.width = size + rank*s.LD
 	s.Workspace = linalg.Allot(
 		linalg.Each(n*s.width, &s.classes), linalg.Each(most*s.width, &s.batch),
@@ -90,7 +90,7 @@ func (s *Sums) Collect(i int, e *EStep) {
 		}
 	}
 	s.enter(i, e)
-	if s.waiting == BlockBatch || i == len(s.Blocks)-1 {
+	if s.waiting == blockBatch || i == len(s.Blocks)-1 {
 		n := len(s.R)
 		linalg.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
 		s.waiting = 0

@@ -215,7 +215,12 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	}
 	s.whole[i].BIC = parameters*math.Log(subjects) - 2*logLik
 	if last && s.wants(criterionARD) {
-		if s.whole[i].Strength, err = assess.Strengths(s.set.Layout, all, model.Params); err != nil {
+		// The likeliest of too many factors may have features without noise, which priors do not shrink again.
+		start, err := ppca.Start(s.set.Layout, all, q)
+		if err != nil {
+			return err
+		}
+		if s.whole[i].Strength, err = assess.Strengths(s.set.Layout, all, start); err != nil {
 			return err
 		}
 	}

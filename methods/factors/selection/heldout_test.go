@@ -281,7 +281,7 @@ func TestSelectRefuses(t *testing.T) {
 	}{
 		{"features", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{3, 11} }, "latent: 11 factors for 11 features\n  hint: fewer factors than features: at most 10"},
 		{"few subjects", "scaling: view", 2, func(*method.SelectConfig) {}, "site a: 2 subjects with any value cannot be split into 3 folds\n  hint: fewer --folds"},
-		{"carry", "scaling: view", 4, func(c *method.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 3, each"},
+		{"carry", "scaling: view", 4, func(c *method.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 4, the features"},
 		{"criterion", "scaling: view", 20, func(c *method.SelectConfig) { c.Criteria = []string{"aic"} }, `criterion "aic" is not known`},
 		{"order", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{2, 1} }, "not ascending"},
 		{"folds", "scaling: view", 20, func(c *method.SelectConfig) { c.Folds = 1 }, "at least 2 folds"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
@@ -148,42 +147,23 @@ func (s *selector) train(ctx context.Context, p *part) error {
 	return err
 }
 
-// carried says how many factors each site's own fit can have in every part,
-// and with it the most that all together can carry.
-func (s *selector) carried() (bySite []int, all int) {
-	for at := range s.sites {
-		least := s.set.Layout.Features()
-		for _, p := range s.parts {
-			sums := p.trained[at].sums
-			subjects := 0.0
-			for _, x := range sums.Patterns {
+// checkCarried refuses candidates that the sites' rows together cannot tell from noise.
+func (s *selector) checkCarried() error {
+	most := s.set.Layout.Features() - 2
+	for _, p := range s.parts {
+		var blocks []ppca.Block
+		subjects := 0.0
+		for _, t := range p.trained {
+			blocks = append(blocks, t.sums.Blocks...)
+			for _, x := range t.sums.Patterns {
 				subjects += x.Subjects
 			}
-			least = min(least, ppca.LocalRank(s.set.Layout.Features(), len(ppca.Observed(s.set.Layout, sums.Blocks)), subjects))
 		}
-		bySite = append(bySite, least)
-		all += least
+		most = min(most, len(ppca.Observed(s.set.Layout, blocks))-2, int(subjects)-2)
 	}
-	return bySite, all
-}
-
-// checkCarried refuses candidates that the sites' rows cannot tell from noise,
-// and notes sites whose own fits have fewer factors than a candidate.
-func (s *selector) checkCarried() error {
-	bySite, all := s.carried()
-	largest := s.config.Values[len(s.config.Values)-1]
-	if largest > all {
-		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors are more than the sites can carry: %d, each at most its features and its fitted subjects less 2", largest, all),
-			Hint: fmt.Sprintf("at most %d, or more --folds, which leave more subjects to fit", all)}
-	}
-	var short []string
-	for at, n := range bySite {
-		if n < largest {
-			short = append(short, fmt.Sprintf("%s (%d)", s.sites[at].name, n))
-		}
-	}
-	if len(short) > 0 {
-		s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("some sites have too few subjects or features to fit %d factors by themselves, and say what they can: %s", largest, strings.Join(short, ", "))})
+	if largest := s.config.Values[len(s.config.Values)-1]; largest > max(most, 1) {
+		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors are more than the sites can carry: %d, the features or the fitted subjects less 2", largest, most),
+			Hint: fmt.Sprintf("at most %d, or more --folds, which leave more subjects to fit", max(most, 1))}
 	}
 	return nil
 }
@@ -197,26 +177,18 @@ type trialFit struct {
 // shot is the one shot of a study with q factors on the rows of a part.
 func (s *selector) shot(ctx context.Context, p *part, q int) (*trialFit, error) {
 	opts, set := *s.set.Options, s.set
-	opts.Latent, opts.LocalRank = q, s.localRank(q)
+	opts.Latent = q
 	set.Options = &opts
-	var sites [][]ppca.Block
+	var sites []*options.RowSums
 	var names []string
 	for _, t := range p.trained {
-		own, err := federated.OneShot(ctx, set, p.scale, t.sums)
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", t.name, err)
-		}
-		sites, names = append(sites, own), append(names, t.name)
+		sites, names = append(sites, t.sums), append(names, t.name)
 	}
-	fit, means, err := federated.Fit(set, sites, ctx.Err)
+	fit, means, err := federated.FitRows(ctx, set, p.scale, names, sites)
 	if err != nil {
-		return nil, fmt.Errorf("fitting one model to all sites: %w", err)
+		return nil, err
 	}
-	model := &trialFit{Params: &fit.Params}
-	if means != nil {
-		model.means = options.PackSiteMeans(names, means)
-	}
-	return model, nil
+	return &trialFit{fit, means}, nil
 }
 
 // predictor is of further subjects of a site.
@@ -225,15 +197,6 @@ func (m *trialFit) predictor(l ppca.Layout, site string) (*ppca.Predictor, error
 		return between.AtSite(l, m.Params, own.Unpack())
 	}
 	return ppca.NewPredictor(l, m.Params)
-}
-
-// localRank is the plan's number of factors of a site's own fit for a study
-// with q: where the plan follows the rule of the default, so does this.
-func (s *selector) localRank(q int) int {
-	if s.set.Options.LocalRank == options.LocalRank(s.set.Options.Latent) {
-		return options.LocalRank(q)
-	}
-	return max(q, s.set.Options.LocalRank)
 }
 
 // heldOut is what one part's held-out rows say of a model.

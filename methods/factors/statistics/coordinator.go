@@ -170,10 +170,6 @@ func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	return halves.Answer{}, fmt.Errorf("no such task")
 }
 
-// EstimatesSpread implements [halves.Way]: noised statistics differ between sites by their
-// noise above all.
-func (c way) EstimatesSpread() bool { return false }
-
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.
 func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {

@@ -173,7 +173,7 @@ func spreadID(sites int, c [2]float64, seed uint64) string {
 
 func spreads() experiment.Experiment {
 	return experiment.Experiment{Name: "parley-spread", Paper: "parley", Item: "The spread between sites",
-		About: "Sites of 90 drawn subjects differ by known standard deviations of loadings and means, in parts of a feature's range. Up to ten rounds estimate them.",
+		About: "Sites of 90 drawn subjects differ by known standard deviations of loadings and means, in parts of a feature's range. The sums of the sites estimate them.",
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, n := range spreadSites {
 				for _, c := range spreadCases {

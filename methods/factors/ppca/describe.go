@@ -1,0 +1,466 @@
+package ppca
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/linalg"
+)
+
+const (
+	// LargestExact is how many numbers the scatter of a set of subjects may take: 32 MiB.
+	LargestExact = 1 << 22
+	// Fewest is how many subjects a set of views needs for sums of its own: the exact sums of fewer say
+	// too much of each.
+	Fewest = 10
+	// together is how many sets with other gaps are filled before they are added.
+	together = 64
+)
+
+// description is what a site says of its subjects to whoever fits one model to all sites.
+type description struct {
+	Blocks []Block // of different views, in their order
+	Filled float64 // cells that were filled
+	// LogLik is the log-likelihood of all cells that the described subjects have, by the model that filled
+	// them; 0 without.
+	LogLik float64
+}
+
+// Describe is the exact sums of a site's subjects: number, mean and scatter of those who have the same
+// views, in the form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects, or of fewer than
+// the minimum where that is more, are described together, with the smallest of the others if they are not
+// enough by themselves. What subjects of a set lack of its features is filled by its expectation given
+// what they have under a model, and the conditional covariance is added: the E step for missing values
+// (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent
+// to them again until it no longer changes, is the likeliest for all cells that are there. Without a
+// model, cells are filled by a small one of the site's own subjects, of so many factors at most and of
+// one for eight subjects. A site with fewer subjects than the minimum says nothing.
+func Describe(l Layout, model *Params, blocks []Block, factors, minimum int, o FitOptions) (*description, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	out := &description{}
+	by := model
+	for _, set := range sets(l, blocks, minimum) {
+		if by == nil && len(set) > 1 {
+			var err error
+			if by, err = smallFit(l.eachNoise(), blocks, factors, o); err != nil && err != ErrNoVariance {
+				return nil, err
+			}
+		}
+		b := set[0]
+		if len(set) > 1 && by == nil {
+			b = constant(set, Observed(l, set))
+		} else if len(set) > 1 {
+			of := l
+			if model == nil {
+				of = l.eachNoise()
+			}
+			f, err := newFiller(of, by, set)
+			if err != nil {
+				return nil, err
+			}
+			if b, err = f.fill(set); err != nil {
+				return nil, fmt.Errorf("filling what subjects with views %v lack: %w", l.ViewsOf(f.all), err)
+			}
+			out.Filled += sum(b.Filled)
+		}
+		if model != nil {
+			ll, _, err := LogLik(l, model, set)
+			if err != nil {
+				return nil, err
+			}
+			out.LogLik += ll
+		}
+		b, err := b.root()
+		if err != nil {
+			return nil, err
+		}
+		out.Blocks = append(out.Blocks, b)
+	}
+	slices.SortFunc(out.Blocks, func(a, b Block) int { return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features)) })
+	return out, nil
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// sets divides blocks into those that are described together.
+func sets(l Layout, blocks []Block, minimum int) (out [][]Block) {
+	least, all := float64(max(Fewest, minimum)), 0.0
+	patterns := Patterns(l, blocks)
+	slices.SortStableFunc(patterns, func(a, b Pattern) int { return cmp.Compare(a.Subjects, b.Subjects) })
+	for _, p := range patterns {
+		all += p.Subjects
+	}
+	if all < float64(minimum) {
+		return nil
+	}
+	var small []Block // of sets with too few subjects
+	subjects := 0.0
+	for _, p := range patterns {
+		var same []Block
+		for _, b := range blocks {
+			if slices.Equal(l.ViewsOf(b.Features), p.Views) {
+				same = append(same, b)
+			}
+		}
+		if p.Subjects < least || subjects > 0 && subjects < least {
+			small, subjects = append(small, same...), subjects+p.Subjects
+			continue
+		}
+		out = append(out, same)
+	}
+	if len(small) == 0 {
+		return out
+	}
+	views := l.ViewsOf(Observed(l, small))
+	for i := range out {
+		if slices.Equal(l.ViewsOf(Observed(l, out[i])), views) {
+			out[i] = append(out[i], small...)
+			return out
+		}
+	}
+	return append(out, small)
+}
+
+// filler fills what subjects lack of the features that some of them have. With K = M W_oᵀΨ_o⁻¹ of the
+// features o that a block has, a row y_o − μ_o is continued by W_m K (y_o − μ_o), and N (W_m M W_mᵀ + Ψ_m)
+// is added to the scatter.
+type filler struct {
+	by    *Params
+	group []int
+	all   []int // features that some block has
+	md    *Model
+	e     *EStep
+	moved *linalg.Eigen
+}
+
+func newFiller(l Layout, by *Params, blocks []Block) (*filler, error) {
+	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank), moved: linalg.NewEigen(by.Rank)}
+	if !ContainsAll(by.Features, f.all) {
+		return nil, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
+	}
+	f.md.Load(by)
+	return f, nil
+}
+
+// fill is all of the blocks, with all features.
+func (f *filler) fill(blocks []Block) (Block, error) {
+	ready := make([]Block, len(blocks))
+	for i := range blocks {
+		ready[i] = blocks[i]
+		if len(blocks[i].Features) < len(f.all) {
+			var err error
+			if ready[i], err = blocks[i].factored(); err != nil {
+				return Block{}, err
+			}
+		}
+	}
+	f.e = NewEStep(f.by.Rank, ready)
+	defer f.e.Release()
+	var filled []Block
+	for i := range ready {
+		b, err := f.block(&ready[i])
+		if err != nil {
+			return Block{}, err
+		}
+		if filled = append(filled, b); len(filled) == together {
+			filled = mergeSame(filled)
+		}
+	}
+	return mergeSame(filled)[0], nil
+}
+
+// block fills one block, in factored form.
+func (f *filler) block(b *Block) (Block, error) {
+	q, all, own := f.by.Rank, f.all, len(b.Features)
+	p := len(all)
+	if own == p {
+		return *b, nil
+	}
+	if err := f.e.Run(f.md, b, nil); err != nil {
+		return Block{}, err
+	}
+	ld := f.e.ld
+	var missing []int // places in all
+	place := make([]int, 0, own)
+	for i, j := range all {
+		if _, ok := slices.BinarySearch(b.Features, j); ok {
+			place = append(place, i)
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	out := Block{Features: all, N: b.N, Mean: make([]float64, p), Filled: make([]float64, p), Diag: make([]float64, p)}
+	continued := func(dst, src, x []float64) {
+		for k, i := range place {
+			dst[i] = src[k]
+		}
+		for _, i := range missing {
+			for a, w := range f.by.W[all[i]*q:][:q] {
+				dst[i] += w * x[a]
+			}
+		}
+	}
+	for _, i := range missing {
+		out.Mean[i] = f.by.Mu[all[i]]
+		out.Filled[i] = b.N
+		out.Diag[i] = b.N * f.by.Noise[f.group[all[i]]]
+	}
+	continued(out.Mean, b.Mean, f.e.X)
+	out.Factor = make([]float64, (b.Rows()+q)*p)
+	x := make([]float64, q)
+	for r := range b.Rows() {
+		row := b.Factor[r*own:][:own]
+		clear(x)
+		for k, y := range row {
+			for a, v := range f.e.v[k*ld:][:q] {
+				x[a] += v * y
+			}
+		}
+		linalg.CholSolve(f.e.chol, q, ld, x)
+		continued(out.Factor[r*p:][:p], row, x)
+	}
+	m := make([]float64, q*q)
+	if !f.moved.Factorise(f.e.M, ld) || !f.moved.Power(m, q, 0.5) {
+		return Block{}, ErrCollapsed
+	}
+	for a := range q {
+		dst := out.Factor[(b.Rows()+a)*p:][:p]
+		for _, i := range missing {
+			for c, w := range f.by.W[all[i]*q:][:q] {
+				dst[i] += math.Sqrt(b.N) * m[a*q+c] * w
+			}
+		}
+	}
+	return out, nil
+}
+
+// factored returns the block with its scatter as FᵀF.
+func (b *Block) factored() (Block, error) {
+	if b.Scatter == nil {
+		return *b, nil
+	}
+	p := len(b.Features)
+	e := linalg.NewEigen(p)
+	if !e.Factorise(b.Scatter, p) {
+		return Block{}, fmt.Errorf("the eigenvalues of a scatter matrix did not converge")
+	}
+	out := Block{Features: b.Features, N: b.N, Mean: b.Mean}
+	for a, x := range e.Values {
+		if x > 1e-15*e.Values[p-1] {
+			for i := range p {
+				out.Factor = append(out.Factor, math.Sqrt(x)*e.Vectors[i*p+a])
+			}
+		}
+	}
+	return out, nil
+}
+
+// only is the block with the features of the layout that are kept.
+func (b *Block) only(keep []bool) Block {
+	p := len(b.Features)
+	var at []int
+	out := Block{N: b.N}
+	for i, j := range b.Features {
+		if keep[j] {
+			at, out.Features, out.Mean = append(at, i), append(out.Features, j), append(out.Mean, b.Mean[i])
+		}
+	}
+	for _, i := range at {
+		if b.Scatter != nil {
+			for _, k := range at {
+				out.Scatter = append(out.Scatter, b.Scatter[i*p+k])
+			}
+		}
+	}
+	for row := range slices.Chunk(b.Factor, p) {
+		for _, i := range at {
+			out.Factor = append(out.Factor, row[i])
+		}
+	}
+	for _, i := range at {
+		if b.Diag != nil {
+			out.Diag = append(out.Diag, b.Diag[i])
+		}
+	}
+	return out
+}
+
+// perFactor is how many subjects a factor needs for cells to be filled by it. With
+// fewer, what is filled lies far beyond what the subjects show.
+const perFactor = 8
+
+// smallFit is a model of a site's subjects to fill cells by: of at most so many
+// factors, one for eight subjects, or of none where there are hardly any subjects, when each
+// feature has a mean of its own and a variance that is drawn to its view's.
+func smallFit(l Layout, blocks []Block, most int, o FitOptions) (*Params, error) {
+	features, subjects := Observed(l, blocks), 0.0
+	for i := range blocks {
+		subjects += blocks[i].N
+	}
+	if rank := min(most, int(subjects)/perFactor, len(features)); rank >= 1 {
+		fit, err := Fit(l, blocks, rank, nil, o)
+		if err != nil {
+			return nil, err
+		}
+		return &fit.Params, nil
+	}
+	d := l.Features()
+	p := &Params{Features: features, Rank: 1, W: make([]float64, d), Mu: make([]float64, d), Noise: make([]float64, d)}
+	n, squares := make([]float64, d), make([]float64, d)
+	for i := range blocks {
+		b := &blocks[i]
+		b.Squares(squares)
+		for a, j := range b.Features {
+			delta := b.Mean[a] - p.Mu[j]
+			p.Noise[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
+			n[j] += b.N
+			p.Mu[j] += delta * b.N / n[j]
+		}
+	}
+	view, sum, freedom := l.ViewOf(), make([]float64, l.Views()), make([]float64, l.Views())
+	total, all := 0.0, 0.0
+	for _, j := range features {
+		sum[view[j]] += p.Noise[j]
+		freedom[view[j]] += n[j] - 1
+		total, all = total+p.Noise[j], all+n[j]-1
+	}
+	if !(total > 0) {
+		return nil, ErrNoVariance
+	}
+	const weight = 4 // subjects' worth of the view's variance
+	for _, j := range features {
+		typical := total / all
+		if k := view[j]; sum[k] > 0 {
+			typical = sum[k] / freedom[k]
+		}
+		p.Noise[j] = (p.Noise[j] + weight*typical) / (n[j] - 1 + weight)
+	}
+	return p, nil
+}
+
+// root returns the block in the form of fewer numbers: its scatter matrix, or a root R of it with
+// RᵀR = S, whose rows are the principal directions. R depends on S alone, up to signs, which are chosen:
+// it says no more of single subjects than S does. Where either takes more than [LargestExact] numbers,
+// R has the strongest directions that so many numbers say, and Diag the rest of the variances.
+func (b *Block) root() (Block, error) {
+	p := len(b.Features)
+	most := max(1, LargestExact/p)
+	if b.Scatter == nil && len(b.Factor) == 0 { // a single subject does not scatter
+		return *b, nil
+	}
+	if b.Scatter == nil && p+1 <= 2*min(b.Rows(), most) {
+		return b.Dense(), nil
+	}
+	if b.Scatter != nil {
+		if p+1 <= 2*most {
+			return *b, nil
+		}
+		f, err := b.factored()
+		if err != nil {
+			return Block{}, err
+		}
+		b = &f
+	}
+	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
+	n := b.Rows()
+	gram := make([]float64, n*n)
+	for i := range n {
+		row, j := b.Factor[i*p:][:p], 0
+		for ; j+4 <= i+1; j += 4 { // side by side, since each is a chain of operations that wait for each other
+			r0, r1, r2, r3 := b.Factor[j*p:][:p], b.Factor[(j+1)*p:][:p], b.Factor[(j+2)*p:][:p], b.Factor[(j+3)*p:][:p]
+			s0, s1, s2, s3 := 0.0, 0.0, 0.0, 0.0
+			for k, x := range row {
+				s0 += x * r0[k]
+				s1 += x * r1[k]
+				s2 += x * r2[k]
+				s3 += x * r3[k]
+			}
+			gram[i*n+j], gram[i*n+j+1], gram[i*n+j+2], gram[i*n+j+3] = s0, s1, s2, s3
+		}
+		for ; j <= i; j++ {
+			other, s := b.Factor[j*p:][:p], 0.0
+			for k, x := range row {
+				s += x * other[k]
+			}
+			gram[i*n+j] = s
+		}
+		for j := range i {
+			gram[j*n+i] = gram[i*n+j]
+		}
+	}
+	e := linalg.NewEigen(n)
+	if !e.Factorise(gram, n) {
+		return Block{}, fmt.Errorf("the eigenvalues of the subjects' inner products did not converge")
+	}
+	found := 0 // directions, rounding aside
+	for found < n && e.Values[n-1-found] > 1e-14*e.Values[n-1] {
+		found++
+	}
+	directions := min(most, found)
+	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Filled: b.Filled}
+	for a := n - 1; a >= n-directions; a-- {
+		row, top, i := make([]float64, p), 0, 0
+		for ; i+4 <= n; i += 4 {
+			v0, v1, v2, v3 := e.Vectors[i*n+a], e.Vectors[(i+1)*n+a], e.Vectors[(i+2)*n+a], e.Vectors[(i+3)*n+a]
+			r1, r2, r3 := b.Factor[(i+1)*p:][:p], b.Factor[(i+2)*p:][:p], b.Factor[(i+3)*p:][:p]
+			for k, x := range b.Factor[i*p:][:p] {
+				row[k] = row[k] + v0*x + v1*r1[k] + v2*r2[k] + v3*r3[k]
+			}
+		}
+		for ; i < n; i++ {
+			v := e.Vectors[i*n+a]
+			for k, x := range b.Factor[i*p:][:p] {
+				row[k] += v * x
+			}
+		}
+		for k, x := range row {
+			if math.Abs(x) > math.Abs(row[top]) {
+				top = k
+			}
+		}
+		if row[top] < 0 {
+			for k := range row {
+				row[k] = -row[k]
+			}
+		}
+		out.Factor = append(out.Factor, row...)
+	}
+	if b.Diag != nil || directions < found {
+		out.Diag = make([]float64, p)
+		b.Squares(out.Diag)
+		for i, x := range out.Factor {
+			out.Diag[i%p] = max(0, out.Diag[i%p]-x*x)
+		}
+	}
+	return out, nil
+}
+
+// Cut says whether a root had too many rows to be whole.
+func (b *Block) Cut() bool {
+	return b.Diag != nil && b.Rows() == max(1, LargestExact/len(b.Features))
+}
+
+// constant is the block of subjects of whom no feature varies.
+func constant(blocks []Block, features []int) Block {
+	p := len(features)
+	out := Block{Features: features, Mean: make([]float64, p)}
+	count := make([]float64, p)
+	for i := range blocks {
+		out.N += blocks[i].N
+		for a, j := range blocks[i].Features {
+			at, _ := slices.BinarySearch(features, j)
+			count[at] += blocks[i].N
+			out.Mean[at] += (blocks[i].Mean[a] - out.Mean[at]) * blocks[i].N / count[at]
+		}
+	}
+	return out
+}
