@@ -3,10 +3,10 @@ package verify
 import (
 	"fmt"
 
+	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/sketch"
-	"parley/internal/nn"
 	"parley/privacy/account"
 )
 
