@@ -14,7 +14,7 @@ import (
 func TestDescribeFollowsTheOptions(t *testing.T) {
 	for _, c := range [][3]string{ // replaced, by, what is said
 		{"latent: 6", "latent: 6", "6 factors, patterns that run through the 131 features of all 4 views together"},
-		{"latent: 6", "latent: 6", "sends these again, at most 30 times"},
+		{"latent: 6", "latent: 6", "sends these again, at most 60 times"},
 		{"latent: 6", "latent: 1\n  rounds: 0", "1 factor, patterns"},
 	} {
 		plan := example(t, c[0], c[1])

@@ -21,11 +21,11 @@ func parse(text string) (*study.Plan, error) {
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
 		underTotal("  latent: 3\n"):                                            "latent: 3 scaling: range noise: view rounds: 0 mechanism: statistics",
-		planWith(twoViews, "  latent: 3\n"):                                    "latent: 3 scaling: standard noise: feature rounds: 30 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 3\n"):                                    "latent: 3 scaling: standard noise: feature rounds: 60 site_means: auto outliers: exclude",
 		planWith(twoViews, "  latent: 1\n  rounds: 0\n"):                       "latent: 1 scaling: standard noise: feature rounds: 0 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                   "latent: 1 scaling: view noise: view rounds: 30 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: view rounds: 30 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                   "latent: 1 scaling: none noise: view rounds: 30 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                   "latent: 1 scaling: view noise: view rounds: 60 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: view rounds: 60 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                   "latent: 1 scaling: none noise: view rounds: 60 site_means: auto outliers: exclude",
 	} {
 		p, err := parse(text)
 		if err != nil {

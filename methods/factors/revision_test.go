@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "7e4e7cb07c9a6cc6bf863c97260c484755fa28f9e6ad92eda293f7316110b5a9",
+		"federated":  "c1a0f4c26135eae868cddeb775fedcd3621f7df2f060e88367b6946a73e005e8",
 		"statistics": "1c24398b070f2352c9ac2aee6dcfbd5621d81a89eb4949f23cdf94ccde26558c",
 	},
 }

@@ -162,7 +162,7 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 func (c sized) exchanged(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
 	var all []ppca.Block
 	for _, blocks := range sites {
-		said, err := ppca.Describe(l, nil, blocks, c.factors, 0, ppca.FitOptions{})
+		said, err := ppca.Describe(l, nil, blocks, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -122,7 +122,7 @@ func OneShot(t tb, l ppca.Layout, sites [][]ppca.Block, q int) *ppca.Fitted {
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()
-	return Must(ppca.Describe(l, nil, blocks, q, 0, ppca.FitOptions{Tol: 1e-6, MaxIter: 30}))(t).Blocks
+	return Must(ppca.Describe(l, nil, blocks, 0))(t).Blocks
 }
 
 // Gradient is the central difference of f at x in every coordinate, relative

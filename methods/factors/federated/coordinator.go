@@ -39,6 +39,8 @@ type record struct {
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
+	// Falls is how often the likelihood fell from one exchange to the next.
+	Falls int `cbor:"falls"`
 	// Sent is the model by which sites fill cells at the moment.
 	Sent *options.Params `cbor:"sent,omitempty"`
 }
@@ -202,7 +204,11 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 // startsNote says how many starts ended at the best.
 func startsNote(f *outcome) *figure.Note {
 	if f.AtBest == f.Starts {
-		return &figure.Note{Title: "All starts ended at the same model", Text: fmt.Sprintf("The fit began at %d places, most of them drawn, and all ended at the same likelihood.", f.Starts)}
+		text := fmt.Sprintf("The fit began at %d places, most of them drawn, and all ended at the same likelihood.", f.Starts)
+		if f.Filled > 0 {
+			text += " That was before the last models filled what subjects lack: another maximum is possible."
+		}
+		return &figure.Note{Title: "All starts ended at the same model", Text: text}
 	}
 	return &figure.Note{Title: fmt.Sprintf("%d of %d starts ended at the model", f.AtBest, f.Starts),
 		Text: "The likelihood has several maxima, and this is the highest that was found. Data that do not determine so many factors often have them."}
@@ -216,7 +222,7 @@ func fillNote(f *outcome, logLik []float64) *figure.Note {
 	n := len(logLik)
 	if n == 0 {
 		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true,
-			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by a small model of the subjects of each site, since the plan has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
+			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
 	}
 	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last time moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
 	if n > 1 {
@@ -325,25 +331,22 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
-// or, for the last exchange, the one found, which is never less likely. Where the likelihood has fallen,
-// the extrapolation led astray, and what was found before goes on.
+// or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray:
+// it begins anew from the model found, and after each fall it waits for one model more. So falls end, and
+// what is left is plain expectation maximisation.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	steps := make([]step, 0, remembered)
 	now := step{flatten(c.Layout, sent, sent, sent.Noise), flatten(c.Layout, found, sent, sent.Noise)}
 	o.Fit.Moved = apart(c.Layout, found, now.sent, now.found)
-	n := len(o.LogLik) - 1
-	if n > 0 && o.LogLik[n] < slices.Max(o.LogLik[:n]) {
-		o.Steps = o.Steps[len(o.Steps)-1:]
-		if before, err := o.Steps[0].Found.Unpack(c.Layout); err == nil {
-			return before
-		}
-		return found // not of what was packed
+	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
+		o.Steps = nil
+		o.Falls++
 	}
 	o.Steps = append(o.Steps, exchanged{options.PackParams(c.Layout, sent), options.PackParams(c.Layout, found)})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
-	if len(o.LogLik) == c.Options.Rounds-1 {
+	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) <= o.Falls {
 		return found
 	}
+	steps := make([]step, 0, remembered)
 	for _, x := range o.Steps {
 		was, err := x.Sent.Unpack(c.Layout)
 		is, err2 := x.Found.Unpack(c.Layout)

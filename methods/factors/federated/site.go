@@ -27,7 +27,7 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
 	r.Say((d+2)*sets/2+1, "which features these have")
-	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, or principal directions that give it; of fewer than %d subjects only together with others, if the site has others", ppca.Fewest))
+	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, or principal directions that give it; of fewer than %d subjects only together with others, if the site has others, which several exchanges together may tell apart", ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; log-likelihood of the subjects")
 	return r.Request, nil
 }
@@ -46,14 +46,14 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 			if err != nil {
 				return nil, err
 			}
-			return h.sums(ctx, blocks, model)
+			return h.sums(blocks, model)
 		})
 	})
 }
 
 // sums is the site's answer. The model fills what subjects lack, if there is one.
-func (h siteWay) sums(ctx context.Context, blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	said, err := ppca.Describe(h.Layout, model, blocks, h.Options.Latent, h.Options.Minimum, ppca.FitOptions{Tol: 1e-6, MaxIter: 30, Stop: ctx.Err})
+func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
+	said, err := ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
 	if err != nil {
 		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}
@@ -85,7 +85,7 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 }
 
 // again is how often [FitRows] fills cells by the model of all sites, at most.
-const again = 10
+const again = 30
 
 // FitRows is the whole fit to the rows of some sites on a common scale, as the exchanges of a study bring
 // it about, and how the means of these sites differ; nothing where they are taken for samples of one
@@ -101,7 +101,7 @@ func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []
 			if err != nil {
 				return nil, nil, err
 			}
-			answer, err := h.sums(ctx, blocks, atSite(model, means.At(names[i])))
+			answer, err := h.sums(blocks, atSite(model, means.At(names[i])))
 			if err != nil {
 				return nil, nil, fmt.Errorf("site %s: %w", names[i], err)
 			}

@@ -52,7 +52,7 @@ type Options struct {
 	Latent  int    `json:"latent"`  // q, the number of factors; no default
 	Scaling string `json:"scaling"` // one of the Scale constants
 	Noise   string `json:"noise"`   // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
-	Rounds  int    `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (30)
+	Rounds  int    `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (60)
 
 	SiteMeans string `json:"site_means,omitempty"` // one of the Means constants
 	Minimum   int    `json:"minimum,omitempty"`    // subjects that a site needs to say anything, and a set of views for sums of its own (any number, and 10)
@@ -120,7 +120,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.Noise = "feature"
 	}
 	if missing("rounds") {
-		o.Rounds = 30
+		o.Rounds = 60
 	}
 	if missing("site_means") {
 		o.SiteMeans = MeansAuto

@@ -35,9 +35,8 @@ type description struct {
 // what they have under a model, and the conditional covariance is added: the E step for missing values
 // (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent
 // to them again until it no longer changes, is the likeliest for all cells that are there. Without a
-// model, cells are filled by a small one of the site's own subjects, of so many factors at most and of
-// one for eight subjects. A site with fewer subjects than the minimum says nothing.
-func Describe(l Layout, model *Params, blocks []Block, factors, minimum int, o FitOptions) (*description, error) {
+// model, cells are filled by the means of the site's own subjects. A site with fewer subjects than the minimum says nothing.
+func Describe(l Layout, model *Params, blocks []Block, minimum int) (*description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func Describe(l Layout, model *Params, blocks []Block, factors, minimum int, o F
 	for _, set := range sets(l, blocks, minimum) {
 		if by == nil && len(set) > 1 {
 			var err error
-			if by, err = smallFit(l.eachNoise(), blocks, factors, o); err != nil && err != ErrNoVariance {
+			if by, err = withoutFactors(l, blocks); err != nil && err != ErrNoVariance {
 				return nil, err
 			}
 		}
@@ -294,25 +293,11 @@ func (b *Block) only(keep []bool) Block {
 	return out
 }
 
-// perFactor is how many subjects a factor needs for cells to be filled by it. With
-// fewer, what is filled lies far beyond what the subjects show.
-const perFactor = 8
-
-// smallFit is a model of a site's subjects to fill cells by: of at most so many
-// factors, one for eight subjects, or of none where there are hardly any subjects, when each
-// feature has a mean of its own and a variance that is drawn to its view's.
-func smallFit(l Layout, blocks []Block, most int, o FitOptions) (*Params, error) {
-	features, subjects := Observed(l, blocks), 0.0
-	for i := range blocks {
-		subjects += blocks[i].N
-	}
-	if rank := min(most, int(subjects)/perFactor, len(features)); rank >= 1 {
-		fit, err := Fit(l, blocks, rank, nil, o)
-		if err != nil {
-			return nil, err
-		}
-		return &fit.Params, nil
-	}
+// withoutFactors is the model by which a site fills cells at first: each feature has its mean and a
+// variance that is drawn to its view's. A site's own factors would fit its few subjects, and lead to a
+// maximum near them.
+func withoutFactors(l Layout, blocks []Block) (*Params, error) {
+	features := Observed(l, blocks)
 	d := l.Features()
 	p := &Params{Features: features, Rank: 1, W: make([]float64, d), Mu: make([]float64, d), Noise: make([]float64, d)}
 	n, squares := make([]float64, d), make([]float64, d)

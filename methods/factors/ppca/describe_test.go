@@ -1,7 +1,6 @@
 package ppca_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -57,7 +56,7 @@ func TestFewSubjectsAreNotDescribedAlone(t *testing.T) {
 		if n != float64(len(rows)) {
 			t.Errorf("seed %d: %v of %d subjects are described", seed, n, len(rows))
 		}
-		if said := factorstest.Must(ppca.Describe(l, nil, blocks, 2, len(rows)+1, ppca.FitOptions{}))(t); len(said.Blocks) > 0 {
+		if said := factorstest.Must(ppca.Describe(l, nil, blocks, len(rows)+1))(t); len(said.Blocks) > 0 {
 			t.Errorf("seed %d: a site below the minimum speaks", seed)
 		}
 	}
@@ -86,7 +85,7 @@ func TestFilledSumsLeadToThePooledFit(t *testing.T) {
 			var said []ppca.Block
 			ll := 0.0
 			for _, blocks := range sites {
-				d := factorstest.Must(ppca.Describe(l, model, blocks, 2, 0, ppca.FitOptions{}))(t)
+				d := factorstest.Must(ppca.Describe(l, model, blocks, 0))(t)
 				said, ll = append(said, d.Blocks...), ll+d.LogLik
 			}
 			if model != nil {
@@ -174,6 +173,6 @@ func TestWideSumsAreBounded(t *testing.T) {
 		t.Errorf("variances are off by %.1e", e)
 	}
 	if slices.ContainsFunc(said[0].Diag, func(x float64) bool { return x < 0 }) {
-		t.Error(fmt.Sprint("a negative variance is left"))
+		t.Error("a negative variance is left")
 	}
 }

@@ -45,7 +45,7 @@ func Example() {
 			}
 		}
 		blocks := a.Blocks()
-		said, err := ppca.Describe(layout, nil, blocks, 1, 0, ppca.FitOptions{})
+		said, err := ppca.Describe(layout, nil, blocks, 0)
 		if err != nil {
 			panic(err)
 		}

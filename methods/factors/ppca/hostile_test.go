@@ -24,7 +24,7 @@ func TestHostileModelsGiveErrors(t *testing.T) {
 		p, bl := tr.P.Clone(), factorstest.Moments(blocks...)[:1]
 		factorstest.Mutate(r, reflect.ValueOf(&p).Elem())
 		factorstest.Mutate(r, reflect.ValueOf(&bl[0]).Elem())
-		if said, err := ppca.Describe(l, &p, bl, 1, 0, ppca.FitOptions{MaxIter: 20}); err == nil {
+		if said, err := ppca.Describe(l, &p, bl, 0); err == nil {
 			if f, err := ppca.Fit(l, said.Blocks, 1, nil, ppca.FitOptions{MaxIter: 20}); err == nil {
 				factorstest.FiniteResult(t, "fit", f.W, f.Mu, f.Noise, []float64{f.LogLik})
 			}
@@ -95,7 +95,6 @@ func TestDescribeTakesAnyData(t *testing.T) {
 			}
 			rows = append(rows, row)
 		}
-		rank := rapid.IntRange(1, 24).Draw(rt, "rank")
 		blocks := factorstest.BlocksOf(t, l, rows)
 		dense := slices.Clone(blocks)
 		for i, b := range blocks {
@@ -104,7 +103,7 @@ func TestDescribeTakesAnyData(t *testing.T) {
 			}
 		}
 		for _, all := range [][]ppca.Block{blocks, dense} {
-			said, err := ppca.Describe(l, nil, all, rank, 0, ppca.FitOptions{Tol: 1e-6})
+			said, err := ppca.Describe(l, nil, all, 0)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -21,7 +21,6 @@ type surface struct {
 	unit   []float64 // per feature observed: √ψ at the start
 	groups []int     // noise groups in use
 	at     []int     // of each noise group: its place among them
-	err    error
 	last   []float64 // where the E step was run last
 	value  float64
 	grad   []float64

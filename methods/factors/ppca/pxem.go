@@ -418,7 +418,7 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 	return f, nil
 }
 
-// NoiseFloors returns the least noise variance of each group, from the
+// NoiseFloors returns the least noise variance of each group, from the variance of the feature or the
 // variances of the view, or of everything where the whole view is constant.
 func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 	of := variances(l, blocks)
@@ -438,6 +438,9 @@ func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 		v := variance[view[j]] / count[view[j]]
 		if v == 0 {
 			v = total / float64(len(features))
+		}
+		if l.Noise == NoisePerFeature && of[j] > 0 {
+			v = of[j]
 		}
 		floor[group[j]] = noiseFloor * v
 	}

@@ -372,8 +372,8 @@ func (v *verdicts) missing() {
 		}
 	}
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was half a nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
-			"%.0f %% of the single values are missing in the views that subjects have: the model may be behind what the rows could show", 100*share)
+		v.add(v.views(), "They are filled by what the model expects of them, so that the model is the likeliest for the values that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as well. Look at the features that are missing most often.",
+			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left", 100*share)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // The toy of section 4.2: one mode for each site.
 var (
-	toyPrior, toySites = gmmtest.Prior, gmmtest.Sites
-	toyMarks           = func() sketch.Landmarks {
+	toySites = gmmtest.Sites
+	toyMarks = func() sketch.Landmarks {
 		l, _ := sketch.Grid(gmmtest.Lo, gmmtest.Hi, []float64{1.5, 1.5})
 		return l
 	}()
