@@ -82,7 +82,7 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 var older = []string{
 	"fedmvppca-table-2", "fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-table-7", "fedmvppca-private",
 	"dppvi-table-5", "dppvi-choices", "dppvi-figure-3", "graffl-table-2",
-	"parley-private", "parley-income", "parley-intervals", "parley-rivals", "parley-calibration", "parley-scarce",
+	"parley-income", "parley-intervals", "parley-rivals", "parley-calibration", "parley-scarce",
 }
 
 // No record is older than the revision of its methods, but those that are listed, which their
@@ -140,7 +140,7 @@ func TestCommands(t *testing.T) {
 		words []string
 		want  []string // in what is printed
 	}{
-		{[]string{"list"}, []string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes", "parley-private", "parley-income"}},
+		{[]string{"list"}, []string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes", "parley-income"}},
 		{[]string{"list", "--json"}, []string{`"name":"fedmvppca-table-6"`}},
 		{quick, []string{"running 8 computations, ", "8 of 8 computations", "default, all rows in one place", "0.0567 ± 0.0108", "below (docs/experiments/fedmvppca.md#tables-2-and-6-with-every-round-protected)", "Open " + dir}},
 		{append(quick, "--json"), []string{"8 of 8 computations are stored already", `"experiment":`}},
