@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "c1a0f4c26135eae868cddeb775fedcd3621f7df2f060e88367b6946a73e005e8",
+		"federated":  "d12d2bfd068bba0379fc7810e7fe04f4f0cf4c53caad074505af9e43fd9e083a",
 		"statistics": "1c24398b070f2352c9ac2aee6dcfbd5621d81a89eb4949f23cdf94ccde26558c",
 	},
 }

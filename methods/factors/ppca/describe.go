@@ -138,11 +138,11 @@ type filler struct {
 	all   []int // features that some block has
 	md    *Model
 	e     *EStep
-	moved *linalg.Eigen
+	root  *linalg.Eigen // of the factors' conditional covariance
 }
 
 func newFiller(l Layout, by *Params, blocks []Block) (*filler, error) {
-	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank), moved: linalg.NewEigen(by.Rank)}
+	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank), root: linalg.NewEigen(by.Rank)}
 	if !ContainsAll(by.Features, f.all) {
 		return nil, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
 	}
@@ -227,15 +227,14 @@ func (f *filler) block(b *Block) (Block, error) {
 		linalg.CholSolve(f.e.chol, q, ld, x)
 		continued(out.Factor[r*p:][:p], row, x)
 	}
-	m := make([]float64, q*q)
-	if !f.moved.Factorise(f.e.M, ld) || !f.moved.Power(m, q, 0.5) {
+	if !f.root.Factorise(f.e.M, ld) {
 		return Block{}, ErrCollapsed
 	}
-	for a := range q {
-		dst := out.Factor[(b.Rows()+a)*p:][:p]
+	for a, variance := range f.root.Values {
+		dst, size := out.Factor[(b.Rows()+a)*p:][:p], math.Sqrt(b.N*max(variance, 0))
 		for _, i := range missing {
 			for c, w := range f.by.W[all[i]*q:][:q] {
-				dst[i] += math.Sqrt(b.N) * m[a*q+c] * w
+				dst[i] += size * f.root.Vectors[c*q+a] * w
 			}
 		}
 	}
