@@ -182,7 +182,7 @@ func Overview(p *study.Plan, sites []figure.SiteSubjects) figure.Section {
 	}
 	for _, s := range sites {
 		if slices.ContainsFunc(s.Patterns, func(p figure.Pattern) bool { return slices.Contains(p.Present, false) }) {
-			lacking = " Hatched parts lack the view. Nothing was filled in for those who lack it."
+			lacking = " Hatched parts lack the view."
 		}
 		if s.Noise > 0 {
 			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."

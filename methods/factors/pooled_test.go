@@ -1,15 +1,22 @@
 package factors
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
+	"parley/dataset"
+	"parley/internal/testkit"
+	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
+	"parley/study"
 )
 
 // rowwise is a factor model as a textbook has it, row by row and with dense matrices.
@@ -87,9 +94,52 @@ func (m *rowwise) step(t *testing.T) float64 {
 	return total / float64(len(m.rows))
 }
 
+// clinical is the example's data at so many sites, of which subjects lack a share of cells, and of views.
+func clinical(t *testing.T, sites int, cells, views float64) *small {
+	t.Helper()
+	dir := factorstest.Must(dataset.Open(t.Context(), "../../examples/alzheimer/data", dataset.Options{}))(t)
+	all := factorstest.Must(dataset.Collect(t.Context(), dir))(t)
+	var plan strings.Builder
+	fmt.Fprintf(
+		&plan,
+		"parley: 1\nname: clinical\nprivacy: {protection: none}\nmethod: {name: mvppca, latent: 5, site_means: pooled, outliers: keep}\nviews:\n",
+	)
+	schema := dataset.Schema{Views: all.Schema().Views}
+	for _, v := range schema.Views {
+		var names []string
+		for _, c := range v.Columns {
+			names = append(names, c.Name)
+		}
+		fmt.Fprintf(&plan, "  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names, ", "))
+	}
+	rng, rows := rand.New(rand.NewPCG(uint64(sites), 7)), make([][]dataset.Row, sites)
+	for i := range all.Len() {
+		row := dataset.Row{ID: all.Row(i).ID}
+		for k, v := range all.Row(i).Views {
+			if v = slices.Clone(v); k > 0 && rng.Float64() < views {
+				v = nil
+			} else {
+				factorstest.Hole(rng, [][]float64{v}, cells)
+			}
+			row.Views = append(row.Views, v)
+		}
+		rows[i%sites] = append(rows[i%sites], row)
+	}
+	out := &small{data: map[string]*dataset.Table{}}
+	var names []string
+	for i := range rows {
+		names = append(names, fmt.Sprint("site-", i))
+		out.data[names[i]] = factorstest.Must(dataset.NewTable(schema, rows[i]))(t)
+	}
+	fmt.Fprintf(&plan, "sites: [%s]\n", strings.Join(names, ", "))
+	out.plan = factorstest.Must(study.Parse("plan.yaml", []byte(plan.String()), method.Registry{Method{}}))(t)
+	return out
+}
+
 // A study's model is that of all rows in one place: expectation maximisation that begins there gains
 // nothing, however the rows are divided and whatever is missing.
 func TestAStudyIsThePooledFit(t *testing.T) {
+	studies := map[string]*small{}
 	for name, s := range map[string]shape{
 		"complete":         {sites: 5, rows: 30},
 		"wide":             {sites: 6, rows: 6},
@@ -100,40 +150,26 @@ func TestAStudyIsThePooledFit(t *testing.T) {
 		"many cells":       {sites: 7, rows: 30, missing: 0.3},
 		"everything":       {sites: 6, rows: 40, missing: 0.1, gaps: 0.2},
 	} {
-		s.dims, s.seed, s.options = []int{8, 6, 5}, 17, "  latent: 2\n  noise: feature\n  site_means: pooled\n  outliers: keep\n"
-		p := newPlay(t, s.study(t))
+		s.dims, s.seed, s.options = []int{
+			8,
+			6,
+			5,
+		}, 17, "  latent: 2\n  noise: feature\n  site_means: pooled\n  outliers: keep\n"
+		studies[name] = s.study(t)
+	}
+	for _, sites := range testkit.Sized([]int{15}, []int{1, 5, 15, 34}) {
+		studies[fmt.Sprintf("the example at %d, complete", sites)] = clinical(t, sites, 0, 0)
+		studies[fmt.Sprintf("the example at %d, 5 %% of cells missing", sites)] = clinical(t, sites, 0.05, 0)
+		studies[fmt.Sprintf("the example at %d, 30 %% of cells missing", sites)] = clinical(t, sites, 0.3, 0)
+		studies[fmt.Sprintf("the example at %d, views missing", sites)] = clinical(t, sites, 0, 0.3)
+	}
+	for name, s := range studies {
+		p := newPlay(t, s)
 		r := factorstest.Must(p.run())(t)
 		model := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
-		m := rowwise{w: mat.NewDense(19, 3, nil)}
-		var features []fitted.ModelFeature
-		for _, v := range model.Views {
-			features = append(features, v.Features...)
-		}
-		for j, f := range features {
-			m.w.SetRow(j, append(append([]float64(nil), f.Loadings...), f.Mean))
-			m.psi = append(m.psi, f.Noise)
-			m.leastOf = append(m.leastOf, min(f.Noise, ppca.LeastNoise)) // of features in standard deviations
-		}
-		for _, site := range s.study(t).plan.Sites {
-			table := p.data[site]
-			for i := range table.Len() {
-				row, j := []float64{}, 0
-				for k, v := range table.Row(i).Views {
-					for c := range s.dims[k] {
-						x := math.NaN()
-						if v != nil {
-							x = (v[c] - features[j].Shift) * features[j].Factor
-						}
-						row, j = append(row, x), j+1
-					}
-				}
-				if slices.ContainsFunc(row, func(x float64) bool { return !math.IsNaN(x) }) {
-					m.rows = append(m.rows, row)
-				}
-			}
-		}
+		m := newRowwise(s, model)
 		first, last := m.step(t), 0.0
-		for range 60 {
+		for range testkit.Sized(12, 60) {
 			last = m.step(t)
 		}
 		if said := r.Metrics["log_likelihood_per_subject"]; math.Abs(said-first) > 1e-9*math.Abs(first) {
@@ -143,4 +179,35 @@ func TestAStudyIsThePooledFit(t *testing.T) {
 			t.Errorf("%s: expectation maximisation gains %.1e nats a subject", name, last-first)
 		}
 	}
+}
+
+// newRowwise is a study's model and its rows, in the model's units.
+func newRowwise(s *small, model *fitted.Model) *rowwise {
+	var features []fitted.ModelFeature
+	for _, v := range model.Views {
+		features = append(features, v.Features...)
+	}
+	m := &rowwise{w: mat.NewDense(len(features), len(model.Factors)+1, nil)}
+	for j, f := range features {
+		m.w.SetRow(j, append(slices.Clone(f.Loadings), f.Mean))
+		m.psi = append(m.psi, f.Noise)
+		m.leastOf = append(m.leastOf, min(f.Noise, ppca.LeastNoise)) // of features in standard deviations
+	}
+	for _, site := range s.plan.Sites {
+		table := s.data[site]
+		for i := range table.Len() {
+			row := slices.Repeat([]float64{math.NaN()}, len(features))
+			j := 0
+			for k, v := range table.Row(i).Views {
+				for c, x := range v {
+					row[j+c] = (x - features[j+c].Shift) * features[j+c].Factor
+				}
+				j += len(model.Views[k].Features)
+			}
+			if slices.ContainsFunc(row, func(x float64) bool { return !math.IsNaN(x) }) {
+				m.rows = append(m.rows, row)
+			}
+		}
+	}
+	return m
 }

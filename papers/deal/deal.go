@@ -1,6 +1,6 @@
 // Package deal gives rows to sites for experiments: [Open] reads them, [Spread] spreads them
 // as a scenario says, and [BySite] names
-// them. [Plan] is a study of them.
+// them. [Plan] is a study of them, and [Design] what a regression makes of them.
 package deal
 
 import (
@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/methods/regression/glm"
 )
 
 // Open reads a data set into memory.
@@ -49,4 +50,23 @@ func BySite(rows []dataset.Source) map[string]dataset.Source {
 		data[name] = rows[i]
 	}
 	return data
+}
+
+// Design encodes rows as a model's encoding says.
+func Design(ctx context.Context, e *glm.Encoding, outcome *glm.Outcome, t *dataset.Table) (*glm.Design, error) {
+	b, err := e.Bind(t.Schema(), outcome)
+	if err != nil {
+		return nil, err
+	}
+	d := glm.NewDesign(e.Width())
+	var x glm.Row
+	for row, err := range t.Rows(ctx) {
+		if err == nil {
+			err = b.Rows(glm.Logistic{}, row, &x, d.Append)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
 )
@@ -194,32 +195,6 @@ func (a *aware) fit(ctx context.Context) (noiseAware, last glm.Normal, err error
 	return noiseAware, last, nil
 }
 
-// design encodes rows as a model does.
-func design(ctx context.Context, m *fitted.Model, o *glm.Outcome, t *dataset.Table) (*glm.Design, error) {
-	b, err := m.Encoding.Bind(t.Schema(), o)
-	if err != nil {
-		return nil, err
-	}
-	d := glm.NewDesign(m.Encoding.Width())
-	var row glm.Row
-	for r, err := range t.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		y, err := b.Outcome(glm.Logistic{}, r)
-		if err == nil {
-			err = b.Row(r, &row)
-		}
-		if err == nil {
-			err = d.Append(row, y)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
-}
-
 // The names of values of intervals.
 const (
 	covered = "covered" // per cent of the estimates without privacy that intervals of 90 % hold
@@ -313,11 +288,11 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 	if err != nil {
 		return nil, err
 	}
-	d, err := design(ctx, m, &c.says.Outcome, train)
+	d, err := deal.Design(ctx, &m.Encoding, &c.says.Outcome, train)
 	if err != nil {
 		return nil, err
 	}
-	test, err := design(ctx, m, &c.says.Outcome, c.test)
+	test, err := deal.Design(ctx, &m.Encoding, &c.says.Outcome, c.test)
 	if err != nil {
 		return nil, err
 	}

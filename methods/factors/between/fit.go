@@ -123,8 +123,7 @@ const (
 // v explains and hardly more, which is checked (see [Offsets]). The fit has converged
 // when ℓ per subject moved by less than the tolerance (default 1e-5 nats) over ten
 // cycles; MaxIter bounds the cycles (default 500), and Iterations counts them.
-// A noise variance at its floor, see [ppca.Fit], is counted in Floored; v_j is at least
-// 1e-9 of the variance of the feature within sites.
+// v_j is at least 1e-9 of the variance of the feature within sites.
 //
 // The outcome depends on the order of the sites by rounding only.
 func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
@@ -148,7 +147,7 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 	if err := m.begin(rank, start, o.LeastNoise, o.Stop); err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
-	out := &ppca.Fitted{Subjects: m.f.Subjects}
+	out := &ppca.Fitted{Subjects: m.f.Subjects, Starts: m.starts, AtBest: m.atBest}
 	fell, err := m.run(out, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets, cycle %d: %w", out.Iterations, err)
@@ -158,11 +157,6 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
 	out.Params = m.f.Model.Params(l, m.f.Features)
-	for g, v := range out.Noise {
-		if v > 0 && v <= m.f.Floor[g] {
-			out.Floored++
-		}
-	}
 	offsets := &Offsets{Variance: slices.Clone(m.v), Sites: make([]SiteOffset, len(m.sites))}
 	offsets.NewSite, offsets.Parameters = m.widen()
 	for i := range m.sites {

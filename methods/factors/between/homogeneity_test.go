@@ -116,6 +116,9 @@ func TestChoose(t *testing.T) {
 			if err != nil || (off != nil) != c.want {
 				t.Fatalf("%s, seed %d: offsets %t: %v", c.name, seed, off != nil, err)
 			}
+			if fit.Starts == 0 || fit.AtBest == 0 {
+				t.Errorf("%s, seed %d: %d of %d starts ended at the best", c.name, seed, fit.AtBest, fit.Starts)
+			}
 			if off != nil && !(off.Parameters > 2 && off.Parameters < 2+float64(l.Features())) || fit.Subjects != 150 {
 				t.Errorf("%s, seed %d: %v parameters of %v subjects", c.name, seed, off, fit.Subjects)
 			}

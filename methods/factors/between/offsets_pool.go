@@ -14,18 +14,19 @@ const leastShare = 1e-9
 
 // mixed is the state of a fit of offsets.
 type mixed struct {
-	layout ppca.Layout
-	sites  []site
-	pools  []offsetPool
-	view   []int   // of each feature
-	having [][]int // of each feature: the sites that have it
-	has    []bool  // of each feature: whether it has offsets
-	v      []float64
-	least  []float64 // of each feature: what bounds v from below
-	kept   struct{ v, w, mu, psi []float64 }
-	thin   []float64 // scratch of means and covariance
-	square []float64
-	f      *ppca.PXEM // on the blocks of the pools, whose numbers assemble changes in place
+	layout         ppca.Layout
+	sites          []site
+	pools          []offsetPool
+	view           []int   // of each feature
+	having         [][]int // of each feature: the sites that have it
+	has            []bool  // of each feature: whether it has offsets
+	v              []float64
+	least          []float64 // of each feature: what bounds v from below
+	kept           struct{ v, w, mu, psi []float64 }
+	thin           []float64 // scratch of means and covariance
+	square         []float64
+	starts, atBest int        // of the fit that this one begins with
+	f              *ppca.PXEM // on the blocks of the pools, whose numbers assemble changes in place
 }
 
 // offsetPool is what all sites say of one set of features.
@@ -155,7 +156,7 @@ func (m *mixed) begin(rank int, start *ppca.Params, leastNoise float64, stop fun
 		if err != nil {
 			return err
 		}
-		start = &fit.Params
+		start, m.starts, m.atBest = &fit.Params, fit.Starts, fit.AtBest
 	}
 	if m.f, err = ppca.NewPXEM(m.layout, blocks, rank, start); err != nil {
 		return err

@@ -108,17 +108,6 @@ func Gappy(seed uint64, dims []int, q int, sizes []int, cells float64) [][][][]f
 	return sites
 }
 
-// OneShot fits one model to the sums that sites send first.
-func OneShot(t tb, l ppca.Layout, sites [][]ppca.Block, q int) *ppca.Fitted {
-	t.Helper()
-	var said []ppca.Block
-	for _, blocks := range sites {
-		said = append(said, Said(t, l, blocks, q)...)
-	}
-	fit, err := ppca.FitBest(l, ppca.Merge(said), q, ppca.FitOptions{})
-	return Must(fit, err)(t)
-}
-
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()

@@ -2,6 +2,7 @@ package federated
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -18,14 +19,34 @@ const settledBy = 1e-6
 // step is a model that was sent to sites, and the one that was fitted to what they then said.
 type step struct{ sent, found []float64 }
 
+// newStep is a step in the units of a model.
+func newStep(l ppca.Layout, sent, found, units *ppca.Params) step {
+	return step{flatten(l, sent, units), flatten(l, found, units)}
+}
+
+// moved is about how many nats a subject lie between the models: half the squared length of what is
+// between them, as the expected information of complete data has it. Either is like the one given.
+func (s step) moved(like *ppca.Params) (nats float64) {
+	loadings := len(like.Features) * (like.Rank + 1)
+	for i, x := range s.found {
+		d := x - s.sent[i]
+		if i < loadings {
+			nats += d * d / 2
+		} else {
+			nats += d * d / 4
+		}
+	}
+	return nats
+}
+
 // flatten writes a model as numbers in which distances mean about the same everywhere: loadings and
-// means in units of a noise, and logarithms of noise variances. Factors are turned to those of a model
-// before, so that models can be subtracted.
-func flatten(l ppca.Layout, p, before *ppca.Params, noise []float64) (x []float64) {
+// means in units of another's noise, and logarithms of noise variances. Factors are turned to those of
+// the other, so that models can be subtracted.
+func flatten(l ppca.Layout, p, units *ppca.Params) (x []float64) {
 	q, group, turn := p.Rank, l.GroupOf(), mat.NewDense(p.Rank, p.Rank, nil)
 	for _, j := range p.Features {
-		w, b := mat.NewVecDense(q, p.W[j*q:][:q]), mat.NewVecDense(q, before.W[j*q:][:q])
-		turn.RankOne(turn, 1/noise[group[j]], w, b)
+		w, b := mat.NewVecDense(q, p.W[j*q:][:q]), mat.NewVecDense(q, units.W[j*q:][:q])
+		turn.RankOne(turn, 1/units.Noise[group[j]], w, b)
 	}
 	var svd mat.SVD // the rotation that brings W closest to the other (Schönemann 1966)
 	rotated := p
@@ -39,7 +60,7 @@ func flatten(l ppca.Layout, p, before *ppca.Params, noise []float64) (x []float6
 		}
 	}
 	for _, j := range p.Features {
-		unit := 1 / math.Sqrt(noise[group[j]])
+		unit := 1 / math.Sqrt(units.Noise[group[j]])
 		for _, w := range rotated.W[j*q:][:q] {
 			x = append(x, w*unit)
 		}
@@ -53,11 +74,11 @@ func flatten(l ppca.Layout, p, before *ppca.Params, noise []float64) (x []float6
 	return x
 }
 
-// unflatten makes a model of the numbers again, of the features of another.
-func unflatten(l ppca.Layout, x []float64, like *ppca.Params, noise []float64) *ppca.Params {
-	p, q, group := like.Clone(), like.Rank, l.GroupOf()
+// unflatten makes a model of the numbers again.
+func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
+	p, q, group := units.Clone(), units.Rank, l.GroupOf()
 	for _, j := range p.Features {
-		unit := math.Sqrt(noise[group[j]])
+		unit := math.Sqrt(units.Noise[group[j]])
 		for a := range q {
 			p.W[j*q+a] = x[a] * unit
 		}
@@ -79,7 +100,7 @@ func unflatten(l ppca.Layout, x []float64, like *ppca.Params, noise []float64) *
 // of the models found whose changes cancel best.
 func extrapolate(steps []step) []float64 {
 	n := len(steps) - 1
-	out := append([]float64(nil), steps[n].found...)
+	out := slices.Clone(steps[n].found)
 	if n == 0 {
 		return out
 	}
@@ -106,19 +127,4 @@ func extrapolate(steps []step) []float64 {
 		}
 	}
 	return out
-}
-
-// apart is about how many nats a subject lie between two models: half the squared length of what is
-// between them, as the expected information of complete data has it.
-func apart(l ppca.Layout, p *ppca.Params, x, y []float64) (nats float64) {
-	loadings := len(p.Features) * (p.Rank + 1)
-	for i := range x {
-		d := x[i] - y[i]
-		if i < loadings {
-			nats += d * d / 2
-		} else {
-			nats += d * d / 4
-		}
-	}
-	return nats
 }

@@ -6,7 +6,6 @@ package federated
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -82,11 +81,12 @@ func (c way) Check(s *halves.State) error {
 		}
 		if m, err := p.Unpack(c.Layout); err != nil {
 			return err
-		} else if err := errorsOfFill(c, m); err != nil {
+		} else if err := c.checkModel(m); err != nil {
 			return err
 		}
 	}
-	if len(o.Steps) > 0 && o.Sent == nil || s.Round > 1 && s.Phase == options.TaskFit && (o.Sent == nil || o.Fit == nil) {
+	again := s.Round > 1 && s.Phase == options.TaskFit
+	if o.Sent == nil && (again || len(o.Steps) > 0) || again && o.Fit == nil {
 		return fmt.Errorf("it has no model by which cells are filled")
 	}
 	if o.Fit == nil {
@@ -97,7 +97,7 @@ func (c way) Check(s *halves.State) error {
 	}
 	if p, err := o.Fit.Params.Unpack(c.Layout); err != nil {
 		return err
-	} else if err := errorsOfFill(c, p); err != nil {
+	} else if err := c.checkModel(p); err != nil {
 		return err
 	}
 	if o.Fit.Spread == nil && s.Phase != options.TaskFit {
@@ -128,8 +128,8 @@ func sentAndFound(steps []exchanged) (list []*options.Params) {
 	return list
 }
 
-// errorsOfFill refuses a model that is not of all features and as many factors as the plan has.
-func errorsOfFill(c way, p *ppca.Params) error {
+// checkModel refuses a model that is not of all features and as many factors as the plan has.
+func (c way) checkModel(p *ppca.Params) error {
 	if err := c.CheckRank(p.Rank); err != nil {
 		return err
 	}
@@ -191,14 +191,21 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	o := recordOf(s)
 	settled := report.Convergence(c.Setup, &report.Fit{Trace: o.Fit.Trace, Converged: o.Fit.Converged}, nil)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
-	if note := fillNote(o.Fit, o.LogLik); note != nil {
+	if note := fillNote(o.Fit, len(o.LogLik)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
 	if len(o.Fit.Cut) > 0 {
-		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "Sums were too large to be sent whole", Warning: true,
-			Text: "Features and subjects are so many at " + strings.Join(o.Fit.Cut, ", ") + " that these sent the strongest directions of their covariances and all variances. The fit may be a little behind one to all rows in one place. Fewer features make it exact."}})
+		settled.Items = append(settled.Items, figure.Item{Note: cutNote(o.Fit.Cut)})
 	}
 	return c.AssessedResult(s, m, files, len(o.LogLik), &settled)
+}
+
+// cutNote says which sites could not send their sums whole.
+func cutNote(sites []string) *figure.Note {
+	return &figure.Note{Title: "Sums were too large to be sent whole", Warning: true,
+		Text: "Features and subjects are so many at " + strings.Join(sites, ", ") + " that these sent the strongest " +
+			"directions of their covariances and all variances. The fit may be a little behind one to all rows in one " +
+			"place. Fewer features make it exact."}
 }
 
 // startsNote says how many starts ended at the best.
@@ -214,20 +221,19 @@ func startsNote(f *outcome) *figure.Note {
 		Text: "The likelihood has several maxima, and this is the highest that was found. Data that do not determine so many factors often have them."}
 }
 
-// fillNote says how far the exchanges in which cells were filled have come; nil if there were none.
-func fillNote(f *outcome, logLik []float64) *figure.Note {
+// fillNote says how far the exchanges in which cells were filled, n of them by a common model, have come; nil
+// if nothing was filled.
+func fillNote(f *outcome, n int) *figure.Note {
 	if f.Filled == 0 {
 		return nil
 	}
-	n := len(logLik)
 	if n == 0 {
 		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true,
-			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
+			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan has "+
+				"rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
 	}
-	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last time moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
-	if n > 1 {
-		text += fmt.Sprintf(", and the log-likelihood by %.1g", math.Abs(logLik[n-1]-logLik[n-2]))
-	}
+	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last time "+
+		"moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
 	if !(f.Moved < settledBy) {
 		return &figure.Note{Title: "The filled cells have not settled", Warning: true, Text: text + ". Give the plan more rounds."}
 	}
@@ -266,7 +272,8 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	if len(sites) == 0 {
-		return nil, nil, fmt.Errorf("no site has %d subjects, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
+		return nil, nil, fmt.Errorf("no site has %d subjects, the least of whom the plan lets a site speak\n"+
+			"  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
 	o := recordOf(s)
 	var sent *ppca.Params
@@ -295,11 +302,13 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	s.Model = options.PackPrior(c.Layout, model)
-	info := method.Info{"iterations": float64(found.Iterations), "log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
+	info := method.Info{"iterations": float64(found.Iterations),
+		"log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-	last := &outcome{Params: s.Model.Params, Trace: found.Trace, Converged: found.Converged, Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: cut}
+	last := &outcome{Params: s.Model.Params, Trace: found.Trace, Converged: found.Converged,
+		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: cut}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
@@ -320,12 +329,14 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	}
 	o.Said, o.Steps, o.Sent = nil, nil, nil
 	if means == nil { // how they differ all the same
-		if _, means, err = between.Fit(c.Layout, sites, c.Options.Latent, &found.Params, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}); err != nil {
+		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
+		if _, means, err = between.Fit(c.Layout, sites, c.Options.Latent, &found.Params, o); err != nil {
 			return nil, nil, fmt.Errorf("finding how the means of sites differ: %w", err)
 		}
 	}
 	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)
-	last.Discords, last.Unshared = discords(c.Layout, &found.Params, names, sites), unsharedDirections(c.Layout, &found.Params, names, sites)
+	last.Discords = discords(c.Layout, &found.Params, names, sites)
+	last.Unshared = unsharedDirections(c.Layout, &found.Params, names, sites)
 	tasks, err := c.Assess(s)
 	return tasks, info, err
 }
@@ -335,8 +346,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 // it begins anew from the model found, and after each fall it waits for one model more. So falls end, and
 // what is left is plain expectation maximisation.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	now := step{flatten(c.Layout, sent, sent, sent.Noise), flatten(c.Layout, found, sent, sent.Noise)}
-	o.Fit.Moved = apart(c.Layout, found, now.sent, now.found)
+	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved(sent)
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		o.Steps = nil
 		o.Falls++
@@ -353,9 +363,9 @@ func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 		if err != nil || err2 != nil {
 			return found // not of what was packed
 		}
-		steps = append(steps, step{flatten(c.Layout, was, sent, sent.Noise), flatten(c.Layout, is, sent, sent.Noise)})
+		steps = append(steps, newStep(c.Layout, was, is, sent))
 	}
-	next := unflatten(c.Layout, extrapolate(steps), found, sent.Noise)
+	next := unflatten(c.Layout, extrapolate(steps), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
 		return found
 	}

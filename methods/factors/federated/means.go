@@ -8,10 +8,11 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means differ; nothing
-// where they are taken for samples of one population. It begins at a start, or at several if that is nil.
-// stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
-func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params, stop func() error) (*ppca.Fitted, *between.Offsets, error) {
+// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means
+// differ; nothing where they are taken for samples of one population. It begins at a start, or at several
+// if that is nil. stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params,
+	stop func() error) (*ppca.Fitted, *between.Offsets, error) {
 	q, o := set.Options.Latent, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:

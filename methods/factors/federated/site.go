@@ -27,8 +27,11 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
 	r.Say((d+2)*sets/2+1, "which features these have")
-	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, or principal directions that give it; of fewer than %d subjects only together with others, if the site has others, which several exchanges together may tell apart", ppca.Fewest))
-	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; log-likelihood of the subjects")
+	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, "+
+		"or principal directions that give it; of fewer than %d subjects only together with others, if the site has others, "+
+		"which several exchanges together may tell apart", ppca.Fewest))
+	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
+		"log-likelihood of the subjects")
 	return r.Request, nil
 }
 
@@ -90,7 +93,8 @@ const again = 30
 // FitRows is the whole fit to the rows of some sites on a common scale, as the exchanges of a study bring
 // it about, and how the means of these sites differ; nothing where they are taken for samples of one
 // population.
-func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []string, sites []*options.RowSums) (model *ppca.Params, means *options.SiteMeans, err error) {
+func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []string,
+	sites []*options.RowSums) (model *ppca.Params, means *options.SiteMeans, err error) {
 	h := siteWay{set}
 	for range again {
 		var said [][]ppca.Block
@@ -121,7 +125,7 @@ func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []
 		if model, means = &fit.Params, nil; offsets != nil {
 			means = options.PackSiteMeans(speaking, offsets)
 		}
-		if filled == 0 || last != nil && apart(set.Layout, model, flatten(set.Layout, last, last, last.Noise), flatten(set.Layout, model, last, last.Noise)) < settledBy {
+		if filled == 0 || last != nil && newStep(set.Layout, last, model, last).moved(model) < settledBy {
 			break
 		}
 	}

@@ -29,7 +29,7 @@ const (
 
 // What becomes of subjects who are far from all others of their site.
 const (
-	ExcludeOutliers = "exclude" // they lack the views in which they are, in fit and assessment
+	excludeOutliers = "exclude" // they lack the views in which they are, in fit and assessment
 	keepOutliers    = "keep"
 )
 
@@ -126,7 +126,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.SiteMeans = MeansAuto
 	}
 	if missing("outliers") {
-		o.Outliers = ExcludeOutliers
+		o.Outliers = excludeOutliers
 	}
 }
 
@@ -153,7 +153,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.AtLeast("rounds", o.Rounds, 0)
 	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
 	report.AtLeast("minimum", o.Minimum, 0)
-	report.OneOf("outliers", o.Outliers, ExcludeOutliers, keepOutliers)
+	report.OneOf("outliers", o.Outliers, excludeOutliers, keepOutliers)
 }
 
 // CheckFeatures demands features of which a model of so many factors can be, in such units.

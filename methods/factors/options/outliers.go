@@ -235,7 +235,7 @@ func (o *Outliers) strip(row *dataset.Row, at int) *dataset.Row {
 // Excluded returns the outliers that a plan's model does not describe, of a site's rows;
 // nil where the plan keeps them.
 func Excluded(ctx context.Context, set Setup, data dataset.Source) (*Outliers, error) {
-	if set.Options.Outliers != ExcludeOutliers {
+	if set.Options.Outliers != excludeOutliers {
 		return nil, nil
 	}
 	return findOutliers(ctx, set.Layout, data, falseOutliers/float64(len(set.Plan.Sites)*set.Layout.Views()))

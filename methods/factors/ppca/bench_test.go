@@ -29,37 +29,6 @@ func BenchmarkAccumulate100000x130(b *testing.B) {
 	}
 }
 
-// BenchmarkOneShot is the default method's round 1: three local fits of rank
-// 2q and the coordinator's fit, synthetic shapes.
-func BenchmarkOneShot(b *testing.B) {
-	l := factorstest.Shape(b, ppca.NoisePerView, 15, 8, 10)
-	r := rand.New(rand.NewPCG(1, 1))
-	tr := factorstest.NewTruth(r, l, 5, 0.1)
-	var sites [][]ppca.Block
-	for range 3 {
-		sites = append(sites, factorstest.BlocksOf(b, l, tr.Subjects(r, 89)))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		factorstest.OneShot(b, l, sites, 5)
-	}
-}
-
-// BenchmarkOneShotPerFeature is the same on adcsf shapes with noise per feature.
-func BenchmarkOneShotPerFeature(b *testing.B) {
-	l := factorstest.Shape(b, ppca.NoisePerFeature, 7, 41, 41, 42)
-	r := rand.New(rand.NewPCG(1, 1))
-	tr := factorstest.NewTruth(r, l, 6, 0.1)
-	var sites [][]ppca.Block
-	for range 3 {
-		sites = append(sites, factorstest.BlocksOf(b, l, tr.Subjects(r, 200)))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		factorstest.OneShot(b, l, sites, 6)
-	}
-}
-
 // BenchmarkFitMissingCells is one site of 300 subjects with 10 % of the cells
 // missing, nearly every subject with a pattern of their own.
 func BenchmarkFitMissingCells(b *testing.B) {

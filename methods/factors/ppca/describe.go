@@ -19,8 +19,8 @@ const (
 	together = 64
 )
 
-// description is what a site says of its subjects to whoever fits one model to all sites.
-type description struct {
+// Description is what a site says of its subjects to whoever fits one model to all sites.
+type Description struct {
 	Blocks []Block // of different views, in their order
 	Filled float64 // cells that were filled
 	// LogLik is the log-likelihood of all cells that the described subjects have, by the model that filled
@@ -35,12 +35,13 @@ type description struct {
 // what they have under a model, and the conditional covariance is added: the E step for missing values
 // (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent
 // to them again until it no longer changes, is the likeliest for all cells that are there. Without a
-// model, cells are filled by the means of the site's own subjects. A site with fewer subjects than the minimum says nothing.
-func Describe(l Layout, model *Params, blocks []Block, minimum int) (*description, error) {
+// model, cells are filled by the means of the site's own subjects. A site with fewer subjects than the
+// minimum says nothing.
+func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
-	out := &description{}
+	out := &Description{}
 	by := model
 	for _, set := range sets(l, blocks, minimum) {
 		if by == nil && len(set) > 1 {
@@ -79,7 +80,9 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*descriptio
 		}
 		out.Blocks = append(out.Blocks, b)
 	}
-	slices.SortFunc(out.Blocks, func(a, b Block) int { return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features)) })
+	slices.SortFunc(out.Blocks, func(a, b Block) int {
+		return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features))
+	})
 	return out, nil
 }
 
@@ -142,7 +145,8 @@ type filler struct {
 }
 
 func newFiller(l Layout, by *Params, blocks []Block) (*filler, error) {
-	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank), root: linalg.NewEigen(by.Rank)}
+	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank),
+		root: linalg.NewEigen(by.Rank)}
 	if !ContainsAll(by.Features, f.all) {
 		return nil, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
 	}

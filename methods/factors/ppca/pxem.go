@@ -78,9 +78,6 @@ type Fitted struct {
 	Converged  bool // false: MaxIter came first
 	// Of [FitBest]: how many starts were followed to their end, and how many ended at the likeliest.
 	Starts, AtBest int
-	// Floored counts the noise groups held at the floor: the data determine
-	// these features exactly, up to rounding, and their variance is not an estimate.
-	Floored int
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -145,11 +142,6 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		out.Iterations++
 	}
 	out.Params = f.Model.Params(l, f.Features)
-	for g, v := range out.Noise {
-		if v > 0 && v <= f.Floor[g] {
-			out.Floored++
-		}
-	}
 	return out, nil
 }
 

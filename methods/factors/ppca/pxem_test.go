@@ -259,37 +259,6 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 	}
 }
 
-func TestOneShotEqualsTheCentralFit(t *testing.T) {
-	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
-		l := factorstest.Shape(t, noise, 7, 5, 6)
-		r := rand.New(rand.NewPCG(15, 1))
-		tr := factorstest.NewTruth(r, l, 3, 0.05)
-		var all []ppca.Block
-		var sites [][]ppca.Block
-		for c := range 3 {
-			// Populations are shifted along a factor, and one site lacks a view.
-			rows := factorstest.Shifted(tr, tr.Subjects(r, 90), float64(c))
-			if c == 2 {
-				factorstest.Lacking(l, rows, 1)
-			}
-			sites = append(sites, factorstest.BlocksOf(t, l, rows))
-			all = append(all, sites[c]...)
-		}
-		central := factorstest.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
-		one := factorstest.OneShot(t, l, sites, 3)
-		held := factorstest.BlocksOf(t, l, tr.Subjects(r, 500))
-		a, n, _ := ppca.LogLik(l, &central.Params, held)
-		b, _, _ := ppca.LogLik(l, &one.Params, held)
-		if gap := (a - b) / n; math.Abs(gap) > 0.02 {
-			t.Errorf("noise %d: held-out log-likelihood per subject differs by %v", noise, gap)
-		}
-		angles := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
-		if slices.Max(angles) > 0.02 {
-			t.Errorf("noise %d: principal angles %v", noise, angles)
-		}
-	}
-}
-
 func TestStartIsDeterministic(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 7, 5)
 	r := rand.New(rand.NewPCG(16, 1))

@@ -3,6 +3,7 @@ package sketch
 import (
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -16,18 +17,7 @@ func TestReplicatesAreCalibrated(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Replicate{Prior: prior, Landmarks: l, Rows: 400, Noise: 5, Sampling: Sampling{Particles: 128, Sweeps: 3, Seed: 1}}
-	var ranks [][]float64
-	for i := range 40 {
-		r, err := c.Ranks(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ranks = append(ranks, r)
-	}
-	all, err := c.Calibrate(ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := calibrated(t, c)
 	for _, one := range all {
 		if one.Name == "largest component: weight" { // one component weighs 1: all ties
 			continue
@@ -49,4 +39,14 @@ func TestMisfit(t *testing.T) {
 	if _, tail, err := toyMarks.Misfit(o, wrong); err != nil || tail > 1e-3 {
 		t.Errorf("a mean off by 3 has the tail %v (%v)", tail, err)
 	}
+}
+
+// calibrated is what forty replicates say of each quantity.
+func calibrated(t *testing.T, c Replicate) []gmm.Calibrated {
+	t.Helper()
+	var ranks [][]float64
+	for i := range 40 {
+		ranks = append(ranks, testkit.Get(c.Ranks(i))(t))
+	}
+	return testkit.Get(c.Calibrate(ranks))(t)
 }

@@ -41,18 +41,7 @@ func TestMixturesAreCalibrated(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Replicate{Prior: prior, Landmarks: marks, Rows: 300, Noise: 3, RowsNoise: 5, Sampling: Sampling{Particles: 256, Sweeps: 3, Seed: 7}}
-	var ranks [][]float64
-	for i := range 40 {
-		r, err := c.Ranks(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ranks = append(ranks, r)
-	}
-	all, err := c.Calibrate(ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := calibrated(t, c)
 	if !gmm.Pass(all, 0.001) {
 		t.Errorf("%+v", all)
 	}

@@ -18,6 +18,7 @@ import (
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
 )
@@ -79,7 +80,7 @@ func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 
 // held is the mean log-likelihood of the rows held out under a model.
 func heldLogLik(ctx context.Context, p *problem, m *fitted.Model) (float64, error) {
-	d, err := designOf(ctx, &m.Encoding, &p.Outcome, p.Held)
+	d, err := deal.Design(ctx, &m.Encoding, &p.Outcome, p.Held)
 	if err != nil {
 		return 0, err
 	}
@@ -89,32 +90,6 @@ func heldLogLik(ctx context.Context, p *problem, m *fitted.Model) (float64, erro
 		sum += glm.LogExpectSigmoid(d.Outcome(i)*a, c)
 	}
 	return sum / float64(d.Rows()), nil
-}
-
-// designOf encodes rows as a model's encoding says.
-func designOf(ctx context.Context, e *glm.Encoding, outcome *glm.Outcome, t *dataset.Table) (*glm.Design, error) {
-	b, err := e.Bind(t.Schema(), outcome)
-	if err != nil {
-		return nil, err
-	}
-	d := glm.NewDesign(e.Width())
-	var row glm.Row
-	for r, err := range t.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		y, err := b.Outcome(glm.Logistic{}, r)
-		if err == nil {
-			err = b.Row(r, &row)
-		}
-		if err == nil {
-			err = d.Append(row, y)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
 }
 
 // rival is a fit by first-order steps over rows in memory, with noise of the machine's own
@@ -128,7 +103,7 @@ type rival struct {
 func newRival(ctx context.Context, p *problem, e *glm.Encoding, seed uint64) (*rival, error) {
 	v := &rival{r: rand.New(rand.NewPCG(seed, 23))}
 	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
-		d, err := designOf(ctx, e, &p.Outcome, p.Sites[name])
+		d, err := deal.Design(ctx, e, &p.Outcome, p.Sites[name])
 		if err != nil {
 			return nil, err
 		}
@@ -323,7 +298,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 		if err != nil {
 			return nil, err
 		}
-		test, err := designOf(ctx, encoding, &p.Outcome, p.Held)
+		test, err := deal.Design(ctx, encoding, &p.Outcome, p.Held)
 		if err != nil {
 			return nil, err
 		}
