@@ -69,10 +69,9 @@ func hospitals() []int {
 // seconds, which a busy machine changes less than those of the clock; of studies there are also
 // the seconds that somebody waits while all processors work. From left to right, each does more
 // than the one before: numpy's fit; the same fit here (same model, same scaling, same rule to
-// stop); the fits of a study of one exchange, of which every site makes its own with four times
-// the factors, and the coordinator several; that whole study, with messages, assessment of every
-// subject, intervals, verdicts and report; and a study by default, which estimates how sites
-// differ as well. Each is a process of its own, whose peak of memory holds the rows, too; reading
+// stop); the sums that the sites of a study of one exchange make, and the coordinator's fits from
+// several starts; that whole study, with messages, assessment of every subject, intervals, verdicts
+// and report; and a study by default, which estimates how sites differ as well. Each is a process of its own, whose peak of memory holds the rows, too; reading
 // and drawing rows is not timed, and neither is starting. Numpy and the others take turns. Of
 // each, the quickest run is shown, how many times as long as numpy's quickest it takes, and from
 // least to most in single turns. A second table says where the time of the two kinds of study
