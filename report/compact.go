@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -15,34 +14,59 @@ type looks struct {
 
 func newLooks() *looks { return &looks{class: map[string]string{}} }
 
-var (
-	drawnTag = regexp.MustCompile(`<(?:path|rect|text|g|ellipse)( [^>]*?)/?>`)
-	lookAttr = regexp.MustCompile(` (fill|fill-opacity|fill-rule|stroke|stroke-width|stroke-opacity|stroke-dasharray|stroke-linecap|stroke-linejoin|shape-rendering|font-size|font-weight|text-anchor|pointer-events)="([^"]*)"`)
-)
+// lookUnit are the attributes that say how an element looks, with the unit that each has in a style.
+var lookUnit = map[string]string{
+	"fill": "", "fill-opacity": "", "fill-rule": "", "stroke": "", "stroke-width": "", "stroke-opacity": "",
+	"stroke-dasharray": "", "stroke-linecap": "", "stroke-linejoin": "", "shape-rendering": "", "font-size": "px",
+	"font-weight": "", "text-anchor": "", "pointer-events": "",
+}
 
-// compact returns a picture with classes.
+// compact returns a picture with classes. Pictures are those of package figure: elements without spaces
+// around =, attributes in double quotes, and no < or > within these.
 func (l *looks) compact(svg string) string {
 	head := strings.Index(svg, "<rect") + 1 // the paper keeps its own
-	return svg[:head] + drawnTag.ReplaceAllStringFunc(svg[head:], func(tag string) string {
-		found := lookAttr.FindAllStringSubmatch(tag, -1)
-		if len(found) == 0 {
-			return tag
+	var out, kept, rule strings.Builder
+	out.WriteString(svg[:head])
+	for rest := svg[head:]; ; {
+		text, tag, opens := strings.Cut(rest, "<")
+		out.WriteString(text)
+		if !opens {
+			return out.String()
 		}
-		var rule strings.Builder
-		for _, m := range found {
-			unit := ""
-			if m[1] == "font-size" {
-				unit = "px"
+		end := strings.IndexByte(tag, '>')
+		tag, rest = tag[:end], tag[end:]
+		kind, attributes, _ := strings.Cut(tag, " ")
+		kept.Reset()
+		rule.Reset()
+		for attributes != "" {
+			name, value, ok := strings.Cut(attributes, `="`)
+			if !ok { // the end of an element without content
+				kept.WriteString(attributes)
+				break
 			}
-			fmt.Fprintf(&rule, "%s:%s%s;", m[1], m[2], unit)
+			quote := strings.IndexByte(value, '"')
+			if unit, looks := lookUnit[name]; looks {
+				rule.WriteString(name + ":" + value[:quote] + unit + ";")
+			} else {
+				kept.WriteString(" " + attributes[:len(name)+2+quote+1])
+			}
+			attributes = strings.TrimPrefix(value[quote+1:], " ")
 		}
-		name, ok := l.class[rule.String()]
-		if !ok {
-			name = fmt.Sprintf("l%d", len(l.class)+1)
-			l.class[rule.String()] = name
-			fmt.Fprintf(&l.rules, ".%s{%s}\n", name, rule.String())
+		out.WriteString("<" + kind)
+		if rule.Len() > 0 {
+			out.WriteString(` class="` + l.named(rule.String()) + `"`)
 		}
-		kind, _, _ := strings.Cut(tag, " ")
-		return kind + ` class="` + name + `"` + strings.TrimPrefix(lookAttr.ReplaceAllString(tag, ""), kind)
-	})
+		out.WriteString(kept.String())
+	}
+}
+
+// named returns the class of a look.
+func (l *looks) named(rule string) string {
+	name, ok := l.class[rule]
+	if !ok {
+		name = fmt.Sprintf("l%d", len(l.class)+1)
+		l.class[rule] = name
+		fmt.Fprintf(&l.rules, ".%s{%s}\n", name, rule)
+	}
+	return name
 }

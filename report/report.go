@@ -147,16 +147,16 @@ func (r *Report) WriteFiles(dir string) error {
 			switch {
 			case item.Figure != nil:
 				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = files.Stream(base+".svg", item.Figure.SVG); err == nil {
-					err = files.Stream(base+".csv", item.Figure.CSV)
+				if err = files.Derive(base+".svg", item.Figure.SVG); err == nil {
+					err = files.Derive(base+".csv", item.Figure.CSV)
 				}
 			case item.Table != nil:
-				err = files.Stream(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
+				err = files.Derive(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return files.Stream(filepath.Join(dir, "report.html"), p.write)
+	return files.Derive(filepath.Join(dir, "report.html"), p.write)
 }

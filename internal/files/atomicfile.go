@@ -45,7 +45,7 @@ func WriteOwn(path string, data []byte) error {
 	return put(path, 0o600, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
-	}, os.Rename)
+	}, os.Rename, true)
 }
 
 // Checksum is a checksum for files that people copy by hand: the CRC-32, in hexadecimal.
@@ -73,7 +73,13 @@ func Stream(path string, write func(io.Writer) error) error {
 	if err := sweep(path); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return put(path, 0o644, write, os.Rename)
+	return put(path, 0o644, write, os.Rename, true)
+}
+
+// Derive is Stream of a file that the same command makes again from what is durable: whoever reads it finds it
+// whole, but it waits for no disk, so that a crash of the machine may lose it.
+func Derive(path string, write func(io.Writer) error) error {
+	return put(path, 0o644, write, os.Rename, false)
 }
 
 // Create is Stream for a file that must be new: it is an [fs.ErrExist] if
@@ -81,7 +87,7 @@ func Stream(path string, write func(io.Writer) error) error {
 // folder, or a symbolic link wherever it leads. Of several writers of the path
 // one succeeds, and the others replace nothing.
 func Create(path string, write func(io.Writer) error) error {
-	err := put(path, 0o644, write, publish)
+	err := put(path, 0o644, write, publish, true)
 	if err == nil {
 		// Not before: what looks like a leftover may be the part of somebody who
 		// creates the same file, who has lost only now. One that cannot be removed
@@ -92,7 +98,8 @@ func Create(path string, write func(io.Writer) error) error {
 }
 
 // put writes a part beside the file and lets place give it the file's name.
-func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(part, path string) error) (err error) {
+func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(part, path string) error,
+	durable bool) (err error) {
 	defer func() {
 		if err != nil {
 			var part *fs.PathError
@@ -118,7 +125,10 @@ func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(
 		err = buffered.Flush()
 	}
 	if err == nil {
-		err = errors.Join(f.Chmod(mode&(allowed|0o600)), f.Sync())
+		err = f.Chmod(mode & (allowed | 0o600))
+	}
+	if err == nil && durable {
+		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -126,8 +136,8 @@ func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(
 	if err := place(f.Name(), path); err != nil {
 		return err
 	}
-	if runtime.GOOS == "windows" {
-		return nil // folders cannot be synced there
+	if !durable || runtime.GOOS == "windows" { // where folders cannot be synced
+		return nil
 	}
 	d, err := os.Open(dir)
 	if err != nil {
