@@ -334,6 +334,9 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("finding how the means of sites differ: %w", err)
 		}
 	}
+	if s.HeldOut, err = c.heldOut(&found.Params, s.SiteMeans != nil, sites); err != nil {
+		return nil, nil, err
+	}
 	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)
 	last.Discords = discords(c.Layout, &found.Params, names, sites)
 	last.Unshared = unsharedDirections(c.Layout, &found.Params, names, sites)

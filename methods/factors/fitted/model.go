@@ -114,10 +114,30 @@ type ModelView struct {
 	// SamplingTimes is how many times as large as the parameters say the variance of a value
 	// that is predicted is, because they come from so many subjects; see [ppca.SamplingTimes].
 	// Left out where that is not known.
-	SamplingTimes float64        `json:"predicted_variance_times,omitempty"`
-	Features      []ModelFeature `json:"features"`
+	SamplingTimes float64 `json:"predicted_variance_times,omitempty"`
+	// HeldOut is how well the view is predicted from the others for subjects who took no part in the fit; left out
+	// where nobody has it and another, or nobody could be left out.
+	HeldOut  *ModelHeldOut  `json:"held_out,omitempty"`
+	Features []ModelFeature `json:"features"`
 
 	shares figure.Numbers // of its population variance, by rotated factor; see shown
+}
+
+// ModelHeldOut is what [assess.HeldOut] says of a view: the share of the squared error of its mean that predictions
+// take away, and by how much more of its values their intervals hold than those of the fit's own subjects.
+type ModelHeldOut struct {
+	Gain   float64 `json:"gain"`
+	GainSE float64 `json:"gain_se"`
+	Shift  float64 `json:"coverage_more"`
+}
+
+// PutHeldOut adds how well views are predicted for subjects who took no part in the fit.
+func (m *Model) PutHeldOut(h *assess.HeldOut) {
+	for k, cells := range h.Cells {
+		if cells > 0 && h.Squares[k] > 0 {
+			m.Views[k].HeldOut = &ModelHeldOut{h.Gain(k), h.GainSE[k], h.Shift[k]}
+		}
+	}
 }
 
 // ModelFeature is a feature of a model. Shift is in the feature's own unit and

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
 	"parley/methods/factors/options"
 )
@@ -37,7 +38,10 @@ type State struct {
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;
 	// none where there is no such noise, or nothing is known of it.
 	Doubt wire.Vector `cbor:"doubt"`
-	Own   any         `cbor:"-"` // what [Way.Record] made
+	// HeldOut is how well views are predicted for subjects who took no part in the fit; nil where nobody could be
+	// left out, or nothing is known of subjects.
+	HeldOut *assess.HeldOut `cbor:"held_out,omitempty"`
+	Own     any             `cbor:"-"` // what [Way.Record] made
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 

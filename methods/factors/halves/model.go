@@ -65,6 +65,9 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	if err := c.way.Describe(s, m); err != nil {
 		return nil, err
 	}
+	if s.HeldOut != nil {
+		m.PutHeldOut(s.HeldOut)
+	}
 	if s.Adjusted != nil {
 		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
 	}
@@ -124,7 +127,13 @@ func (c Common) sampling(s *State) ([]float64, error) {
 			}
 			all = append(all, patterns...)
 		}
-		return ppca.SamplingTimes(c.Layout, c.Options.Latent, all), nil
+		times := ppca.SamplingTimes(c.Layout, c.Options.Latent, all)
+		for k := range times {
+			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
+				times[k] = s.HeldOut.Times[k]
+			}
+		}
+		return times, nil
 	})
 }
 

@@ -33,6 +33,12 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 	if len(rows) > 1 {
 		rows = append([]row{{"All sites", all}}, rows...)
 	}
+	out := make(figure.Numbers, len(m.Views))
+	for k, v := range m.Views {
+		if out[k] = math.NaN(); v.HeldOut != nil {
+			out[k] = v.HeldOut.Gain
+		}
+	}
 	if floats.Sum(all.Cells) == 0 {
 		return figure.Section{}, false
 	}
@@ -51,6 +57,7 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 		gain.Columns = append(gain.Columns, v.Name)
 	}
 	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
+	gain.Rows, gain.Facets[0].Values = []string{"Subjects left out"}, []figure.Numbers{out}
 	for _, r := range rows {
 		values := make(figure.Numbers, len(gain.Columns))
 		for k := range values {
@@ -71,7 +78,7 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
 	}
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
-		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never + ". That shows what filling it in is worth. The same subjects took part in the fit, so a site that took no part should expect a little less.",
+		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never + ". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a site or a group of sites at a time, and says what others may expect; the rows below are of the subjects of the fit itself, and show where sites differ.",
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others", Chart: gain,
 				Caption: "Of the squared error made by giving everybody " + mean + ", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",

@@ -169,43 +169,32 @@ func (v *verdicts) standardised(list []options.SiteView) {
 	}
 }
 
-// useless names views that are predicted worse than by their means. The subjects who say so
-// took part in the fit, which makes their errors smaller than those of others: q factors
-// fitted to n subjects explain q/n of what has nothing to do with them, and err by as much
-// more elsewhere, so the error of others is about (n + q)/(n − q) times as large (the final
-// prediction error of Akaike 1970). A gain g over N values has a standard error of
-// about 2 √(g/N), the values being independent given the others. What is not above 0 by one of
-// them may be chance: 19 of 20 views that have nothing in common with others gain less.
+// useless names views that are predicted no better than by their means for subjects who took no part in the fit.
+// What is not above 0 by one standard error and two thirds may be chance: one view of twenty that has nothing in
+// common with others gains more.
 func (v *verdicts) useless() {
-	q := float64(len(v.m.Factors))
-	for k := range v.m.Views {
-		n := v.together(k, v.sites...)
-		if !(v.all.Squares[k] > 0) {
+	for _, view := range v.m.Views {
+		h := view.HeldOut
+		if h == nil || h.Gain > 1.645*h.GainSE {
 			continue
 		}
-		gain := v.all.Gain(k)
-		times, chance := (1-gain)*(n+q)/max(n-q, 0), 2*math.Sqrt(max(gain, 0)/v.all.Cells[k])
-		switch says := "View %s is predicted from the other views no better than by its mean"; {
-		case math.IsInf(times, 1):
-			v.add(v.views(k), uselessAdvice, says+": %.0f subjects have it and another, and the model has %.0f factors", v.m.Views[k].Name, n, q)
-		case times > 1:
-			v.add(v.views(k), uselessAdvice, says+": the squared error at new subjects is about %.2f times that of the mean", v.m.Views[k].Name, times)
-		case times+chance > 1:
-			v.add(v.views(k), uselessAdvice, says+", as far as can be told: the squared error at new subjects is about %.2f times that of the mean, but chance would explain it", v.m.Views[k].Name, times)
+		says := fmt.Sprintf("View %s is predicted from the other views no better than by its mean", view.Name)
+		if h.Gain > 0 {
+			says += ", as far as can be told"
 		}
+		v.add([]string{view.Name}, uselessAdvice, "%s: the squared error at subjects who took no part in the fit is %.2f times that of the mean",
+			says, 1-h.Gain)
 	}
 }
 
 const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
 
-// intervals names views whose intervals of 90 % hold another share of the values. Those who say
-// so took part in the fit, so that intervals look wider than they are for others: that they hold
-// too little needs to be beyond chance, and to matter, but not to matter beyond chance.
+// intervals names views whose intervals of 90 % hold another share of the values, beyond chance and so that it
+// matters.
 func (v *verdicts) intervals() {
 	for k := range v.m.Views {
-		coverage := v.all.Coverage(k)
-		narrow := 0.9-coverage > max(offCoverage, v.chance()*v.all.CoverageError(k))
-		if !narrow && !v.uncovered(k) {
+		coverage := covered(v.m, v.all, k)
+		if !v.uncovered(k) {
 			continue
 		}
 		kind, too := "narrow", " So do batches and drifts within sites: a factor more may hold them."
@@ -213,32 +202,23 @@ func (v *verdicts) intervals() {
 			kind, too = "wide", ""
 		}
 		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
-			"Intervals for view %s are too %s: those of 90 %% held %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
+			"Intervals for view %s are too %s: those of 90 %% hold %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
 	}
 }
 
 // uncovered says whether the coverage of view k is off by what matters, beyond chance.
 func (v *verdicts) uncovered(k int) bool {
-	coverage, off := v.all.Coverage(k), offCoverage+v.chance()*v.all.CoverageError(k)
-	return 0.9-coverage > off || coverage-v.fittedCoverage(k) > off
+	return math.Abs(covered(v.m, v.all, k)-0.9) > max(offCoverage, v.chance()*v.all.CoverageError(k))
 }
 
-// fittedCoverage is what intervals of 90 % hold of view k at most, of the subjects of the fit and if
-// the model is right. Where sites have means of their own, that of n subjects is fitted to the same
-// subjects: what they leave has at least (n − 1)/n of its variance, and intervals are for
-// others, whom the mean misses, and have at most (n + 1)/n of it.
-func (v *verdicts) fittedCoverage(k int) float64 {
-	if !v.m.Separate() {
-		return 0.9
+// covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of
+// its own, corrected by what leaving subjects out shows.
+func covered(m *fitted.Model, all *assess.Sums, k int) float64 {
+	coverage := all.Coverage(k)
+	if h := m.Views[k].HeldOut; h != nil {
+		coverage = min(max(coverage+h.Shift, 0), 1)
 	}
-	in, cells := 0.0, 0.0
-	for _, s := range v.sites {
-		if c := s.LeftOut.Cells[k]; c > 0 {
-			n := max(v.together(k, s), 1)
-			in, cells = in+c*math.Erf(distuv.UnitNormal.Quantile(0.95)*math.Sqrt((n+1)/(n-1)/2)), cells+c
-		}
-	}
-	return in / cells
+	return coverage
 }
 
 // chance is how many standard errors chance takes the coverage of any view, on either side.

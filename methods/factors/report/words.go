@@ -58,8 +58,10 @@ func sure(set options.Setup, m *fitted.Model, sites []Site) string {
 	gain, held := newReach(), newReach()
 	for k, cells := range all.Cells {
 		if cells > 0 && !m.Void(m.Views[k].Name) {
-			gain.add(100 * all.Gain(k))
-			held.add(100 * all.Coverage(k))
+			if h := m.Views[k].HeldOut; h != nil {
+				gain.add(100 * h.Gain)
+				held.add(100 * covered(m, all, k))
+			}
 		}
 	}
 	switch {
@@ -67,10 +69,12 @@ func sure(set options.Setup, m *fitted.Model, sites []Site) string {
 		return "Nothing on this page says how good the model is, for the reasons below."
 	case gain.empty() && len(m.Views) == 1:
 		return "There is one view, so that no view could be predicted from another: how far the model is to be trusted is not known."
+	case gain.empty() && !untried(set, sites):
+		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be trusted is not known."
 	case gain.empty():
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
 	}
-	return fmt.Sprintf("With a view hidden, a prediction from the other views takes away %s of the squared error of its mean, and intervals of 90 %% held %s of its values. The subjects took part in the fit; others are predicted a little worse.", gain, held)
+	return fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away %s of the squared error of its mean, and intervals of 90 %% hold %s of its values.", gain, held)
 }
 
 // reach is from where to where percentages go.

@@ -1,0 +1,233 @@
+package federated
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/factors/assess"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
+)
+
+const (
+	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
+	groupsLeftOut = 10
+	// toleranceLeftOut and stepsLeftOut end fits to those who are not left out, which begin at the model of all.
+	toleranceLeftOut, stepsLeftOut = 1e-5, 60
+)
+
+// heldOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
+// of ten groups of sites, out of the sums, fits the model to the others, and has the sums that were left out judge
+// it. Where there are fewer than ten sites, it does so with tenths of them too, divided at random (see [split]): by
+// how much the model errs more than it says depends on how many took part, which would be too few. These stand for
+// sites where there are fewer than three or one has most subjects. Where sites have means of their own, all is about
+// these; they cost a degree of freedom each. It returns nil where nobody can be left out.
+func (c way) heldOut(p *ppca.Params, own bool, sites [][]ppca.Block) (*assess.HeldOut, error) {
+	start := p.Clone()
+	if own {
+		clear(start.Mu)
+	}
+	total, most := 0.0, 0.0
+	var all []ppca.Block
+	var whole, parts [][]ppca.Block
+	rng := options.Draws(c.Plan.Seed, "", 0)
+	for _, blocks := range sites {
+		n := subjects(blocks)
+		if own {
+			blocks = aboutOwnMean(c.Layout, blocks, 1)
+		}
+		all = append(all, blocks...)
+		if own {
+			blocks = aboutOwnMean(c.Layout, blocks, (n-1)/n)
+		}
+		total, most, whole = total+n, max(most, n), append(whole, blocks)
+		if len(sites) < groupsLeftOut {
+			parts = append(parts, split(blocks, (groupsLeftOut+len(sites)-1)/len(sites), rng)...)
+		}
+	}
+	if len(sites) >= groupsLeftOut {
+		parts = whole
+	}
+	small, err := c.judged(&start, parts)
+	if err != nil || len(small) < 2 {
+		return nil, err
+	}
+	large := small
+	if len(sites) < groupsLeftOut && len(sites) > 2 && most < total/2 {
+		if large, err = c.judged(&start, whole); err != nil {
+			return nil, err
+		}
+	}
+	h, err := assess.Hide(c.Layout, &start, all)
+	if err != nil {
+		return nil, err
+	}
+	return assess.NewHeldOut(large, small, h), nil
+}
+
+// judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects.
+func (c way) judged(start *ppca.Params, units [][]ppca.Block) (list []*assess.Hidden, err error) {
+	units = slices.DeleteFunc(slices.Clone(units), func(u []ppca.Block) bool { return len(u) == 0 })
+	slices.SortStableFunc(units, func(a, b []ppca.Block) int { return cmp.Compare(subjects(b), subjects(a)) })
+	groups, n := make([][]ppca.Block, min(groupsLeftOut, len(units))), make([]float64, groupsLeftOut)
+	for _, u := range units { // the largest first, each to the smallest group
+		smallest := 0
+		for g := range groups {
+			if n[g] < n[smallest] {
+				smallest = g
+			}
+		}
+		groups[smallest] = append(groups[smallest], u...)
+		n[smallest] += subjects(u)
+	}
+	if len(groups) < 2 {
+		return nil, nil
+	}
+	for g := range groups {
+		others := slices.Concat(slices.Concat(groups[:g]...), slices.Concat(groups[g+1:]...))
+		fit, err := ppca.Fit(c.Layout, ppca.Merge(others), start.Rank, start,
+			ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut, MaxIter: stepsLeftOut})
+		if err != nil {
+			return nil, fmt.Errorf("leaving subjects out: %w", err)
+		}
+		h, err := assess.Hide(c.Layout, &fit.Params, groups[g])
+		if err != nil {
+			return nil, fmt.Errorf("judging a model by subjects who were left out: %w", err)
+		}
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+func subjects(blocks []ppca.Block) (n float64) {
+	for i := range blocks {
+		n += blocks[i].N
+	}
+	return n
+}
+
+// aboutOwnMean is the blocks of a site about its mean, of so much of its subjects.
+func aboutOwnMean(l ppca.Layout, blocks []ppca.Block, share float64) []ppca.Block {
+	mean, count := make([]float64, l.Features()), make([]float64, l.Features())
+	for i := range blocks {
+		for a, j := range blocks[i].Features {
+			count[j] += blocks[i].N
+			mean[j] += (blocks[i].Mean[a] - mean[j]) * blocks[i].N / count[j]
+		}
+	}
+	out := make([]ppca.Block, 0, len(blocks))
+	for _, b := range blocks {
+		if b.N *= share; b.N == 0 {
+			continue
+		}
+		b.Mean, b.Filled = slices.Clone(b.Mean), scaled(b.Filled, share)
+		for a, j := range b.Features {
+			b.Mean[a] -= mean[j]
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// split divides subjects at random as far as their sums tell: S = FᵀF with m degrees of freedom becomes
+// Fᵀ U_i F with Σ U_i = I, U_i = T⁻¹ W_i T⁻ᵀ, W_i independent of Wishart distributions and Σ W_i = T Tᵀ.
+// If S has a Wishart distribution, so have the parts, and they are independent (Olkin and Rubin 1964): they
+// are then as the sums of a site's parts. All have its mean.
+func split(blocks []ppca.Block, parts int, rng *rand.Rand) [][]ppca.Block {
+	out := make([][]ppca.Block, parts)
+	if parts == 1 {
+		out[0] = blocks
+		return out
+	}
+	for i := range blocks {
+		b := &blocks[i]
+		f, ok := rootOf(b)
+		if !ok {
+			out[0] = append(out[0], *b)
+			continue
+		}
+		freedom := max(int(math.Round(b.N))-1, f.Rows, 1)
+		draws, w := make([]blas64.General, parts), mat.NewSymDense(max(f.Rows, 1), nil)
+		for e := range draws {
+			draws[e] = wishartRoot((freedom+e)/parts, f.Rows, rng)
+			for row := range slices.Chunk(draws[e].Data, max(f.Rows, 1)) {
+				w.SymRankOne(w, 1, mat.NewVecDense(len(row), row))
+			}
+		}
+		var t mat.Cholesky
+		if f.Rows > 0 && t.Factorize(w) {
+			var upper mat.TriDense
+			t.UTo(&upper)
+			blas64.Trsm(blas.Left, blas.NoTrans, 1, upper.RawTriangular(), f)
+		}
+		for e, g := range draws {
+			share := float64((freedom+e)/parts) / float64(freedom)
+			if share == 0 {
+				continue
+			}
+			part := ppca.Block{Features: b.Features, N: b.N * share, Mean: b.Mean}
+			if f.Rows > 0 {
+				rows := blas64.General{Rows: g.Rows, Cols: f.Cols, Stride: f.Cols, Data: make([]float64, g.Rows*f.Cols)}
+				blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, g, f, 0, rows)
+				part.Factor = rows.Data
+			}
+			part.Diag, part.Filled = scaled(b.Diag, share), scaled(b.Filled, share)
+			out[e] = append(out[e], part)
+		}
+	}
+	return out
+}
+
+func scaled(x []float64, by float64) []float64 {
+	out := slices.Clone(x)
+	for i := range out {
+		out[i] *= by
+	}
+	return out
+}
+
+// rootOf returns F with FᵀF = S but for Diag; a singular scatter matrix is taken for one that hardly is.
+func rootOf(b *ppca.Block) (f blas64.General, ok bool) {
+	p := len(b.Features)
+	if b.Scatter == nil {
+		return blas64.General{Rows: b.Rows(), Cols: p, Stride: p, Data: slices.Clone(b.Factor)}, true
+	}
+	const ridge = 1e-9
+	s := mat.NewSymDense(p, slices.Clone(b.Scatter))
+	for a := range p {
+		s.SetSym(a, a, s.At(a, a)*(1+ridge)+ridge)
+	}
+	var c mat.Cholesky
+	if !c.Factorize(s) {
+		return f, false
+	}
+	var upper mat.TriDense
+	c.UTo(&upper)
+	return mat.DenseCopyOf(&upper).RawMatrix(), true
+}
+
+// wishartRoot draws G of r columns such that GᵀG has a Wishart distribution with m degrees of freedom: m rows
+// of normal numbers, or Bartlett's triangle where that has fewer.
+func wishartRoot(m, r int, rng *rand.Rand) blas64.General {
+	rows := min(m, r)
+	g := blas64.General{Rows: rows, Cols: r, Stride: max(r, 1), Data: make([]float64, rows*r)}
+	for i := range rows {
+		for j := range r {
+			switch {
+			case m <= r || j > i:
+				g.Data[i*r+j] = rng.NormFloat64()
+			case j == i:
+				g.Data[i*r+j] = math.Sqrt(distuv.ChiSquared{K: float64(m - i), Src: rng}.Rand())
+			}
+		}
+	}
+	return g
+}

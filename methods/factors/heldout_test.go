@@ -1,0 +1,147 @@
+package factors
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/dataset"
+	"parley/internal/testkit"
+	"parley/method"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/fitted"
+	"parley/study"
+)
+
+// viewsOf draws two views of d features in all, with so many factors that both have and two that each has alone.
+func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int) (s *small, others [][]float64) {
+	t.Helper()
+	rng, q, half := rand.New(rand.NewPCG(seed, 3)), shared+4, d/2
+	w := make([]float64, d*q)
+	for j := range d {
+		for a := range q {
+			if own := a - shared; own < 0 || (j < half) == (own < 2) {
+				w[j*q+a] = rng.NormFloat64() / 2
+			}
+		}
+	}
+	draw := func() []float64 {
+		x, y := make([]float64, q), make([]float64, d)
+		for a := range x {
+			x[a] = rng.NormFloat64()
+		}
+		for j := range y {
+			y[j] = 0.77 * rng.NormFloat64()
+			for a := range x {
+				y[j] += w[j*q+a] * x[a]
+			}
+		}
+		return y
+	}
+	var names [2][]string
+	schema := dataset.Schema{Views: []dataset.View{{Name: "a"}, {Name: "b"}}}
+	for j := range d {
+		k, name := min(j/half, 1), fmt.Sprint("f", j)
+		names[k] = append(names[k], name)
+		schema.Views[k].Columns = append(schema.Views[k].Columns, dataset.Column{Name: name})
+	}
+	s = &small{data: map[string]*dataset.Table{}}
+	var at []string
+	for i := range sites {
+		var rows []dataset.Row
+		for r := range n / sites {
+			y := draw()
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: [][]float64{y[:half], y[half:]}})
+		}
+		at = append(at, fmt.Sprint("site-", i))
+		s.data[at[i]] = factorstest.Must(dataset.NewTable(schema, rows))(t)
+	}
+	s.plan = factorstest.Must(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: held-out\nseed: %d\nprivacy: {protection: none}\nsites: [%s]\n"+
+		"method: {name: mvppca, latent: %d}\nviews:\n  - {name: a, features: [%s]}\n  - {name: b, features: [%s]}\n", seed, strings.Join(at, ", "), latent,
+		strings.Join(names[0], ", "), strings.Join(names[1], ", ")), method.Registry{Method{}}))(t)
+	for range 2000 {
+		others = append(others, draw())
+	}
+	return s, others
+}
+
+// truthOf is what predictions of views of others are worth: the share of squared error that they take away, and
+// of values in intervals of 90 %.
+func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []float64) {
+	t.Helper()
+	var features []fitted.ModelFeature
+	for _, v := range m.Views {
+		features = append(features, v.Features...)
+	}
+	lo, q := 0, len(m.Factors)
+	for _, v := range m.Views {
+		hi := lo + len(v.Features)
+		prec := mat.NewSymDense(q, nil)
+		for a := range q {
+			prec.SetSym(a, a, 1)
+		}
+		for j, f := range features {
+			if j < lo || j >= hi {
+				prec.SymRankOne(prec, 1/f.Noise, mat.NewVecDense(q, f.Loadings))
+			}
+		}
+		var chol mat.Cholesky
+		var cov mat.SymDense
+		if !chol.Factorize(prec) || chol.InverseTo(&cov) != nil {
+			t.Fatal("no covariance of factors")
+		}
+		failed, squares, held := 0.0, 0.0, 0.0
+		for _, row := range rows {
+			b, x := mat.NewVecDense(q, nil), mat.NewVecDense(q, nil)
+			for j, f := range features {
+				if j < lo || j >= hi {
+					b.AddScaledVec(b, ((row[j]-f.Shift)*f.Factor-f.Mean)/f.Noise, mat.NewVecDense(q, f.Loadings))
+				}
+			}
+			x.MulVec(&cov, b)
+			for j, f := range features[lo:hi] {
+				w := mat.NewVecDense(q, f.Loadings)
+				y := (row[lo+j]-f.Shift)*f.Factor - f.Mean
+				off := y - mat.Dot(w, x)
+				failed, squares = failed+off*off, squares+y*y
+				if off*off < 1.645*1.645*v.SamplingTimes*(f.Noise+mat.Inner(w, &cov, w)) {
+					held++
+				}
+			}
+		}
+		gain, coverage = append(gain, 1-failed/squares), append(coverage, held/float64((hi-lo)*len(rows)))
+		lo = hi
+	}
+	return gain, coverage
+}
+
+// What a report says of subjects who took no part is true of such: its mean over draws lies near the share that
+// predictions take away of the error of others, and near the coverage of intervals, and is not too good.
+func TestHowSureIsTrueOfOthers(t *testing.T) {
+	type drawn struct{ d, sites, n, shared, latent int }
+	some := []drawn{{40, 3, 600, 0, 4}, {100, 3, 300, 0, 4}, {40, 5, 300, 2, 6}, {100, 1, 300, 0, 4}, {100, 2, 300, 2, 6}, {200, 5, 180, 2, 6}}
+	much := []drawn{{200, 3, 900, 0, 4}, {200, 3, 300, 0, 4}, {200, 15, 300, 0, 4}, {1000, 3, 150, 0, 4}, {1000, 3, 150, 2, 6},
+		{1000, 1, 150, 2, 6}, {2000, 3, 60, 0, 4}}
+	for _, c := range testkit.Sized(some, append(some, much...)) {
+		said, truth, covered, held, n := 0.0, 0.0, 0.0, 0.0, 0.0
+		for seed := range testkit.Sized[uint64](3, 10) {
+			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent)
+			r := factorstest.Must(newPlay(t, s).run())(t)
+			m := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
+			gain, coverage := truthOf(t, m, others)
+			for k, v := range m.Views {
+				said, truth, n = said+v.HeldOut.Gain, truth+gain[k], n+1
+				held += coverage[k]
+				covered += 0.9 + v.HeldOut.Shift
+			}
+		}
+		t.Logf("%+v: said %.3f, true %.3f; coverage said %.3f, true %.3f", c, said/n, truth/n, covered/n, held/n)
+		if off := (said - truth) / n; off > 0.02 || off < -0.05 || math.Abs(covered-held)/n > 0.03 {
+			t.Errorf("%+v: said %.3f of a gain of %.3f, and %.3f of a coverage of %.3f", c, said/n, truth/n, covered/n, held/n)
+		}
+	}
+}
