@@ -21,7 +21,7 @@ const (
 	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
 	groupsLeftOut = 10
 	// toleranceLeftOut and stepsLeftOut end fits to those who are not left out, which begin at the model of all.
-	toleranceLeftOut, stepsLeftOut = 1e-5, 60
+	toleranceLeftOut, stepsLeftOut = 1e-5, 10
 )
 
 // heldOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
