@@ -40,6 +40,7 @@ type predictions struct {
 	layout ppca.Layout
 	md     *ppca.Model
 	kinds  [2][]moments // of observed and of missing values, by feature
+	views  [2][]moments // the same by whether a subject has the view, predicted from other views
 	there  []bool       // scratch: by feature
 }
 
@@ -55,7 +56,11 @@ func (m *moments) add(x float64) {
 // NewPredictions prepares for subjects of a predictor's model.
 func NewPredictions(p *ppca.Predictor) *predictions {
 	l, md := p.Model()
-	return &predictions{layout: l, md: md, kinds: [2][]moments{make([]moments, md.D), make([]moments, md.D)}, there: make([]bool, md.D)}
+	out := &predictions{layout: l, md: md, there: make([]bool, md.D)}
+	for i := range out.kinds {
+		out.kinds[i], out.views[i] = make([]moments, md.D), make([]moments, md.D)
+	}
+	return out
 }
 
 // Add takes in a subject, of whom the model says this, with its values in the order of the
@@ -86,6 +91,25 @@ func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
 	}
 }
 
+// AddViews takes in what other views predict of the views that a subject has and of those that it lacks: others
+// has read the subject, and x is as [predictions.Add] has it.
+func (p *predictions) AddViews(others *Predictor, x []float64) {
+	for k := range p.layout.Views() {
+		lo, hi := p.layout.View(k)
+		into, by := p.views[1], x
+		if others.OK[k] {
+			into, by = p.views[0], others.Factors(k)
+		} else if others.From[k+1] > others.From[k] { // there is no other view
+			continue
+		}
+		for j := lo; j < hi; j++ {
+			if p.md.Psi[j] > 0 {
+				into[j].add(p.expected(j, by))
+			}
+		}
+	}
+}
+
 func (p *predictions) expected(j int, x []float64) (sum float64) {
 	for a, w := range p.md.W[j*p.md.LD:][:len(x)] {
 		sum += w * x[a]
@@ -93,12 +117,15 @@ func (p *predictions) expected(j int, x []float64) (sum float64) {
 	return sum
 }
 
-// Sums are of the subjects so far; nil if they say nothing, as where no value is missing.
-func (p *predictions) Sums() *MissingnessSums {
-	d := p.md.D
+// Sums are of the subjects so far, of single values and of whole views; nil if they say nothing, as where none is
+// missing.
+func (p *predictions) Sums() (cells, views *MissingnessSums) { return sumsOf(p.kinds), sumsOf(p.views) }
+
+func sumsOf(kinds [2][]moments) *MissingnessSums {
+	d := len(kinds[0])
 	s := &MissingnessSums{make(wire.Vector, d), make(wire.Vector, d)}
-	for j, missing := range p.kinds[1] {
-		observed := p.kinds[0][j]
+	for j, missing := range kinds[1] {
+		observed := kinds[0][j]
 		if missing.n == 0 || observed.n == 0 {
 			continue
 		}

@@ -64,7 +64,7 @@ func TestBiasOfWhatIsMissing(t *testing.T) {
 						off -= value - tr.P.Mu[feature] - w*x[0]
 					}
 				}
-				sums := p.Sums()
+				sums, _ := p.Sums()
 				if err := sums.Check(l.Features()); err != nil {
 					t.Fatal(err)
 				}

@@ -66,6 +66,8 @@ type outcome struct {
 	Spread *spread `cbor:"spread"`
 	// Discords are features whose loadings disagree between sites.
 	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
+	// Compositions are views whose features add up to a constant.
+	Compositions []int `cbor:"compositions,omitempty"`
 	// Unshared are directions in which a site's subjects vary more than others.
 	Unshared []siteEigenvector `cbor:"unshared,omitempty"`
 }
@@ -112,6 +114,9 @@ func (c way) Check(s *halves.State) error {
 		if err := c.HasFeatures(x.Feature); err != nil {
 			return err
 		}
+	}
+	if slices.ContainsFunc(o.Fit.Compositions, func(k int) bool { return k < 0 || k >= c.Layout.Views() }) {
+		return fmt.Errorf("compositions of views %v", o.Fit.Compositions)
 	}
 	for _, x := range o.Fit.Unshared {
 		if err := c.HasFeatures(x.Features...); err != nil || len(x.Features) == 0 {
@@ -179,6 +184,9 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
+	if v := compositionVerdict(m, recordOf(s).Fit.Compositions); v != nil {
+		m.Verdicts = append(m.Verdicts, *v)
+	}
 	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
@@ -338,6 +346,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)
+	scale, err := s.Scale.Unpack(c.Layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	last.Compositions = compositions(c.Layout, scale, sites)
 	last.Discords = discords(c.Layout, &found.Params, names, sites)
 	last.Unshared = unsharedDirections(c.Layout, &found.Params, names, sites)
 	tasks, err := c.Assess(s)

@@ -88,7 +88,13 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
 			}
 		}
-		return others.Add(a.LeftOut, post.Observed, values, rng)
+		if err := others.Add(a.LeftOut, post.Observed, values, rng); err != nil {
+			return err
+		}
+		if len(patterns) > 1 {
+			missing.AddViews(others, own)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -99,7 +105,8 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 			a.FeatureCells = cells
 		}
 	}
-	a.Missing, a.Serial = missing.Sums(), stats.SerialSumsOf(scores, q)
+	a.Missing, a.Lacking = missing.Sums()
+	a.Order, a.Serial = assess.OrderSumsOf(scores, q), stats.SerialSumsOf(scores, q) // which changes them
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {
 			a.Cov[i*q+j] -= u * v

@@ -93,10 +93,14 @@ type Assessment struct {
 	LeftOut      *assess.Sums `cbor:"left_out"`
 	// Missing is how missing values go with what others predict of them; nil where none is missing.
 	Missing *assess.MissingnessSums `cbor:"missing,omitempty"`
+	// Lacking is the same of whole views, by feature; nil where all subjects have the same views.
+	Lacking *assess.MissingnessSums `cbor:"lacking,omitempty"`
 	// Noise is what the residuals show of the site's own noise.
 	Noise *between.Sums `cbor:"noise"`
 	// Serial is how scores go with those of the subject whose id is next.
 	Serial stats.SerialSums `cbor:"serial"`
+	// Order is how scores change along the rows.
+	Order *assess.OrderSums `cbor:"order"`
 	// Subjects who were left out as outliers in each view, and in any.
 	Outliers wire.Vector `cbor:"outliers"`
 	Outlying float64     `cbor:"outlying"`
@@ -138,9 +142,17 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if !a.Serial.Usable() {
 		return fmt.Errorf("no sums of scores and the next ones")
 	}
-	if a.Missing != nil {
-		if err := a.Missing.Check(l.Features()); err != nil {
-			return err
+	if a.Order == nil {
+		return fmt.Errorf("no sums of scores in the order of rows")
+	}
+	if err := a.Order.Check(q); err != nil {
+		return err
+	}
+	for _, x := range []*assess.MissingnessSums{a.Missing, a.Lacking} {
+		if x != nil {
+			if err := x.Check(l.Features()); err != nil {
+				return err
+			}
 		}
 	}
 	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {

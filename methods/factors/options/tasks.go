@@ -51,6 +51,7 @@ func (c *Contents) SayAssessment(s Setup) {
 	c.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
 	c.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
 	c.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
-	c.Say(2*d, "per feature score and information of whether a value is missing on what the subject's others predict of it")
+	c.Say(4*d, "per feature score and information of whether a value, or its whole view, is missing on what the subject's others predict of it")
+	c.Say(3+3*q, "how scores go with those of the next rows: sums of products, of squares, and of the squares of products, for all factors and for each")
 	c.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 }

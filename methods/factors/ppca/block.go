@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
 )
 
@@ -96,6 +98,27 @@ func (b *Block) Squares(dst []float64) {
 			dst[j] += x * x
 		}
 	}
+}
+
+// Quadratic returns uᵀS u.
+func (b *Block) Quadratic(u []float64) (sum float64) {
+	p := len(b.Features)
+	if b.Scatter != nil {
+		for i, x := range u {
+			if x != 0 {
+				sum += x * floats.Dot(b.Scatter[i*p:][:p], u)
+			}
+		}
+		return sum
+	}
+	for row := range slices.Chunk(b.Factor, p) {
+		x := floats.Dot(row, u)
+		sum += x * x
+	}
+	for i, x := range b.Diag {
+		sum += x * u[i] * u[i]
+	}
+	return sum
 }
 
 // Dense returns the block with its scatter in dense form.

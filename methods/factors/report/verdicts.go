@@ -130,11 +130,24 @@ func (v *verdicts) views(ks ...int) (names []string) {
 	return names
 }
 
-// serial says that subjects whose ids follow each other are alike.
+// serial says that subjects who follow each other are alike: far along the rows, or the next ones only.
 func (v *verdicts) serial() {
 	var all stats.SerialSums
+	var order []*assess.OrderSums
 	for _, s := range v.sites {
 		all.Add(s.Serial)
+		order = append(order, s.Order)
+	}
+	var slow []string
+	for a, c := range assess.Slow(order, len(v.m.Factors), falseVerdict) {
+		if c > 0 {
+			slow = append(slow, fmt.Sprintf("factor %d (correlation %.2f with the mean of the next eight)", a+1, c))
+		}
+	}
+	if len(slow) > 0 {
+		v.add(nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it where many rows are of one person or family, but then intervals are too narrow.",
+			"Scores change slowly along the rows of the sites' files: %s", shortened(slow))
+		return
 	}
 	if c := all.Correlation(falseVerdict); c > 0 {
 		v.add(nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
