@@ -15,6 +15,9 @@ func reflectValue(pointer any) reflect.Value { return reflect.ValueOf(pointer).E
 // scalarForm is implemented by structs that may be written as one word.
 type scalarForm interface{ FromScalar(s string) }
 
+// wordForm is implemented by whole numbers in the place of which a word may stand; it says whether there is such.
+type wordForm interface{ FromWord(s string) bool }
+
 // FromScalar is a feature that is written as its name.
 func (f *Feature) FromScalar(s string) { f.Name = s }
 

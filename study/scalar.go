@@ -54,6 +54,11 @@ func scalar(n ast.Node, v reflect.Value) bool {
 		}
 		return ok
 	case reflect.Int, reflect.Int64:
+		if w, ok := v.Addr().Interface().(wordForm); ok {
+			if s, ok := text(n); ok {
+				return w.FromWord(s)
+			}
+		}
 		i, err := strconv.ParseInt(literal, 10, v.Type().Bits())
 		if err == nil && decimal {
 			v.SetInt(i)

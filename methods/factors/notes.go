@@ -25,10 +25,9 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		}
 	}
 	if d := set.Layout.Features(); set.TooManyFactors(d) {
-		most := set.Options.Latent
+		most := set.Rank()
 		for ; set.TooManyFactors(d); most-- {
-			opts := *set.Options
-			opts.Latent, set.Options = most-1, &opts
+			set = set.With(most - 1)
 		}
 		hint := fmt.Sprintf("at most %d, or noise: view; parley select says how many the data support", most)
 		if most == 0 {
@@ -48,7 +47,10 @@ func (Method) Describe(p *study.Plan) string {
 	}
 	o, l := set.Options, set.Layout
 	factors := "1 factor"
-	if o.Latent != 1 {
+	switch {
+	case o.Latent == options.Select:
+		factors = "as many factors as the sites' sums support"
+	case o.Latent != 1:
 		factors = fmt.Sprintf("%d factors", o.Latent)
 	}
 	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())

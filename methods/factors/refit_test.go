@@ -66,7 +66,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
 		m := factorstest.Must(fitted.LoadModel(fileOf(t, again, "model/model.json")))(t)
-		if len(m.Factors) != q || m.Options.Latent != q {
+		if len(m.Factors) != q || int(m.Options.Latent) != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
 		if same := bytes.Equal(fileOf(t, again, "model/model.json"), fileOf(t, r, "model/model.json")); same != (q == 2) {

@@ -27,7 +27,7 @@ func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Views) != len(plan.Views) || len(m.Sites) == 0 || len(m.Factors) != m.Options.Latent {
+	if len(m.Views) != len(plan.Views) || len(m.Sites) == 0 || len(m.Factors) != int(m.Options.Latent) {
 		t.Fatalf("the model has %d views, %d sites, %d factors", len(m.Views), len(m.Sites), len(m.Factors))
 	}
 	if !slices.IsSortedFunc(m.Factors, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {

@@ -1,7 +1,6 @@
 package factors
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,8 +11,9 @@ import (
 	"parley/methods/factors/factorstest"
 )
 
-// What the order of rows, the absence of views and the sum of a view's features show is named, and nothing is said of
-// rows as they were drawn (of 60 such studies none, by the long tests).
+// What the order of rows, the absence of views and the sum of a view's features show is named. Of rows as they were
+// drawn something is said with a probability of 0.01 for each of four verdicts: more than seven in 60 studies, in one of
+// 500 suites.
 func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 	const (
 		visits = "Subjects whose ids follow each other are alike: "
@@ -76,7 +76,7 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			return views
 		}},
 	} {
-		seeds := 1
+		seeds, wrong := 1, 0
 		if c.says == "" {
 			seeds = testkit.Sized(6, 60)
 		}
@@ -88,9 +88,13 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			said := factorstest.Must(newPlay(t, s).run())(t).Verdicts()
 			for _, says := range []string{visits, slow, absent, whole} {
 				if named := slices.ContainsFunc(said, func(v string) bool { return strings.HasPrefix(v, says) }); named != (says == c.says) {
-					t.Errorf("%s, seed %d: named %v of %q; said %s", c.name, seed, named, says, fmt.Sprintf("%q", said))
+					wrong++
+					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, said)
 				}
 			}
+		}
+		if wrong > 7*seeds/60 {
+			t.Errorf("%s: wrong %d times in %d studies", c.name, wrong, seeds)
 		}
 	}
 }

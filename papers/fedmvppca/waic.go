@@ -98,7 +98,7 @@ func rowsOf(ctx context.Context, set options.Setup, sites []dataset.Source) (*ro
 // criterion is WAIC of a model of q dimensions.
 func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float64, error) {
 	opts := *set.Options
-	opts.Latent = q
+	opts.Latent = options.Factors(q)
 	set.Options = &opts
 	names := make([]string, len(r.sums))
 	for i := range names {

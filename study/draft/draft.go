@@ -24,7 +24,6 @@ const (
 	maxLevels  = 20 // of a category
 	maxOutcome = 10 // levels of an outcome
 	simulated  = 3  // sites over which one data set is spread
-	maxFactors = 5  // of a first look
 )
 
 // absent are words, in lower case, that people write for a value that was not measured.
@@ -53,7 +52,6 @@ type Draft struct {
 	Outcome    *candidate  `json:"outcome,omitempty"`
 	Incomplete int64       `json:"incomplete,omitempty"` // subjects without a value of the outcome
 	Method     string      `json:"method"`
-	Latent     int         `json:"latent,omitempty"` // factors, of mvppca
 	Reason     string      `json:"reason"`
 	// Said is what a person should know first. It may quote cells and is no part of a plan.
 	Said problem.List `json:"-"`

@@ -183,12 +183,6 @@ func (d *Draft) settle() problem.List {
 		return problem.List{{What: fmt.Sprintf("factors need at least 2 columns of numbers that vary, and there is %d", features),
 			Hint: strings.Join(append(d.Omitted(), "name an outcome with --outcome, or mend the data"), "\n")}}
 	}
-	// Ledermann's bound (1937): the covariances of d features can tell q factors apart
-	// from noise of the features if (d − q)² ≥ d + q.
-	d.Latent = 1
-	for q := 2; q <= maxFactors && (features-q)*(features-q) >= features+q; q++ {
-		d.Latent = q
-	}
 	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"), plural(len(d.Views), "view"))
 	if len(d.Views) == 1 {
 		d.Reason = fmt.Sprintf("%s in 1 view and no outcome: factors that they share", plural(features, "number"))

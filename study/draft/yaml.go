@@ -127,7 +127,7 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 	if len(names) > 0 {
 		fmt.Fprintf(w, "# To predict one of these columns instead, begin again with --outcome: %s.\n", few(names))
 	}
-	fmt.Fprintf(w, "method:\n  name: %s\n  latent: %d  # factors; 'parley select' compares other numbers\n\n", d.Method, d.Latent)
+	fmt.Fprintf(w, "method:\n  name: %s\n  latent: select  # as many factors as the data support, or a number\n\n", d.Method)
 }
 
 func (d *Draft) writeLocal(w *strings.Builder, folder string) {

@@ -6,12 +6,14 @@ package federated
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
@@ -30,7 +32,9 @@ type way struct{ halves.Common }
 
 // record is how the fit stands.
 type record struct {
-	Fit *outcome `cbor:"fit"`
+	// Latent is the number of factors, once it is chosen where the plan leaves it to the study.
+	Latent int      `cbor:"latent,omitempty"`
+	Fit    *outcome `cbor:"fit"`
 	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
 	// meanwhile.
 	Said map[string][]byte `cbor:"said,omitempty"`
@@ -77,6 +81,9 @@ func (way) Record() any { return new(record) }
 // Check implements [halves.Way].
 func (c way) Check(s *halves.State) error {
 	o := recordOf(s)
+	if o.Latent < 0 || o.Latent > c.Rank() || o.Latent > 0 && c.Options.Latent != options.Select {
+		return fmt.Errorf("it has chosen %d factors", o.Latent)
+	}
 	for _, p := range slices.Concat([]*options.Params{o.Sent}, sentAndFound(o.Steps)) {
 		if p == nil {
 			continue
@@ -197,8 +204,13 @@ func (c way) Conclude(s *halves.State, m *fitted.Model) {
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
 	o := recordOf(s)
-	settled := report.Convergence(c.Setup, &report.Fit{Trace: o.Fit.Trace, Converged: o.Fit.Converged}, nil)
+	settled := report.Convergence(c.Of(s), &report.Fit{Trace: o.Fit.Trace, Converged: o.Fit.Converged}, nil)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
+	if o.Latent > 0 {
+		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent, "factor"),
+			Text: "Models of 1, 2 and more factors were fitted to nine tenths of the subjects, and judged by how likely they " +
+				"make the others. No more factors made them likelier by more than a standard error."}})
+	}
 	if note := fillNote(o.Fit, len(o.LogLik)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
@@ -248,6 +260,9 @@ func fillNote(f *outcome, n int) *figure.Note {
 	return &figure.Note{Title: "The filled cells have settled", Text: text + "."}
 }
 
+// draws are those by which subjects are divided to leave some out.
+func (c way) draws() *rand.Rand { return options.Draws(c.Plan.Seed, "", 0) }
+
 // cyclesOfSpread bounds the fit that tells how the means of sites differ where the model takes them for
 // samples of one population.
 const cyclesOfSpread = 50
@@ -290,6 +305,15 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		if sent, err = o.Sent.Unpack(c.Layout); err != nil {
 			return nil, nil, err
 		}
+	}
+	if c.Options.Latent == options.Select {
+		if o.Latent == 0 {
+			var err error
+			if o.Latent, err = assess.ChooseRank(c.Layout, sites, c.Rank(), c.draws()); err != nil {
+				return nil, nil, err
+			}
+		}
+		c.Setup = c.With(o.Latent)
 	}
 	start := sent
 	if len(o.LogLik) == 0 {
@@ -338,11 +362,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	o.Said, o.Steps, o.Sent = nil, nil, nil
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
-		if _, means, err = between.Fit(c.Layout, sites, c.Options.Latent, &found.Params, o); err != nil {
+		if _, means, err = between.Fit(c.Layout, sites, c.Rank(), &found.Params, o); err != nil {
 			return nil, nil, fmt.Errorf("finding how the means of sites differ: %w", err)
 		}
 	}
-	if s.HeldOut, err = c.heldOut(&found.Params, s.SiteMeans != nil, sites); err != nil {
+	if s.HeldOut, err = assess.LeaveOut(c.Layout, &found.Params, s.SiteMeans != nil, sites, c.draws()); err != nil {
 		return nil, nil, err
 	}
 	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)

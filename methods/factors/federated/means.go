@@ -13,7 +13,7 @@ import (
 // if that is nil. stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
 func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params,
 	stop func() error) (*ppca.Fitted, *between.Offsets, error) {
-	q, o := set.Options.Latent, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
+	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)

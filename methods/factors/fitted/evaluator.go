@@ -85,7 +85,7 @@ func Central(ctx context.Context, set options.Setup, all dataset.Source) (evalua
 	if err != nil {
 		return nil, err
 	}
-	fit, err := ppca.FitBest(l, sums.In(scale), set.Options.Latent, ppca.FitOptions{LeastNoise: ppca.LeastNoise})
+	fit, err := ppca.FitBest(l, sums.In(scale), set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}

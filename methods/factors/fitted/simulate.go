@@ -25,7 +25,7 @@ func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error)
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	population, err := imagine(p, set.Options.Latent, c)
+	population, err := imagine(p, set.Rank(), c)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 		t.Fatal(err)
 	}
 	o := options.Defaults()
-	o.Latent = p.Rank
+	o.Latent = options.Factors(p.Rank)
 	if tr.L.Noise == ppca.NoisePerFeature {
 		o.Noise = "feature"
 	}

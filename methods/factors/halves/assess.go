@@ -37,13 +37,14 @@ func (c Common) Finish(s *State, model *ppca.Prior) error {
 	return nil
 }
 
-func (c *Coordinator) checkAssessment(a *options.Assessment) error {
-	return a.Check(c.Layout, c.Options.Latent)
+// checkAssessment refuses what no site could say of the finished model.
+func (c *Coordinator) checkAssessment(s *State) func(*options.Assessment) error {
+	return func(a *options.Assessment) error { return a.Check(c.Layout, c.Of(s).Rank()) }
 }
 
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *options.Assessment) error { return c.checkAssessment(a) })
+	sites, all, err := Answers(c.Common, s, func(_ string, a *options.Assessment) error { return c.checkAssessment(s)(a) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -64,6 +64,14 @@ func (s *State) MarshalBinary() ([]byte, error) {
 // Common is what a way to fit shares with the coordinator that it is part of.
 type Common struct{ options.Setup }
 
+// Of is the setup with the number of factors of the final model, once there is one.
+func (c Common) Of(s *State) options.Setup {
+	if len(s.Strengths) == 0 {
+		return c.Setup
+	}
+	return c.With(len(s.Strengths))
+}
+
 // Staying lists the sites that have not left, in the plan's order.
 func (c Common) Staying(s *State) []string { return method.Staying(c.Plan.Sites, s.Left) }
 

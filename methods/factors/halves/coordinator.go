@@ -94,7 +94,7 @@ func (c *Coordinator) check(s *State) error {
 			return err
 		}
 	}
-	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
+	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment(s)); err != nil {
 		return err
 	}
 	scaled := !slices.Contains([]string{"", options.TaskAdjust, options.TaskScale}, s.Phase)
@@ -114,14 +114,16 @@ func (c *Coordinator) check(s *State) error {
 			return err
 		}
 	}
-	if fitted := slices.Contains([]string{options.TaskAssess, options.TaskCheck, method.Done}, s.Phase); fitted && (s.Model == nil || len(s.Strengths) != c.Options.Latent) {
-		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths), c.Options.Latent)
+	if fitted := slices.Contains([]string{options.TaskAssess, options.TaskCheck, method.Done}, s.Phase); fitted && (s.Model == nil || c.CheckRank(len(s.Strengths)) != nil) {
+		return fmt.Errorf("it has no model, or the strengths of %d factors", len(s.Strengths))
 	}
 	if s.Model != nil {
 		if p, err := s.Model.Unpack(c.Layout); err != nil {
 			return err
-		} else if p.Rank != c.Options.Latent {
-			return fmt.Errorf("a model of %d factors, where there are %d", p.Rank, c.Options.Latent)
+		} else if len(s.Strengths) > 0 && p.Rank != len(s.Strengths) {
+			return fmt.Errorf("a model of %d factors with the strengths of %d", p.Rank, len(s.Strengths))
+		} else if err := c.CheckRank(p.Rank); err != nil {
+			return err
 		}
 	}
 	if s.SiteMeans != nil {
@@ -240,7 +242,7 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase), method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
 		return nil, err
 	}
-	kept, err := c.receive(a)
+	kept, err := c.receive(s, a)
 	if err != nil {
 		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
 	}
@@ -252,14 +254,14 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 }
 
 // receive checks an answer, and returns what is kept of it.
-func (c *Coordinator) receive(a method.Contribution) (Answer, error) {
+func (c *Coordinator) receive(s *State, a method.Contribution) (Answer, error) {
 	switch a.Kind {
 	case options.TaskAdjust:
 		return Received(a, c.checkRegression)
 	case options.TaskScale:
 		return Received(a, c.checkSums)
 	case options.TaskAssess:
-		return Received(a, c.checkAssessment)
+		return Received(a, c.checkAssessment(s))
 	}
 	return c.way.Receive(a)
 }

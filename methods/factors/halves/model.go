@@ -41,9 +41,9 @@ func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, r
 		if m.Adjusts() {
 			about = append(about, m.AdjustedSection())
 		}
-		return report.Unassessed(c.Setup, m, files, len(c.Staying(s)), about...), nil
+		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...), nil
 	}
-	return report.Assessed(c.Setup, m, files, sites, rounds, settled)
+	return report.Assessed(c.Of(s), m, files, sites, rounds, settled)
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -58,7 +58,7 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	m, prior, err := fitted.NewModelFile(c.Setup, s.Model, s.Scale, s.Strengths)
+	m, prior, err := fitted.NewModelFile(c.Of(s), s.Model, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart, s.Standardised)
+		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart, s.Standardised)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (c Common) sampling(s *State) ([]float64, error) {
 			}
 			all = append(all, patterns...)
 		}
-		times := ppca.SamplingTimes(c.Layout, c.Options.Latent, all)
+		times := ppca.SamplingTimes(c.Layout, c.Of(s).Rank(), all)
 		for k := range times {
 			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
 				times[k] = s.HeldOut.Times[k]
@@ -203,7 +203,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := report.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, adjusted)
+	result, err := report.Subjects(ctx, h.With(predictor.Rank()), predictor, share.Offset != nil, scale, adjusted)
 	if err == nil {
 		report.AddNoise(h.Setup, result, share.Noise)
 		err = h.addUncounted(ctx, result, data)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"parley/methods/factors/ppca"
 	"parley/study"
@@ -43,16 +44,45 @@ const (
 	MeansSeparate = "separate" // each site's own: factors are how subjects of one site differ
 )
 
+// Factors is a number of factors, or [Select].
+type Factors int
+
+// Select leaves the number of factors to the coordinator, who fits models of 1, 2 and so on to the sites' sums and
+// takes the smallest that is as likely for subjects left out as the best, within a standard error.
+const Select Factors = -1
+
+// FromWord lets a plan say select.
+func (f *Factors) FromWord(s string) bool {
+	*f = Select
+	return s == "select"
+}
+
+// String is what a plan says.
+func (f Factors) String() string {
+	if f == Select {
+		return "select"
+	}
+	return strconv.Itoa(int(f))
+}
+
+// MarshalJSON writes a number, or select.
+func (f Factors) MarshalJSON() ([]byte, error) {
+	if f == Select {
+		return []byte(`"select"`), nil
+	}
+	return []byte(strconv.Itoa(int(f))), nil
+}
+
 // Options are what a plan says under method.
 type Options struct {
 	// Form is [form] in every plan. Plans do not say it, but digests and model files have it under
 	// the name that it had when there was a choice.
 	Form string `cbor:"variant" json:"-"`
 
-	Latent  int    `json:"latent"`  // q, the number of factors; no default
-	Scaling string `json:"scaling"` // one of the Scale constants
-	Noise   string `json:"noise"`   // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
-	Rounds  int    `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (60)
+	Latent  Factors `json:"latent"`  // q, the number of factors, or Select; no default
+	Scaling string  `json:"scaling"` // one of the Scale constants
+	Noise   string  `json:"noise"`   // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
+	Rounds  int     `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (60)
 
 	SiteMeans string `json:"site_means,omitempty"` // one of the Means constants
 	Minimum   int    `json:"minimum,omitempty"`    // subjects that a site needs to say anything, and a set of views for sums of its own (any number, and 10)
@@ -145,7 +175,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
 	o.checkAdjust(p, report)
-	CheckFeatures(p, o.Latent, o.Scaling, report)
+	CheckFeatures(p, int(o.Latent), o.Scaling, report)
 	if o.Mechanism == MechanismStatistics {
 		o.checkStatistics(p, report)
 		return
@@ -173,8 +203,13 @@ func CheckFeatures(p *study.Plan, latent int, scaling string, report study.Repor
 		}
 	}
 	switch {
+	case latent == int(Select) && !p.Privacy.Differential():
 	case latent < 1:
-		report("latent", "the number of factors is missing", "a whole number from 1; try 5 and look at the variance explained")
+		hint := "select, or a whole number from 1"
+		if p.Privacy.Differential() {
+			hint = "a whole number from 1; parley select chooses one from what the sites of a private study have released"
+		}
+		report("latent", "the number of factors is missing", hint)
 	case features > 0 && latent >= features:
 		report("latent", fmt.Sprintf("%d factors for %d features", latent, features), "fewer factors than features")
 	}

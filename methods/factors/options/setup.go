@@ -37,11 +37,33 @@ func NewSetup(p *study.Plan, opts *Options) (Setup, error) {
 	return Setup{p, opts, layout}, err
 }
 
+// mostSelected is how many factors are tried at most where the plan leaves their number to the study.
+const mostSelected = 25
+
+// Rank is the number of factors of the plan, or the largest that is tried: as many as its features can tell.
+func (s Setup) Rank() int {
+	if s.Options.Latent != Select {
+		return int(s.Options.Latent)
+	}
+	d, q := s.Layout.Features(), 1
+	for q+1 < d && q < mostSelected && !tooMany(d, q+1) {
+		q++
+	}
+	return q
+}
+
+// With is the setup of a study with so many factors.
+func (s Setup) With(rank int) Setup {
+	o := *s.Options
+	o.Latent, s.Options = Factors(rank), &o
+	return s
+}
+
 // CheckRank refuses a model of other than the plan's number of factors: what a
 // site declares counts on that.
 func (s Setup) CheckRank(rank int) error {
-	if rank != s.Options.Latent {
-		return fmt.Errorf("a model of %d factors, and the plan has %d", rank, s.Options.Latent)
+	if rank != s.Rank() && !(s.Options.Latent == Select && rank >= 1 && rank < s.Rank()) {
+		return fmt.Errorf("a model of %d factors, and the plan has %v", rank, s.Options.Latent)
 	}
 	return nil
 }
@@ -58,9 +80,10 @@ func (s Setup) CheckLatent(q int) error {
 // features can tell, whatever the subjects: d features with noise of their own have d(d + 1)/2
 // variances and covariances, and a model dq − q(q − 1)/2 + d numbers (Ledermann 1937).
 func (s Setup) TooManyFactors(features int) bool {
-	d, q := features, s.Options.Latent
-	return s.Layout.Noise == ppca.NoisePerFeature && (d-q)*(d-q) < d+q
+	return s.Layout.Noise == ppca.NoisePerFeature && tooMany(features, s.Rank())
 }
+
+func tooMany(d, q int) bool { return (d-q)*(d-q) < d+q }
 
 // Complete demands that the sites together have every feature of the plan.
 func (s Setup) Complete(p *ppca.Params) error {

@@ -43,7 +43,7 @@ func (c *Contents) SayScale(s Setup) {
 
 // SayAssessment adds the numbers of an [Assessment].
 func (c *Contents) SayAssessment(s Setup) {
-	d, q, k := s.Layout.Features(), s.Options.Latent, s.Layout.Views()
+	d, q, k := s.Layout.Features(), s.Rank(), s.Layout.Views()
 	c.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 	c.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 	c.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")

@@ -18,7 +18,7 @@ func factorSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Sec
 	if m.Separate() {
 		return withinSection(set, sites), nil
 	}
-	q := set.Options.Latent
+	q := set.Rank()
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
 		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear here: each site's own report has them."}
 	for a := 0; a+1 < max(q, 2) && a < 4; a += 2 {
@@ -54,7 +54,7 @@ func effectFigures(set options.Setup, m *fitted.Model, sites []Site) ([]figure.I
 	if err != nil {
 		return nil, err
 	}
-	q := set.Options.Latent
+	q := set.Rank()
 	means, errors := make([][]float64, len(sites)), make([][]float64, len(sites))
 	for i, s := range sites {
 		if means[i], errors[i], err = siteMean(set, predictor, s); err != nil {
@@ -79,7 +79,7 @@ func effectFigures(set options.Setup, m *fitted.Model, sites []Site) ([]figure.I
 
 // spreadFigure shows how much subjects of each site differ on the factors.
 func spreadFigure(set options.Setup, sites []Site) *figure.Figure {
-	q := set.Options.Latent
+	q := set.Rank()
 	sd := figure.Bars{X: figure.Axis{Label: "standard deviation of the scores at the site"}, Mark: "the study's standard deviation, 1"}
 	for a := range min(q, fitted.DrawnFactors) {
 		for _, s := range sites {
@@ -100,7 +100,7 @@ func withinSection(set options.Setup, sites []Site) figure.Section {
 	sec := figure.Section{ID: "factors", Title: "The factors at each site",
 		Lead:  "Scores compare subjects with others of their site: every site's mean is 0, and 1 is the standard deviation within a typical site. How the means of sites differ is shown above, feature by feature. Single subjects never appear here: each site's own report has them.",
 		Items: []figure.Item{{Figure: spreadFigure(set, sites)}}}
-	if set.Options.Latent > 1 {
+	if set.Rank() > 1 {
 		sec.Items = append(sec.Items, figure.Item{Figure: correlationFigure(set, sites)})
 	}
 	return sec
@@ -115,7 +115,7 @@ const leastKnown = 0.1
 // have the mean ν, M being the posterior covariance; M is that of the site's
 // patterns of views.
 func siteMean(set options.Setup, p *ppca.Predictor, s Site) (mean, se []float64, err error) {
-	q, n := set.Options.Latent, float64(s.Subjects())
+	q, n := set.Rank(), float64(s.Subjects())
 	shrunk, spread := mat.NewDense(q, q, nil), mat.NewDense(q, q, slices.Clone([]float64(s.Cov)))
 	var within mat.Dense
 	within.ReuseAs(q, q)
@@ -162,7 +162,7 @@ func siteMean(set options.Setup, p *ppca.Predictor, s Site) (mean, se []float64,
 
 // correlationFigure shows whether factors are told apart at each site.
 func correlationFigure(set options.Setup, sites []Site) *figure.Figure {
-	q := set.Options.Latent
+	q := set.Rank()
 	h := figure.Heatmap{Legend: "correlation of two factors' scores", Diverging: true}
 	for a := range q {
 		h.Rows, h.Columns = append(h.Rows, fmt.Sprintf("Factor %d", a+1)), append(h.Columns, strconv.Itoa(a+1))

@@ -60,7 +60,7 @@ func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
 
 // Variance is a section on how much the factors explain, for all sites and for each.
 func Variance(set options.Setup, m *fitted.Model, pooled *options.Assessment, sites []Site) figure.Section {
-	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: fitted.FactorNames(set.Options.Latent), TotalLabel: "All factors"}
+	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}

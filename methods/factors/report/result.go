@@ -86,7 +86,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites int, about ...figure.Section) *method.Result {
 	r := &method.Result{
 		Files:   files,
-		Metrics: map[string]float64{"factors": float64(set.Options.Latent)},
+		Metrics: map[string]float64{"factors": float64(set.Rank())},
 		Headline: []figure.Fact{
 			{Name: "sites", Value: strconv.Itoa(sites)},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
@@ -132,7 +132,7 @@ func AddSites(m *fitted.Model, sites []Site) {
 // metrics leaves out what verdicts say must not be relied on.
 func metrics(set options.Setup, model *fitted.Model, rounds int, pooled *options.Assessment) map[string]float64 {
 	subjects := float64(pooled.Subjects())
-	m := map[string]float64{"subjects": subjects, "factors": float64(set.Options.Latent), "rounds": float64(rounds)}
+	m := map[string]float64{"subjects": subjects, "factors": float64(set.Rank()), "rounds": float64(rounds)}
 	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
 		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
 		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)

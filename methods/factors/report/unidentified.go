@@ -47,7 +47,7 @@ func (v *verdicts) unidentifiedCovariance() {
 	var views []int
 	for l := range shape {
 		for k := range l {
-			if v.having(k, l) > float64(v.set.Options.Latent) {
+			if v.having(k, l) > float64(v.set.Rank()) {
 				continue
 			}
 			share := 0.0

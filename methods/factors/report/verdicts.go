@@ -346,7 +346,7 @@ func (v *verdicts) tooMany() {
 	d := len(v.features())
 	if v.set.TooManyFactors(d) {
 		v.voids(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
-			"%d factors are more than the covariances of %d features can tell", v.set.Options.Latent, d)
+			"%d factors are more than the covariances of %d features can tell", v.set.Rank(), d)
 	}
 }
 

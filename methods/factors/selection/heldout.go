@@ -230,8 +230,7 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 // linked is the verdict on views that a model links and nothing observed does: no held-out row
 // can tell then whether two factors are one. It is empty if there are none.
 func (s *selector) linked(q int, p *ppca.Params, all []ppca.Block) (string, error) {
-	set, o, m := s.set, *s.set.Options, new(fitted.Model)
-	o.Latent, set.Options = q, &o
+	set, m := s.set.With(q), new(fitted.Model)
 	for _, v := range set.Plan.Views {
 		m.Views = append(m.Views, fitted.ModelView{Name: v.Name})
 	}

@@ -176,15 +176,12 @@ type trialFit struct {
 
 // shot is the one shot of a study with q factors on the rows of a part.
 func (s *selector) shot(ctx context.Context, p *part, q int) (*trialFit, error) {
-	opts, set := *s.set.Options, s.set
-	opts.Latent = q
-	set.Options = &opts
 	var sites []*options.RowSums
 	var names []string
 	for _, t := range p.trained {
 		sites, names = append(sites, t.sums), append(names, t.name)
 	}
-	fit, means, err := federated.FitRows(ctx, set, p.scale, names, sites)
+	fit, means, err := federated.FitRows(ctx, s.set.With(q), p.scale, names, sites)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (c way) Check(s *halves.State) error {
 	if o.Pooled == nil || len(o.Released) == 0 || len(s.Doubt) != c.Layout.Features() {
 		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
 	}
-	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Options.Latent+1 {
+	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Rank()+1 {
 		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
 	}
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
@@ -188,7 +188,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
 	}
-	fit, err := repaired.Fit(c.Options.Latent)
+	fit, err := repaired.Fit(c.Rank())
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}

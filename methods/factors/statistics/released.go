@@ -100,9 +100,7 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	if err := r.CheckLatent(latent); err != nil {
 		return nil, err
 	}
-	set, once := r.Setup, map[string]*declared{}
-	opts := *set.Options // the plan keeps its own number of factors
-	opts.Latent, set.Options = latent, &opts
+	set, once := r.With(latent), map[string]*declared{} // the plan keeps its own number of factors
 	for site, noised := range r.noised {
 		own := *noised
 		own.check = nil // what the study's own model was asked is not asked of another

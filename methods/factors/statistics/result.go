@@ -69,7 +69,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	subjects, noise := subjectsOf(releases), subjectsSD(releases)
 	r := &method.Result{
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
-		Metrics: map[string]float64{"factors": float64(c.Options.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
+		Metrics: map[string]float64{"factors": float64(c.Rank()), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},

@@ -32,7 +32,7 @@ func RequiredSampleSize(set options.Setup) (problem.List, error) {
 		if !ok {
 			return 0, fmt.Errorf("the sums have no Gaussian DP parameter")
 		}
-		return math.Ceil(moments.SubjectsToSee(features, sites, sharedVariance/float64(set.Options.Latent), mu)), nil
+		return math.Ceil(moments.SubjectsToSee(features, sites, sharedVariance/float64(set.Rank()), mu)), nil
 	}
 	least, err := need(features, epsilon)
 	if err != nil {
@@ -43,7 +43,7 @@ func RequiredSampleSize(set options.Setup) (problem.List, error) {
 		return nil, err
 	}
 	hint := fmt.Sprintf("several times as many for a good model; about %.0f would do at ε %g", looser, 3*epsilon)
-	if few := features / 4; few > set.Options.Latent {
+	if few := features / 4; few > set.Rank() {
 		narrower, err := need(few, epsilon)
 		if err != nil {
 			return nil, err

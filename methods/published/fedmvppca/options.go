@@ -291,7 +291,7 @@ func setUp(p *study.Plan) (setup, error) {
 	if !ok {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
-	shared, err := options.NewSetup(p, &options.Options{Latent: o.Latent, Scaling: o.Scaling, Noise: "view", Rounds: o.Rounds, Patterns: o.Patterns})
+	shared, err := options.NewSetup(p, &options.Options{Latent: options.Factors(o.Latent), Scaling: o.Scaling, Noise: "view", Rounds: o.Rounds, Patterns: o.Patterns})
 	return setup{shared, o}, err
 }
 

@@ -1,4 +1,4 @@
-package federated
+package assess
 
 import (
 	"cmp"
@@ -9,11 +9,11 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/methods/factors/assess"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -24,57 +24,111 @@ const (
 	toleranceLeftOut, stepsLeftOut = 1e-5, 10
 )
 
-// heldOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
+// LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
 // of ten groups of sites, out of the sums, fits the model to the others, and has the sums that were left out judge
 // it. Where there are fewer than ten sites, it does so with tenths of them too, divided at random (see [split]): by
-// how much the model errs more than it says depends on how many took part, which would be too few. These stand for
-// sites where there are fewer than three or one has most subjects. Where sites have means of their own, all is about
-// these; they cost a degree of freedom each. It returns nil where nobody can be left out.
-func (c way) heldOut(p *ppca.Params, own bool, sites [][]ppca.Block) (*assess.HeldOut, error) {
+// how much the model errs more than it says depends on how many take part. These stand for sites where there are
+// fewer than three or one has most subjects. With own set, sites have means of their own and all is about these,
+// which cost a degree of freedom each. It returns nil where nobody can be left out.
+func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng *rand.Rand) (*HeldOut, error) {
 	start := p.Clone()
 	if own {
 		clear(start.Mu)
 	}
-	total, most := 0.0, 0.0
-	var all []ppca.Block
-	var whole, parts [][]ppca.Block
-	rng := options.Draws(c.Plan.Seed, "", 0)
-	for _, blocks := range sites {
-		n := subjects(blocks)
-		if own {
-			blocks = aboutOwnMean(c.Layout, blocks, 1)
-		}
-		all = append(all, blocks...)
-		if own {
-			blocks = aboutOwnMean(c.Layout, blocks, (n-1)/n)
-		}
-		total, most, whole = total+n, max(most, n), append(whole, blocks)
-		if len(sites) < groupsLeftOut {
-			parts = append(parts, split(blocks, (groupsLeftOut+len(sites)-1)/len(sites), rng)...)
-		}
-	}
-	if len(sites) >= groupsLeftOut {
-		parts = whole
-	}
-	small, err := c.judged(&start, parts)
+	all, whole, parts := divided(l, own, sites, rng)
+	small, err := judged(l, &start, parts)
 	if err != nil || len(small) < 2 {
 		return nil, err
 	}
+	total, most := 0.0, 0.0
+	for _, blocks := range whole {
+		total, most = total+subjects(blocks), max(most, subjects(blocks))
+	}
 	large := small
 	if len(sites) < groupsLeftOut && len(sites) > 2 && most < total/2 {
-		if large, err = c.judged(&start, whole); err != nil {
+		if large, err = judged(l, &start, whole); err != nil {
 			return nil, err
 		}
 	}
-	h, err := assess.Hide(c.Layout, &start, all)
+	h, err := Hide(l, &start, all)
 	if err != nil {
 		return nil, err
 	}
-	return assess.NewHeldOut(large, small, h), nil
+	return NewHeldOut(large, small, h), nil
+}
+
+// ChooseRank says how many factors the subjects of some sites have, at most so many, by models that are fitted to
+// nine tenths of them and judged by how likely they make the others: the smallest number that is not behind the
+// likeliest by more than a standard error of that, by how tenths differ. It ends where two more factors have not
+// helped. All is about the means of the sites.
+func ChooseRank(l ppca.Layout, sites [][]ppca.Block, most int, rng *rand.Rand) (int, error) {
+	all, _, parts := divided(l, true, sites, rng)
+	groups := grouped(parts)
+	if len(groups) < 2 {
+		return 1, nil
+	}
+	var scores [][]float64 // log-likelihood of each group, by number of factors
+	best, likeliest := 0, math.Inf(-1)
+	for q := 1; q <= most && q < best+3+1; q++ {
+		fit, err := ppca.FitBest(l, ppca.Merge(slices.Clone(all)), q, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut})
+		if err != nil {
+			if q == 1 {
+				return 0, fmt.Errorf("choosing the number of factors: %w", err)
+			}
+			break // more factors than directions
+		}
+		var score []float64
+		err = eachOut(l, &fit.Params, groups, func(p *ppca.Params, out []ppca.Block) error {
+			logLik, _, err := ppca.LogLik(l, p, out)
+			score = append(score, logLik)
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("choosing the number of factors: %w", err)
+		}
+		if sum := floats.Sum(score); sum > likeliest {
+			best, likeliest = q, sum
+		}
+		scores = append(scores, score)
+	}
+	for q := 1; q < best; q++ {
+		behind := make([]float64, len(groups))
+		floats.SubTo(behind, scores[best-1], scores[q-1])
+		if mean, sd := stat.MeanStdDev(behind, nil); mean <= sd/math.Sqrt(float64(len(groups))) {
+			return q, nil
+		}
+	}
+	return best, nil
+}
+
+// divided is the blocks of sites, by sites, and by parts of these of which at least ten make up all.
+func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all []ppca.Block, whole, parts [][]ppca.Block) {
+	for _, blocks := range sites {
+		n := subjects(blocks)
+		if own {
+			blocks = aboutOwnMean(l, blocks, 1)
+		}
+		all = append(all, blocks...)
+		if own {
+			blocks = aboutOwnMean(l, blocks, (n-1)/n)
+		}
+		whole = append(whole, blocks)
+		parts = append(parts, split(blocks, max(1, (groupsLeftOut+len(sites)-1)/len(sites)), rng)...)
+	}
+	return all, whole, parts
 }
 
 // judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects.
-func (c way) judged(start *ppca.Params, units [][]ppca.Block) (list []*assess.Hidden, err error) {
+func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*Hidden, err error) {
+	return list, eachOut(l, start, grouped(units), func(p *ppca.Params, out []ppca.Block) error {
+		h, err := Hide(l, p, out)
+		list = append(list, h)
+		return err
+	})
+}
+
+// grouped makes at most ten groups of units, as even as they can be.
+func grouped(units [][]ppca.Block) [][]ppca.Block {
 	units = slices.DeleteFunc(slices.Clone(units), func(u []ppca.Block) bool { return len(u) == 0 })
 	slices.SortStableFunc(units, func(a, b []ppca.Block) int { return cmp.Compare(subjects(b), subjects(a)) })
 	groups, n := make([][]ppca.Block, min(groupsLeftOut, len(units))), make([]float64, groupsLeftOut)
@@ -88,23 +142,26 @@ func (c way) judged(start *ppca.Params, units [][]ppca.Block) (list []*assess.Hi
 		groups[smallest] = append(groups[smallest], u...)
 		n[smallest] += subjects(u)
 	}
+	return groups
+}
+
+// eachOut hands out each group with a model that is fitted to the others from a start.
+func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge func(p *ppca.Params, out []ppca.Block) error) error {
 	if len(groups) < 2 {
-		return nil, nil
+		return nil
 	}
-	for g := range groups {
+	for g, out := range groups {
 		others := slices.Concat(slices.Concat(groups[:g]...), slices.Concat(groups[g+1:]...))
-		fit, err := ppca.Fit(c.Layout, ppca.Merge(others), start.Rank, start,
+		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start,
 			ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut, MaxIter: stepsLeftOut})
 		if err != nil {
-			return nil, fmt.Errorf("leaving subjects out: %w", err)
+			return fmt.Errorf("leaving subjects out: %w", err)
 		}
-		h, err := assess.Hide(c.Layout, &fit.Params, groups[g])
-		if err != nil {
-			return nil, fmt.Errorf("judging a model by subjects who were left out: %w", err)
+		if err := judge(&fit.Params, out); err != nil {
+			return fmt.Errorf("judging a model by subjects who were left out: %w", err)
 		}
-		list = append(list, h)
 	}
-	return list, nil
+	return nil
 }
 
 func subjects(blocks []ppca.Block) (n float64) {
