@@ -176,8 +176,7 @@ func differences() experiment.Experiment {
 	}
 	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Data: data, Item: "Figure 3",
 		About: "By how much PVI predicts better than Global VI, by how unequal sites are in size (ρ) and in classes (κ): means of five runs over their last ten updates. Empty: the data have too few rows of a class. Below it training curves at four of these places.",
-		Notes: []string{"**The map below is older than the settings of [Tables 2 to 4](#tables-2-3-and-4)**: its Global VI has those of Table 3, and its PVI is exact.",
-			"The paper shows colours without numbers, and does not say which places its curves are of. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
+		Notes: []string{"The paper shows colours without numbers, and does not say which places its curves are of. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, rho := range rhos {
 				for _, kappa := range kappas {

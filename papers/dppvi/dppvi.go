@@ -147,7 +147,6 @@ func table5() experiment.Experiment {
 	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Data: data, Item: "Table 5, Figures 1, 4 and 5",
 		About: "Accuracy and log-likelihood of test rows by distribution and method, by the number of updates and by ε. Figure 1 is of distribution C, Figure 4 of A and Figure 5 of B. The default stands beside the published method at the same total ε; it is not in the paper, and neither are results on distribution D.",
 		Notes: []string{
-			"**The numbers below are older than these settings.** PVI stands in them for exact PVI, and Global VI has the settings of Table 3. With those of Table 4 two runs of Global VI predict 85.1 % on A, 79.2 % on B and 55.7 % on C, with log-likelihoods of −0.317, −0.745 and −1.167; PVI with those of Table 2 predicts 85.1 %, 84.8 % and 85.0 %.",
 			"PVI, Global VI and DP-PVI have the settings of [Tables 2 to 4](#tables-2-3-and-4): 1000 updates of PVI, 10 000 of Global VI, and DP-PVI until every site has stopped. " +
 				"Exact PVI is not in the paper: each site finds its local optimum, one site after the other, in 20 rounds.",
 			"DP-PVI has the published accountant, asked before each update, where the paper's code asks after it. It counts too much, with a floor near ε 0.29, so that it stops short of the total: at the true ε of what was released.",

@@ -18,7 +18,7 @@ type HeldOut struct {
 	Cells   wire.Vector `cbor:"cells"`   // values predicted
 	Error   wire.Vector `cbor:"error"`   // Σ (value − prediction)²
 	Squares wire.Vector `cbor:"squares"` // Σ (value − mean)²
-	GainSE  wire.Vector `cbor:"gain_se"` // standard error of [HeldOut.Gain], by how groups differ
+	GainSE  wire.Vector `cbor:"gain_se"` // standard error of [HeldOut.Gain], by how tenths differ
 	// Times is how many times as large as the model says the squared error is, 1 at least.
 	Times wire.Vector `cbor:"times"`
 	// Shift is by how much intervals of 90 % that are as wide as the squared error has it hold more of these
@@ -63,21 +63,15 @@ type hiddenFeature struct {
 //
 //	Σ (t − μ)² − 2 wᵀΣ⟨x⟩(t − μ) + wᵀΣ⟨x⟩⟨x⟩ᵀw,
 //
-// which sums give exactly. A view that is infinitely noisy says nothing of x: so it is hidden.
+// which sums give exactly. A view that is infinitely noisy says nothing of x: so it is hidden. The model describes all
+// features of the blocks.
 func Hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*Hidden, error) {
 	md, q := ppca.NewModel(l, p.Rank), p.Rank
 	defer md.Release()
 	md.Load(p)
 	e := ppca.NewEStep(q, blocks)
 	defer e.Release()
-	noise, view := make([]float64, md.D), l.ViewOf()
-	for j := range noise {
-		noise[j] = math.Inf(1) // not described
-	}
-	for _, j := range p.Features {
-		noise[j] = md.Psi[j]
-	}
-	copy(md.Psi, noise)
+	noise, view := slices.Clone(md.Psi), l.ViewOf()
 	vector := func() []float64 { return make([]float64, l.Views()) }
 	h := &Hidden{vector(), vector(), vector(), vector(), nil}
 	seen := make([]float64, q*md.LD) // Σ⟨x⟩⟨x⟩ᵀ
@@ -100,7 +94,7 @@ func Hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*Hidden, error) {
 				seen[a] = e.SXX[a] - b.N*e.M[a]
 			}
 			for a, j := range b.Features {
-				if view[j] != k || math.IsInf(noise[j], 1) {
+				if view[j] != k {
 					continue
 				}
 				w, cells := md.W[j*md.LD:][:q], b.N
@@ -132,20 +126,21 @@ func NewHeldOut(groups, small []*Hidden, all *Hidden) *HeldOut {
 		floats.Add(h.Error, g.failed)
 		floats.Add(h.Squares, g.squares)
 	}
-	cells, failed, says, in := vector(), vector(), vector(), vector()
+	cells, failed, says, squares, in := vector(), vector(), vector(), vector(), vector()
 	for _, g := range small {
 		floats.Add(cells, g.cells)
 		floats.Add(failed, g.failed)
 		floats.Add(says, g.says)
+		floats.Add(squares, g.squares)
 	}
-	n := float64(len(groups))
-	for k, total := range h.Cells {
+	n := float64(len(small))
+	for k := range h.Times {
 		if h.Times[k] = 1; says[k] > 0 { // sums, so that a site with more noise counts as it does in the noise of all
 			h.Times[k] = max(1, failed[k]/says[k])
 		}
-		for _, g := range groups { // of a ratio of sums
-			if off := g.failed[k] - g.squares[k]*h.Error[k]/h.Squares[k]; total > 0 {
-				h.GainSE[k] += off * off * n / (n - 1) / (h.Squares[k] * h.Squares[k])
+		for _, g := range small { // of a ratio of sums
+			if off := g.failed[k] - g.squares[k]*failed[k]/squares[k]; squares[k] > 0 {
+				h.GainSE[k] += off * off * n / (n - 1) / (squares[k] * squares[k])
 			}
 		}
 		h.GainSE[k] = math.Sqrt(h.GainSE[k])

@@ -2,6 +2,7 @@ package assess
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -29,7 +30,8 @@ const (
 // it. Where there are fewer than ten sites, it does so with tenths of them too, divided at random (see [split]): by
 // how much the model errs more than it says depends on how many take part. These stand for sites where there are
 // fewer than three or one has most subjects. With own set, sites have means of their own and all is about these,
-// which cost a degree of freedom each. It returns nil where nobody can be left out.
+// which cost a degree of freedom each. It returns nil where nobody can be left out, or so few are left that they do not
+// carry the model.
 func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng *rand.Rand) (*HeldOut, error) {
 	start := p.Clone()
 	if own {
@@ -37,7 +39,10 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 	}
 	all, whole, parts := divided(l, own, sites, rng)
 	small, err := judged(l, &start, parts)
-	if err != nil || len(small) < 2 {
+	if errors.Is(err, ppca.ErrCollapsed) || len(small) < 2 {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	total, most := 0.0, 0.0
@@ -46,7 +51,9 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 	}
 	large := small
 	if len(sites) < groupsLeftOut && len(sites) > 2 && most < total/2 {
-		if large, err = judged(l, &start, whole); err != nil {
+		if large, err = judged(l, &start, whole); errors.Is(err, ppca.ErrCollapsed) {
+			large = small
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -83,6 +90,9 @@ func ChooseRank(l ppca.Layout, sites [][]ppca.Block, most int, rng *rand.Rand) (
 			score = append(score, logLik)
 			return err
 		})
+		if errors.Is(err, ppca.ErrCollapsed) && q > 1 {
+			break
+		}
 		if err != nil {
 			return 0, fmt.Errorf("choosing the number of factors: %w", err)
 		}
@@ -92,9 +102,9 @@ func ChooseRank(l ppca.Layout, sites [][]ppca.Block, most int, rng *rand.Rand) (
 		scores = append(scores, score)
 	}
 	for q := 1; q < best; q++ {
-		behind := make([]float64, len(groups))
+		behind := make([]float64, len(scores[0]))
 		floats.SubTo(behind, scores[best-1], scores[q-1])
-		if mean, sd := stat.MeanStdDev(behind, nil); mean <= sd/math.Sqrt(float64(len(groups))) {
+		if mean, sd := stat.MeanStdDev(behind, nil); !(mean > sd/math.Sqrt(float64(len(behind)))) {
 			return q, nil
 		}
 	}
@@ -145,7 +155,7 @@ func grouped(units [][]ppca.Block) [][]ppca.Block {
 	return groups
 }
 
-// eachOut hands out each group with a model that is fitted to the others from a start.
+// eachOut hands out each group with a model that is fitted to the others from a start, of the features that these have.
 func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge func(p *ppca.Params, out []ppca.Block) error) error {
 	if len(groups) < 2 {
 		return nil
@@ -157,7 +167,20 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge fun
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)
 		}
-		if err := judge(&fit.Params, out); err != nil {
+		described := make([]bool, l.Features())
+		for _, j := range fit.Features {
+			described[j] = true
+		}
+		known := make([]ppca.Block, 0, len(out))
+		for i := range out {
+			if b := out[i].Only(described); len(b.Features) > 0 {
+				known = append(known, b)
+			}
+		}
+		if len(known) == 0 {
+			continue
+		}
+		if err := judge(&fit.Params, known); err != nil {
 			return fmt.Errorf("judging a model by subjects who were left out: %w", err)
 		}
 	}

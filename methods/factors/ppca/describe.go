@@ -266,8 +266,8 @@ func (b *Block) factored() (Block, error) {
 	return out, nil
 }
 
-// only is the block with the features of the layout that are kept.
-func (b *Block) only(keep []bool) Block {
+// Only is the block with the features of the layout that are kept.
+func (b *Block) Only(keep []bool) Block {
 	p := len(b.Features)
 	var at []int
 	out := Block{N: b.N}

@@ -311,7 +311,7 @@ func thinned(l Layout, blocks []Block, rank int) (some []Block) {
 		}
 	}
 	for i := range blocks {
-		if b := blocks[i].only(keep); len(b.Features) > 0 {
+		if b := blocks[i].Only(keep); len(b.Features) > 0 {
 			some = append(some, b)
 		}
 	}

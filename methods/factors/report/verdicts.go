@@ -219,9 +219,11 @@ func (v *verdicts) intervals() {
 	}
 }
 
-// uncovered says whether the coverage of view k is off by what matters, beyond chance.
+// uncovered says whether intervals of view k hold too little, beyond chance, by what matters, or too much, by what
+// matters beyond chance: that is harmless.
 func (v *verdicts) uncovered(k int) bool {
-	return math.Abs(covered(v.m, v.all, k)-0.9) > max(offCoverage, v.chance()*v.all.CoverageError(k))
+	more, chance := covered(v.m, v.all, k)-0.9, v.chance()*v.all.CoverageError(k)
+	return -more > max(offCoverage, chance) || more > offCoverage+chance
 }
 
 // covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of

@@ -15,7 +15,7 @@ func TestIntervalsThatDoNotHoldAreNamed(t *testing.T) {
 		want          string
 	}{
 		{0.9, 0.01, ""}, {0.876, 0.01, ""}, {0.865, 0.01, "narrow"}, {0.865, 0.02, ""}, {0.887, 0.001, ""}, {0.88, 0.001, "narrow"},
-		{0.925, 0.01, ""}, {0.95, 0.01, "wide"}, {0.913, 0.001, ""}, {0.92, 0.001, "wide"},
+		{0.935, 0.01, ""}, {0.95, 0.01, "wide"}, {0.913, 0.001, ""}, {0.92, 0.001, "wide"},
 	} {
 		sums := assess.NewSums(1)
 		const cells = 10000
