@@ -2,6 +2,7 @@ package regression
 
 import (
 	"fmt"
+	"strings"
 
 	"parley/methods/regression/options"
 	"parley/study"
@@ -18,6 +19,9 @@ func (Method) Describe(p *study.Plan) string {
 	switch {
 	case o.Noised(p):
 		how = "noised sums over its own subjects: of their features once, of how each would change the weights in every round"
+		if o.Scaling == options.ScaleStandard {
+			how = strings.Replace(how, "once", "once, after two histograms of each number", 1)
+		}
 	case o.Joint() && !p.Privacy.Differential():
 		how = "sums over its own subjects: of how each would change the weights, and of how surely"
 	case o.Private(p):

@@ -39,9 +39,14 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"per release":            {twoLevels, strings.Replace(protected, "total", "per_release", 1), "the plan has none"},
 		"private tolerance":      {twoLevels + "tolerance: 0.1", protected, "ends when its updates are made"},
 		"moments in private":     {twoLevels + "scaling: standard", protected, "without noise"},
+		"ranges as units":        {"intercept: true\n" + twoLevels + "scaling: range", protected, "a range is no unit"},
 		"diagnostics of numbers": {"outcome: {column: y}\nnoise_variance: 1", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1), "diagnostics"},
 	} {
-		_, err := study.Parse("plan.yaml", []byte(planText(2, sites, c.options, c.privacy)), methods)
+		text := planText(2, sites, c.options, c.privacy)
+		if strings.Contains(c.options, "intercept:") {
+			text = strings.Replace(text, "  intercept: false\n", "", 1)
+		}
+		_, err := study.Parse("plan.yaml", []byte(text), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}

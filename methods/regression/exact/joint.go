@@ -228,13 +228,17 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	c := common{s}
 	var scale *options.Scale
 	moments := new(options.ScaleAnswer)
-	if !s.Options.Noised(p) { // whose plan has all constants and references
+	noised := s.Options.Noised(p) // a plan that has all references
+	if !noised || s.Options.Scaling == options.ScaleStandard {
 		if moments, err = s.Moments(ctx, rows); err != nil {
 			return nil, err
 		}
 		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
 			return nil, err
 		}
+	}
+	if noised && scale != nil {
+		scale.References, moments = nil, new(options.ScaleAnswer)
 	}
 	d, err := s.Design(ctx, scale, rows)
 	if err != nil {

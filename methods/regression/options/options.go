@@ -68,7 +68,7 @@ const (
 
 // The ways to bring numbers to common units.
 const (
-	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
+	ScaleStandard  = "standard"  // by pooled means and standard deviations, which first tasks release; in a private joint posterior by what noised histograms tell of them
 	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
 	ScaleConstants = "constants" // by centres and scales that the plan gives
 )
@@ -109,7 +109,7 @@ type Options struct {
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
-	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
+	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range for independent weights with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
@@ -216,7 +216,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.fillPrior(p, missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
-		if p.Privacy.Differential() {
+		if o.Private(p) {
 			o.Scaling = ScaleRange
 		}
 		if len(o.Constants) > 0 {
@@ -444,9 +444,14 @@ func (c *optionCheck) outcome() {
 // scaling checks that every number is brought to common units.
 func (c *optionCheck) scaling() {
 	c.report.OneOf("scaling", c.Scaling, scalings...)
-	if c.Scaling == ScaleStandard && c.p.Privacy.Differential() {
+	noised := c.Noised(c.p)
+	switch {
+	case c.Scaling == ScaleStandard && c.p.Privacy.Differential() && !noised:
 		c.report("scaling", "pooled means and standard deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
+	case c.Scaling == ScaleRange && noised:
+		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants that are publicly known")
 	}
+	ranged := c.Scaling == ScaleRange || c.Scaling == ScaleStandard && noised
 	if len(c.Constants) > 0 && c.Scaling != ScaleConstants {
 		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling), "scaling: constants, or leave them out")
 	}
@@ -471,10 +476,10 @@ func (c *optionCheck) scaling() {
 			case f.Kind == study.Category && known:
 				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name), "leave it out")
 			case f.Kind == study.Category:
-			case c.Scaling == ScaleRange && f.Range == nil:
-				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", ScaleRange, at, f.Name),
+			case ranged && f.Range == nil:
+				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", c.Scaling, at, f.Name),
 					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
-			case c.Scaling == ScaleRange && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
+			case ranged && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
 				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
 			case c.Scaling == ScaleConstants && !known:
 				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
@@ -492,7 +497,7 @@ func (o *Options) BeyondRange(p *study.Plan) string {
 	case o.Scaling == ScaleRange:
 		return study.RangeEnds
 	case o.Noised(p):
-		return "and count within the limits of the plan's constants"
+		return fmt.Sprintf("and count within %d scales of the centre, as all values", Farthest)
 	}
 	return study.RangeAsIs
 }
