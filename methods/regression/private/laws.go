@@ -16,8 +16,12 @@ const (
 	fewestOfLaw = 0.03
 )
 
-// What the limit may cut of a number at either side, and by how much of its rows a law may be off in a bin.
-const beyondLimit, lawError = 0.003, 0.1
+// What the limit may cut of a number at either side, by how much of its rows a law may be off in a bin, and in how many
+// bins to either side counts are averaged for that: else those between whole numbers would decide, which are empty.
+const beyondLimit, lawError, beside = 0.003, 0.1, 2
+
+// mostMissing is how many rows the first law leaves to others, and to missing values.
+const mostMissing = 0.5
 
 // varies is what is believed of a number's standard deviation before its histogram is seen: the logarithm is normal,
 // with this median in windows.
@@ -83,11 +87,14 @@ type located struct{ centre, scale, open float64 }
 // variance, of sampling and of laws that do not fit exactly. With bin probabilities P and counts h the best multiple of a
 // law is a = Σ w h P / Σ w P² and its gain a Σ w h P − a² Σ w P²/2, w being inverse variances. The first law is averaged
 // over its posterior, more are the best ones for what is left. The scale is the standard deviation, but at least so wide
-// that [options.Farthest] scales cut hardly a row.
+// that [options.Farthest] scales cut hardly a row. Where noise lets moments be told from the counts alone, these decide.
 func (l *laws) locate(counts []float64, variance, rows float64, before varies, farthest float64) located {
 	weight, rest, mix := make([]float64, bins), make([]float64, bins), make([]float64, bins)
 	for k, h := range counts {
-		up := max(h, 0)
+		up := 0.0
+		for _, near := range counts[max(k-beside, 0):min(k+beside+1, bins)] {
+			up += max(near, 0) / (2*beside + 1)
+		}
 		weight[k], rest[k] = 1/(variance+up+lawError*lawError*up*up), h
 	}
 	n := len(l.mean)
@@ -100,7 +107,7 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 		floats.MulTo(weighted, weight, rest)
 		product := mat.NewVecDense(n, nil)
 		product.MulVec(l.probability, mat.NewVecDense(bins, weighted))
-		low, high := 0.3*rows, rows
+		low, high := (1-mostMissing)*rows, rows
 		if law > 0 {
 			low, high = 0, max(rows-mass, 0)
 		}
@@ -146,7 +153,35 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 	at.scale = math.Sqrt(max(square/mass-at.centre*at.centre, 1e-12))
 	reach := max(quantile(mix, 1-beyondLimit)-at.centre, at.centre-quantile(mix, beyondLimit)) - 1./bins
 	at.scale = max(at.scale, reach/farthest)
-	return at
+	return at.with(moments(counts, variance))
+}
+
+// moments tell mean and standard deviation by the counts alone, and what their noise leaves of its logarithm.
+func moments(counts []float64, variance float64) located {
+	n, mean, square, fourth := max(floats.Sum(counts), 1), 0.0, 0.0, 0.0
+	middle := func(k int) float64 { return (float64(k) + 0.5) / bins }
+	for k, h := range counts {
+		mean += h * middle(k) / n
+	}
+	mean = min(max(mean, 0), 1)
+	for k, h := range counts {
+		d := (middle(k) - mean) * (middle(k) - mean)
+		square, fourth = square+h*d/n, fourth+d*d
+	}
+	square = max(square, 1e-12)
+	return located{mean, math.Sqrt(square), math.Sqrt(variance*fourth) / n / square / 2}
+}
+
+// with averages what laws and moments tell, as far as these are surely no noise. Laws are less exact than their
+// likelihood says: few whole numbers have no law.
+func (at located) with(m located) located {
+	const exact, inexact, sure = 0.05, 0.2, 0.15
+	if m.open > sure {
+		return at
+	}
+	w1, w2 := 1/(at.open*at.open+inexact*inexact), 1/(m.open*m.open+exact*exact)
+	w := w1 / (w1 + w2)
+	return located{w*at.centre + (1-w)*m.centre, math.Exp(w*math.Log(at.scale) + (1-w)*math.Log(m.scale)), min(at.open, m.open)}
 }
 
 // quantile is where a share of what is in bins is below, as if it were even within each.

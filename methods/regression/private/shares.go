@@ -13,7 +13,7 @@ import (
 // what is spent on each sum of what diagnostics leave. Rounds of gradients have the rest,
 // the first few, which only have to find the way, half as much as the others.
 const (
-	shareHistogram = 0.05 // of all, each; of the rest, the others
+	shareHistogram = 0.1 // of all, each; of the rest, the others
 	shareTotals    = 0.12
 	shareProducts  = 0.06
 )

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/privacy/account"
@@ -219,21 +217,17 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	return out
 }
 
-// score is the mean log-likelihood of new rows, and that of the rate of the outcome alone.
+// score is the mean log-likelihood of new rows, averaged over the posterior, and that of the rate of the outcome alone.
 func (o *outcome) score(tb testing.TB, cells [][]float64, outcomes []float64) (score, base float64) {
 	tb.Helper()
-	m := mat.NewVecDense(len(o.q.Mean), o.q.Mean)
 	yes := 0.0
 	var x glm.Row
 	for i, row := range cells {
 		if err := o.encoding.Encode(row, &x); err != nil {
 			tb.Fatal(err)
 		}
-		a := 0.0
-		for k, j := range x.Index {
-			a += x.Value[k] * m.AtVec(int(j))
-		}
-		score -= math.Log1p(math.Exp(-a*outcomes[i])) / float64(len(cells))
+		a, v := o.q.Activation(x, 0)
+		score += glm.LogExpectSigmoid(a*outcomes[i], v) / float64(len(cells))
 		yes += (outcomes[i] + 1) / 2 / float64(len(cells))
 	}
 	return score, yes*math.Log(yes) + (1-yes)*math.Log(1-yes)

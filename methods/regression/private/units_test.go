@@ -3,6 +3,7 @@ package private
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"parley/methods/regression/glm"
@@ -126,5 +127,29 @@ func TestLevelsAreNotHeldBackByNumbers(t *testing.T) {
 	used := p.used(f)
 	if used.Lambda[0] != f.Narrow[ofNumbers] || used.Lambda[20] != f.Narrow[ofLevels] || used.Lambda[c.width()-1] != 1 {
 		t.Errorf("a prior of %v", used.Lambda)
+	}
+}
+
+// Constants that are ten times too wide hide effects, and are named in 19 of 20 studies at least; right ones in none.
+func TestConstantsThatAreTooWideAreNamed(t *testing.T) {
+	wide := table{name: "wide", odds: -0.5, numbers: shapes.numbers[:5]}
+	mean, sd := wide.centred()
+	for _, times := range []float64{1, 10} {
+		said := 0
+		for seed := range uint64(20) {
+			scaled := make([]float64, len(sd))
+			for k := range sd {
+				scaled[k] = times * sd[k]
+			}
+			r := rand.New(rand.NewPCG(seed, 75))
+			cells, outcomes := wide.rows(4000, mean, r)
+			o := wide.common(t, 0.5*math.Pow(2, float64(seed%5)), mean, scaled).conduct(t, cells, outcomes, 10, r)
+			if slices.Contains(o.said, "limited") {
+				said++
+			}
+		}
+		if times == 1 && said > 0 || times > 1 && said < 19 {
+			t.Errorf("%v times as wide as they should be: %d of 20", times, said)
+		}
 	}
 }

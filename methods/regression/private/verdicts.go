@@ -46,12 +46,19 @@ func (c coordinator) misdescribed(f *fit, g *gram) []string {
 	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. %s plan check --data names such numbers to each site that has enough subjects.", found, c.advice())}
 }
 
-// limited says that numbers vary so far from the plan's centre that many are moved to their limit.
+// limited says that numbers vary so far from their centre that many are moved to their limit, or so little for the
+// plan's scale that the prior and the noise hide their effects.
 func (c coordinator) limited(g *gram) []string {
 	all := c.Encoding.Features()
 	var names []string
 	for _, j := range g.wide() {
 		names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+	}
+	if narrow := g.narrow(); names == nil && narrow != nil && !c.learned() {
+		for _, j := range narrow {
+			names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+		}
+		return []string{fmt.Sprintf("Numbers vary far less than the plan's scale says. Their root mean square, in scales, should be about 1, and is less: %s. The prior then holds their effects near 0, the noise hides them, and intervals hold less often than they say. %s", problem.Names(names), c.advice())}
 	}
 	if names == nil {
 		return nil
