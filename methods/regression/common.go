@@ -13,20 +13,17 @@ import (
 // common is what both halves know of a plan.
 type common struct {
 	*options.Setup
-	noised *sums // what sites release under differential privacy; nil without it
+	noised *sums // what sites release
 }
 
 func newCommon(s *options.Setup) (*common, error) {
 	c := &common{Setup: s}
-	if !s.Plan.Privacy.Differential() {
-		return c, nil
-	}
 	var err error
 	c.noised, err = c.protect()
 	return c, err
 }
 
-// sums are what every site releases under differential privacy: in each round one noised natural
+// sums are what every site releases: in each round one noised natural
 // gradient over all of its rows ([glm.Natural]), and perhaps once how well outcomes are predicted.
 type sums struct {
 	update  privacy.Sum

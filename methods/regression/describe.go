@@ -22,9 +22,9 @@ func (Method) Describe(p *study.Plan) string {
 		if o.Scaling == options.ScaleStandard {
 			how = strings.Replace(how, "once", "once, after two histograms of each number", 1)
 		}
-	case o.Joint() && !p.Privacy.Differential():
+	case o.Joint():
 		how = "sums over its own subjects: of how each would change the weights, and of how surely"
-	case o.Private(p):
+	default:
 		how += ", which follows from noised sums of their gradients"
 	}
 	return text + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)

@@ -13,18 +13,16 @@ import (
 	"parley/privacy"
 )
 
-// site is the half at one site. Between tasks it remembers only what one pass over
-// the same rows gives again.
+// site is the half at one site. It remembers nothing between tasks.
 type site struct {
 	*common
 	name string
-	options.Reader
 }
 
 // newIndependentSite is the site's half of a study.
 func newIndependentSite(s *options.Setup, name string) (*site, error) {
 	c, err := newCommon(s)
-	return &site{common: c, name: name}, err
+	return &site{c, name}, err
 }
 
 // Listed is what the site is asked for over the whole study, at most.
@@ -32,89 +30,43 @@ func (h *site) Listed() (list []privacy.Listed) {
 	add := func(kind string, times int, r privacy.Request) {
 		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
 	}
-	if h.noised != nil {
-		add(options.TaskUpdate, h.Options.Rounds, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{h.noised.update}})
-		if q := h.noised.quality; q != nil {
-			add(options.TaskAssess, 1, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*q}})
-		}
-		return list
+	add(options.TaskUpdate, h.Options.Rounds, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{h.noised.update}})
+	if q := h.noised.quality; q != nil {
+		add(options.TaskAssess, 1, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*q}})
 	}
-	exact := func(what privacy.Content) privacy.Request {
-		return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{what}}
-	}
-	if h.Options.Scaling == options.ScaleStandard {
-		add(options.TaskScale, 1, exact(h.ScaleSays()))
-	}
-	add(options.TaskUpdate, h.Options.Rounds, exact(h.ChangeSays()))
-	add(options.TaskAssess, 1, exact(privacy.Content{What: predict.Says, Values: predict.Values}))
 	return list
 }
 
-// Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	run := h.exact
-	if h.noised != nil {
-		run = h.protected
-	}
-	answer, err := run(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, s.State())
-}
-
-// exact answers without protection.
-func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
-	data, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	switch t.Kind {
-	case options.TaskScale:
-		return h.Moments(ctx, data)
-	case options.TaskUpdate:
-		task := new(options.UpdateTask)
-		if err := method.OpenTask(t, task); err != nil {
-			return nil, err
-		}
-		q, factor, err := h.OpenUpdate(task, h.Options.Rounds, true)
-		if err != nil {
-			return nil, err
-		}
-		d, err := h.Read(ctx, h.Setup, task.Scale, data)
-		if err != nil {
-			return nil, err
-		}
-		return h.Optimum(q, factor, d)
-	case options.TaskAssess:
-		return fitted.Answer(ctx, h.Setup, &h.Reader, t, data)
-	}
-	return nil, fmt.Errorf("the plan has no task %q", t.Kind)
-}
-
-// protected answers from noised sums alone, which are all of the answer. Nothing that depends on a
+// Run answers from noised sums alone, which are all of the answer. Nothing that depends on a
 // row but through them may show: a row that cannot be read as the plan says contributes
 // nothing, and no error tells of it.
-func (h *site) protected(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if err := h.answer(ctx, t, s); err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, nil, s.State())
+}
+
+func (h *site) answer(ctx context.Context, t method.Task, s *privacy.Session) error {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case t.Kind == options.TaskAssess && h.noised.quality != nil:
-		return nil, predict.Release(ctx, h.Setup, t, s, b)
+		return predict.Release(ctx, h.Setup, t, s, b)
 	case t.Kind != options.TaskUpdate:
-		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
+		return fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	task := new(options.UpdateTask)
 	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
+		return err
 	}
 	q, _, err := h.OpenUpdate(task, h.Options.Rounds, false) // a natural gradient is taken at q itself
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, h.release(ctx, q, s, b)
+	return h.release(ctx, q, s, b)
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

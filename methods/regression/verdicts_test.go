@@ -323,16 +323,6 @@ func TestRemarksOnRows(t *testing.T) {
 		"no values":    {spline, func(_ int, row *dataset.Row) { row.Views[0][0] += 1000 }, []string{"None of 100 values of age is between the outer knots of its spline, 45 and 75"}},
 		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"Missing values count as the reference, as if they had been observed (missing: neutral). Of 100 subjects, that concerns sex for 100"}},
 		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"Missing values count as 2, as", "Of 100 subjects, that concerns dose for 100"}},
-		"an outlier": {spline, func(i int, row *dataset.Row) {
-			if i == 3 {
-				row.Views[0][1] = 9999
-			}
-		}, []string{`the farthest 9999 of subject "000003"`}},
-		"an outcome far off": {"outcome: {column: falls}", func(i int, row *dataset.Row) {
-			if i == 3 {
-				row.Subject[2] = "9999"
-			}
-		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
 		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
 			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of as many subjects"}},
 		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},

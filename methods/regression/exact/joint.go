@@ -162,7 +162,9 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	first := len(f.Trace) == 0
 	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
-			f.At, f.Stuck = f.Last, true
+			if f.At, f.Stuck = f.Last, true; certain(f.At.normal()) {
+				f.At = c.nothing(prior, f.At.Noise)
+			}
 			return
 		}
 		f.At = pack(between(f.Last.normal(), q), math.Sqrt(f.Last.Noise*f.At.Noise))
@@ -180,14 +182,8 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	}
 	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
 	if !ok {
-		if f.Stuck = true; first { // nothing was learned
-			mean, variance := prior.Moments()
-			covariance := make([]float64, glm.Triangle(len(mean)))
-			for j, v := range variance {
-				covariance[glm.Packed(j, j)] = v
-			}
-			glm.Centre(mean, covariance, c.classes())
-			f.At = density{mean, covariance, noise}
+		if f.Stuck = true; first {
+			f.At = c.nothing(prior, noise)
 		}
 		return
 	}
@@ -211,6 +207,17 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	}
 	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0
 	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)
+}
+
+// nothing is the density where nothing was learned: the prior.
+func (c common) nothing(prior glm.Gaussian, noise float64) density {
+	mean, variance := prior.Moments()
+	covariance := make([]float64, glm.Triangle(len(mean)))
+	for j, v := range variance {
+		covariance[glm.Packed(j, j)] = v
+	}
+	glm.Centre(mean, covariance, c.classes())
+	return density{mean, covariance, noise}
 }
 
 // centralFit is a fit to all rows in one place.

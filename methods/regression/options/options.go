@@ -22,18 +22,15 @@ const Name = "pvi"
 
 // The forms of a posterior, of which a plan gets one by what it asks for.
 const (
-	// formJoint is a posterior of all weights together, with their correlations: without privacy
-	// where there are at most [mostJoint] weights, with it as [Options.joint] says.
+	// formJoint is a posterior of all weights together, with their correlations: without privacy always, with it
+	// as [Options.joint] says.
 	formJoint = "joint"
 	// FormIndependent is a posterior of independent weights, everywhere else.
 	FormIndependent = "partitioned"
 )
 
-// The schedules of independent weights.
-const (
-	scheduleSequential  = "sequential"  // one site after the other, in the plan's order
-	ScheduleSynchronous = "synchronous" // all sites at once: under privacy alone
-)
+// scheduleSynchronous is that of independent weights: all sites at once.
+const scheduleSynchronous = "synchronous"
 
 // The likelihoods.
 const (
@@ -44,7 +41,7 @@ const (
 	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
-// mostJoint is the largest number of weights of a joint posterior by default: each exchange
+// mostJoint is the largest number of weights of a joint posterior without privacy: each exchange
 // sends half as many numbers as its square, which are then 16 megabytes.
 const mostJoint = 2000
 
@@ -113,10 +110,10 @@ type Options struct {
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string   `json:"schedule"`            // independent weights: one of the schedule constants (sequential, or synchronous with privacy)
-	Rounds    int      `json:"rounds"`              // updates of each site
-	Damping   float64  `json:"damping"`             // independent weights: share of each change that is applied, in (0, 1]
-	Tolerance *float64 `json:"tolerance,omitempty"` // the same, without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
+	Schedule  string   `json:"schedule"`   // independent weights: synchronous
+	Rounds    int      `json:"rounds"`     // updates of each site
+	Damping   float64  `json:"damping"`    // independent weights: share of each change that is applied, in (0, 1]
+	Tolerance *float64 `json:"-" yaml:"-"` // of another method's plan: the study ends when no site's update moves q by more, in standard deviations
 
 	// Clip bounds, under differential privacy, the norm of what one subject (or one
 	// site, where that is the unit) adds to a sum; longer contributions are
@@ -233,25 +230,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		return
 	}
 	if missing("schedule") {
-		o.Schedule = scheduleSequential
-		if p.Privacy.Differential() {
-			o.Schedule = ScheduleSynchronous
-		}
+		o.Schedule = scheduleSynchronous
 	}
-	if p.Privacy.Differential() {
-		o.fillPrivate(p, missing)
-		return
-	}
-	if missing("rounds") {
-		o.Rounds = 20
-	}
-	if missing("damping") {
-		o.Damping = 1
-	}
-	if missing("tolerance") {
-		small := 1e-3
-		o.Tolerance = &small
-	}
+	o.fillPrivate(p, missing)
 }
 
 // Former implements [study.Former].
@@ -259,6 +240,8 @@ func (o *Options) Former(key string) string {
 	switch key {
 	case "variant":
 		return "leave it out for joint, and for partitioned under privacy, which clip, damping or schedule choose, too; partitioned without privacy, published and global are name: dp-pvi"
+	case "tolerance":
+		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
 	case "rows", "published", "global":
 		return "name: dp-pvi has rows and the published settings; else leave it out"
 	}
@@ -331,16 +314,16 @@ func (c *optionCheck) joint() {
 		c.report("", fmt.Sprintf("the form %q is not that of the plan", c.Form), c.form(c.p))
 	}
 	if !c.Joint() {
-		if c.Schedule != scheduleSequential && !(c.Schedule == ScheduleSynchronous && c.p.Privacy.Differential()) {
-			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "sequential, with privacy also synchronous, or name: dp-pvi")
+		if c.Schedule != scheduleSynchronous {
+			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "leave it out, or name: dp-pvi")
 		}
 		c.report.Share("damping", c.Damping, "of a change cannot be applied")
-		if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
-			c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
-		}
 		return
 	}
-	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil} {
+	if n := len(c.Classes()) * c.columns(c.p); n > mostJoint && !c.p.Privacy.Differential() {
+		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
+	}
+	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0} {
 		if there {
 			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or name: dp-pvi")
 		}

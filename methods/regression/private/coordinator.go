@@ -108,7 +108,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
 		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil || !glm.Inside(f.Surprise, 0, math.MaxFloat64) || f.Entries < 0 || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil

@@ -23,8 +23,6 @@ type fit struct {
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
 	Narrow   []float64 `cbor:"narrow"`   // precision of the prior, in that of the plan, by kind of weight: at least the prior's widest
-	Surprise float64   `cbor:"surprise"` // sum over entries of gradients of (new − carried)² over its variance
-	Entries  int       `cbor:"entries"`  // that are in Surprise
 	Learned  []float64 `cbor:"learned"`  // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 }
 
@@ -301,9 +299,7 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	short := make([]float64, len(moved))
 	for j := range moved {
 		short[j] = moved[j] - fresh[j]
-		f.Surprise += short[j] * short[j] / (noise + variance)
 	}
-	f.Entries += len(moved)
 	f.learn(at, short, noise+variance)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
@@ -512,16 +508,4 @@ func (f *fit) unsettled(g *gram, covariance *mat.SymDense) (step, spread float64
 	}
 	step, spread = f.Trace[len(f.Trace)-1], math.Sqrt(g.spread(covariance))
 	return step, spread, step > spread
-}
-
-// strange is how many times as far as noise explains new gradients are from those carried to them,
-// in squares, where the rows are others than the fit supposes. Carrying is not exact, so that this is
-// more than chance alone asks for.
-const strange = 1.6
-
-// misdescribed says whether gradients change with the weights otherwise than [gram] makes out, which is
-// also said where that was learned.
-func (f *fit) misdescribed() bool {
-	n := max(float64(f.Entries), 1)
-	return len(f.Learned) > 0 || f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
 }

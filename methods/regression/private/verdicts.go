@@ -13,7 +13,7 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.unscaled(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(g), c.limited(g), c.unscaled(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
@@ -30,20 +30,15 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 }
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
-func (c coordinator) misdescribed(f *fit, g *gram) []string {
-	odd := g.odd()
-	if !f.misdescribed() && odd == nil {
+func (c coordinator) misdescribed(g *gram) []string {
+	all, names := c.Encoding.Features(), []string{}
+	for _, j := range g.odd() {
+		names = append(names, all[j])
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	found := "gradients change otherwise, by more than their noise"
-	if odd != nil {
-		all, names := c.Encoding.Features(), []string{}
-		for _, j := range odd {
-			names = append(names, all[j])
-		}
-		found = "by the released sums, few subjects have much of the spread of " + problem.Names(names)
-	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. %s plan check --data names such numbers to each site that has enough subjects.", found, c.advice())}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, but by the released sums, few subjects have much of the spread of %s. Estimates can be too small or too large, and intervals may hold less often than they say. %s", problem.Names(names), c.advice())}
 }
 
 // limited says that numbers vary so far from their centre that many are moved to their limit, or so little for the
