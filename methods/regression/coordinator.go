@@ -31,8 +31,6 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	return s, nil
 }
 
-func (c coordinator) staying(s *fitted.Factors) []string { return method.Staying(c.Plan.Sites, s.Left) }
-
 // posterior is the prior times the factors, which are tempered by what noise they hold ([glm.NoiseAware]).
 func (c coordinator) posterior(s *fitted.Factors) (glm.Gaussian, error) {
 	noise := make([]float64, len(c.Plan.Sites))
@@ -65,7 +63,6 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	if step.Done || s.Phase == options.TaskAssess {
 		step.Progress = step.Of
 	}
-	step.Progress = min(step.Progress, step.Of)
 	if was == options.TaskUpdate && s.Trace.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.Trace.LastKL}
 	}
@@ -74,7 +71,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 
 // ask asks all sites for the next update, or, where that is paid for, how well the model predicts.
 func (c coordinator) ask(s *fitted.Factors) ([]method.Task, error) {
-	sites := c.staying(s)
+	sites := method.Staying(c.Plan.Sites, s.Left)
 	more := len(sites) > 0 && s.Round < c.Options.Rounds
 	if !more && c.noised.quality == nil {
 		s.Phase = method.Done

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"parley/methods/regression/options"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -28,4 +29,12 @@ func (Method) Describe(p *study.Plan) string {
 		how += ", which follows from noised sums of their gradients"
 	}
 	return text + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+}
+
+// Notes implements [method.Noter].
+func (Method) Notes(p *study.Plan) problem.List {
+	if o, ok := p.Method.Options.(*options.Options); ok {
+		return o.Notes(p)
+	}
+	return nil
 }

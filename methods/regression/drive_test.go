@@ -69,10 +69,10 @@ var privatePlans = map[string]driven{
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "af4377d61756bf1d305c74d1d083bc3656b5e8ad70a5e0670210df9257cfdb58"},
+	"joint, logistic": {twoClasses + "", noProtection, "b5a707c2047339a2d2b21ee7896d307628b443c75b244a7cd242cbb87717cb43"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "11215de1bd4aee54e7b7807d9ea5a670f0cadcfb0f5d76da1137e1eda879f418"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "33ed17b9ce607a5b71c9f4646e3edb8f13314bad1b6e24dc02a3feb6a4fc864d"},
+	"joint, softmax":  {threeClasses + "", noProtection, "f8c562dd854b2a7e936cafebcdcb7c757c25a7d378cb30529503cbd8e7eeb8f5"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "0984cc7cdda4791b21dd64de9f19a64c48215f7ef439cce47f1bf21f96a94c21"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

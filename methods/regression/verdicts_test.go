@@ -355,34 +355,6 @@ func TestRemarksOnRows(t *testing.T) {
 	}
 }
 
-// A number that lies where a private fit shortens rows is named before the study, whether it is mostly
-// one value, wide for the plan's scale or far off its centre; without privacy it is no fault.
-func TestRemarksOnNumbersFarOff(t *testing.T) {
-	const outcome = "outcome: {column: died, levels: [\"no\", \"yes\"]}"
-	private, open := parse(t, stayText(outcome, protected)), stayPlan(t, outcome)
-	for name, c := range map[string]struct {
-		dose func(i int) float64 // in the plan's scales
-		p    *study.Plan
-		want bool
-	}{
-		"as planned":      {func(i int) float64 { return float64(i%5)/2 - 1 }, private, false},
-		"mostly one":      {func(i int) float64 { return 3 * float64(i%10/9) }, private, true},
-		"wide":            {func(i int) float64 { return float64(i%11) - 5 }, private, true},
-		"off centre":      {func(i int) float64 { return 2.5 + float64(i%5)/2 - 1 }, private, true},
-		"without privacy": {func(i int) float64 { return float64(i%11) - 5 }, open, false},
-	} {
-		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
-		for i := range rows {
-			rows[i].Views[0][1] = 2 + c.dose(i)/2
-		}
-		notes, err := methods.CheckData(t.Context(), c.p, map[string]dataset.Source{"north": tableOf(t, c.p, rows), "south": tableOf(t, c.p, rows), "west": tableOf(t, c.p, rows)})
-		said := strings.Contains(strings.Join(notes.Lines(), "\n"), "about it: dose (")
-		if err != nil || said != c.want {
-			t.Errorf("%s: %v, %v\n%s", name, said, err, strings.Join(notes.Lines(), "\n"))
-		}
-	}
-}
-
 // A private study takes no row that it cannot read, and tells nobody: the site's own people are
 // told before it, and in their report.
 func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {

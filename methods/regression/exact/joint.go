@@ -52,14 +52,6 @@ func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
 // classes is how many the outcome has with weights of their own; 1 if there is one activation.
 func (c common) classes() int { return c.Likelihood.Activations() }
 
-// features is how many columns are those of features by themselves, before their products.
-func (c common) features() (columns int) {
-	for i := range c.Encoding.Columns {
-		columns += c.Encoding.Columns[i].Width()
-	}
-	return columns
-}
-
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) glm.Likelihood {
 	if c.estimated() {

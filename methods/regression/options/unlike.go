@@ -9,12 +9,9 @@ import (
 	"parley/dataset"
 )
 
-// Deviations that are compared have to be of this many values.
-const fewest = 20
-
 // unlike is how many times wider than at most other sites a number is where something is
-// wrong with it: populations differ by less.
-const unlike = 10
+// wrong with it, of so many values at least: populations differ by less.
+const unlike, fewest = 10, 20
 
 // Unlike says which numbers have far more spread at a site than at most others, and at which sites
 // all seem to have been standardised, but not at all, by the moments that the sites gave, which were checked.

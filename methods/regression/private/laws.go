@@ -17,11 +17,9 @@ const (
 )
 
 // What the limit may cut of a number at either side, by how much of its rows a law may be off in a bin, and in how many
-// bins to either side counts are averaged for that: else those between whole numbers would decide, which are empty.
-const beyondLimit, lawError, beside = 0.003, 0.1, 2
-
-// mostMissing is how many rows the first law leaves to others, and to missing values.
-const mostMissing = 0.5
+// bins to either side counts are averaged for that: else those between whole numbers would decide, which are empty. And
+// how many rows the first law leaves to others, and to missing values.
+const beyondLimit, lawError, beside, mostMissing = 0.003, 0.1, 2, 0.5
 
 // varies is what is believed of a number's standard deviation before its histogram is seen: the logarithm is normal,
 // with this median in windows.

@@ -71,16 +71,13 @@ func (c *common) tell(u *units, counts *released) units {
 	if u.After > 0 {
 		before = overWindow
 	}
-	next := units{After: u.After + 1}
-	rows := 0.0
-	if counts.Values != nil {
-		rows = max(floats.Sum(counts.Values)/float64(len(c.columns.numbers)), fewestRows)
+	if counts.Values == nil { // noise alone
+		counts = &released{make(wire.Vector, bins*len(c.columns.numbers)), largest * largest}
 	}
+	next := units{After: u.After + 1}
+	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.numbers)), fewestRows)
 	for k := range c.columns.numbers {
-		at := located{0.5, before.median, before.sd}
-		if counts.Values != nil {
-			at = everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
-		}
+		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
 		low, high := c.ends(k)
 		width := m.Scale[k] * bins
 		at.centre, at.scale = m.Centre[k]+width*at.centre, width*at.scale

@@ -44,21 +44,18 @@ func (c coordinator) misdescribed(g *gram) []string {
 // limited says that numbers vary so far from their centre that many are moved to their limit, or so little for the
 // plan's scale that the prior and the noise hide their effects.
 func (c coordinator) limited(g *gram) []string {
-	all := c.Encoding.Features()
-	var names []string
-	for _, j := range g.wide() {
-		names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+	off, how := g.wide(), "Numbers vary farther from their centre than their scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. %s"
+	if off == nil && !c.learned() {
+		off, how = g.narrow(), "Numbers vary far less than the plan's scale says. Their root mean square, in scales, should be about 1, and is less: %s. The prior then holds their effects near 0, the noise hides them, and intervals hold less often than they say. %s"
 	}
-	if narrow := g.narrow(); names == nil && narrow != nil && !c.learned() {
-		for _, j := range narrow {
-			names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
-		}
-		return []string{fmt.Sprintf("Numbers vary far less than the plan's scale says. Their root mean square, in scales, should be about 1, and is less: %s. The prior then holds their effects near 0, the noise hides them, and intervals hold less often than they say. %s", problem.Names(names), c.advice())}
+	var names []string
+	for _, j := range off {
+		names = append(names, fmt.Sprintf("%s (%.1f)", c.Encoding.Features()[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Numbers vary farther from their centre than their scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. %s", problem.Names(names), c.advice())}
+	return []string{fmt.Sprintf(how, problem.Names(names), c.advice())}
 }
 
 // advice is what makes numbers such as the fit supposes.
