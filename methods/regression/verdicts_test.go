@@ -11,7 +11,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/methods/regression/fitted"
-	"parley/study"
 )
 
 // What a fit may not be relied on for is said by its report first and kept in model.json, and

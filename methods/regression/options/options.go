@@ -29,8 +29,8 @@ const (
 	FormIndependent = "partitioned"
 )
 
-// scheduleSynchronous is that of independent weights: all sites at once.
-const scheduleSynchronous = "synchronous"
+// ScheduleSynchronous is that of independent weights: all sites at once.
+const ScheduleSynchronous = "synchronous"
 
 // The likelihoods.
 const (
@@ -230,7 +230,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		return
 	}
 	if missing("schedule") {
-		o.Schedule = scheduleSynchronous
+		o.Schedule = ScheduleSynchronous
 	}
 	o.fillPrivate(p, missing)
 }
@@ -314,7 +314,7 @@ func (c *optionCheck) joint() {
 		c.report("", fmt.Sprintf("the form %q is not that of the plan", c.Form), c.form(c.p))
 	}
 	if !c.Joint() {
-		if c.Schedule != scheduleSynchronous {
+		if c.Schedule != ScheduleSynchronous {
 			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "leave it out, or name: dp-pvi")
 		}
 		c.report.Share("damping", c.Damping, "of a change cannot be applied")
