@@ -376,7 +376,7 @@ func realPlans(t *testing.T) []chaosPlan {
 	for i, text := range []string{
 		views + "method: {name: mvppca, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
 		views + "method: {name: mvppca, latent: 1, mechanism: statistics}\n" + private,
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5, scaling: range}\n" + private,
+		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" + private,
 	} {
 		p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: chaos\nsites: [north, centre, south]\nquorum: 2\n"+text), method.Registry{plans[i].method})
 		if err != nil {

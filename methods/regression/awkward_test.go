@@ -39,8 +39,7 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	if likelihood != "softmax" && len(names) > 2 {
 		more = of("", "", ", site_effects: random")
 	}
-	independent := more == "" && of("", "independent weights") != ""
-	if likelihood == "linear" && (independent || strings.Contains(more, ",")) {
+	if likelihood == "linear" && strings.Contains(more, ",") {
 		more += ", noise_variance: 1"
 	}
 	subjects := "[y]"
@@ -49,9 +48,6 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	}
 	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: none}\n", subjects, likelihood, outcome, more)
 	plan := methodtest.Plan(t, "pvi", Method{}.Options(), text.String())
-	if independent {
-		MakeIndependent(plan)
-	}
 
 	weights, scale := make([]float64, d), make([]float64, d)
 	orders, strength, level := pick(0, 1, 6, 12), pick(0, 0.5, 3, 30), pick(0, -6, 3)

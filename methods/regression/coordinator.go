@@ -7,8 +7,7 @@ import (
 	"parley/methods/regression/options"
 )
 
-// coordinator asks for a common scale where the plan has none, for updates of the sites' factors,
-// and how well the model predicts.
+// coordinator asks for updates of the sites' factors, and how well the model predicts.
 type coordinator struct{ *common }
 
 // newIndependent is the coordinator's half of a study.
@@ -22,7 +21,7 @@ func (c coordinator) Init() (method.State, error) { return fitted.NewFactors(c.S
 
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
-	s, err := fitted.RestoreFactors(c.Setup, data, c.noised != nil)
+	s, err := fitted.RestoreFactors(c.Setup, data, true)
 	if err == nil {
 		_, err = c.posterior(s)
 	}
@@ -32,14 +31,13 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	return s, nil
 }
 
-func (c coordinator) staying(s *fitted.Factors) []string { return method.Staying(c.Plan.Sites, s.Left) }
-
-// posterior is the prior times the factors; noised ones are tempered by what noise they hold.
+// posterior is the prior times the factors, which are tempered by what noise they hold ([glm.NoiseAware]).
 func (c coordinator) posterior(s *fitted.Factors) (glm.Gaussian, error) {
-	if c.noised == nil {
-		return c.Product(s.Sites)
+	noise := make([]float64, len(c.Plan.Sites))
+	for i := range noise {
+		noise[i] = c.noised.update.Mechanism.Noise
 	}
-	q := c.tempered(s)
+	q := glm.NoiseAware(c.Prior, c.List(s.Sites), glm.NoiseVariance(*c.Options.Clip, noise, c.Options.Rounds))
 	return q, q.CheckProper(c.Weights())
 }
 
@@ -50,8 +48,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	was := s.Phase
 	var err error
 	switch was {
-	case "", options.TaskScale:
-		step.Tasks, err = s.Begin(c.Setup)
+	case "":
+		s.Phase = options.TaskUpdate
 	case options.TaskUpdate:
 		step.Tasks, err = c.ask(s)
 	case options.TaskAssess:
@@ -61,26 +59,21 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	step.Done = s.Phase == method.Done
-	step.Progress, step.Of = s.Asked, c.Options.Rounds*len(c.Plan.Sites)
-	if c.together() {
-		step.Progress, step.Of = s.Round, c.Options.Rounds
-	}
-	step.Of++ // the assessment
+	step.Progress, step.Of = s.Round, c.Options.Rounds+1 // the assessment
 	if step.Done || s.Phase == options.TaskAssess {
 		step.Progress = step.Of
 	}
-	step.Progress = min(step.Progress, step.Of)
 	if was == options.TaskUpdate && s.Trace.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.Trace.LastKL}
 	}
 	return step, nil
 }
 
-// ask asks the sites whose turn it is, or all of them how well the model predicts, where that
-// costs nothing.
+// ask asks all sites for the next update, or, where that is paid for, how well the model predicts.
 func (c coordinator) ask(s *fitted.Factors) ([]method.Task, error) {
-	sites := c.turn(s)
-	if len(sites) == 0 && c.noised != nil && c.noised.quality == nil {
+	sites := method.Staying(c.Plan.Sites, s.Left)
+	more := len(sites) > 0 && s.Round < c.Options.Rounds
+	if !more && c.noised.quality == nil {
 		s.Phase = method.Done
 		return nil, nil
 	}
@@ -88,7 +81,8 @@ func (c coordinator) ask(s *fitted.Factors) ([]method.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(sites) > 0 {
+	if more {
+		s.Round++
 		return method.Ask(options.TaskUpdate, sites, func(site string) (any, error) {
 			s.Asked++
 			return s.Sites[site].Ask(s.Scale, q), nil
@@ -97,44 +91,11 @@ func (c coordinator) ask(s *fitted.Factors) ([]method.Task, error) {
 	return s.Assess(c.Setup, q)
 }
 
-// together says whether all sites are asked at once.
-func (c coordinator) together() bool { return c.Options.Schedule == options.ScheduleSynchronous }
-
-// turn says which sites are asked next: all of them, or the next of the plan's order; none when
-// the updates are done.
-func (c coordinator) turn(s *fitted.Factors) []string {
-	staying := c.staying(s)
-	if len(staying) == 0 || s.Round >= c.Options.Rounds || c.Settled(s.Sites, staying) {
-		return nil
-	}
-	if c.together() {
-		s.Round++
-		return staying
-	}
-	for s.Round < c.Options.Rounds {
-		site := c.Plan.Sites[s.Turn]
-		if s.Turn++; s.Turn == len(c.Plan.Sites) {
-			s.Turn, s.Round = 0, s.Round+1
-		}
-		for _, name := range staying {
-			if name == site {
-				return []string{site}
-			}
-		}
-	}
-	return nil
-}
-
 // Fold implements [method.Coordinator].
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*fitted.Factors)
-	return s, s.Fold(c.Setup, in, c.noised != nil, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *options.SiteFactor, q glm.Gaussian) error {
-		if c.noised != nil {
-			return c.foldNoised(r, in)
-		}
-		projected, err := c.FoldChange(r, in, q)
-		s.Trace.Projected += projected
-		return err
+	return s, s.Fold(c.Setup, in, true, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *options.SiteFactor, _ glm.Gaussian) error {
+		return c.foldNoised(r, in)
 	})
 }
 
@@ -162,15 +123,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	return s.Result(c.Setup, q, "")
-}
-
-// tempered is the posterior, which tempers the factors by what noise they hold ([glm.NoiseAware]).
-func (c coordinator) tempered(s *fitted.Factors) glm.Gaussian {
-	noise := make([]float64, len(c.Plan.Sites))
-	for i := range noise {
-		noise[i] = c.noised.update.Mechanism.Noise
-	}
-	return glm.NoiseAware(c.Prior, c.List(s.Sites), glm.NoiseVariance(*c.Options.Clip, noise, c.Options.Rounds))
 }
 
 // foldNoised moves the site's factor by a noised natural gradient at the q that it was

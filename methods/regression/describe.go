@@ -2,8 +2,10 @@ package regression
 
 import (
 	"fmt"
+	"strings"
 
 	"parley/methods/regression/options"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -18,10 +20,21 @@ func (Method) Describe(p *study.Plan) string {
 	switch {
 	case o.Noised(p):
 		how = "noised sums over its own subjects: of their features once, of how each would change the weights in every round"
-	case o.Joint() && !p.Privacy.Differential():
+		if o.Scaling == options.ScaleStandard {
+			how = strings.Replace(how, "once", "once, after two histograms of each number", 1)
+		}
+	case o.Joint():
 		how = "sums over its own subjects: of how each would change the weights, and of how surely"
-	case o.Private(p):
+	default:
 		how += ", which follows from noised sums of their gradients"
 	}
 	return text + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+}
+
+// Notes implements [method.Noter].
+func (Method) Notes(p *study.Plan) problem.List {
+	if o, ok := p.Method.Options.(*options.Options); ok {
+		return o.Notes(p)
+	}
+	return nil
 }

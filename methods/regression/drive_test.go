@@ -37,8 +37,7 @@ const (
 	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: {epsilon: 3, delta: 1e-3}}"
 	bySite       = "{protection: differential, unit: site, adjacency: add-remove, total: {epsilon: 3, delta: 1e-3}}"
 	// Scales without ranges, so that a row may hold anything.
-	boundless   = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
-	independent = " " // see MakeIndependent
+	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
 )
 
 // driven is a plan by what is written in its brackets, and the digest of its study, if that is held.
@@ -52,10 +51,8 @@ var privatePlans = map[string]driven{
 	"logistic, boundless":       {twoClasses + ", rounds: 3, damping: 0.5" + boundless, diagnosed, ""},
 	"logistic, missing refused": {twoClasses + ", rounds: 3, damping: 0.5, missing: refuse", diagnosed, ""},
 	"logistic, replace one":     {twoClasses + ", rounds: 3, damping: 0.5", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
-	"logistic, sequential":      {twoClasses + ", rounds: 3, schedule: sequential", bySubject, ""},
-	"linear, sequential":        {aNumber + ", rounds: 3, schedule: sequential", bySubject, ""},
-	"noised, logistic":          {twoClasses + ", rounds: 6", bySubject, "fa8e37c88272df8be095043dc714fff2a506e9e23a3706d86104f425194b27aa"},
-	"noised, diagnostics":       {twoClasses + ", rounds: 6", diagnosed, "ef08a79590974af2c8edff784ae8ffab1a815a126581aba7f86b34f371fde6cd"},
+	"noised, logistic":          {twoClasses + ", rounds: 6", bySubject, "cbdfcd1f4013fc5ebcdbcc738dd7230309380ad01f82800654cb5344ea15302e"},
+	"noised, diagnostics":       {twoClasses + ", rounds: 6", diagnosed, "0fdae484119b2a86d80be32a22e1741aabcdbed30e19f74d9b4e7646a570d846"},
 	"noised, boundless":         {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one":       {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 	"softmax":                   {threeClasses + ", rounds: 3", bySubject, ""},
@@ -72,14 +69,10 @@ var privatePlans = map[string]driven{
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"exact, logistic": {twoClasses + ", rounds: 4" + independent, noProtection, "eea5d9c7bba10165b740c9a6e03956475a9d699ec6c18e8390254ba9054f954b"},
-	"exact, range":    {twoClasses + ", rounds: 4, scaling: range" + independent, noProtection, ""},
-	"exact, softmax":  {threeClasses + ", rounds: 3" + independent, noProtection, "c64f007f72fd4fbc19f3e47d3de213ab97e7341743fa5844463940d6b4816869"},
-	"exact, linear":   {aNumber + ", rounds: 3" + independent, noProtection, ""},
-	"joint, logistic": {twoClasses + "", noProtection, "af4377d61756bf1d305c74d1d083bc3656b5e8ad70a5e0670210df9257cfdb58"},
+	"joint, logistic": {twoClasses + "", noProtection, "b5a707c2047339a2d2b21ee7896d307628b443c75b244a7cd242cbb87717cb43"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "11215de1bd4aee54e7b7807d9ea5a670f0cadcfb0f5d76da1137e1eda879f418"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "33ed17b9ce607a5b71c9f4646e3edb8f13314bad1b6e24dc02a3feb6a4fc864d"},
+	"joint, softmax":  {threeClasses + "", noProtection, "f8c562dd854b2a7e936cafebcdcb7c757c25a7d378cb30529503cbd8e7eeb8f5"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "0984cc7cdda4791b21dd64de9f19a64c48215f7ef439cce47f1bf21f96a94c21"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},
@@ -95,22 +88,7 @@ func (d driven) plan(t testing.TB) *study.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasSuffix(d.method, independent) {
-		MakeIndependent(p)
-	}
 	return p
-}
-
-// MakeIndependent makes a plan without privacy one of independent weights, as if there were too many for others.
-func MakeIndependent(p *study.Plan) {
-	o, tolerance := p.Method.Options.(*options.Options), 1e-3
-	o.Form, o.Schedule, o.Damping, o.Tolerance = options.FormIndependent, "sequential", 1, &tolerance
-	o.Coding, o.References = options.CodingLevels, nil
-	for _, v := range []*float64{&o.PriorVariance, &o.InterceptVariance} {
-		if *v == 6.25 || *v == 100 { // the defaults of others
-			*v = 1
-		}
-	}
 }
 
 // rowsFor draws a site's rows for a plan: some without a view, some without a cell.

@@ -60,7 +60,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 16 }
+func (Method) Revision() int { return 17 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

@@ -37,14 +37,27 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"clip of nothing":        {twoLevels + "clip: 0", protected, "method.clip"},
 		"clip of sites":          {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1), "method.clip: missing"},
 		"per release":            {twoLevels, strings.Replace(protected, "total", "per_release", 1), "the plan has none"},
-		"private tolerance":      {twoLevels + "tolerance: 0.1", protected, "ends when its updates are made"},
+		"sequential":             {twoLevels + "schedule: sequential", protected, "or name: dp-pvi"},
 		"moments in private":     {twoLevels + "scaling: standard", protected, "without noise"},
+		"ranges as units":        {"intercept: true\n" + twoLevels + "scaling: range", protected, "a range is no unit"},
 		"diagnostics of numbers": {"outcome: {column: y}\nnoise_variance: 1", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1), "diagnostics"},
 	} {
-		_, err := study.Parse("plan.yaml", []byte(planText(2, sites, c.options, c.privacy)), methods)
+		text := planText(2, sites, c.options, c.privacy)
+		if strings.Contains(c.options, "intercept:") {
+			text = strings.Replace(text, "  intercept: false\n", "", 1)
+		}
+		_, err := study.Parse("plan.yaml", []byte(text), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// What is too large for a posterior of all weights together is of another method.
+func TestTooManyWeights(t *testing.T) {
+	text := planText(667, []string{"a", "b"}, "outcome: {column: y, levels: [a, b, c]}", unprotected)
+	if _, err := study.Parse("plan.yaml", []byte(text), methods); err == nil || !strings.Contains(err.Error(), "name: dp-pvi with algorithm: exact") {
+		t.Error(err)
 	}
 }
 
@@ -68,18 +81,11 @@ func TestDefaults(t *testing.T) {
 		options, privacy string
 		want             func(o *options.Options) bool
 	}{
-		"plain":   {twoLevels, unprotected, func(o *options.Options) bool { return o.Joint() && o.Schedule == "" && o.Damping == 0 && o.Clip == nil }},
-		"private": {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
-		"many weights": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool {
-			return !o.Joint() && o.Schedule == "sequential" && o.Damping == 1 && *o.Tolerance == 1e-3 && o.PriorVariance == 1
-		}},
+		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Joint() && o.Schedule == "" && o.Damping == 0 && o.Clip == nil }},
+		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
 		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool { return o.Likelihood == "softmax" }},
 	} {
-		columns := 2
-		if name == "many weights" {
-			columns = 667
-		}
-		p := parse(t, planText(columns, []string{"a", "b"}, c.options, c.privacy))
+		p := parse(t, planText(2, []string{"a", "b"}, c.options, c.privacy))
 		if o := p.Method.Options.(*options.Options); !c.want(o) {
 			t.Errorf("%s: %+v", name, o)
 		}

@@ -2,6 +2,7 @@ package regression_test
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,11 +23,21 @@ func TestChargesKeepTheTotal(t *testing.T) {
 		least            float64 // of the total that is used
 	}{
 		"natural":              {twoLevels + "rounds: 7", protected, 7, 0.999},
+		"joint, constants":     {twoLevels, protected, 22, 0.999},
+		"joint":                {twoLevels, strings.Replace(withDiagnostics, "add-remove", "replace-one", 1), 25, 0.999},
 		"natural, replace one": {twoLevels + "rounds: 7", strings.Replace(protected, "add-remove", "replace-one", 1), 7, 0.999},
 		"natural, diagnostics": {twoLevels + "rounds: 7", withDiagnostics, 8, 0.999},
 		"whole sites":          {twoLevels + "rounds: 3\nclip: 100", strings.Replace(protected, "unit: subject", "unit: site", 1), 3, 0.999},
 	} {
-		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
+		text := planText(2, []string{"a", "b"}, c.options, c.privacy)
+		if strings.HasPrefix(name, "joint") {
+			text = strings.Replace(text, "  intercept: false\n", "", 1)
+		}
+		if name == "joint" {
+			text = strings.Replace(text, "[x0, x1]", "[{name: x0, range: [-4, 4]}, {name: x1, range: [-9, 9]}]", 1)
+			text = regexp.MustCompile("  constants: .*\n").ReplaceAllString(text, "")
+		}
+		p := parse(t, text)
 		cost, err := methods.Cost(p)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

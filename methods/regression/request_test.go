@@ -37,7 +37,6 @@ func (d driven) wide(t testing.TB, numbers, classes int) *study.Plan {
 func TestRequestsAreUpperBounds(t *testing.T) {
 	const outcome = "outcome: {column: y, levels: [[levels]]}, likelihood: softmax, rounds: 1"
 	for name, x := range map[string]driven{
-		"exact":       {outcome, noProtection, ""},
 		"natural":     {outcome, diagnosed, ""},
 		"whole sites": {outcome + ", clip: 9", bySite, ""},
 	} {

@@ -3,6 +3,7 @@ package regression
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"parley/dataset"
 	"parley/method"
@@ -11,110 +12,111 @@ import (
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/privacy"
+	"parley/privacy/account"
 )
 
-// site is the half at one site. Between tasks it remembers only what one pass over
-// the same rows gives again.
+// common is what both halves know of a plan.
+type common struct {
+	*options.Setup
+	noised *sums // what sites release
+}
+
+func newCommon(s *options.Setup) (c *common, err error) {
+	c = &common{Setup: s}
+	c.noised, err = c.protect()
+	return c, err
+}
+
+// sums are what every site releases: in each round one noised natural
+// gradient over all of its rows ([glm.Natural]), and perhaps once how well outcomes are predicted.
+type sums struct {
+	update  privacy.Sum
+	quality *privacy.Sum
+}
+
+const sumNatural = "gradients of the log-likelihood"
+
+func (c *common) natural() glm.Natural {
+	return glm.Natural{Likelihood: c.Likelihood, Columns: c.Encoding.Width()}
+}
+
+// protect makes every site's sums cost the plan's total together.
+func (c *common) protect() (*sums, error) {
+	pr := c.Plan.Privacy
+	update := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: c.Options.Rounds}
+	all := []account.Mechanism{update}
+	if d := pr.Diagnostics; d > 0 {
+		// Squares of signal over noise add up, so that these are the shares of the total.
+		all = append(all, account.Mechanism{Kind: account.Gaussian, Noise: math.Sqrt((1 - d) / d / float64(c.Options.Rounds)), Rate: 1, Diameter: 2, Count: 1})
+	}
+	factor, err := account.Scale(all, pr.Adjacency, *pr.Total)
+	if err != nil {
+		return nil, err
+	}
+	update.Noise, update.Count = account.RoundUp(factor), 1
+	out := &sums{update: privacy.Sum{Name: sumNatural, Unit: privacy.Unit(pr.Unit), Form: privacy.Vectors, Blocks: []int{c.natural().Len()}, Bound: *c.Options.Clip, Mechanism: update}}
+	if len(all) > 1 {
+		noise := all[1]
+		noise.Noise = account.RoundUp(noise.Noise * factor)
+		out.quality = predict.Sum(noise)
+	}
+	return out, nil
+}
+
+// site is the half at one site. It remembers nothing between tasks.
 type site struct {
 	*common
 	name string
-	options.Reader
 }
 
 // newIndependentSite is the site's half of a study.
 func newIndependentSite(s *options.Setup, name string) (*site, error) {
 	c, err := newCommon(s)
-	return &site{common: c, name: name}, err
+	return &site{c, name}, err
 }
 
 // Listed is what the site is asked for over the whole study, at most.
 func (h *site) Listed() (list []privacy.Listed) {
-	add := func(kind string, times int, r privacy.Request) {
-		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
+	add := func(kind string, times int, sum privacy.Sum) {
+		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}})
 	}
-	if h.noised != nil {
-		add(options.TaskUpdate, h.Options.Rounds, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{h.noised.update}})
-		if q := h.noised.quality; q != nil {
-			add(options.TaskAssess, 1, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*q}})
-		}
-		return list
+	add(options.TaskUpdate, h.Options.Rounds, h.noised.update)
+	if q := h.noised.quality; q != nil {
+		add(options.TaskAssess, 1, *q)
 	}
-	exact := func(what privacy.Content) privacy.Request {
-		return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{what}}
-	}
-	if h.Options.Scaling == options.ScaleStandard {
-		add(options.TaskScale, 1, exact(h.ScaleSays()))
-	}
-	add(options.TaskUpdate, h.Options.Rounds, exact(h.ChangeSays()))
-	add(options.TaskAssess, 1, exact(privacy.Content{What: predict.Says, Values: predict.Values}))
 	return list
 }
 
-// Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	run := h.exact
-	if h.noised != nil {
-		run = h.protected
-	}
-	answer, err := run(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, s.State())
-}
-
-// exact answers without protection.
-func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
-	data, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	switch t.Kind {
-	case options.TaskScale:
-		return h.Moments(ctx, data)
-	case options.TaskUpdate:
-		task := new(options.UpdateTask)
-		if err := method.OpenTask(t, task); err != nil {
-			return nil, err
-		}
-		q, factor, err := h.OpenUpdate(task, h.Options.Rounds, true)
-		if err != nil {
-			return nil, err
-		}
-		d, err := h.Read(ctx, h.Setup, task.Scale, data)
-		if err != nil {
-			return nil, err
-		}
-		return h.Optimum(q, factor, d)
-	case options.TaskAssess:
-		return fitted.Answer(ctx, h.Setup, &h.Reader, t, data)
-	}
-	return nil, fmt.Errorf("the plan has no task %q", t.Kind)
-}
-
-// protected answers from noised sums alone, which are all of the answer. Nothing that depends on a
+// Run answers from noised sums alone, which are all of the answer. Nothing that depends on a
 // row but through them may show: a row that cannot be read as the plan says contributes
 // nothing, and no error tells of it.
-func (h *site) protected(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if err := h.answer(ctx, t, s); err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, nil, s.State())
+}
+
+func (h *site) answer(ctx context.Context, t method.Task, s *privacy.Session) error {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case t.Kind == options.TaskAssess && h.noised.quality != nil:
-		return nil, predict.Release(ctx, h.Setup, t, s, b)
+		return predict.Release(ctx, h.Setup, t, s, b)
 	case t.Kind != options.TaskUpdate:
-		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
+		return fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	task := new(options.UpdateTask)
 	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
+		return err
 	}
 	q, _, err := h.OpenUpdate(task, h.Options.Rounds, false) // a natural gradient is taken at q itself
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, h.release(ctx, q, s, b)
+	return h.release(ctx, q, s, b)
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

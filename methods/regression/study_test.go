@@ -21,11 +21,7 @@ var methods = method.Registry{regression.Method{}}
 // planOf is a plan with numbers x0, x1, … that need no scaling, and outcome y.
 func planOf(t testing.TB, columns int, sites []string, options, privacy string) *study.Plan {
 	t.Helper()
-	p := parse(t, planText(columns, sites, options, privacy))
-	if !p.Privacy.Differential() {
-		regression.MakeIndependent(p)
-	}
-	return p
+	return parse(t, planText(columns, sites, options, privacy))
 }
 
 func parse(t testing.TB, text string) *study.Plan {
@@ -100,10 +96,9 @@ func close2(t testing.TB, what string, want, got []float64, tol float64) {
 // independentOf is what a plan says of independent weights.
 func independentOf(t testing.TB, p *study.Plan) *options.Setup {
 	t.Helper()
-	with, o := *p, *p.Method.Options.(*options.Options)
-	with.Method.Options = &o
-	regression.MakeIndependent(&with)
-	s, err := options.New(&with)
+	o := *p.Method.Options.(*options.Options)
+	o.Form, o.Coding, o.References, o.PriorVariance, o.InterceptVariance = options.FormIndependent, options.CodingLevels, nil, 1, 1
+	s, err := options.Of(p, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -310,21 +310,6 @@ func TestCountsArePredicted(t *testing.T) {
 	}
 }
 
-// Imagined subjects fit plans of counts and of times until an event: studies of them end.
-func TestImaginedCountsAndTimes(t *testing.T) {
-	for name, options := range map[string]string{
-		"falls": "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweight: worth",
-		"days":  "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}",
-	} {
-		p := stayPlan(t, options)
-		drawn := simulate(t, p, method.Simulation{Subjects: 150, Held: 50, Noise: 0.5, Seed: 3})
-		m, _ := run(t, local.Config{Plan: p, Methods: methods, Data: drawn.Sites})
-		if mean, _ := m.Posterior.Moments(); math.Abs(mean[0])+math.Abs(mean[1]) < 0.05 {
-			t.Errorf("%s: nothing was learned: %v", name, mean)
-		}
-	}
-}
-
 // What a site's rows lack is told with the subject and the column.
 func TestBadOutcomesOfTerms(t *testing.T) {
 	hazard := "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}"

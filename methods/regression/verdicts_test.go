@@ -11,7 +11,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/methods/regression/fitted"
-	"parley/study"
 )
 
 // What a fit may not be relied on for is said by its report first and kept in model.json, and
@@ -323,16 +322,6 @@ func TestRemarksOnRows(t *testing.T) {
 		"no values":    {spline, func(_ int, row *dataset.Row) { row.Views[0][0] += 1000 }, []string{"None of 100 values of age is between the outer knots of its spline, 45 and 75"}},
 		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"Missing values count as the reference, as if they had been observed (missing: neutral). Of 100 subjects, that concerns sex for 100"}},
 		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"Missing values count as 2, as", "Of 100 subjects, that concerns dose for 100"}},
-		"an outlier": {spline, func(i int, row *dataset.Row) {
-			if i == 3 {
-				row.Views[0][1] = 9999
-			}
-		}, []string{`the farthest 9999 of subject "000003"`}},
-		"an outcome far off": {"outcome: {column: falls}", func(i int, row *dataset.Row) {
-			if i == 3 {
-				row.Subject[2] = "9999"
-			}
-		}, []string{`Most of the spread of falls here comes from 1 value, the farthest 9999 of subject "000003"`}},
 		"a sample's weights": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(50.5+float64(i%2), 'f', -1, 64) },
 			[]string{"The weights worth of 100 subjects add up to 5100, so that standard errors are those of as many subjects"}},
 		"weights about 1": {counts + "weight: worth", func(i int, row *dataset.Row) { row.Subject[4] = strconv.FormatFloat(0.5+float64(i%2), 'f', -1, 64) }, nil},
@@ -361,34 +350,6 @@ func TestRemarksOnRows(t *testing.T) {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: %q, want %q", name, said, want)
 			}
-		}
-	}
-}
-
-// A number that lies where a private fit shortens rows is named before the study, whether it is mostly
-// one value, wide for the plan's scale or far off its centre; without privacy it is no fault.
-func TestRemarksOnNumbersFarOff(t *testing.T) {
-	const outcome = "outcome: {column: died, levels: [\"no\", \"yes\"]}"
-	private, open := parse(t, stayText(outcome, protected)), stayPlan(t, outcome)
-	for name, c := range map[string]struct {
-		dose func(i int) float64 // in the plan's scales
-		p    *study.Plan
-		want bool
-	}{
-		"as planned":      {func(i int) float64 { return float64(i%5)/2 - 1 }, private, false},
-		"mostly one":      {func(i int) float64 { return 3 * float64(i%10/9) }, private, true},
-		"wide":            {func(i int) float64 { return float64(i%11) - 5 }, private, true},
-		"off centre":      {func(i int) float64 { return 2.5 + float64(i%5)/2 - 1 }, private, true},
-		"without privacy": {func(i int) float64 { return float64(i%11) - 5 }, open, false},
-	} {
-		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
-		for i := range rows {
-			rows[i].Views[0][1] = 2 + c.dose(i)/2
-		}
-		notes, err := methods.CheckData(t.Context(), c.p, map[string]dataset.Source{"north": tableOf(t, c.p, rows), "south": tableOf(t, c.p, rows), "west": tableOf(t, c.p, rows)})
-		said := strings.Contains(strings.Join(notes.Lines(), "\n"), "about it: dose (")
-		if err != nil || said != c.want {
-			t.Errorf("%s: %v, %v\n%s", name, said, err, strings.Join(notes.Lines(), "\n"))
 		}
 	}
 }

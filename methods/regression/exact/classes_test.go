@@ -14,7 +14,6 @@ import (
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/study"
 )
@@ -257,14 +256,4 @@ func drawsOf(t *testing.T, r *rand.Rand, q glm.Normal, classes, n int) (draws []
 		draws = append(draws, w.RawVector().Data)
 	}
 	return draws
-}
-
-// All classes together may have as many weights as two.
-func TestClassesAreJointByDefault(t *testing.T) {
-	for features, want := range map[int]bool{2: true, 666: true, 667: false} {
-		p := ofClasses(t, "softmax", features, three)
-		if o := p.Method.Options.(*options.Options); o.Joint() != want {
-			t.Errorf("%d features of three classes: form %s", features, o.Form)
-		}
-	}
 }

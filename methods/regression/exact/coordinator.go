@@ -273,7 +273,7 @@ func (c coordinator) checkResiduals(a *predict.Assessment) error {
 		if s == nil {
 			return fmt.Errorf("no residuals of a class")
 		}
-		if err := s.Check(c.Weights()/classes, c.features()); err != nil {
+		if err := s.Check(c.Weights() / classes); err != nil {
 			return err
 		}
 	}

@@ -52,14 +52,6 @@ func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
 // classes is how many the outcome has with weights of their own; 1 if there is one activation.
 func (c common) classes() int { return c.Likelihood.Activations() }
 
-// features is how many columns are those of features by themselves, before their products.
-func (c common) features() (columns int) {
-	for i := range c.Encoding.Columns {
-		columns += c.Encoding.Columns[i].Width()
-	}
-	return columns
-}
-
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) glm.Likelihood {
 	if c.estimated() {
@@ -162,7 +154,9 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	first := len(f.Trace) == 0
 	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
-			f.At, f.Stuck = f.Last, true
+			if f.At, f.Stuck = f.Last, true; certain(f.At.normal()) {
+				f.At = c.nothing(prior, f.At.Noise)
+			}
 			return
 		}
 		f.At = pack(between(f.Last.normal(), q), math.Sqrt(f.Last.Noise*f.At.Noise))
@@ -180,14 +174,8 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	}
 	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
 	if !ok {
-		if f.Stuck = true; first { // nothing was learned
-			mean, variance := prior.Moments()
-			covariance := make([]float64, glm.Triangle(len(mean)))
-			for j, v := range variance {
-				covariance[glm.Packed(j, j)] = v
-			}
-			glm.Centre(mean, covariance, c.classes())
-			f.At = density{mean, covariance, noise}
+		if f.Stuck = true; first {
+			f.At = c.nothing(prior, noise)
 		}
 		return
 	}
@@ -213,6 +201,17 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)
 }
 
+// nothing is the density where nothing was learned: the prior.
+func (c common) nothing(prior glm.Gaussian, noise float64) density {
+	mean, variance := prior.Moments()
+	covariance := make([]float64, glm.Triangle(len(mean)))
+	for j, v := range variance {
+		covariance[glm.Packed(j, j)] = v
+	}
+	glm.Centre(mean, covariance, c.classes())
+	return density{mean, covariance, noise}
+}
+
 // centralFit is a fit to all rows in one place.
 type centralFit struct {
 	Model *fitted.Model
@@ -228,13 +227,17 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	c := common{s}
 	var scale *options.Scale
 	moments := new(options.ScaleAnswer)
-	if !s.Options.Noised(p) { // whose plan has all constants and references
+	noised := s.Options.Noised(p) // a plan that has all references
+	if !noised || s.Options.Scaling == options.ScaleStandard {
 		if moments, err = s.Moments(ctx, rows); err != nil {
 			return nil, err
 		}
 		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
 			return nil, err
 		}
+	}
+	if noised && scale != nil {
+		scale.References, moments = nil, new(options.ScaleAnswer)
 	}
 	d, err := s.Design(ctx, scale, rows)
 	if err != nil {

@@ -288,7 +288,7 @@ func TestReferences(t *testing.T) {
 }
 
 // One wrong cell squeezes all other values of a number together: the report names the site
-// and the number, the site's own report the subject.
+// and the number, and so does the site's own report.
 func TestAWrongCellIsNamed(t *testing.T) {
 	for _, wrong := range []float64{3, 1e6} {
 		p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+logistic+"}, privacy: {protection: none}}"), methods)
@@ -310,7 +310,7 @@ func TestAWrongCellIsNamed(t *testing.T) {
 		if found := strings.Contains(everybody, "At site one, b has a standard deviation of"); found != (wrong == 1e6) {
 			t.Errorf("of %v everybody reads %q", wrong, everybody)
 		}
-		if found := strings.Contains(own, `the farthest 1e+06 of subject "000007"`); found != (wrong == 1e6) {
+		if found := strings.Contains(own, "feature b: 1 of 300 values are far from the rest"); found != (wrong == 1e6) {
 			t.Errorf("of %v the site reads %q", wrong, own)
 		}
 		if strings.Contains(everybody, "000007") || len(reports["two"].Result.Verdicts()) > 0 {

@@ -1,7 +1,6 @@
 package exact
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -93,9 +92,6 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 			changes = " An effect that changes over time looks like this too."
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
-	}
-	if pairs, example := c.multiplied(parts, curved, m); len(pairs) > 0 {
-		says = append(says, fmt.Sprintf("The effects of %s depend on each other: outcomes go with their product, which the model lacks. A coefficient is then an average over subjects, and may hold for few of them. Give the model the product (interactions: [[%s]]), and read neither effect without the other.", problem.Names(pairs), example))
 	}
 	highest := 0.0
 	for _, part := range parts {
@@ -287,55 +283,6 @@ func (c coordinator) curved(part remainder, parts int, m *fitted.Model) (curved 
 		}
 	}
 	return curved
-}
-
-// mostNamed is how many pairs of features are named.
-const mostNamed = 5
-
-// multiplied names the pairs of features whose product outcomes go with most, and the first of them as a
-// plan does. Features whose effects bend are left out: where two go together, their product bends with each.
-func (c coordinator) multiplied(parts []remainder, curved []string, m *fitted.Model) (names []string, example string) {
-	groups, features := m.Encoding.Groups(), c.features()
-	tests := len(parts) * features * (features - 1) / 2
-	type pair struct {
-		a, b, class string
-		share       float64
-	}
-	var found []pair
-	for _, part := range parts {
-		for k, b := range groups[:features] {
-			for j, a := range groups[:k] {
-				if a == b || slices.Contains(curved, part.name(a)) || slices.Contains(curved, part.name(b)) {
-					continue
-				}
-				share := part.all.InteractionScoreTest(j, k, tests)
-				if share == 0 {
-					continue
-				}
-				at := slices.IndexFunc(found, func(p pair) bool { return p.a == a && p.b == b })
-				if at < 0 {
-					found = append(found, pair{a, b, part.class, share})
-				} else if share > found[at].share {
-					found[at].class, found[at].share = part.class, share
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(found, func(p, q pair) int { return cmp.Compare(q.share, p.share) })
-	for _, p := range found[:min(len(found), mostNamed)] {
-		name := p.a + " and " + p.b
-		if p.class != "" {
-			name += " on " + p.class
-		}
-		names = append(names, name)
-	}
-	if len(found) > mostNamed {
-		names = append(names, fmt.Sprintf("%d more pairs", len(found)-mostNamed))
-	}
-	if len(found) > 0 {
-		example = found[0].a + ", " + found[0].b
-	}
-	return names, example
 }
 
 // wider names the features whose standard error is too small, with the factor.

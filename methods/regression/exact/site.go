@@ -46,9 +46,9 @@ func (h *site) Listed() []privacy.Listed {
 	}
 	values, says := predict.Values, predict.Says
 	if k := h.classes(); k == 1 {
-		values, says = values+predict.ResidualValues(p, h.features()), says+"; "+predict.ResidualsDisclosure
+		values, says = values+predict.ResidualValues(p), says+"; "+predict.ResidualsDisclosure
 	} else {
-		values, says = values+k*predict.ResidualValues(p/k, h.features()), says+"; for each level of the outcome, "+predict.ResidualsDisclosure
+		values, says = values+k*predict.ResidualValues(p/k), says+"; for each level of the outcome, "+predict.ResidualsDisclosure
 	}
 	if k := h.periods(); k > 0 {
 		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
@@ -101,9 +101,9 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	a := fitted.Assess(l, q, b, d)
 	if h.classes() > 1 {
-		a.Classes = predict.ClassResiduals(l, q, d, h.features())
+		a.Classes = predict.ClassResiduals(l, q, d)
 	} else {
-		a.Residuals = predict.ResidualsOf(l, q, b, d, h.features())
+		a.Residuals = predict.ResidualsOf(l, q, b, d)
 	}
 	if k := h.periods(); k > 0 {
 		a.Periods = predict.PeriodsOf(l, q, b, d, k)

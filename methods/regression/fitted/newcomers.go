@@ -60,7 +60,7 @@ func (m *Model) newcomers() *newcomers {
 			if c.Bounded {
 				c.sd *= halfRange
 			}
-			c.counted = m.Options.Scaling == options.ScaleStandard
+			c.counted = m.Options.Scaling == options.ScaleStandard && !m.Private
 			rule := straight
 			if len(c.Knots) > 0 {
 				rule = bent

@@ -142,9 +142,6 @@ func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
 	case weights && linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
 		says = append(says, "Whether outcomes end where the model expects more of them, and whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean.")
 	}
-	if pooled.Unpaired() {
-		says = append(says, fmt.Sprintf("Whether the effects of features depend on each other was not checked: that is looked for among up to %d columns of features.", predict.MostPaired))
-	}
 	if says == nil {
 		return nil
 	}

@@ -63,16 +63,3 @@ func TestWeightsLeaveChangesOverTimeUnchecked(t *testing.T) {
 		}
 	}
 }
-
-// That products of many columns were not looked at is said, whether or not rows have weights.
-func TestManyColumnsLeaveProductsUnchecked(t *testing.T) {
-	o := options.Default()
-	for columns, says := range map[int]bool{predict.MostPaired: false, predict.MostPaired + 1: true} {
-		left := &predict.Residuals{Score: make([]float64, columns)}
-		for _, a := range []*predict.Assessment{{Residuals: left}, {Classes: []*predict.Residuals{left, left}}} {
-			if notes := Unchecked(o, a); (len(notes) == 1 && strings.Contains(notes[0].Note.Text, "depend on each other was not checked")) != says {
-				t.Errorf("%d columns: %v", columns, notes)
-			}
-		}
-	}
-}

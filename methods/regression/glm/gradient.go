@@ -66,7 +66,10 @@ func (g *Gradient) At(x []float64) {
 // nothing.
 func (g *Gradient) Example(r Row, y float64, dst []float64) {
 	copy(dst, g.shared)
-	g.slopes(r, y)
+	for k := range g.k {
+		g.a[k], g.c[k] = r.Activation(g.mean[k*g.d:], g.variance[k*g.d:])
+	}
+	g.likelihood.Slopes(y, g.a, g.c, g.first)
 	scale := g.rows / g.batch
 	for k := range g.k {
 		da, dc := scale*g.first[k], scale*g.first[g.k+k]
@@ -76,52 +79,6 @@ func (g *Gradient) Example(r Row, y float64, dst []float64) {
 			mean[j] += da * x
 			logVar[j] += dc * x * x * variance[j]
 		}
-	}
-}
-
-func (g *Gradient) slopes(r Row, y float64) {
-	for k := range g.k {
-		g.a[k], g.c[k] = r.Activation(g.mean[k*g.d:], g.variance[k*g.d:])
-	}
-	g.likelihood.Slopes(y, g.a, g.c, g.first)
-}
-
-// AddClipped adds the row's gradient to sum, scaled down to the given norm if it
-// is longer, and returns the factor. As all rows share the divergence's part, the
-// work is that of the row's entries that are not zero: the shared part is not added,
-// but is owed once for the sum of all factors, by [Gradient.AddShared].
-func (g *Gradient) AddClipped(r Row, y, bound float64, sum []float64) (factor float64) {
-	g.slopes(r, y)
-	scale := g.rows / g.batch
-	// ‖own + shared‖² = ‖shared‖² + Σ own (own + 2 shared).
-	square := dot(g.shared, g.shared)
-	for k := range g.k {
-		da, dc := scale*g.first[k], scale*g.first[g.k+k]
-		mean, logVar, variance := g.shared[k*g.d:], g.shared[g.p+k*g.d:], g.variance[k*g.d:]
-		for i, j := range r.Index {
-			x := r.Value[i]
-			m, v := da*x, dc*x*x*variance[j]
-			square += m*(m+2*mean[j]) + v*(v+2*logVar[j])
-		}
-	}
-	factor = ClipFactor(math.Sqrt(max(square, 0)), bound)
-	for k := range g.k {
-		da, dc := factor*scale*g.first[k], factor*scale*g.first[g.k+k]
-		mean, logVar, variance := sum[k*g.d:], sum[g.p+k*g.d:], g.variance[k*g.d:]
-		for i, j := range r.Index {
-			x := r.Value[i]
-			mean[j] += da * x
-			logVar[j] += dc * x * x * variance[j]
-		}
-	}
-	return factor
-}
-
-// AddShared adds the divergence's part of gradients whose clipping factors add up
-// to factors.
-func (g *Gradient) AddShared(factors float64, sum []float64) {
-	for i, s := range g.shared {
-		sum[i] += factors * s
 	}
 }
 

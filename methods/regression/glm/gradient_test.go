@@ -8,12 +8,9 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
-
-	"parley/internal/linalg"
 )
 
-// Gradients of all rows, as one minibatch, add up to that of the free energy, and
-// so does the shortcut that goes by the entries that are not zero.
+// Gradients of all rows, as one minibatch, add up to that of the free energy.
 func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 5).Draw(t, "columns")
@@ -35,22 +32,12 @@ func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.At(x)
-		bound := rapid.Float64Range(0.1, 20).Draw(t, "bound")
 		row, sum := make([]float64, 2*p), make([]float64, 2*p)
-		clipped, short := make([]float64, 2*p), make([]float64, 2*p)
-		factors := 0.0
 		for i := range d.Rows() {
 			g.Example(d.Row(i), d.Outcome(i), row)
 			floats.Add(sum, row)
-			factor := ClipFactor(floats.Norm(row, 2), bound)
-			floats.AddScaled(clipped, factor, row)
-			got := g.AddClipped(d.Row(i), d.Outcome(i), bound, short)
-			near(t, "factor", []float64{factor}, []float64{got}, 1e-10)
-			factors += got
 		}
-		g.AddShared(factors, short)
 		near(t, "sum", want, sum, 1e-9)
-		near(t, "clipped", clipped, short, 1e-9)
 	})
 }
 
@@ -83,7 +70,6 @@ func TestGradientsAllocateNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(20, func() {
 			g.At(x)
 			g.Example(row, 1, dst)
-			g.AddClipped(row, 1, 3, dst)
 			state.Step(x, dst)
 		}); n > 0 {
 			t.Errorf("%T: %v allocations", l, n)
@@ -140,64 +126,4 @@ func TestUnusableMinibatchesAreRefused(t *testing.T) {
 	if _, err := NewGradient(Logistic{}, prior, 3, 10, 1); err == nil {
 		t.Error("a cavity over other weights passes")
 	}
-}
-
-// Adult's first training rows, as DP-SGD meets them.
-func benchmarkGradient(b *testing.B) (*Design, *Gradient) {
-	d := income(b, "split")["train"]
-	g, err := NewGradient(Logistic{}, Isotropic(108, 0, 1), 108, 3907, 79)
-	if err != nil {
-		b.Fatal(err)
-	}
-	x := make([]float64, 216)
-	for j := range 108 {
-		x[j], x[108+j] = 0.1, -4
-	}
-	g.At(x)
-	return d, g
-}
-
-// The gradient as a session of package privacy asks for it, written in full.
-func BenchmarkExampleGradient(b *testing.B) {
-	d, g := benchmarkGradient(b)
-	dst := make([]float64, g.Len())
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		g.Example(d.Row(i), d.Outcome(i), dst)
-		i = (i + 1) % 3907
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "examples/s")
-}
-
-// The same clipped and summed, by entries that are not zero.
-func BenchmarkClippedGradient(b *testing.B) {
-	d, g := benchmarkGradient(b)
-	sum := make([]float64, g.Len())
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		g.AddClipped(d.Row(i), d.Outcome(i), 75, sum)
-		i = (i + 1) % 3907
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "examples/s")
-}
-
-// A plain dense product of the same size, for comparison: of each row with 108
-// columns, mean and variance of its activation, and their gradients added to 216
-// entries; nothing else.
-func BenchmarkDenseProduct(b *testing.B) {
-	d, _ := benchmarkGradient(b)
-	const n = 3907
-	ld := linalg.Stride(2)
-	x := make([]float64, n*108)
-	for i := range n {
-		copy(x[i*108:], dense(d, i))
-	}
-	w, f, sum := make([]float64, 108*ld), make([]float64, n*ld), make([]float64, 108*ld)
-	for b.Loop() {
-		linalg.MulAdd(f, x, 108, 1, w, n, 108, 2)
-		linalg.MulAdd(sum, x, 1, 108, f, 108, n, 2)
-	}
-	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "examples/s")
 }

@@ -265,3 +265,13 @@ func TestRowsAreChecked(t *testing.T) {
 		t.Errorf("%d rows were added", d.Rows())
 	}
 }
+
+// dense returns a row of a design with its zeros.
+func dense(d *Design, i int) []float64 {
+	x := make([]float64, d.Columns())
+	r := d.Row(i)
+	for k, j := range r.Index {
+		x[j] = r.Value[k]
+	}
+	return x
+}

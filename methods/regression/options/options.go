@@ -22,18 +22,15 @@ const Name = "pvi"
 
 // The forms of a posterior, of which a plan gets one by what it asks for.
 const (
-	// formJoint is a posterior of all weights together, with their correlations: without privacy
-	// where there are at most [mostJoint] weights, with it as [Options.joint] says.
+	// formJoint is a posterior of all weights together, with their correlations: without privacy always, with it
+	// as [Options.joint] says.
 	formJoint = "joint"
 	// FormIndependent is a posterior of independent weights, everywhere else.
 	FormIndependent = "partitioned"
 )
 
-// The schedules of independent weights.
-const (
-	scheduleSequential  = "sequential"  // one site after the other, in the plan's order
-	ScheduleSynchronous = "synchronous" // all sites at once: under privacy alone
-)
+// ScheduleSynchronous is that of independent weights: all sites at once.
+const ScheduleSynchronous = "synchronous"
 
 // The likelihoods.
 const (
@@ -44,7 +41,7 @@ const (
 	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
-// mostJoint is the largest number of weights of a joint posterior by default: each exchange
+// mostJoint is the largest number of weights of a joint posterior without privacy: each exchange
 // sends half as many numbers as its square, which are then 16 megabytes.
 const mostJoint = 2000
 
@@ -68,7 +65,7 @@ const (
 
 // The ways to bring numbers to common units.
 const (
-	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
+	ScaleStandard  = "standard"  // by pooled means and standard deviations, which first tasks release; in a private joint posterior by what noised histograms tell of them
 	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
 	ScaleConstants = "constants" // by centres and scales that the plan gives
 )
@@ -109,14 +106,14 @@ type Options struct {
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
-	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
+	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range for independent weights with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string   `json:"schedule"`            // independent weights: one of the schedule constants (sequential, or synchronous with privacy)
-	Rounds    int      `json:"rounds"`              // updates of each site
-	Damping   float64  `json:"damping"`             // independent weights: share of each change that is applied, in (0, 1]
-	Tolerance *float64 `json:"tolerance,omitempty"` // the same, without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
+	Schedule  string   `json:"schedule"`   // independent weights: synchronous
+	Rounds    int      `json:"rounds"`     // updates of each site
+	Damping   float64  `json:"damping"`    // independent weights: share of each change that is applied, in (0, 1]
+	Tolerance *float64 `json:"-" yaml:"-"` // of another method's plan: the study ends when no site's update moves q by more, in standard deviations
 
 	// Clip bounds, under differential privacy, the norm of what one subject (or one
 	// site, where that is the unit) adds to a sum; longer contributions are
@@ -216,7 +213,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.fillPrior(p, missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
-		if p.Privacy.Differential() {
+		if o.Private(p) {
 			o.Scaling = ScaleRange
 		}
 		if len(o.Constants) > 0 {
@@ -233,25 +230,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		return
 	}
 	if missing("schedule") {
-		o.Schedule = scheduleSequential
-		if p.Privacy.Differential() {
-			o.Schedule = ScheduleSynchronous
-		}
+		o.Schedule = ScheduleSynchronous
 	}
-	if p.Privacy.Differential() {
-		o.fillPrivate(p, missing)
-		return
-	}
-	if missing("rounds") {
-		o.Rounds = 20
-	}
-	if missing("damping") {
-		o.Damping = 1
-	}
-	if missing("tolerance") {
-		small := 1e-3
-		o.Tolerance = &small
-	}
+	o.fillPrivate(p, missing)
 }
 
 // Former implements [study.Former].
@@ -259,6 +240,8 @@ func (o *Options) Former(key string) string {
 	switch key {
 	case "variant":
 		return "leave it out for joint, and for partitioned under privacy, which clip, damping or schedule choose, too; partitioned without privacy, published and global are name: dp-pvi"
+	case "tolerance":
+		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
 	case "rows", "published", "global":
 		return "name: dp-pvi has rows and the published settings; else leave it out"
 	}
@@ -331,16 +314,16 @@ func (c *optionCheck) joint() {
 		c.report("", fmt.Sprintf("the form %q is not that of the plan", c.Form), c.form(c.p))
 	}
 	if !c.Joint() {
-		if c.Schedule != scheduleSequential && !(c.Schedule == ScheduleSynchronous && c.p.Privacy.Differential()) {
-			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "sequential, with privacy also synchronous, or name: dp-pvi")
+		if c.Schedule != ScheduleSynchronous {
+			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "leave it out, or name: dp-pvi")
 		}
 		c.report.Share("damping", c.Damping, "of a change cannot be applied")
-		if c.Tolerance != nil && !(*c.Tolerance >= 0 && glm.Finite(*c.Tolerance)) {
-			c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
-		}
 		return
 	}
-	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil} {
+	if n := len(c.Classes()) * c.columns(c.p); n > mostJoint && !c.p.Privacy.Differential() {
+		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
+	}
+	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0} {
 		if there {
 			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or name: dp-pvi")
 		}
@@ -444,9 +427,14 @@ func (c *optionCheck) outcome() {
 // scaling checks that every number is brought to common units.
 func (c *optionCheck) scaling() {
 	c.report.OneOf("scaling", c.Scaling, scalings...)
-	if c.Scaling == ScaleStandard && c.p.Privacy.Differential() {
+	noised := c.Noised(c.p)
+	switch {
+	case c.Scaling == ScaleStandard && c.p.Privacy.Differential() && !noised:
 		c.report("scaling", "pooled means and standard deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
+	case c.Scaling == ScaleRange && noised:
+		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants that are publicly known")
 	}
+	ranged := c.Scaling == ScaleRange || c.Scaling == ScaleStandard && noised
 	if len(c.Constants) > 0 && c.Scaling != ScaleConstants {
 		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling), "scaling: constants, or leave them out")
 	}
@@ -471,10 +459,10 @@ func (c *optionCheck) scaling() {
 			case f.Kind == study.Category && known:
 				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name), "leave it out")
 			case f.Kind == study.Category:
-			case c.Scaling == ScaleRange && f.Range == nil:
-				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", ScaleRange, at, f.Name),
+			case ranged && f.Range == nil:
+				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", c.Scaling, at, f.Name),
 					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
-			case c.Scaling == ScaleRange && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
+			case ranged && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
 				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
 			case c.Scaling == ScaleConstants && !known:
 				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
@@ -492,7 +480,7 @@ func (o *Options) BeyondRange(p *study.Plan) string {
 	case o.Scaling == ScaleRange:
 		return study.RangeEnds
 	case o.Noised(p):
-		return "and count within the limits of the plan's constants"
+		return fmt.Sprintf("and count within %d scales of the centre, as all values", Farthest)
 	}
 	return study.RangeAsIs
 }

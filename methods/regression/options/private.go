@@ -21,10 +21,7 @@ func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() &
 // classes without an offset, with subjects as the unit, where the plan leaves clipping, damping
 // and schedule to the method; the others have independent weights.
 func (o *Options) joint(p *study.Plan) bool {
-	if !p.Privacy.Differential() {
-		return len(o.Classes())*o.columns(p) <= mostJoint
-	}
-	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
+	return !p.Privacy.Differential() || o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
 		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""
 }
 
@@ -77,9 +74,6 @@ func (c *optionCheck) privacy() {
 	pr := c.p.Privacy
 	if pr.Total == nil && pr.PerRelease != nil {
 		c.report("", "pvi calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
-	}
-	if c.Tolerance != nil {
-		c.report("tolerance", "a private study ends when its updates are made", "leave it out")
 	}
 	if pr.Diagnostics > 0 && (c.Likelihood == LikelihoodLinear || pr.Unit == study.UnitSite) {
 		c.report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood, and for unit: site")

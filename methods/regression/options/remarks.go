@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/methods/regression/glm"
 	"parley/problem"
 )
@@ -21,7 +20,6 @@ import (
 func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source) (says, absent []string, err error) {
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
-	distance := make([]distances, len(columns))
 	var times followed
 	var x glm.Row
 	subjects, weights, squares := 0, 0.0, 0.0
@@ -40,7 +38,6 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 				continue
 			}
 			values[j]++
-			distance[j].count(&columns[j], x)
 			if k := columns[j].Knots; len(k) > 0 && x > k[0] && x < k[len(k)-1] {
 				inside[j]++
 			}
@@ -54,9 +51,6 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 		}
 	}
 	says = append(unused.says(subjects), times.says(s)...)
-	if s.Options.Noised(s.Plan) {
-		says = append(says, farOff(columns, distance)...)
-	}
 	n := float64(subjects)
 	if !people.Possible() && (weights > 2*n || weights < n/2) {
 		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
@@ -88,8 +82,7 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 	for _, as := range kinds {
 		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, subjects, strings.Join(lacks[as], ", ")))
 	}
-	far, err := s.outlying(ctx, b, data)
-	return append(says, far...), absent, err
+	return says, absent, nil
 }
 
 // muchTooSmall is by how many times standard errors may be too small before that is said. What
@@ -119,47 +112,6 @@ func (u *unusable) says(subjects int) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, subjects, u.first, u.why)}
-}
-
-// distances are those of a number's values from its centre in the plan, in scales.
-type distances struct {
-	values, far     int     // all, and those two scales off or more
-	squares, beyond float64 // of all, and of the far ones
-}
-
-func (d *distances) count(c *glm.Column, x float64) {
-	if c.Scale == 0 || len(c.Knots) > 0 {
-		return
-	}
-	z := (x - c.Centre) / c.Scale
-	if c.Limit > 0 {
-		z = glm.Clamp(z, c.Limit)
-	}
-	d.values, d.squares = d.values+1, d.squares+z*z
-	if math.Abs(z) > 1.999 { // the ends of a range are two off
-		d.far, d.beyond = d.far+1, d.beyond+z*z
-	}
-}
-
-// A fit that shortens rows does not describe a number of whose squares far values have mostlyFar: of
-// normal ones with the plan's centre and scale they have ¼, and chance hardly ever makes it of enough.
-const (
-	mostlyFar = 0.7
-	enough    = 100
-)
-
-// farOff names the numbers that vary mostly where a private fit shortens rows.
-func farOff(columns []glm.Column, all []distances) []string {
-	var names []string
-	for j, d := range all {
-		if d.values >= enough && d.beyond > mostlyFar*d.squares {
-			names = append(names, fmt.Sprintf("%s (%s)", columns[j].Name, figure.Plural(d.far, "value")))
-		}
-	}
-	if names == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("Values two of the plan's scales or more from its centre make most of how numbers vary about it: %s. A private fit shortens such rows, so that estimates and intervals of all features can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, make a number that is mostly one value a category, and plan a long-tailed one in logarithms.", problem.Names(names))}
 }
 
 // followed counts how long subjects were followed.

@@ -41,8 +41,8 @@ func (s *Setup) unitOfOutcome() bool {
 	return s.Options.Joint() && s.Options.Likelihood == LikelihoodLinear
 }
 
-// Scaled returns the encoding with constants and references that the sites released
-// together; nil if the plan has them all.
+// Scaled returns the encoding with constants and references that the sites' releases
+// tell; m is nil if the plan has them all.
 func (s *Setup) Scaled(m *Scale) (*glm.Encoding, error) {
 	standard, joint := s.Options.Scaling == ScaleStandard, s.Options.Joint() && !s.Options.Noised(s.Plan)
 	if !standard && !joint {
@@ -65,6 +65,12 @@ func (s *Setup) Scaled(m *Scale) (*glm.Encoding, error) {
 	e.Columns = append([]glm.Column(nil), e.Columns...)
 	for i, j := range numbers {
 		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
+	}
+	if s.Options.Noised(s.Plan) { // whose plan has the references
+		if len(m.References) > 0 {
+			return nil, fmt.Errorf("%d references too many", len(m.References))
+		}
+		return &e, e.Check()
 	}
 	if err := s.refer(&e, m.References); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 					// Which level it is without a name decides nothing before the sites have counted them.
 					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
 				}
-			case o.Scaling == ScaleRange:
+			case o.Scaling == ScaleRange || o.Scaling == ScaleStandard && o.Noised(p):
 				c = glm.FromRange(f.Name, f.Range[0], f.Range[1])
 			case o.Scaling == ScaleConstants:
 				for _, k := range o.Constants {
@@ -105,7 +105,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			}
 			c.Missing = missing
 			if len(c.Levels) == 0 && o.Noised(p) {
-				bound(&c)
+				c.Bounded, c.Limit = false, Farthest
 			}
 			e.Columns = append(e.Columns, c)
 		}
@@ -113,20 +113,9 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	return e
 }
 
-// Farthest is how many scales a number of a private fit is from its centre, at most.
+// Farthest is how many scales a number of a private fit is from its centre, at most, so that no row weighs so
+// much that gradients must be clipped to a few of them.
 const Farthest = 4
-
-// bound keeps a number within [Farthest] scales of its centre, so that no row weighs so much
-// that gradients must be clipped to a few of them. A public range has its ends at two: its
-// standard deviation, which is an eighth of a range that was chosen wide and a third of one
-// that values fill, is then between a half and 1.2 scales.
-func bound(c *glm.Column) {
-	c.Limit = Farthest
-	if c.Bounded {
-		c.Bounded, c.Limit = false, 2
-		c.Scale /= c.Limit
-	}
-}
 
 // Draws returns the random numbers that the plan's seed has for a purpose at a
 // site: nothing else decides them.

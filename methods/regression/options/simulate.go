@@ -27,13 +27,11 @@ import (
 // normal, the same for a standard deviation of a number as for a level of a
 // category, and are scaled so that of an activation's variance, its own noise
 // included (π²/3 of a logistic model, π²/6 for each class of a softmax one,
-// noise_variance of a linear one, 1 on the scale of the logarithm for counts, about what
-// one event has), the share c.Noise is noise. Where the model has a
+// noise_variance of a linear one), the share c.Noise is noise. Where the model has a
 // column that can carry it, activations have a mean within one standard deviation
 // of that noise from 0, so that classes differ in frequency.
 //
-// The time until an event has the same hazard in each period, and ends unobserved at the
-// last cut. Splines and interactions have no effect, offsets are 0 and weights 1.
+// Offsets are 0. What has no private form is not drawn: a curve of budgets is of private plans.
 //
 // All sites draw from one population.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
@@ -64,9 +62,7 @@ type population struct {
 	bias     []float64   // of activations
 	options  *Options
 	outcome  int // subject column
-	event    int // another one, where the outcome is a time; else −1
-	offset   int // and −1 where the plan has none
-	weight   int
+	offset   int // another one, or −1 where the plan has none
 }
 
 // feature is a number, or a category if it has frequencies.
@@ -81,12 +77,11 @@ func populationOf(s *Setup, c method.Simulation) *population {
 	r := rng(c.Seed, "population")
 	k := s.Likelihood.Activations()
 	column := func(name string) int { return slices.Index(s.Plan.Subjects, name) }
-	m := &population{schema: s.Plan.Schema(), bias: make([]float64, k), options: s.Options, outcome: column(s.Options.Outcome.Column),
-		event: column(s.Options.Outcome.Event), offset: column(s.Options.Offset), weight: column(s.Options.Weight)}
+	m := &population{schema: s.Plan.Schema(), bias: make([]float64, k), options: s.Options, outcome: column(s.Options.Outcome.Column), offset: column(s.Options.Offset)}
 	noise := noiseVariance(s.Likelihood)
 	// Without an intercept or a category, activations are 0 where all numbers are
 	// at their centres: then the population must be so too.
-	carried := s.Options.Intercept || len(s.Encoding.Periods) > 0 || len(s.Numbers()) < len(s.Encoding.Columns)
+	carried := s.Options.Intercept || len(s.Numbers()) < len(s.Encoding.Columns)
 	mean, variance := make([]float64, k), make([]float64, k)
 	at := 0
 	for _, v := range s.Plan.Views {
@@ -159,8 +154,6 @@ func noiseVariance(l glm.Likelihood) float64 {
 	switch l := l.(type) {
 	case glm.Linear:
 		return l.Variance
-	case glm.Poisson:
-		return 1
 	case glm.Softmax: // Gumbel
 		return math.Pi * math.Pi / 6
 	}
@@ -206,8 +199,6 @@ func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
 	switch m.options.Likelihood {
 	case LikelihoodLinear:
 		return strconv.FormatFloat(activations[0]+math.Sqrt(*m.options.NoiseVariance)*r.NormFloat64(), 'g', -1, 64)
-	case LikelihoodPoisson:
-		return strconv.Itoa(count(activations[0], r))
 	case LikelihoodSoftmax:
 		best, most := 0, math.Inf(-1)
 		for k, a := range activations {
@@ -221,27 +212,6 @@ func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
 		return levels[1]
 	}
 	return levels[0]
-}
-
-// count draws a Poisson number whose rate is eᵃ, by the arrivals until that time; rates
-// end at e¹⁰, which keeps the work bounded.
-func count(a float64, r *rand.Rand) (k int) {
-	for left := math.Exp(min(a, 10)) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
-		k++
-	}
-	return k
-}
-
-// timeOf draws a time and whether it ended with the event, as they are written.
-func (m *population) timeOf(activation float64, r *rand.Rand) (time, event string) {
-	o, begin := &m.options.Outcome, 0.0
-	for _, end := range o.Cuts {
-		if r.Float64() < 1/(1+math.Exp(-activation)) {
-			return strconv.FormatFloat(end-(end-begin)*r.Float64(), 'g', -1, 64), o.Levels[1] // in (begin, end]
-		}
-		begin = end
-	}
-	return strconv.FormatFloat(begin, 'g', -1, 64), o.Levels[0]
 }
 
 // subjects are those of a population, drawn anew whenever they are read.
@@ -275,16 +245,9 @@ func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 					row.Views[v][j] = features[j].draw(r, activations)
 				}
 			}
-			if m.event >= 0 {
-				row.Subject[m.outcome], row.Subject[m.event] = m.timeOf(activations[0], r)
-			} else {
-				row.Subject[m.outcome] = m.outcomeOf(activations, r)
-			}
+			row.Subject[m.outcome] = m.outcomeOf(activations, r)
 			if m.offset >= 0 {
 				row.Subject[m.offset] = "0"
-			}
-			if m.weight >= 0 {
-				row.Subject[m.weight] = "1"
 			}
 			if !yield(row, nil) {
 				return

@@ -137,9 +137,6 @@ func (c *optionCheck) plain() {
 	if c.SiteEffects != "" {
 		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
 	}
-	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
-		c.report("site_effects", fmt.Sprintf("only a joint posterior has random intercepts, which there is of up to %d weights", mostJoint), "fewer features, or site_effects: none")
-	}
 	if c.Random() && c.Likelihood == LikelihoodSoftmax {
 		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each class has one", "site_effects: none, or two levels and likelihood: logistic")
 	}

@@ -90,7 +90,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
 			}
 			if Pool(sites).SerialCorrelation(1) > 0 {
 				said++

@@ -68,7 +68,7 @@ func TestEffectsThatBend(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
 			}
 			all := Pool(sites)
 			for j := range 3 {

@@ -57,14 +57,6 @@ type Residuals struct {
 	BinXs       wire.Vector `cbor:"bin_xs"`       // Σ wvx
 	BinSquares  wire.Vector `cbor:"bin_squares"`  // Σ wr²; Sampled: Σ (wr)²
 
-	// By pair of feature columns x and y, where there are not too many: see products.
-	PairNet      wire.Vector `cbor:"pair_net"`      // Σ wrxy
-	PairVariance wire.Vector `cbor:"pair_variance"` // Σ wvxy
-	PairFirst    wire.Vector `cbor:"pair_first"`    // Σ wvx²y, of the later column's square
-	PairSecond   wire.Vector `cbor:"pair_second"`   // Σ wvxy²
-	PairBread    wire.Vector `cbor:"pair_bread"`    // Σ wvx²y²
-	PairSquares  wire.Vector `cbor:"pair_squares"`  // Σ wr²x²y²; Sampled: Σ (wr)²x²y²
-
 	without []int       // subjects who lack a cell, by column
 	series  []remaining // of subjects in their order, which no sum but those of neighbours needs
 }
@@ -88,25 +80,19 @@ func bin(x float64) (k int) {
 	return k
 }
 
-// ResidualsDisclosure is what residuals are, and ResidualValues how many numbers, of so many columns, the
-// first of which are columns of features that are paired.
-const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each pair of features' columns the products of both with what is left, with the variance, with the variance and either column, with the variance and both, and with the squares of what is left and both; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+// ResidualsDisclosure is what residuals are.
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns, features int) int {
-	return 16 + (11+4*bins)*columns + 6*pairs(features)
-}
+func ResidualValues(columns int) int { return 16 + (11+4*bins)*columns }
 
-func newResiduals(columns, pairs int) *Residuals {
+func newResiduals(columns int) *Residuals {
 	s := &Residuals{without: make([]int, columns)}
 	for _, v := range s.vectors() {
 		*v = make(wire.Vector, columns)
 	}
 	for _, v := range s.binned() {
 		*v = make(wire.Vector, bins*columns)
-	}
-	for _, v := range s.paired() {
-		*v = make(wire.Vector, pairs)
 	}
 	return s
 }
@@ -117,10 +103,6 @@ func (s *Residuals) vectors() []*wire.Vector {
 
 func (s *Residuals) binned() []*wire.Vector {
 	return []*wire.Vector{&s.BinNet, &s.BinVariance, &s.BinXs, &s.BinSquares}
-}
-
-func (s *Residuals) paired() []*wire.Vector {
-	return []*wire.Vector{&s.PairNet, &s.PairVariance, &s.PairFirst, &s.PairSecond, &s.PairBread, &s.PairSquares}
 }
 
 func (s *Residuals) numbers() []*float64 {
@@ -168,9 +150,6 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence 
 		add(&s.LackVariance[j], w*v)
 		add(&s.LackSquares[j], squared*r*r)
 	}
-	if len(s.PairNet) > 0 {
-		s.products(row, w*r, w*v, squared*r*r)
-	}
 	for j, c := range influence {
 		add(&s.Spread[j], w*v*c*c)
 		add(&s.Meat[j], squared*(r*c)*(r*c))
@@ -178,45 +157,8 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence 
 	}
 }
 
-// MostPaired is the largest number of features' columns whose products are looked at: a site's sums of
-// them are then as many as those of six exchanges.
-const MostPaired = 128
-
-// pairs is how many products of two of so many features' columns are looked at.
-func pairs(features int) int {
-	if features > MostPaired {
-		return 0
-	}
-	return features * (features - 1) / 2
-}
-
-// pair is the place of the product of columns j < k.
-func pair(j, k int) int { return k*(k-1)/2 + j }
-
-// products adds what a row's products of features' columns go with: what is left, its variance and its
-// square, all by the row's weight.
-func (s *Residuals) products(row glm.Row, left, variance, square float64) {
-	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
-	for i, later := range row.Index {
-		k := int(later)
-		if k > 0 && pair(k-1, k) >= len(s.PairNet) { // no feature's
-			continue
-		}
-		y := row.Value[i]
-		for at, earlier := range row.Index[:i] {
-			x, to := row.Value[at], pair(int(earlier), k)
-			add(&s.PairNet[to], left*x*y)
-			add(&s.PairVariance[to], variance*x*y)
-			add(&s.PairFirst[to], variance*x*y*y)
-			add(&s.PairSecond[to], variance*x*x*y)
-			add(&s.PairBread[to], variance*x*x*y*y)
-			add(&s.PairSquares[to], square*x*x*y*y)
-		}
-	}
-}
-
-// Check refuses what no rows of so many columns, and so many of features, can give.
-func (s *Residuals) Check(columns, features int) error {
+// Check refuses what no rows of so many columns can give.
+func (s *Residuals) Check(columns int) error {
 	const most = options.MostRows * rowLargest
 	if s.Rows < 1 || s.Rows > options.MostRows {
 		return fmt.Errorf("residuals of %d rows", s.Rows)
@@ -230,18 +172,14 @@ func (s *Residuals) Check(columns, features int) error {
 			return fmt.Errorf("a sum of residuals of %v", *x)
 		}
 	}
-	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true,
-		&s.PairNet: true, &s.PairVariance: true, &s.PairFirst: true, &s.PairSecond: true}
-	for i, v := range slices.Concat(s.vectors(), s.binned(), s.paired()) {
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true}
+	for i, v := range slices.Concat(s.vectors(), s.binned()) {
 		want := columns
-		switch {
-		case i >= len(s.vectors())+len(s.binned()):
-			want = pairs(features)
-		case i >= len(s.vectors()):
+		if i >= len(s.vectors()) {
 			want *= bins
 		}
 		if len(*v) != want {
-			return fmt.Errorf("residuals by %d columns, bins or pairs of %d", len(*v), want)
+			return fmt.Errorf("residuals by %d columns or bins of %d", len(*v), want)
 		}
 		for _, x := range *v {
 			if !glm.Inside(x, -most, most) || x < 0 && !ofSign[v] {
@@ -260,15 +198,15 @@ func Pool(sites []*Residuals) *Residuals {
 			continue
 		}
 		if all == nil {
-			all = newResiduals(len(one.Score), len(one.PairNet))
+			all = newResiduals(len(one.Score))
 		}
 		all.Rows += one.Rows
 		all.Sampled = all.Sampled || one.Sampled
 		for i, x := range one.numbers() {
 			*all.numbers()[i] += *x
 		}
-		to := slices.Concat(all.vectors(), all.binned(), all.paired())
-		for i, v := range slices.Concat(one.vectors(), one.binned(), one.paired()) {
+		to := slices.Concat(all.vectors(), all.binned())
+		for i, v := range slices.Concat(one.vectors(), one.binned()) {
 			for j, x := range *v {
 				(*to[i])[j] += x
 			}

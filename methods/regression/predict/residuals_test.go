@@ -58,8 +58,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
-				if err := sites[i].Check(3, 2); err != nil {
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
+				if err := sites[i].Check(3); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -162,13 +162,13 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		}
 	}
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}} {
-		s := ResidualsOf(l, q, nil, d, 2)
-		if err := s.Check(2, 2); err != nil {
+		s := ResidualsOf(l, q, nil, d)
+		if err := s.Check(2); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
 		sites := []*Residuals{s, nil, s}
 		SiteScoreTest(sites, Pool(sites), 1)
-		other := newResiduals(2, 1)
+		other := newResiduals(2)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
 			CochranQ(sites, Pool(sites), j, 2, true)
@@ -181,7 +181,6 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v times", l, times)
 		}
 		all.SkewnessKurtosis()
-		all.InteractionScoreTest(0, 1, 1)
 		all.SerialCorrelation(1)
 		Bounded(sites, Pool(sites))
 	}
@@ -198,7 +197,7 @@ func TestASingleSiteIsNotNoisier(t *testing.T) {
 func many(sites int) (list []*Residuals) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range sites {
-		s := newResiduals(129, pairs(128))
+		s := newResiduals(129)
 		s.Rows, s.Weight, s.Variance, s.Second, s.Fourth = 50, 50, 50, 50*r.ExpFloat64(), 150
 		for j := range s.Score {
 			s.Score[j], s.Bread[j] = r.NormFloat64(), 50

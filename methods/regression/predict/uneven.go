@@ -7,10 +7,9 @@ import (
 )
 
 // ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
-// nil if sites have none. The outcome has one activation. The first columns are those of so many
-// features' columns.
-func ResidualsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, features int) *Residuals {
-	m, s := New(l, q, d.Columns()), newResiduals(d.Columns(), pairs(features))
+// nil if sites have none. The outcome has one activation.
+func ResidualsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design) *Residuals {
+	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
 	if b != nil {
 		m.At(*b)
 	}
@@ -40,10 +39,10 @@ func ResidualsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, f
 // ClassResiduals sums up the rows of a design by class: what is left of [y = k] by the probability α_k
 // at the mean of a posterior of each class's weights, and its variance α_k (1 − α_k). What moves
 // weights is not summed up, as that is made of all classes' residuals.
-func ClassResiduals(l glm.Likelihood, q glm.Normal, d *glm.Design, features int) (classes []*Residuals) {
+func ClassResiduals(l glm.Likelihood, q glm.Normal, d *glm.Design) (classes []*Residuals) {
 	k, columns, sample := l.Activations(), d.Columns(), sampled(d)
 	for range k {
-		s := newResiduals(columns, pairs(features))
+		s := newResiduals(columns)
 		s.Sampled = sample
 		classes = append(classes, s)
 	}

@@ -20,7 +20,7 @@ func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float6
 				t.Fatal(err)
 			}
 		}
-		sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, 2))
+		sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
 	}
 	return sites
 }

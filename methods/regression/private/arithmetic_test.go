@@ -292,11 +292,11 @@ func TestPriorFollowsTheWeights(t *testing.T) {
 		totals, products := d.sums(c, 0, 1, 1, r)
 		g := newGram(c, totals, 1, products, 1, 1)
 		f, p := newFit(c, 20), priorOf(c)
-		p.shared[0], p.precision[0], p.mean[0] = false, 1e8, 0.7
+		p.kind[0], p.precision[0], p.mean[0] = ownPrior, 1e8, 0.7
 		for range 20 {
 			f.Take(g, p, d.gradient(f.Mean, f.Clip, 1, r), 1)
 		}
-		if (f.Narrow > 2) != (name == "small") || (f.Narrow == p.widest) != (name == "large") {
+		if (f.Narrow[ofNumbers] > 2) != (name == "small") || (f.Narrow[ofNumbers] == p.widest) != (name == "large") {
 			t.Errorf("%s weights: %v times the plan's precision", name, f.Narrow)
 		}
 		if math.Abs(f.Mean[0]-0.7) > 0.05 {
@@ -522,7 +522,14 @@ type fault struct {
 func priorOf(c *columns) *prior {
 	p := &prior{mean: make([]float64, c.width()), widest: widestOf(c.features, 1)}
 	for j := range p.mean {
-		p.precision, p.shared = append(p.precision, 1), append(p.shared, c.Feature[j] >= 0)
+		kind := ownPrior
+		if c.Feature[j] >= 0 {
+			kind = ofNumbers
+			if c.Category[j] {
+				kind = ofLevels
+			}
+		}
+		p.precision, p.kind = append(p.precision, 1), append(p.kind, kind)
 	}
 	return p
 }

@@ -28,6 +28,10 @@ func New(s *options.Setup) (method.Coordinator, error) {
 type state struct {
 	Phase string   `cbor:"phase"`
 	Left  []string `cbor:"left"`
+	// Units are what numbers are brought to, and Histograms of the exchange under way, by site, what tells them: with
+	// the sites that are there then, as later ones have to be in the same units.
+	Units      units                `cbor:"units"`
+	Histograms map[string]*released `cbor:"histograms"`
 	// By site: the first two of those that stay, as the Gram matrix is of the same rows as
 	// gradients are.
 	Totals    map[string]*released           `cbor:"totals"`
@@ -44,7 +48,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
+	return &state{Histograms: map[string]*released{}, Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
 		Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
 }
 
@@ -54,11 +58,17 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
+	if s.Histograms == nil || s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
-	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskTotals, taskProducts, taskEarly, taskLate, options.TaskAssess); err != nil {
+	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly, taskLate, options.TaskAssess); err != nil {
 		return nil, err
+	}
+	if err := s.Units.check(c.common); err != nil {
+		return nil, fmt.Errorf("the state's %w", err)
+	}
+	if early := s.Phase == "" || s.Phase == taskHistogram; s.Phase == taskHistogram && (!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
+		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
 	}
 	d := c.columns.width()
 	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
@@ -68,7 +78,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		kept  map[string]*released
 		many  int
 		times float64
-	}{{"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, glm.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
+	}{{"histograms", s.Histograms, bins * len(c.columns.numbers), 1}, {"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, glm.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
 		if err := method.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
 			return nil, err
 		}
@@ -87,18 +97,18 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	if s.Phase == taskProducts || len(s.Products) > 0 {
-		if err := c.checkProducts(&productsTask{s.Scale}); err != nil {
+		if err := c.checkProducts(s.Scale); err != nil {
 			return nil, fmt.Errorf("the state's products: %w", err)
 		}
 	}
 	f := s.Fit
-	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
+	if err := c.check(&point{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
 	}
 	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
 		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || !glm.Inside(f.Narrow, c.prior.widest, float64(1+d)) || !glm.Inside(f.Surprise, 0, math.MaxFloat64) || f.Entries < 0 || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil
@@ -108,13 +118,30 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 func (c coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*state)
 	step := method.Step{State: s, Of: c.Options.Rounds + 3}
+	if c.learned() {
+		step.Of += histograms
+	}
 	var err error
 	switch s.Phase {
-	case "":
-		step.Tasks, err = c.ask(s, taskTotals, totalsTask{})
+	case "", taskHistogram:
+		if s.Phase == taskHistogram {
+			var counts released
+			for _, site := range c.Plan.Sites {
+				if own := s.Histograms[site]; own != nil {
+					counts.add(own)
+				}
+			}
+			s.Units = c.tell(&s.Units, &counts)
+			clear(s.Histograms)
+		}
+		if c.learned() && s.Units.After < histograms {
+			step.Tasks, err = c.ask(s, taskHistogram, columnsTask{c.window(&s.Units)})
+		} else {
+			step.Tasks, err = c.ask(s, taskTotals, columnsTask{c.scale(&s.Units)})
+		}
 	case taskTotals:
-		s.Scale = c.scale(s)
-		step.Tasks, err = c.ask(s, taskProducts, productsTask{s.Scale})
+		s.Scale = c.divisor(s)
+		step.Tasks, err = c.ask(s, taskProducts, productsTask{columnsTask{c.scale(&s.Units)}, s.Scale})
 	case taskProducts:
 		step.Tasks, err = c.gradient(s)
 	case taskEarly, taskLate:
@@ -126,7 +153,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 				}
 			}
 			if s.Phase == taskLate {
-				s.Late.take(gradientTask{s.Fit.Mean, s.Fit.Clip}, s.Gradients)
+				s.Late.take(point{s.Fit.Mean, s.Fit.Clip}, s.Gradients)
 			}
 			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
 			clear(s.Gradients)
@@ -142,7 +169,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	step.Done = s.Phase == method.Done
-	step.Progress = min(s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
+	step.Progress = min(s.Units.After+s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
 	if step.Done {
 		step.Progress = step.Of
 	}
@@ -159,9 +186,9 @@ func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error)
 func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	switch {
 	case s.Fit.Round < burn(c.Options.Rounds):
-		return c.ask(s, taskEarly, gradientTask{s.Fit.Mean, s.Fit.Clip})
+		return c.ask(s, taskEarly, gradientTask{columnsTask{c.scale(&s.Units)}, point{s.Fit.Mean, s.Fit.Clip}})
 	case s.Fit.Round < c.Options.Rounds:
-		return c.ask(s, taskLate, gradientTask{s.Fit.Mean, s.Fit.Clip})
+		return c.ask(s, taskLate, gradientTask{columnsTask{c.scale(&s.Units)}, point{s.Fit.Mean, s.Fit.Clip}})
 	case c.sums.quality == nil:
 		s.Phase = method.Done
 		return nil, nil
@@ -171,8 +198,8 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	return method.Optional(tasks), err
 }
 
-// scale is what rows are divided by before their products are summed.
-func (c coordinator) scale(s *state) float64 {
+// divisor is what rows are divided by before their products are summed.
+func (c coordinator) divisor(s *state) float64 {
 	var totals released
 	for _, t := range s.Totals {
 		totals.add(t)
@@ -223,10 +250,10 @@ func (c coordinator) posterior(s *state) (modelTask, float64) {
 		for j, v := range prior.Variance {
 			m.SetSym(j, j, v)
 		}
-		return modelTask{prior.Mean, glm.Lower(m)}, 1
+		return modelTask{columnsTask{c.scale(&s.Units)}, prior.Mean, glm.Lower(m)}, 1
 	}
 	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.prior)
-	return modelTask{mean, glm.Lower(covariance)}, width
+	return modelTask{columnsTask{c.scale(&s.Units)}, mean, glm.Lower(covariance)}, width
 }
 
 // largest bounds entries of a sum: far beyond what rows of any study add up to, and so that
@@ -263,6 +290,8 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	}
 	kept := s.Gradients
 	switch in.Kind {
+	case taskHistogram:
+		kept = s.Histograms
 	case taskTotals:
 		kept = s.Totals
 	case taskProducts:
@@ -305,6 +334,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	if s.Phase == options.TaskAssess || s.Phase == method.Done {
 		return s, nil
 	}
+	delete(s.Histograms, site)
 	delete(s.Totals, site)
 	delete(s.Products, site)
 	delete(s.Gradients, site)

@@ -29,13 +29,13 @@ func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
 // lateSums are what the later gradients of each site add up to, and where they were asked for: by
 // then the fit is about where it ends.
 type lateSums struct {
-	Asked []gradientTask       `cbor:"asked"`
+	Asked []point              `cbor:"asked"`
 	Sums  map[string]*released `cbor:"sums"` // Σ over rounds, not in units of the clip
 }
 
 // take adds the answers to one task.
-func (l *lateSums) take(t gradientTask, gradients map[string]*released) {
-	l.Asked = append(l.Asked, gradientTask{append(wire.Vector(nil), t.Mean...), t.Clip})
+func (l *lateSums) take(t point, gradients map[string]*released) {
+	l.Asked = append(l.Asked, point{append(wire.Vector(nil), t.Mean...), t.Clip})
 	if l.Sums == nil {
 		l.Sums = map[string]*released{}
 	}

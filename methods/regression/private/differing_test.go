@@ -138,7 +138,7 @@ func differing(c *columns, sites []data, mu, told float64, r *rand.Rand) (found 
 			}
 		}
 		if k >= burn(20) {
-			l.take(gradientTask{f.Mean, f.Clip}, own)
+			l.take(point{f.Mean, f.Clip}, own)
 		}
 		f.Take(g, p, sum, math.Sqrt(n)*sd)
 	}

@@ -1,6 +1,7 @@
 package private
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -21,17 +22,48 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
-	Narrow   float64   `cbor:"narrow"`   // precision of the prior, in that of the plan: at least the prior's widest
-	Surprise float64   `cbor:"surprise"` // sum over entries of gradients of (new − carried)² over its variance
-	Entries  int       `cbor:"entries"`  // that are in Surprise
+	Narrow   []float64 `cbor:"narrow"`   // precision of the prior, in that of the plan, by kind of weight: at least the prior's widest
 	Learned  []float64 `cbor:"learned"`  // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
 type prior struct {
 	mean, precision []float64
-	shared          []bool  // has no prior of its own, so that Narrow counts
+	kind            []int   // by which Narrow counts
 	widest          float64 // precision, in that of the plan
+}
+
+// Kinds of weights whose prior is learned: effects of rare levels are larger than those of numbers.
+const (
+	ownPrior  = -1 // of a weight that the plan has one for
+	ofNumbers = 0
+	ofLevels  = 1
+)
+
+// times is what the precision of weight j is, in that of the plan.
+func (p *prior) times(narrow []float64, j int) float64 {
+	if p.kind[j] == ownPrior {
+		return 1
+	}
+	return narrow[p.kind[j]]
+}
+
+// used is the prior as the fit has learned it.
+func (p *prior) used(f *fit) glm.Gaussian {
+	var g glm.Gaussian
+	for j, precision := range p.precision {
+		precision *= p.times(f.Narrow, j)
+		g.Eta, g.Lambda = append(g.Eta, p.mean[j]*precision), append(g.Lambda, precision)
+	}
+	return g
+}
+
+// checkPrior refuses factors that no weights lead to.
+func (f *fit) checkPrior(p *prior) error {
+	if len(f.Narrow) != 2 || slices.ContainsFunc(f.Narrow, func(x float64) bool { return !glm.Inside(x, p.widest, float64(1+len(p.mean))) }) {
+		return fmt.Errorf("%v times the precision of the prior", f.Narrow)
+	}
+	return nil
 }
 
 // widestOf is how wide the prior may become, by the variance of the plan for the weights of so many
@@ -53,7 +85,7 @@ const (
 
 // newFit begins with all weights 0, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
-	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: 1}
+	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 }
 
 // Forget drops the filtered gradient and what was learned: the next sum is of other rows.
@@ -144,8 +176,8 @@ const sweeps = 4
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
 // H and the shift follow from C in turn. The prior's precision is that of the plan times
-// Narrow, which each step chooses anew: the variational mean of a Gamma variable of shape and
-// rate 1, but at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the
+// Narrow, which each step chooses anew, one for numbers and one for levels: the variational mean of a Gamma
+// variable of shape and rate 1, but at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the
 // plan's variance are not left to the noise, and those that are large for it are held back less,
 // but never by so little that noise makes them large. Where doubt has the variance of the
 // Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
@@ -174,27 +206,27 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 			if doubt != nil && b.covariance != nil {
 				b.noise[k] += at.Mean * at.Mean * squares(u, doubt, b.covariance)
 			}
-			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]
-			if p.shared[k] {
-				b.precision[k] *= f.Narrow
-			}
+			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]*p.times(f.Narrow, k)
 		}
 		_, b.covariance = b.posterior(b.values)
 	}
 	return b
 }
 
-// narrow is how much more precise the prior is than the plan says, by weights that are from the
+// narrow is how much more precise the prior is than the plan says, by kind, by weights that are from the
 // prior's mean, a step more, with a covariance.
-func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDense) float64 {
-	shape, rate := 1.0, 1.0
-	for j, is := range p.shared {
-		if is {
+func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDense) []float64 {
+	shape, rate := []float64{1, 1}, []float64{1, 1}
+	for j, k := range p.kind {
+		if k != ownPrior {
 			w := from[j] + step.AtVec(j)
-			shape, rate = shape+0.5, rate+p.precision[j]*(w*w+covariance.At(j, j))/2
+			shape[k], rate[k] = shape[k]+0.5, rate[k]+p.precision[j]*(w*w+covariance.At(j, j))/2
 		}
 	}
-	return max(shape/rate, p.widest)
+	for k := range shape {
+		shape[k] = max(shape[k]/rate[k], p.widest)
+	}
+	return shape
 }
 
 // squares is Σ u_j² D_jk C_kk.
@@ -267,9 +299,7 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	short := make([]float64, len(moved))
 	for j := range moved {
 		short[j] = moved[j] - fresh[j]
-		f.Surprise += short[j] * short[j] / (noise + variance)
 	}
-	f.Entries += len(moved)
 	f.learn(at, short, noise+variance)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
@@ -460,14 +490,14 @@ func (f *fit) lost(g *gram) (cases, noise float64, is bool) {
 // its widest, so that nothing else holds them.
 func (f *fit) unsized(g *gram, p *prior) bool {
 	u, square := mat.NewVecDense(len(f.Mean), nil), 0.0
-	for j, is := range p.shared {
-		if w := f.Mean[j] - p.mean[j]; is {
+	for j, k := range p.kind {
+		if w := f.Mean[j] - p.mean[j]; k != ownPrior && f.Narrow[k] == p.widest {
 			u.SetVec(j, w)
 			square += w * w
 		}
 	}
 	h := mat.Inner(u, f.expect(g, f.Mean, f.Clipped, 0).Hessian, u)
-	return f.Narrow == p.widest && h < fewestNoises*math.Sqrt(f.Noise)*square
+	return h < fewestNoises*math.Sqrt(f.Noise)*square
 }
 
 // unsettled says whether the last step moved activations by more than a covariance of the weights leaves them
@@ -478,16 +508,4 @@ func (f *fit) unsettled(g *gram, covariance *mat.SymDense) (step, spread float64
 	}
 	step, spread = f.Trace[len(f.Trace)-1], math.Sqrt(g.spread(covariance))
 	return step, spread, step > spread
-}
-
-// strange is how many times as far as noise explains new gradients are from those carried to them,
-// in squares, where the rows are others than the fit supposes. Carrying is not exact, so that this is
-// more than chance alone asks for.
-const strange = 1.6
-
-// misdescribed says whether gradients change with the weights otherwise than [gram] makes out, which is
-// also said where that was learned.
-func (f *fit) misdescribed() bool {
-	n := max(float64(f.Entries), 1)
-	return len(f.Learned) > 0 || f.Surprise/n > max(strange, 1+5*math.Sqrt(2/n))
 }

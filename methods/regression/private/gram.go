@@ -145,6 +145,20 @@ func (g *gram) wide() (wide []int) {
 	return wide
 }
 
+// A number varies too little for its scale if its mean square is less, by so many standard deviations of
+// the error.
+const narrowest, narrowly = 0.2, 2
+
+// narrow lists the numbers that do: what the prior and the noise are for a scale is then far more than they vary.
+func (g *gram) narrow() (narrow []int) {
+	for _, j := range g.Columns.numbers {
+		if g.Matrix.At(j, j)+narrowly*math.Sqrt(g.Error.At(j, j)) < narrowest*g.Rows {
+			narrow = append(narrow, j)
+		}
+	}
+	return narrow
+}
+
 // beyond is the largest square, by its variance, that noise shows among so many pairs (Donoho and Johnstone,
 // Biometrika 1994), of three standard deviations at least. What is more is a pair's own: a few strong
 // correlations among many weak ones are no part of the mean square by which these are shrunk.

@@ -10,6 +10,7 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -24,7 +25,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.New(c.Plan, c.Options, c.Prior, q, &c.Encoding)
+	e, err := c.encoding(posterior.Units, false)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.New(c.Plan, c.Options, c.prior.used(s.Fit), q, e)
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +56,31 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
 		}
 	}
+	if c.learned() {
+		effects.Items = append(effects.Items, c.limits(s))
+	}
 	r.Sections = append(fitted.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
 	r.Sections = append(r.Sections, progress(s.Fit.Trace))
 	return r, nil
+}
+
+// limits lists the units that histograms have told, and between which values numbers count as they are.
+func (c coordinator) limits(s *state) figure.Item {
+	var names []string
+	var from, to, open figure.Numbers
+	u := &s.Units
+	for k, j := range c.Numbers() {
+		names = append(names, c.Encoding.Columns[j].Name)
+		from, to = append(from, u.Centre[k]-options.Farthest*u.Scale[k]), append(to, u.Centre[k]+options.Farthest*u.Scale[k])
+		open = append(open, math.Exp(u.Open[k]))
+	}
+	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",
+		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely they vary. The fit is in these units: a value more than %d scales from the centre counts as if it lay there. The last column is by what factor noise leaves the scale open (one standard deviation of its logarithm).", options.Farthest),
+		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)}, {Name: "scale", Numbers: figure.Numbers(u.Scale)},
+			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to}, {Name: "open by a factor of", Numbers: open}}}}
 }
 
 // progress draws the steps.

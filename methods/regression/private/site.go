@@ -14,112 +14,6 @@ import (
 	"parley/privacy"
 )
 
-// The tasks. An early gradient has less of the budget.
-const (
-	taskTotals   = "totals"
-	taskProducts = "products"
-	taskEarly    = "early gradient"
-	taskLate     = "gradient"
-)
-
-// totalsTask asks for the totals of columns.
-type totalsTask struct{}
-
-// gradientTask asks for a gradient at weights, clipped so. All of it follows from the plan and
-// from noised sums.
-type gradientTask struct {
-	Mean wire.Vector `cbor:"mean"`
-	Clip float64     `cbor:"clip"`
-}
-
-// productsTask asks for the products of rows divided by a scale, which follows from the plan and
-// from noised counts.
-type productsTask struct {
-	Scale float64 `cbor:"scale"`
-}
-
-// modelTask asks how well a posterior predicts. It is what sites get back, too.
-type modelTask struct {
-	Mean       wire.Vector `cbor:"mean"`
-	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
-}
-
-// common is what both halves know of a plan.
-type common struct {
-	*options.Setup
-	columns *columns
-	sums    *sums
-	prior   *prior
-}
-
-func newCommon(s *options.Setup) (*common, error) {
-	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
-	c.prior.mean, _ = s.Prior.Moments()
-	c.prior.precision = s.Prior.Lambda
-	names, groups := s.Encoding.Features(), s.Encoding.Groups()
-	shared := map[int]bool{}
-	for j, i := range c.columns.Feature {
-		is := i >= 0 && !s.Options.OwnPrior(names[j], groups[j])
-		c.prior.shared = append(c.prior.shared, is)
-		if is {
-			shared[i] = true
-		}
-	}
-	c.prior.widest = widestOf(len(shared), s.Options.PriorVariance)
-	var err error
-	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
-	return c, err
-}
-
-// sum is what a task releases; nil of one that the plan does not have.
-func (c *common) sum(kind string) *privacy.Sum {
-	switch kind {
-	case taskTotals:
-		return &c.sums.totals
-	case taskProducts:
-		return &c.sums.products
-	case taskEarly:
-		return &c.sums.early
-	case taskLate:
-		return &c.sums.late
-	case options.TaskAssess:
-		return c.sums.quality
-	}
-	return nil
-}
-
-// check reports a task for a gradient that no honest coordinator sends.
-func (c *common) check(t *gradientTask) error {
-	if len(t.Mean) != c.columns.width() {
-		return fmt.Errorf("%d weights, want %d", len(t.Mean), c.columns.width())
-	}
-	for j, m := range t.Mean {
-		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) {
-			return fmt.Errorf("weight %d is %v", j, m)
-		}
-	}
-	if !glm.Inside(t.Clip, c.columns.shortest(), c.columns.longest()) {
-		return fmt.Errorf("a clip of %v", t.Clip)
-	}
-	return nil
-}
-
-// checkProducts reports a task for products that no honest coordinator sends.
-func (c *common) checkProducts(t *productsTask) error {
-	if !glm.Inside(t.Scale, 1, largestScale) {
-		return fmt.Errorf("a scale of %v", t.Scale)
-	}
-	return nil
-}
-
-// normal returns the density of a model that was sent.
-func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.check(&gradientTask{m.Mean, c.columns.reach()}); err != nil {
-		return glm.Normal{}, err
-	}
-	return glm.NewNormal(m.Mean, m.Covariance)
-}
-
 // site is the half at one site. It remembers nothing between tasks.
 type site struct {
 	*common
@@ -138,7 +32,7 @@ func (h *site) Listed() (list []privacy.Listed) {
 	for _, k := range []struct {
 		kind  string
 		times int
-	}{{taskTotals, 1}, {taskProducts, 1}, {taskEarly, early}, {taskLate, h.Options.Rounds - early}, {options.TaskAssess, 1}} {
+	}{{taskHistogram, histograms}, {taskTotals, 1}, {taskProducts, 1}, {taskEarly, early}, {taskLate, h.Options.Rounds - early}, {options.TaskAssess, 1}} {
 		if sum := h.sum(k.kind); sum != nil {
 			list = append(list, privacy.Listed{Kind: k.kind, Times: k.times, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}})
 		}
@@ -150,11 +44,15 @@ func (h *site) Listed() (list []privacy.Listed) {
 // show: a row that cannot be read as the plan says contributes nothing, and no error tells
 // of it.
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
+	units, contribution, err := h.contribution(t)
 	if err != nil {
 		return method.Answer{}, err
 	}
-	contribution, err := h.contribution(t)
+	e, err := h.encoding(units, t.Kind == taskHistogram)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	b, err := h.Bind(e, h.Plan.Schema())
 	if err != nil {
 		return method.Answer{}, err
 	}
@@ -164,37 +62,41 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	return method.AnswerTask(t, nil, s.State())
 }
 
-// contribution is what a row gives to the sum that a task asks for.
-func (h *site) contribution(t method.Task) (func(x glm.Row, y float64, v []float64), error) {
+// contribution is what a row gives to the sum that a task asks for, and the units that it is in.
+func (h *site) contribution(t method.Task) (units *options.Scale, each func(x glm.Row, y float64, v []float64), err error) {
 	switch {
 	case h.sum(t.Kind) == nil:
-		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
-	case t.Kind == taskTotals:
-		return func(x glm.Row, _ float64, v []float64) {
-			h.columns.totals(x, v)
-			h.columns.shorten(v)
-		}, method.OpenTask(t, new(totalsTask))
+		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
+	case t.Kind == taskHistogram, t.Kind == taskTotals:
+		task := new(columnsTask)
+		each = func(x glm.Row, _ float64, v []float64) { h.columns.histogram(x, v) }
+		if t.Kind == taskTotals {
+			each = func(x glm.Row, _ float64, v []float64) {
+				h.columns.totals(x, v)
+				h.columns.shorten(v)
+			}
+		}
+		err = method.OpenTask(t, task)
+		return task.Units, each, err
 	case t.Kind == taskProducts:
 		task := new(productsTask)
-		err := method.OpenTask(t, task)
-		if err == nil {
-			err = h.checkProducts(task)
+		if err = method.OpenTask(t, task); err == nil {
+			err = h.checkProducts(task.Scale)
 		}
-		return func(x glm.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
+		return task.Units, func(x glm.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
 	case t.Kind == options.TaskAssess:
 		m := new(modelTask)
-		if err := method.OpenTask(t, m); err != nil {
-			return nil, err
+		if err = method.OpenTask(t, m); err != nil {
+			return nil, nil, err
 		}
 		q, err := h.normal(m)
-		return predict.Contribution(h.Likelihood, q, h.columns.width()), err
+		return m.Units, predict.Contribution(h.Likelihood, q, h.columns.width()), err
 	}
 	task := new(gradientTask)
-	err := method.OpenTask(t, task)
-	if err == nil {
-		err = h.check(task)
+	if err = method.OpenTask(t, task); err == nil {
+		err = h.check(&task.point)
 	}
-	return func(x glm.Row, y float64, v []float64) { score(task.Mean, task.Clip, x, y, v) }, err
+	return task.Units, func(x glm.Row, y float64, v []float64) { score(task.Mean, task.Clip, x, y, v) }, err
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
@@ -207,5 +109,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, &h.Encoding, q, nil, data)
+	e, err := h.encoding(m.Units, false)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, nil, data)
 }

@@ -7,14 +7,13 @@ import (
 
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/problem"
 )
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s.Fit, g), c.limited(g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(g), c.limited(g), c.unscaled(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
@@ -31,35 +30,55 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 }
 
 // misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
-func (c coordinator) misdescribed(f *fit, g *gram) []string {
-	odd := g.odd()
-	if !f.misdescribed() && odd == nil {
+func (c coordinator) misdescribed(g *gram) []string {
+	all, names := c.Encoding.Features(), []string{}
+	for _, j := range g.odd() {
+		names = append(names, all[j])
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	found := "gradients change otherwise, by more than their noise"
-	if odd != nil {
-		all, names := c.Encoding.Features(), []string{}
-		for _, j := range odd {
-			names = append(names, all[j])
-		}
-		found = "by the released sums, few subjects have much of the spread of " + problem.Names(names)
-	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, with the plan's centre and scale, but %s. Estimates can be too small or too large, and intervals may hold less often than they say. Let the centre and scale of each number be about its mean and standard deviation, make a number that is mostly one value a category, and plan a long-tailed one in logarithms. plan check --data names such numbers to each site that has enough subjects.", found)}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, but by the released sums, few subjects have much of the spread of %s. Estimates can be too small or too large, and intervals may hold less often than they say. %s", problem.Names(names), c.advice())}
 }
 
-// limited says that numbers vary so far from the plan's centre that many are moved to their limit.
+// limited says that numbers vary so far from their centre that many are moved to their limit, or so little for the
+// plan's scale that the prior and the noise hide their effects.
 func (c coordinator) limited(g *gram) []string {
-	all, columns := c.Encoding.Features(), c.Encoding.Columns
+	off, how := g.wide(), "Numbers vary farther from their centre than their scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. %s"
+	if off == nil && !c.learned() {
+		off, how = g.narrow(), "Numbers vary far less than the plan's scale says. Their root mean square, in scales, should be about 1, and is less: %s. The prior then holds their effects near 0, the noise hides them, and intervals hold less often than they say. %s"
+	}
 	var names []string
-	for _, j := range g.wide() {
-		if columns[c.columns.Feature[j]].Limit == options.Farthest { // not a public range
-			names = append(names, fmt.Sprintf("%s (%.1f)", all[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+	for _, j := range off {
+		names = append(names, fmt.Sprintf("%s (%.1f)", c.Encoding.Features()[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf(how, problem.Names(names), c.advice())}
+}
+
+// advice is what makes numbers such as the fit supposes.
+func (c coordinator) advice() string {
+	text := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
+	if !c.learned() {
+		text = "Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them. " + text
+	}
+	return text
+}
+
+// unscaled says which numbers have a scale that noise hides.
+func (c coordinator) unscaled(s *state) []string {
+	var names []string
+	for k, j := range c.columns.numbers {
+		if c.learned() && s.Units.Open[k] >= unknownScale {
+			names = append(names, c.Encoding.Features()[j])
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Numbers vary farther from the plan's centre than its scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. Let centre and scale be about the mean and standard deviation that are publicly known, and plan a long-tailed number in logarithms.", problem.Names(names))}
+	return []string{fmt.Sprintf("Noise hides how widely numbers vary: %s. The scales that stand in their place can be several times too large or too small, so that intervals of these effects hold less often than they say, and effects can be too small. A range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell.", problem.Names(names))}
 }
 
 // unsized says that the size of effects is lost in the noise.
@@ -90,12 +109,7 @@ func (c coordinator) divided(s *state, m *fitted.Model) []string {
 	if s.Fit.Noise == 0 || s.Fit.unsized(g, c.prior) {
 		return nil
 	}
-	prior := c.Prior.Normal()
-	for j, is := range c.prior.shared {
-		if is {
-			prior.Variance[j] /= s.Fit.Narrow
-		}
-	}
+	prior := m.Prior.Normal()
 	least, err := glm.NewNormal(prior.Mean, glm.Lower(s.Fit.Least(g, c.prior)))
 	if err != nil {
 		return nil // sums of a hostile site can be of any size

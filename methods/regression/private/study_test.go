@@ -1,0 +1,243 @@
+package private
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// number is a measurement with the range that a clinician writes, and what one more unit of it does to log-odds.
+type number struct {
+	name      string
+	low, high float64
+	effect    float64
+	draw      func(r *rand.Rand) float64
+}
+
+// category has levels with so many shares of the rows, and an effect of each beside the first.
+type category struct {
+	name            string
+	shares, effects []float64
+}
+
+// table is what a study is about: numbers, categories, and log-odds where all numbers are at their means and all
+// categories at their first levels.
+type table struct {
+	name       string
+	numbers    []number
+	categories []category
+	odds       float64
+}
+
+// centred are means and standard deviations of the numbers, which a public source may tell.
+func (t *table) centred() (mean, sd []float64) {
+	const many = 100_000
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, x := range t.numbers {
+		sum, square := 0.0, 0.0
+		for range many {
+			v := x.draw(r)
+			sum, square = sum+v, square+v*v
+		}
+		mean = append(mean, sum/many)
+		sd = append(sd, math.Sqrt(square/many-sum/many*sum/many))
+	}
+	return mean, sd
+}
+
+// rows draws so many subjects, with outcomes ±1.
+func (t *table) rows(n int, mean []float64, r *rand.Rand) (cells [][]float64, outcomes []float64) {
+	for range n {
+		var row []float64
+		a, y := t.odds, -1.0
+		for k, x := range t.numbers {
+			v := min(max(x.draw(r), x.low), x.high)
+			row, a = append(row, v), a+x.effect*(v-mean[k])
+		}
+		for _, x := range t.categories {
+			level, u := 0, r.Float64()
+			for ; level < len(x.shares)-1 && u > x.shares[level]; level++ {
+				u -= x.shares[level]
+			}
+			row, a = append(row, float64(level)), a+x.effects[level]
+		}
+		if r.Float64() < 1/(1+math.Exp(-a)) {
+			y = 1
+		}
+		cells, outcomes = append(cells, row), append(outcomes, y)
+	}
+	return cells, outcomes
+}
+
+// truth are the effects in the order of an encoding's features, without that of the intercept.
+func (t *table) truth() (all []float64) {
+	for _, x := range t.numbers {
+		all = append(all, x.effect)
+	}
+	for _, x := range t.categories {
+		all = append(all, x.effects[1:]...)
+	}
+	return all
+}
+
+// common is a plan of the table, with constants or without.
+func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *common {
+	tb.Helper()
+	p := &study.Plan{Subjects: []string{"y"}, Sites: []string{"a"}, Views: []study.View{{Name: "v"}}}
+	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: epsilon, Delta: 1e-6}}
+	o := options.Default()
+	o.Outcome = glm.Outcome{Column: "y", Levels: []string{"no", "yes"}}
+	for k, x := range t.numbers {
+		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
+		if mean != nil {
+			o.Constants = append(o.Constants, options.Constant{Feature: x.name, Centre: mean[k], Scale: sd[k]})
+		}
+	}
+	for _, x := range t.categories {
+		levels := []string{"l0", "l1", "l2", "l3", "l4"}[:len(x.shares)]
+		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category, Levels: levels})
+	}
+	o.Fill(p, func(string) bool { return true })
+	s, err := options.Of(p, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c, err := newCommon(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// outcome is how a study ended: its fit, the posterior in the features' own units, and what its report says first.
+type outcome struct {
+	f        *fit
+	encoding *glm.Encoding
+	q        glm.Normal
+	effects  []glm.Effect
+	units    units
+	said     []string
+}
+
+// noise is the standard deviation of the noise of so many sites in what a task asks for.
+func (c *common) noise(kind string, sites int) float64 {
+	s := c.sum(kind)
+	unit := s.Bound
+	if kind == taskProducts {
+		unit *= s.Bound
+	}
+	return s.Mechanism.Noise * unit * math.Sqrt(float64(sites))
+}
+
+// encode brings cells to columns at units.
+func (c *common) encode(tb testing.TB, m *options.Scale, histogram bool, cells [][]float64) (*glm.Encoding, []glm.Row) {
+	tb.Helper()
+	e, err := c.encoding(m, histogram)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rows := make([]glm.Row, len(cells))
+	for i, row := range cells {
+		if err := e.Encode(row, &rows[i]); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return e, rows
+}
+
+// ask makes the histograms of rows, with noise, and says what they tell.
+func (c *common) ask(tb testing.TB, cells [][]float64, sites int, r *rand.Rand) (u units) {
+	tb.Helper()
+	for c.learned() && u.After < histograms {
+		_, rows := c.encode(tb, c.window(&u), true, cells)
+		all, v := make([]float64, bins*len(c.columns.numbers)), make([]float64, bins*len(c.columns.numbers))
+		for _, x := range rows {
+			clear(v)
+			c.columns.histogram(x, v)
+			for j := range v {
+				all[j] += v[j]
+			}
+		}
+		sd := c.noise(taskHistogram, sites)
+		for j := range all {
+			all[j] += sd * r.NormFloat64()
+		}
+		u = c.tell(&u, &released{all, sd * sd})
+	}
+	return u
+}
+
+// conduct makes a study of rows as the halves do, with the noise that the plan declares for so many sites.
+func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, sites int, r *rand.Rand) outcome {
+	tb.Helper()
+	u := c.ask(tb, cells, sites, r)
+	e, rows := c.encode(tb, c.scale(&u), false, cells)
+	d := data{rows: rows, outcome: outcomes}
+	noise := func(kind string) float64 { return c.noise(kind, sites) }
+	s0, s := noise(taskTotals), noise(taskProducts)
+	scale := scaleOf(float64(len(cells))+s0*r.NormFloat64(), s)
+	totals, products := d.sums(c.columns, scale, s0, s, r)
+	products.ScaleSym(scale*scale, products)
+	s *= scale * scale
+	g := newGram(c.columns, totals, s0*s0, products, s*s, scale)
+	f := newFit(c.columns, c.Options.Rounds)
+	for k := range c.Options.Rounds {
+		sd := noise(taskLate)
+		if k < burn(c.Options.Rounds) {
+			sd = noise(taskEarly)
+		}
+		f.Take(g, c.prior, d.gradient(f.Mean, f.Clip, sd, r), sd)
+	}
+	mean, covariance, _ := f.Posterior(g, c.prior)
+	q, err := glm.NewNormal(mean, glm.Lower(covariance))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	effects, err := e.Effects(q, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	st := &state{Fit: f, Units: u}
+	co := coordinator{c}
+	out := outcome{f, e, q, effects, u, nil}
+	for name, is := range map[string]bool{"unscaled": len(co.unscaled(st)) > 0, "limited": len(co.limited(g)) > 0, "misdescribed": len(co.misdescribed(g)) > 0,
+		"hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
+		if is {
+			out.said = append(out.said, name)
+		}
+	}
+	if _, _, is := f.unsettled(g, covariance); is {
+		out.said = append(out.said, "unsettled")
+	}
+	return out
+}
+
+// score is the mean log-likelihood of new rows, averaged over the posterior, and that of the rate of the outcome alone.
+func (o *outcome) score(tb testing.TB, cells [][]float64, outcomes []float64) (score, base float64) {
+	tb.Helper()
+	yes := 0.0
+	var x glm.Row
+	for i, row := range cells {
+		if err := o.encoding.Encode(row, &x); err != nil {
+			tb.Fatal(err)
+		}
+		a, v := o.q.Activation(x, 0)
+		score += glm.LogExpectSigmoid(a*outcomes[i], v) / float64(len(cells))
+		yes += (outcomes[i] + 1) / 2 / float64(len(cells))
+	}
+	return score, yes*math.Log(yes) + (1-yes)*math.Log(1-yes)
+}
+
+// Shapes from which numbers are made.
+func normal(mean, sd float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return mean + sd*r.NormFloat64() }
+}
+
+func logNormal(median, sd float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return median * math.Exp(sd*r.NormFloat64()) }
+}

@@ -1,0 +1,155 @@
+package private
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/methods/regression/glm"
+)
+
+// shapes are numbers of which histograms have to tell where they are: with ranges as people write them, and wider.
+var shapes = table{name: "shapes", numbers: []number{
+	{"normal", 0, 120, 0, normal(63, 15)},
+	{"far from the middle", 25, 45, 0, normal(37, 0.8)},
+	{"skewed", 0, 20, 0, logNormal(1.05, 0.5)},
+	{"skewed down", 0, 100, 0, func(r *rand.Rand) float64 { return 100 - logNormal(5, 0.6)(r) }},
+	{"wide", -100, 300, 0, normal(0, 1)},
+	{"two kinds", 0, 300, 0, func(r *rand.Rand) float64 { return normal(60+100*float64(r.IntN(2)), 12)(r) }},
+	{"mostly zero", 0, 60, 0, func(r *rand.Rand) float64 { return max(0, normal(-2, 8)(r)) }},
+	{"indicator", 0, 1, 0, func(r *rand.Rand) float64 { return float64(r.IntN(2)) }},
+}}
+
+// Two histograms tell the centre of each shape to .6 standard deviations, and a scale that is .6 to 2.5 of them; of 20
+// studies of 4000 rows at ten sites at ε 3, at most one number in 20 is off, or said to be open.
+func TestHistogramsTellUnits(t *testing.T) {
+	mean, sd := shapes.centred()
+	c := shapes.common(t, 3, nil, nil)
+	off, open := map[string]int{}, 0
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 71))
+		cells, _ := shapes.rows(4000, mean, r)
+		u := c.ask(t, cells, 10, r)
+		for k, x := range shapes.numbers {
+			if ratio := u.Scale[k] / sd[k]; math.Abs(u.Centre[k]-mean[k]) > 0.6*sd[k] || ratio < 0.6 || ratio > 2.5 {
+				off[x.name]++
+			}
+			if u.Open[k] >= unknownScale {
+				open++
+			}
+		}
+	}
+	all := 0
+	for _, n := range off {
+		all += n
+	}
+	if all > 8 || open > 8 {
+		t.Errorf("of 160 numbers %d are off, %v, and %d open", all, off, open)
+	}
+}
+
+// With noise that drowns them, units are about what is believed beforehand, within the range, and said to be open.
+func TestUnitsThatNoiseHidesAreSaid(t *testing.T) {
+	c := shapes.common(t, 0.01, nil, nil)
+	said := 0
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(seed, 72))
+		mean, _ := shapes.centred()
+		cells, _ := shapes.rows(500, mean, r)
+		u := c.ask(t, cells, 10, r)
+		if err := u.check(c); err != nil {
+			t.Error(err)
+		}
+		for k := range shapes.numbers {
+			if u.Open[k] >= unknownScale {
+				said++
+			}
+		}
+	}
+	if said < 56 {
+		t.Errorf("only %d of 80 are said to be open", said)
+	}
+}
+
+// A row adds 1 to one bin of each number that it has, whatever it holds.
+func TestHistogramsAreBounded(t *testing.T) {
+	r := rand.New(rand.NewPCG(73, 1))
+	c := shapes.common(t, 1, nil, nil)
+	e, err := c.encoding(c.window(new(units)), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		row, there := make([]float64, len(shapes.numbers)), 0.0
+		for k, x := range shapes.numbers {
+			row[k] = x.draw(r) * math.Exp(20*r.NormFloat64())
+			switch r.IntN(4) {
+			case 0:
+				row[k] = math.NaN()
+			case 1:
+				row[k] = 0
+			}
+			if !math.IsNaN(row[k]) {
+				there++
+			}
+		}
+		var x glm.Row
+		if err := e.Encode(row, &x); err != nil {
+			t.Fatal(err)
+		}
+		v, sum, squares := make([]float64, bins*len(row)), 0.0, 0.0
+		c.columns.histogram(x, v)
+		for _, h := range v {
+			sum, squares = sum+h, squares+h*h
+		}
+		if sum != there || squares != there || math.Sqrt(squares) > c.sums.histogram.Bound {
+			t.Fatalf("%v adds %v, with squares of %v, for %v numbers", row, sum, squares, there)
+		}
+	}
+}
+
+// Levels have a prior of their own: many small effects of numbers do not hold back those of levels.
+func TestLevelsAreNotHeldBackByNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(74, 1))
+	c := example(20)
+	w := make([]float64, c.width())
+	copy(w[20:], []float64{1.5, -1.5, 1.5, 0})
+	d := simulate(c, 20_000, w, r)
+	totals, products := d.sums(c, 0, 1, 1, r)
+	g, f, p := newGram(c, totals, 1, products, 1, 1), newFit(c, 20), priorOf(c)
+	for range 20 {
+		f.Take(g, p, d.gradient(f.Mean, f.Clip, 1, r), 1)
+	}
+	if !(f.Narrow[ofNumbers] > 3) || !(f.Narrow[ofLevels] < 1.5) {
+		t.Errorf("%v times the plan's precision", f.Narrow)
+	}
+	used := p.used(f)
+	if used.Lambda[0] != f.Narrow[ofNumbers] || used.Lambda[20] != f.Narrow[ofLevels] || used.Lambda[c.width()-1] != 1 {
+		t.Errorf("a prior of %v", used.Lambda)
+	}
+}
+
+// Constants that are ten times too wide hide effects, and are named in 19 of 20 studies at least; right ones in none.
+func TestConstantsThatAreTooWideAreNamed(t *testing.T) {
+	wide := table{name: "wide", odds: -0.5, numbers: shapes.numbers[:5]}
+	mean, sd := wide.centred()
+	for _, times := range []float64{1, 10} {
+		said := 0
+		for seed := range uint64(20) {
+			scaled := make([]float64, len(sd))
+			for k := range sd {
+				scaled[k] = times * sd[k]
+			}
+			r := rand.New(rand.NewPCG(seed, 75))
+			cells, outcomes := wide.rows(4000, mean, r)
+			o := wide.common(t, 0.5*math.Pow(2, float64(seed%5)), mean, scaled).conduct(t, cells, outcomes, 10, r)
+			if slices.Contains(o.said, "limited") {
+				said++
+			}
+		}
+		if times == 1 && said > 0 || times > 1 && said < 19 {
+			t.Errorf("%v times as wide as they should be: %d of 20", times, said)
+		}
+	}
+}
