@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
 	"parley/papers/experiment"
 	"parley/papers/quoted"
 )
@@ -77,13 +80,12 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 	}
 }
 
-// older are the records whose methods have changed since they were made; whoever makes one again
-// takes it off.
-var older = []string{
-	"fedmvppca-table-2", "fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-table-7", "fedmvppca-private",
-	"dppvi-table-5", "dppvi-choices", "dppvi-figure-3", "graffl-table-2",
-	"dppvi-noise-aware", "graffl-table-1", "parley-income", "parley-intercepts", "parley-intervals", "parley-reference", "parley-rivals", "parley-calibration", "parley-scarce",
-}
+// older are the records in which only methods of ours have changed since they were made; whoever makes one again takes
+// it off. A record of a published method that has changed is made again.
+var older = []string{}
+
+// ours are the methods that are not published ones.
+var ours = []string{factors.Method{}.Name(), regression.Method{}.Name(), mixture.Method{}.Name()}
 
 // No record is older than the revision of its methods, but those that are listed, which their
 // pages say. It needs no history.
@@ -104,8 +106,9 @@ func TestRecordsAreOfTheirMethodsRevisions(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+		published := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ours, name) })
 		switch {
-		case len(names) > 0 && !slices.Contains(older, x.Name):
+		case published || len(names) > 0 && !slices.Contains(older, x.Name):
 			t.Errorf("%s: %s changed since its record was made: make it again", x.Name, strings.Join(names, " and "))
 		case len(names) == 0 && slices.Contains(older, x.Name):
 			t.Errorf("%s: its record is of today: take it off the list", x.Name)
