@@ -15,7 +15,7 @@ import (
 func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 	const sick = ", scarce: {outcome: {column: sick, levels: [no, yes]}}"
 	for text, privacy := range map[string]string{
-		"components: 2, landmarks: {scattered: 7, bandwidth: 0.2}": "{protection: none}",
+		"components: 2, sketch: {frequencies: 70, scale: 0.2}": "{protection: none}",
 		"components: 2":                      "{protection: none}",
 		"components: 2, prior: {freedom: 9}": "{protection: none}",
 		"components: 2" + sick:               "{protection: none}",
@@ -26,8 +26,8 @@ func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 		given := p.Method.Options.(*options.Options)
 		var s study.Plan
 		_, err := inversion.NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*options.Options, error) { return given, nil }, func(v *inversion.Victims) error {
-			own, err := landmarkStudy(v, inversion.NoProtection)
-			if err != nil || own.Prior.Dim() != 3 || given.Encoder == nil && own.Prior.Nu != given.Prior.Freedom || given.Landmarks != nil && given.Encoder == nil && own.Marks.Len() != given.Landmarks.Scattered {
+			own, err := victimsStudy(v, inversion.NoProtection)
+			if err != nil || own.Prior.Dim() != 3 || given.Encoder == nil && own.Prior.Nu != given.Prior.Freedom || given.Encoder == nil && own.Of.Count() != given.Sketch.Frequencies {
 				t.Errorf("%s: %+v, %v", text, own, err)
 				return nil
 			}

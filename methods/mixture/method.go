@@ -46,7 +46,7 @@ func setupOf(p *study.Plan) (*options.Setup, options.Sampler, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 6 }
+func (Method) Revision() int { return 7 }
 
 // Requests implements [method.Method]: one release; of unprotected plans with classes, an
 // encoder, classifiers and scores beside it.

@@ -18,21 +18,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	if !ok {
 		return nil
 	}
-	if o.Sketch != nil {
-		noteSketch(p, o, &notes)
-		return notes
-	}
-	if o.Encoder == nil && o.Scarce == nil && o.Dim(p) > 2 {
-		notes.Add(problem.Problem{Where: "method.landmarks", What: fmt.Sprintf("in %d features hardly a landmark lies where rows are", o.Dim(p)),
-			Hint: "leave landmarks out for sums at frequencies, which is what sketch means"})
-	}
-	if p.Privacy.Differential() {
-		return notes
-	}
-	if l, err := o.PlaceLandmarks(p); err == nil {
-		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, landmarks give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", o.Row(), l.Len()/l.Dim),
-			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
-	}
+	noteSketch(p, o, &notes)
 	return notes
 }
 

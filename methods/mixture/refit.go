@@ -13,8 +13,8 @@ var _ method.Refitter = Method{}
 // Chooses implements [method.Refitter].
 func (Method) Chooses() string { return chosen }
 
-// ReleasedFile implements [method.Refitter]. The sums that sites release at landmarks and
-// frequencies do not depend on the number of components.
+// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
+// components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	s, err := options.New(p)
 	if err != nil {

@@ -92,7 +92,7 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 	case all.Plan != digest.String():
 		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", all.Plan), Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
 	case len(all.Sums) != s.Of.Len():
-		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the %s where the plan has %d", len(all.Sums), s.points(), s.Of.Len())}
+		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())}
 	case len(all.Sites) < max(1, s.Plan.Quorum):
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(all.Sites), s.Plan.Quorum), Hint: "the file of a study that has ended"}
 	}
@@ -103,7 +103,7 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", a.Site)}
 		}
 		last = at
-		sum := Sums{Sums: all.Sums, Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
+		sum := sums{Sums: all.Sums, Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
 		if err := sum.check(s.Of.Len()); err != nil {
 			return nil, fmt.Errorf("site %s: %w", a.Site, err)
 		}

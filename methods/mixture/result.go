@@ -72,10 +72,10 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 	}, nil
 }
 
-// view is a posterior that was made from landmarks.
+// view is a posterior beside what it was made of.
 type view struct {
 	report.View
-	rel         *release
+	own         *setup
 	observed    sketch.Observation
 	fit         *sketch.Fit
 	imprecision float64 // [report.Imprecision]
@@ -83,23 +83,20 @@ type view struct {
 }
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
-	v := &view{View: report.NewView(s.Setup, p), rel: &s.release, observed: o, fit: fit}
+	v := &view{View: report.NewView(s.Setup, p), own: s, observed: o, fit: fit}
 	v.Called = "posterior"
 	v.imprecision = report.Imprecision(p, o.Rows, s.Seed("imprecision"))
 	v.Doubted = v.doubt()
-	if !s.sketched() {
-		v.Marks = &s.Marks
-	}
 	return v
 }
 
 func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
-	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
+		"noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar)}
 	out["doubts"], out["imprecision"] = float64(len(v.Doubted)), v.imprecision
-	if v.rel.Sum == nil {
+	if v.own.Sum == nil {
 		out["left_out"] = float64(v.lacking)
 	}
 	v.Components(out)
@@ -178,10 +175,7 @@ func (v *view) merelyImprecise() bool {
 // samplingSection says how the posterior was made, and whether to believe it.
 func (v *view) samplingSection(all *released) figure.Section {
 	p := v.Posterior
-	from := "from the prior to the posterior"
-	if v.rel.sketched() {
-		from = "from normal approximations around the best mixtures that a search found to the posterior"
-	}
+	const from = "from normal approximations around the best mixtures that a search found to the posterior"
 	section := figure.Section{ID: report.SamplingID, Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),

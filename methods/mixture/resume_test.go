@@ -59,7 +59,7 @@ func TestPrivateRunsComeBackFromTheStores(t *testing.T) {
 // A site may leave in any phase. Only the one that trains the encoder cannot be done
 // without, until it has.
 func TestPhasesGoOnWithoutASite(t *testing.T) {
-	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+staged["landmark, codes"], unprotected))
+	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+staged["codes"], unprotected))
 	data := map[string]dataset.Source{}
 	for i, site := range p.Sites {
 		data[site] = ward(t, p, 40, 15, 1, uint64(i))
@@ -76,7 +76,7 @@ func TestPhasesGoOnWithoutASite(t *testing.T) {
 	if _, err := without("a", 0); err == nil || !strings.Contains(err.Error(), "site a was to train the encoder") {
 		t.Errorf("without an encoder: %v", err)
 	}
-	// Site a answers with encoder, classifier, landmarks and scores; the others with the last three.
+	// Site a answers with encoder, classifier, sums and scores; the others with the last three.
 	for site, most := range map[string]int{"a": 4, "b": 3} {
 		for charges := range most {
 			if site == "a" && charges == 0 {

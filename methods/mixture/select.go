@@ -43,12 +43,14 @@ func (s *setup) with(components int) (*setup, error) {
 	if all.Prior, err = opts.BoxPrior(s.Plan); err != nil {
 		return nil, err
 	}
-	return &setup{&all, s.release}, nil
+	other := *s
+	other.Setup = &all
+	return &other, nil
 }
 
 // opened is the setup of a study, what its sites released, and what that comes to.
 func opened(s *options.Setup, data []byte) (own *setup, all *released, o sketch.Observation, err error) {
-	if own, err = landmarkSetup(s); err != nil {
+	if own, err = newSetup(s); err != nil {
 		return nil, nil, o, err
 	}
 	if all, err = own.readReleased(data); err != nil {
@@ -190,7 +192,7 @@ func (s *selection) choose(o sketch.Observation) {
 		note(fmt.Sprintf("with %s or more there are fewer than %d frequencies for a parameter, as the study's own plan has %s: a plan with more components would tell them more precisely", plural(values[at]), fewFrequencies, plural(s.Options.Components)))
 	}
 	note("intervals of a model hold for its number of components, and do not know that the same sums chose it")
-	s.Settings = map[string]float64{"rows": o.Rows, s.points(): float64(s.Of.Len())}
+	s.Settings = map[string]float64{"rows": o.Rows, "frequencies": float64(s.Of.Len())}
 	s.Table = s.table()
 	s.Result = &method.Result{Metrics: s.Metrics(map[string]string{ruleUndoubted: "smallest_without_a_doubt"}), Headline: []figure.Fact{s.Headline()},
 		Sections: []figure.Section{s.Section("Mixtures with every number of components below were fitted to what the sites of the study had released. The smallest of which nothing is doubted is recommended, if one less and one more were tried.")}}

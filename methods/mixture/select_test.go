@@ -16,7 +16,7 @@ import (
 // The smallest number without a doubt is recommended if one less and one more were tried, and no
 // number beside a warning.
 func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
-	own, err := landmarkSetup(mixturetest.New(mixturetest.Text(3, "components: 3", "{protection: none}")))
+	own, err := newSetup(mixturetest.New(mixturetest.Text(3, "components: 3", "{protection: none}")))
 	if err != nil {
 		t.Fatal(err)
 	}

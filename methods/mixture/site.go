@@ -11,18 +11,18 @@ import (
 	"parley/privacy"
 )
 
-// half is the site half of the default.
+// half is the site half.
 type half struct {
 	*options.Site
-	release
+	own *setup
 }
 
 // Run implements [method.Site].
 func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	if err := h.Open(t, h.task(), new(landmarkTask)); err != nil {
+	if err := h.Open(t, task, new(sumsTask)); err != nil {
 		return method.Answer{}, err
 	}
-	if h.Sum != nil {
+	if h.own.Sum != nil {
 		return method.Answer{State: h.Keep}, h.noised(ctx, s)
 	}
 	answer, err := h.exact(ctx, s)
@@ -31,14 +31,14 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
 func (h half) noised(ctx context.Context, s *privacy.Session) error {
-	x, n := make([]float64, len(h.Names)), h.Of.Len()
-	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
+	x, n := make([]float64, len(h.Names)), h.own.Of.Len()
+	_, err := s.Sum(ctx, h.own.Sum.Name, func(row *dataset.Row, v []float64) int {
 		if !h.Read(row, x) {
 			return -1
 		}
-		h.Of.Features(v[:n], x)
+		h.own.Of.Features(v[:n], x)
 		for r := range v[:n] {
-			v[r] /= h.Scale
+			v[r] /= h.own.Scale
 		}
 		v[n] = countEntry
 		return 0
@@ -56,9 +56,9 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 }
 
 // sums are those over rows, without noise.
-func (h half) sums(ctx context.Context, data dataset.Source) (landmarkAnswer, error) {
-	a := landmarkAnswer{Sums: make(wire.Vector, h.Of.Len())}
-	x, phi := make([]float64, len(h.Names)), make([]float64, h.Of.Len())
+func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error) {
+	a := sumsAnswer{Sums: make(wire.Vector, h.own.Of.Len())}
+	x, phi := make([]float64, len(h.Names)), make([]float64, h.own.Of.Len())
 	for row, err := range h.Mixed(data).Rows(ctx) {
 		if err != nil {
 			return a, err
@@ -67,7 +67,7 @@ func (h half) sums(ctx context.Context, data dataset.Source) (landmarkAnswer, er
 			a.Lacking++
 			continue
 		}
-		h.Of.Features(phi, x)
+		h.own.Of.Features(phi, x)
 		for r, v := range phi {
 			a.Sums[r] += v
 		}

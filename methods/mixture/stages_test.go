@@ -62,8 +62,8 @@ func ward(t testing.TB, p *study.Plan, subjects, sick int, shift float64, seed u
 
 // staged are plans with phases around a sampler, small enough to be run often.
 var staged = map[string]string{
-	"landmark, codes":     "encoder: {epochs: 2, dimension: 2, hidden: [4]}\ndraws: 64",
-	"landmark, own codes": "encoder: {epochs: 2, dimension: 2, hidden: [], shared: false}\ndraws: 64",
+	"codes":     "encoder: {epochs: 2, dimension: 2, hidden: [4]}\ndraws: 64",
+	"own codes": "encoder: {epochs: 2, dimension: 2, hidden: [], shared: false}\ndraws: 64",
 }
 
 const scarceSick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: %v}"
@@ -149,7 +149,7 @@ func file(t testing.TB, r *method.Result, name string) []byte {
 // What a site's report leaves predicts other subjects, from their features as they are, and
 // says how well.
 func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
-	for name, opts := range map[string]string{"codes": "encoder: {epochs: 5, dimension: 3}", "projection": "encoder: {kind: projection}", "features": "landmarks: {bandwidth: 0.5, scattered: 16}"} {
+	for name, opts := range map[string]string{"codes": "encoder: {epochs: 5, dimension: 3}", "projection": "encoder: {kind: projection}", "features": "sketch: {frequencies: 100}"} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+opts, unprotected))
 			data := map[string]dataset.Source{"a": ward(t, p, 200, 100, 2, 1), "b": ward(t, p, 100, 30, 2, 2), "c": ward(t, p, 100, 30, 2, 3)}
@@ -259,7 +259,7 @@ func TestNothingIsLearnedFromHeldRows(t *testing.T) {
 // Where nothing is trained, subjects who are not of the class have no part in the mixture.
 func TestTheMixtureIsOfTheClassAlone(t *testing.T) {
 	for name, opts := range map[string]string{
-		"features":   "landmarks: {bandwidth: 0.5, scattered: 8}\ndraws: 64",
+		"features":   "sketch: {frequencies: 100}\ndraws: 64",
 		"projection": "encoder: {kind: projection, dimension: 2}\ndraws: 64",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func change(t *testing.T, p *study.Plan, data dataset.Source, which func(dataset
 // Under differential privacy the one sum is all that leaves, whatever is made of it, and costs
 // what the plan says; the site's own report has all but what others would have had to release.
 func TestPrivatePlansReleaseOneSum(t *testing.T) {
-	for name, opts := range map[string]string{"projection": "encoder: {kind: projection, dimension: 1}\nlandmarks: {scattered: 12}", "features": "landmarks: {bandwidth: 0.5, scattered: 8}"} {
+	for name, opts := range map[string]string{"projection": "encoder: {kind: projection, dimension: 1}", "features": "sketch: {frequencies: 100}"} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+opts, protected))
 			if _, err := methods.Cost(p); err != nil {

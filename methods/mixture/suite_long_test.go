@@ -26,10 +26,10 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what, plan string
-		every      int // of so many landmarks or frequencies one has all rows; none if it is 0
+		every      int // of so many frequencies one has all rows; none if it is 0
 	}{
-		{"all at every frequency", "frequencies", 1}, {"no row at any frequency", "frequencies", 0}, {"every row at every landmark", "landmarks", 1},
-		{"many rows at none", "landmarks", 0}, {"many rows at every other", "landmarks", 2}, {"many rows at one", "landmarks", 1 << 20}, {"a steep classifier", "classes alone", 0},
+		{"all at every frequency", "frequencies", 1}, {"no row at any frequency", "frequencies", 0},
+		{"many rows at every other", "frequencies", 2}, {"many rows at one", "frequencies", 1 << 20}, {"a steep classifier", "classes alone", 0},
 	} {
 		x := cases(t)[c.plan]
 		d := &methodtest.Drive{Method: Method{}, Plan: x.Plan, Data: x.Data}

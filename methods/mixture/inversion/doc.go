@@ -1,5 +1,4 @@
-// Package inversion finds rows again in what was computed from them: [Trilaterate] from
-// exact distances, [Locate] from sums at landmarks, [Difference] from two releases that one
-// row sets apart. [MostAdvantage] is what (ε, δ) leaves to any attacker. The attacks that
-// studies are put to use these; nothing here knows of sites or plans.
+// Package inversion is what attacks on simulated studies of mixtures have in common: an [Attacker]
+// runs studies of the rows of its [Victims] and scores what it finds, by [LeastSquares] or by the
+// [Difference] of two releases that one row sets apart. [MostAdvantage] is what (ε, δ) leaves to any attacker.
 package inversion

@@ -31,7 +31,7 @@ type EncoderOptions struct {
 	Shared    bool    `json:"shared"`
 	Site      string  `json:"site,omitempty"` // kind suffiae, shared: which trains it (the first)
 	Dimension int     `json:"dimension"`      // numbers in a code (5)
-	Box       float64 `json:"box"`            // public range ±box of every code, of which prior and landmarks are made (4)
+	Box       float64 `json:"box"`            // public range ±box of every code, of which prior and frequencies are made (4)
 
 	// Of kind suffiae: see [nn.Options].
 	Hidden         []int   `json:"hidden,omitempty"`
@@ -63,8 +63,6 @@ const (
 	maxBox      = 1e6
 	maxFeatures = 1 << 16 // that an encoder takes
 	maxHeld     = 0.9
-	// A component has d + d(d+1)/2 numbers beside its weight: 65 for codes of 10.
-	maxLandmarkCode = 10
 )
 
 // Dim is the number of dimensions of the mixture.
@@ -164,12 +162,8 @@ func (e *EncoderOptions) Training() nn.Options {
 func (o *Options) checkEncoder(p *study.Plan, report study.Report) (ready bool) {
 	e := o.Encoder
 	ready = true
-	most := gmm.MaxDim
-	if o.Form == FormLandmark {
-		most = maxLandmarkCode
-	}
-	if e.Dimension < 1 || e.Dimension > most {
-		report("encoder.dimension", fmt.Sprintf("codes of %d numbers", e.Dimension), fmt.Sprintf("from 1 to %d, 3 to 5 are best; landmarks cannot tell more from some hundred rows", most))
+	if e.Dimension < 1 || e.Dimension > gmm.MaxDim {
+		report("encoder.dimension", fmt.Sprintf("codes of %d numbers", e.Dimension), fmt.Sprintf("from 1 to %d, 3 to 5 are best", gmm.MaxDim))
 		ready = false
 	}
 	if !(e.Box > 0 && e.Box <= maxBox) {

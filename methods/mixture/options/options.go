@@ -8,37 +8,25 @@ package options
 import (
 	"cmp"
 	"fmt"
-	"math"
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/study"
 )
 
-// The forms of what a site releases, which follow from a plan's other options: see [Options.Form].
-const (
-	// FormLandmark is that of one or two features, of codes and of a scarce class: every site
-	// releases its mean kernel values at public landmarks once.
-	FormLandmark = "landmark"
-	// FormSketch is that of three features or more: every site releases once the means of
-	// cosines and sines of its rows at public random frequencies.
-	FormSketch = "sketch"
-)
-
 // Name is what plans call the method.
 const Name = "graffl"
 
 // Options are what a plan says under method. Setups of published methods have those of them that
-// are of any mixture, and a form of their own.
+// are of any mixture.
 type Options struct {
-	Form       string           `json:"variant" yaml:"-"`    // one of the Form constants: follows from all else
-	Components int              `json:"components"`          // K of the mixture, 1 to 64; no default, but of codes (1)
-	Prior      PriorOptions     `json:"prior"`               // public, in terms of the features' ranges
-	Landmarks  *LandmarkOptions `json:"landmarks,omitempty"` // by default of one or two features, of codes and of a scarce class
-	Sketch     *SketchOptions   `json:"sketch,omitempty"`    // else
-	Draws      int              `json:"draws,omitempty"`     // parameters in the sample, 64 to 10000 (384)
-	Encoder    *EncoderOptions  `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
-	Scarce     *ScarceOptions   `json:"scarce,omitempty"`    // none: the mixture is of all rows, and classes do not matter
+	Form       string          `json:"variant,omitempty" yaml:"-"` // the algorithm of a published method; none of this one
+	Components int             `json:"components"`                 // K of the mixture, 1 to 64; no default, but of codes (1)
+	Prior      PriorOptions    `json:"prior"`                      // public, in terms of the features' ranges
+	Sketch     *SketchOptions  `json:"sketch,omitempty"`           // of what sites release
+	Draws      int             `json:"draws,omitempty"`            // parameters in the sample, 64 to 10000 (384)
+	Encoder    *EncoderOptions `json:"encoder,omitempty"`          // none: the mixture is of the features themselves
+	Scarce     *ScarceOptions  `json:"scarce,omitempty"`           // none: the mixture is of all rows, and classes do not matter
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -46,22 +34,8 @@ type Options struct {
 type PriorOptions struct {
 	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
 	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
-	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3 (0.02; of codes 0.005); 0 in a sketch learns it
+	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3; 0 learns it (0)
 	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3)
-}
-
-// LandmarkOptions lay the landmarks over the box of the features' public ranges.
-type LandmarkOptions struct {
-	// Bandwidth is the kernel's, as a share of each feature's range. By default 1/16
-	// for one or two features, about the standard deviation of a component that is
-	// a quarter of the range wide; else half the distance of scattered landmarks.
-	Bandwidth float64 `json:"bandwidth"`
-	// Scattered is their number if they are scattered; 0 lays them on a grid
-	// (the default for one or two features; else 128). Of codes see Law.
-	Scattered int `json:"scattered"`
-	// Law is by which they are scattered: even, the default of features, or
-	// normal, that of codes.
-	Law string `json:"law,omitempty"`
 }
 
 // SketchOptions draw the frequencies of a sketch.
@@ -77,23 +51,8 @@ type SketchOptions struct {
 	Rows float64 `json:"rows,omitempty"`
 }
 
-// The laws by which landmarks are scattered.
-const (
-	// lawEven scatters them evenly over the box.
-	lawEven = "even"
-	// lawNormal scatters them around 0 with a standard deviation of a quarter of a
-	// code's largest value, where training an encoder pulls codes: of landmarks that are
-	// scattered evenly in five dimensions, hardly one is where rows are. Measured on codes of
-	// heart patients and ICU stays, 64 of them with a bandwidth of that quarter are as many as
-	// are of use to five numbers.
-	lawNormal = "normal"
-)
-
-const (
-	MaxDraws  = 10_000
-	scattered = 128 // landmarks for three features or more
-	gridShare = 1. / 16
-)
+// MaxDraws is the most parameters that a sample may have.
+const MaxDraws = 10_000
 
 // wideSpread is what covariances of components are expected to be, and where a sketch begins to learn it.
 const wideSpread = 0.02
@@ -113,7 +72,9 @@ func DefaultPrior() PriorOptions {
 func (*Options) Former(key string) string {
 	switch key {
 	case "variant":
-		return "leave it out, or write landmarks: {} or sketch: {} for the other of the two; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
+		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
+	case "landmarks":
+		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what landmarks.bandwidth was"
 	case "published":
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
@@ -146,81 +107,23 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("draws") {
 		o.Draws = defaultDraws
 	}
-	d := o.Dim(p)
-	if o.Form = o.form(p); o.Form == FormSketch {
-		o.fillSketch(d, missing)
-		return
-	}
-	if o.Landmarks == nil {
-		o.Landmarks = &LandmarkOptions{}
-	}
-	l := o.Landmarks
-	if missing("landmarks.law") && o.Encoder != nil && (missing("landmarks.scattered") || l.Scattered > 0) {
-		l.Law = lawNormal
-	}
-	if missing("landmarks.scattered") {
-		switch {
-		case l.Law == lawNormal && d <= 5:
-			l.Scattered = scattered / 2
-		case l.Law == lawNormal || d > 2:
-			l.Scattered = scattered
-		}
-	}
-	if missing("landmarks.bandwidth") {
-		l.Bandwidth = gridShare
-		switch {
-		case l.Law == lawNormal:
-			l.Bandwidth = min(1, max(0.7, float64(d)/5)/8)
-		case l.Scattered > 0:
-			l.Bandwidth = scatteredShare(l.Scattered, d)
-		}
-	}
-}
-
-// form is that of a plan: what it has options of, or else what is better for its features.
-func (o *Options) form(p *study.Plan) string {
-	if o.Sketch != nil || o.Landmarks == nil && o.Dim(p) > 2 && o.Encoder == nil && o.Scarce == nil {
-		return FormSketch
-	}
-	return FormLandmark
-}
-
-// scatteredShare is half of the distance that n landmarks have in a box of d
-// features, as a share of its width; at most the whole width.
-func scatteredShare(n, d int) float64 {
-	side := math.Pow(float64(n), 1/float64(max(d, 1))) - 1
-	return min(1, 1/max(2*side, 1e-9))
+	o.fillSketch(o.Dim(p), missing)
 }
 
 // BeyondRange implements [study.RangeTeller]. Only a projection moves values to the ends of their
-// ranges: sums are of rows as they are, with and without noise. Landmarks lie within the ranges.
+// ranges: sums are of rows as they are, with and without noise.
 func (o *Options) BeyondRange(*study.Plan) string {
-	switch {
-	case o.Encoder != nil && o.Encoder.Kind == EncoderProjection:
+	if o.Encoder != nil && o.Encoder.Kind == EncoderProjection {
 		return study.RangeEnds
-	case o.Encoder == nil && o.Form == FormLandmark:
-		return study.RangeAsIs + ", but landmarks show little of those far beyond"
 	}
 	return study.RangeAsIs
 }
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	if o.Sketch != nil && o.Landmarks != nil {
-		report("landmarks", "sites release sums at landmarks or, of a sketch, at frequencies", "leave one of the two out")
-		return
-	}
-	if form := o.form(p); o.Form != form { // in an encoding that somebody else made
-		report("variant", fmt.Sprintf("%q where all else says %s", o.Form, form), form)
-		return
-	}
 	ready := o.CheckMixture(p, o.Draws, "draws", report)
 	o.checkRelease(p, report)
-	if o.Form == FormSketch {
-		o.checkSketch(p, ready, report)
-	} else {
-		o.checkLandmark(p, ready, report)
-	}
+	o.checkSketch(p, ready, report)
 }
 
 // CheckMixture holds what is of any mixture against the plan. The sample has so many draws, which
@@ -249,7 +152,7 @@ func (o *Options) CheckMixture(p *study.Plan, draws int, key string, report stud
 // checkFeatures wants a public range of every number that a box is made of.
 func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 	ok := true
-	ranges, use := true, "which the prior and the landmarks are made of"
+	ranges, use := true, "which the prior and the frequencies are made of"
 	switch d := Features(p); {
 	case o.Encoder == nil && d > gmm.MaxDim:
 		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", gmm.MaxDim))
@@ -300,7 +203,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 		key       string
 		x, lo, hi float64
 	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3}, {"freedom", o.Prior.Freedom, least, 1e6}} {
-		learned := c.key == "spread" && c.x == 0 && o.Form == FormSketch
+		learned := c.key == "spread" && c.x == 0 && o.Sketch != nil
 		if !(c.x >= c.lo && c.x <= c.hi) && !learned {
 			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
 			ok = false
@@ -322,7 +225,7 @@ func (o *Options) checkSize(p *study.Plan, parameters int, key string, report st
 	}
 }
 
-// checkRelease is what both forms have in common.
+// checkRelease holds the sample and the privacy against the plan.
 func (o *Options) checkRelease(p *study.Plan, report study.Report) {
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
@@ -337,28 +240,6 @@ func (o *Options) checkRelease(p *study.Plan, report study.Report) {
 		}
 		if pr.Diagnostics > 0 {
 			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
-		}
-	}
-}
-
-func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) {
-	l := o.Landmarks
-	switch {
-	case l == nil:
-		report("landmarks", "missing", "bandwidth and scattered")
-	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
-		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
-	case l.Scattered < 0 || l.Scattered > sketch.MaxLandmarks:
-		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", sketch.MaxLandmarks))
-	case l.Law != "" && l.Law != lawEven && l.Law != lawNormal:
-		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+lawEven+", "+lawNormal)
-	case l.Law != "" && l.Scattered == 0:
-		report("landmarks.law", "landmarks on a grid follow none", "leave it out, or scattered: how many")
-	case l.Law == lawNormal && o.Encoder == nil:
-		report("landmarks.law", "a normal law around 0 is for codes, and the mixture is of features", lawEven+", or an encoder")
-	case ready:
-		if _, err := o.PlaceLandmarks(p); err != nil {
-			report("landmarks", err.Error(), "a larger bandwidth, or scattered landmarks")
 		}
 	}
 }
@@ -390,24 +271,4 @@ func (o *Options) BoxPrior(p *study.Plan) (gmm.Prior, error) {
 		q.Psi[i*d+i] = cmp.Or(o.Prior.Spread, wideSpread) * (q.Nu - float64(d+1)) * r * r
 	}
 	return q, q.Check()
-}
-
-// PlaceLandmarks lays the landmarks.
-func (o *Options) PlaceLandmarks(p *study.Plan) (sketch.Landmarks, error) {
-	_, lo, hi := o.Box(p)
-	h := make([]float64, len(lo))
-	for i := range h {
-		h[i] = o.Landmarks.Bandwidth * (hi[i] - lo[i])
-	}
-	switch n := o.Landmarks.Scattered; {
-	case o.Landmarks.Law == lawNormal:
-		sd := make([]float64, len(lo))
-		for i := range sd {
-			sd[i] = hi[i] / 4
-		}
-		return sketch.ScatterNormal(sd, h, n)
-	case n > 0:
-		return sketch.Scatter(lo, hi, h, n)
-	}
-	return sketch.Grid(lo, hi, h)
 }

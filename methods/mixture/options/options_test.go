@@ -45,16 +45,13 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"prior: {spread: 1e-300}":      "method.prior.spread: 1e-300 is out of range",
 		"prior: {freedom: 2}":          "method.prior.freedom: 2 is out of range",
 		"prior: {freedom: 1e300}":      "from 2.1 to 1e+06",
-		"landmarks: {bandwidth: 0}":    "method.landmarks.bandwidth: 0 of a feature's range",
-		"landmarks: {bandwidth: 1e-4}": "needs more than 1024 landmarks",
-		"landmarks: {scattered: 2000}": "method.landmarks.scattered: 2000 landmarks",
 	} {
 		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
 	}
 	for change, want := range map[string]string{
 		"{name: x, range: [-1e200, 1e200]}":         "method.prior: prior: Ψ has an entry that is not finite",
 		"{name: x, range: [0, 1e-170]}":             "method.prior: prior: Ψ is not positive definite",
-		"{name: x}":                                 "has no range, which the prior and the landmarks are made of",
+		"{name: x}":                                 "has no range, which the prior and the frequencies are made of",
 		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
 	} {
 		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)
@@ -68,7 +65,7 @@ func TestSamplesWithoutRoomAreRefused(t *testing.T) {
 		features = append(features, fmt.Sprintf("{name: f%d, range: [0, 1]}", i))
 	}
 	for options, want := range map[string]string{
-		"landmarks: {scattered: 100}":               "method.draws: 384 mixtures of 64 components in 64 dimensions",
+		"draws: 384": "method.draws: 384 mixtures of 64 components in 64 dimensions",
 		"encoder: {kind: projection}\ndraws: 10000": "method.draws: 10000 mixtures of 64 components in 5 dimensions",
 	} {
 		text := strings.Replace(planText(options, unprotected), "components: 2", "components: 64", 1)
@@ -76,7 +73,7 @@ func TestSamplesWithoutRoomAreRefused(t *testing.T) {
 	}
 }
 
-// Landmarks are refused beside promises that they do not keep.
+// Plans are refused beside promises that they do not keep.
 func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
 	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "per_release", 1)), "the plan has none")
@@ -108,7 +105,7 @@ func TestRangesAreAskedForOnce(t *testing.T) {
 	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 || !strings.Contains(got, "4 more features without a range") {
 		t.Error(got)
 	}
-	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method.prior") || strings.Contains(got, "method.landmarks") {
+	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method.prior") || strings.Contains(got, "method.sketch") {
 		t.Error(got)
 	}
 }
@@ -122,16 +119,12 @@ func TestCodesThatMeanNothingAreRefused(t *testing.T) {
 		"encoder: {shared: false, site: a}\n" + sick:                          "every site trains its own encoder",
 		"encoder: {box: 0}\n" + sick:                                          "method.encoder.box: codes within ± 0",
 		"encoder: {dimension: 0}\n" + sick:                                    "method.encoder.dimension: codes of 0 numbers",
-		"encoder: {dimension: 11}\n" + sick:                                   "method.encoder.dimension: codes of 11 numbers",
 		"encoder: {noise: 2}\n" + sick:                                        "method.encoder: noise is 2",
 		"encoder: {hidden: [0]}\n" + sick:                                     "method.encoder: hidden layer 1 is 0",
 		"encoder: {kind: projection}":                                         "z) has no range, which a projection brings to common units",
 		"encoder: {kind: projection, shared: false}":                          "follows from the plan, and every site has the same",
 		"encoder: {kind: projection, epochs: 3}":                              "method.encoder.epochs: a projection is not trained",
-		"encoder: {}\nlandmarks: {law: other}\n" + sick:                       `method.landmarks.law: "other" is not known`,
-		"encoder: {}\nlandmarks: {law: normal, scattered: 0}\n" + sick:        "landmarks on a grid follow none",
-		"landmarks: {law: normal}\n" + sick:                                   "a normal law around 0 is for codes",
-		sick:                                                                  "z) has no range, which the prior and the landmarks are made of",
+		sick:                                                                  "z) has no range, which the prior and the frequencies are made of",
 		"encoder: {}\nscarce: {held: 0.2}":                                    "method.scarce.outcome: missing",
 		"encoder: {}\nscarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
 		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes]}}":       "method.scarce.outcome.levels: 1 levels",
@@ -159,17 +152,14 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 	for text, check := range map[string]func(o *options.Options) bool{
 		"encoder: {}\n" + sick: func(o *options.Options) bool {
 			return o.Encoder.Kind == options.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
-				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && *o.Landmarks == options.LandmarkOptions{Bandwidth: 0.125, Scattered: 64, Law: "normal"} && o.Prior.Spread == 0.005
+				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && o.Prior.Spread == 0
 		},
 		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *options.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
 		"encoder: {kind: projection, dimension: 2}": func(o *options.Options) bool {
-			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 64
-		},
-		"landmarks: {}": func(o *options.Options) bool {
-			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
+			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Sketch.Frequencies == 64
 		},
 		"sketch: {}": func(o *options.Options) bool {
-			return o.Draws == 384 && o.Landmarks == nil && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64
+			return o.Draws == 384 && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64 && o.Prior.Freedom == 4 && o.Prior.Spread == 0
 		},
 		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
 			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
@@ -205,35 +195,10 @@ func digest(t *testing.T, p *study.Plan) string {
 	return d.String()
 }
 
-// Features decide what sites release, unless the plan says landmarks or a sketch, codes or classes.
-func TestTheFormFollowsTheOptions(t *testing.T) {
-	three := func(text string) *options.Options {
-		plan := strings.Replace(planText(text, unprotected), "range: [-8, 8]}", "range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}", 1)
-		return parse(t, plan).Method.Options.(*options.Options)
-	}
-	for text, want := range map[string]string{"draws: 64": options.FormSketch, "landmarks: {scattered: 9}": options.FormLandmark, "landmarks: {}": options.FormLandmark} {
-		if o := three(text); o.Form != want {
-			t.Errorf("%s: %s, want %s", text, o.Form, want)
-		}
-	}
-	for text, want := range map[string]string{"draws: 64": options.FormLandmark, "sketch: {}": options.FormSketch} {
-		if o := parse(t, planText(text, unprotected)).Method.Options.(*options.Options); o.Form != want {
-			t.Errorf("one feature, %s: %s, want %s", text, o.Form, want)
-		}
-	}
-	refused(t, planText("sketch: {}\nlandmarks: {}", unprotected), "leave one of the two out")
-	for key, want := range map[string]string{"variant: landmark": "landmarks: {} or sketch: {}", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out"} {
+// What was a key is refused with what stands in its place.
+func TestFormerKeysSayWhatToUse(t *testing.T) {
+	for key, want := range map[string]string{"variant: landmark": "leave it out", "landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out"} {
 		refused(t, planText(key, unprotected), want)
-	}
-	// An encoding may say what no plan can.
-	p := parse(t, planText("draws: 64", unprotected))
-	p.Method.Options.(*options.Options).Form = "published"
-	data, err := p.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := study.Decode(data, methods); err == nil || !strings.Contains(err.Error(), "where all else says landmark") {
-		t.Errorf("another form: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package options
 
 import (
-	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/privacy"
@@ -15,10 +14,9 @@ type Sampler interface {
 	Request(s *Setup) privacy.Request // what it grants each time
 	Coordinator(s *Setup) Sampled
 	Site(h *Site) method.Site
-	Steps(s *Setup) int            // that the coordinator takes
-	Tells(s *Setup) string         // what sites tell whoever asks, in a sentence for their people
-	CountsRows() bool              // whether its headline has a number of rows, and says of which class
-	OfCodes(s *Setup) *figure.Note // what to know of its mixture where it is of codes; nil for nothing
+	Steps(s *Setup) int    // that the coordinator takes
+	Tells(s *Setup) string // what sites tell whoever asks, in a sentence for their people
+	CountsRows() bool      // whether its headline has a number of rows, and says of which class
 }
 
 // Sampled is a sampler's coordinator that can give its sample, once it is done.

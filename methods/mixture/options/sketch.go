@@ -20,19 +20,11 @@ func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 
 // of components, unless the plan says it; nothing else that a site releases depends on that number.
 func (o *Options) MostComponents(p *study.Plan) int {
 	d := o.Dim(p)
-	most := min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)))
-	if o.Sketch != nil {
-		most = min(most, (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
-	}
-	return most
+	return min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
 }
 
-// FrequenciesEach is how many frequencies a sketch has for each parameter of its
-// mixture; +Inf with landmarks.
+// FrequenciesEach is how many frequencies there are for each parameter of the mixture.
 func (o *Options) FrequenciesEach(p *study.Plan) float64 {
-	if o.Sketch == nil {
-		return math.Inf(1)
-	}
 	return float64(o.Sketch.Frequencies) / float64(o.parameters(o.Dim(p)))
 }
 
@@ -41,7 +33,7 @@ func (o *Options) FrequenciesEach(p *study.Plan) float64 {
 func (o *Options) WithComponents(p *study.Plan, components int) (*Options, error) {
 	if most := o.MostComponents(p); components < 1 || components > most {
 		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
-		if o.Sketch != nil && components > most {
+		if components > most {
 			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released sums at", components, o.Sketch.Frequencies)
 			hint += ", or another study, whose plan has more components or states method.sketch.frequencies"
 		}
@@ -62,7 +54,7 @@ func (o *Options) fillSketch(d int, missing func(key string) bool) {
 		o.Prior.Spread = 0
 	}
 	if missing("sketch.scale") {
-		o.Sketch.Scale = gridShare
+		o.Sketch.Scale = 1. / 16
 	}
 	if missing("sketch.frequencies") {
 		o.Sketch.Frequencies = min(max(3*o.parameters(d), fewestFrequencies), sketch.MaxFrequencies)

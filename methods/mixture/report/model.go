@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -13,7 +14,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/sketch"
 	"parley/study"
 )
 
@@ -25,20 +25,19 @@ const ModelFormat = "parley/graffl-model/1"
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for graffl.
-	Published *Published        `json:"published,omitempty"`
-	Program   string            `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan      string            `json:"plan_sha256"`
-	Study     string            `json:"study"`
-	Seed      uint64            `json:"seed"`
-	Private   bool              `json:"private"` // made from noised releases alone
-	Options   *options.Options  `json:"options"`
-	Views     []ModelView       `json:"views"`
-	Prior     gmm.Prior         `json:"prior"`
-	Marks     *sketch.Landmarks `json:"landmarks,omitempty"`
-	Encoder   *nn.Encoder       `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
-	Mean      gmm.Mixture       `json:"mean"`              // of the posterior, or of what was accepted; components matched
-	Summed    []ModelParameter  `json:"parameters"`
-	Doubts    []string          `json:"doubts,omitempty"` // reasons against the mixture
+	Published *Published       `json:"published,omitempty"`
+	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string           `json:"plan_sha256"`
+	Study     string           `json:"study"`
+	Seed      uint64           `json:"seed"`
+	Private   bool             `json:"private"` // made from noised releases alone
+	Options   *options.Options `json:"options"`
+	Views     []ModelView      `json:"views"`
+	Prior     gmm.Prior        `json:"prior"`
+	Encoder   *nn.Encoder      `json:"encoder,omitempty"` // that all sites share, where the mixture is of codes
+	Mean      gmm.Mixture      `json:"mean"`              // of the posterior, or of what was accepted; components matched
+	Summed    []ModelParameter `json:"parameters"`
+	Doubts    []string         `json:"doubts,omitempty"` // reasons against the mixture
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
 	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`
@@ -97,7 +96,7 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
 	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
@@ -171,11 +170,6 @@ func (m *Model) check() error {
 	if err := m.Prior.Check(); err != nil {
 		return err
 	}
-	if m.Marks != nil {
-		if err := m.Marks.Check(); err != nil {
-			return err
-		}
-	}
 	if err := checkKept(m.Sample, m.Mean.Components(), m.Mean.Dim); err != nil {
 		return err
 	}
@@ -195,11 +189,8 @@ func (m *Model) Method() string {
 	return options.Name
 }
 
-// accepted says whether the model is of what Algorithm 2 accepted. Models of before it was a
-// method of its own say published.
-func (m *Model) accepted() bool {
-	return m.Sample == nil && (m.Published != nil || m.Options.Form == "published")
-}
+// accepted says whether the model is of what Algorithm 2 accepted.
+func (m *Model) accepted() bool { return m.Sample == nil && m.Published != nil }
 
 // Schema implements [method.Model].
 func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
@@ -224,7 +215,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		protection = "differential: fitted from noised releases"
 	}
 	table := parameterTable(shown)
-	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Form},
+	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: strings.TrimSuffix(m.Method()+", "+m.Options.Form, ", ")},
 		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
 	if e := m.Options.Encoder; e != nil {
 		facts = append(facts, figure.Fact{Name: "mixture of", Value: fmt.Sprintf("codes of %d numbers, by %s", e.Dimension, e.Kind)})

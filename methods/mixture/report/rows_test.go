@@ -49,7 +49,7 @@ func modelOf(m gmm.Mixture) *Model {
 	for i := range m.Dim {
 		view.Columns = append(view.Columns, ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
 	}
-	return &Model{Options: &options.Options{Form: options.FormSketch}, Views: []ModelView{view}, Mean: m,
+	return &Model{Options: &options.Options{}, Views: []ModelView{view}, Mean: m,
 		Sample: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}}
 }
 

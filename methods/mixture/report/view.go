@@ -15,7 +15,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/options"
-	"parley/methods/mixture/sketch"
 )
 
 // SamplingID is the section that says how a posterior was made.
@@ -27,10 +26,9 @@ type View struct {
 	Posterior *gmm.Posterior
 	Mean      gmm.Mixture // of the posterior
 	// What a sampler adds that has it:
-	Published *Published        // the method that made it as a paper has it; nil for graffl
-	Accepted  bool              // draws are what Algorithm 2 accepted, and no posterior
-	Called    string            // what draws are called: posterior, or sample, as of those that are none
-	Marks     *sketch.Landmarks // at which sites were asked; nil for none
+	Published *Published // the method that made it as a paper has it; nil for graffl
+	Accepted  bool       // draws are what Algorithm 2 accepted, and no posterior
+	Called    string     // what draws are called: posterior, or sample, as of those that are none
 	// Doubted has the reasons against the posterior, each with its evidence behind a colon.
 	Doubted []string
 }

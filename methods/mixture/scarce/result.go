@@ -72,11 +72,7 @@ func (c *coordinator) encoderSection() figure.Section {
 		lead += "Every site trained its own, SuffiAE, as published."
 		note = figure.Note{Warning: true, Title: "The sites' codes are not comparable", Text: "Encoders that are trained apart have axes that have nothing to do with one another's: code 1 of one site is not code 1 of the next. A mixture of all of them describes nobody's, and rows made of it usually harm. It is there to compare with; encoder.shared: true is what helps."}
 	}
-	section := figure.Section{ID: "encoder", Title: "What the codes are", Lead: lead, Items: []figure.Item{{Note: &note}}}
-	if note := c.sampler.OfCodes(c.Setup); note != nil {
-		section.Items = append(section.Items, figure.Item{Note: note})
-	}
-	return section
+	return figure.Section{ID: "encoder", Title: "What the codes are", Lead: lead, Items: []figure.Item{{Note: &note}}}
 }
 
 // worthSection compares the sites' scores.

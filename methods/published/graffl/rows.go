@@ -25,9 +25,8 @@ func (v rowsSampler) Steps(s *options.Setup) int { return v.own.Rounds }
 func (v rowsSampler) Coordinator(s *options.Setup) options.Sampled {
 	return &rowsCoordinator{setup{s, v.own}}
 }
-func (v rowsSampler) Site(h *options.Site) method.Site    { return rowsSite{h, v.own} }
-func (v rowsSampler) CountsRows() bool                    { return false }
-func (v rowsSampler) OfCodes(*options.Setup) *figure.Note { return nil }
+func (v rowsSampler) Site(h *options.Site) method.Site { return rowsSite{h, v.own} }
+func (v rowsSampler) CountsRows() bool                 { return false }
 
 // Tells says what a site tells.
 func (v rowsSampler) Tells(*options.Setup) string {

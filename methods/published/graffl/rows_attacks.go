@@ -46,7 +46,7 @@ func (a attacker) trilaterated(ctx context.Context) error {
 				squared[i] = at[k]
 				rough[i] = twoDigits(at[k])
 			}
-			x, err := inversion.Trilaterate(points[:(d+1)*d], squared[:d+1], d)
+			x, err := Trilaterate(points[:(d+1)*d], squared[:d+1], d)
 			if err != nil {
 				return fmt.Errorf("row %d of site %s: %w", k+1, site, err)
 			}
@@ -76,7 +76,7 @@ func twoDigits(x float64) float64 {
 // trilaterateRounded recovers a row from answers whose errors grow with them, by
 // least squares of relative errors. Points are by rows.
 func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
-	x, err := inversion.Trilaterate(points, squared, dim)
+	x, err := Trilaterate(points, squared, dim)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
@@ -24,7 +23,6 @@ func (v sets) Steps(s *options.Setup) int                   { return v.own.Set.P
 func (v sets) Coordinator(s *options.Setup) options.Sampled { return &setsCoordinator{setup{s, v.own}} }
 func (v sets) Site(h *options.Site) method.Site             { return setsSite{h, v.own} }
 func (v sets) CountsRows() bool                             { return false }
-func (v sets) OfCodes(*options.Setup) *figure.Note          { return nil }
 
 // Tells says what a site tells.
 func (v sets) Tells(*options.Setup) string {

@@ -67,7 +67,7 @@ func locateBySets(v *inversion.Victims, s setup, d gmm.Discrepancy, means []floa
 				continue
 			}
 			row := jac[i*v.Dim:][:v.Dim]
-			r[i] = inversion.Slope(d, row, x, set) - want[i]
+			r[i] = slope(d, row, x, set) - want[i]
 		}
 	}
 	// From the points that fit best so far, and the middle of the box.

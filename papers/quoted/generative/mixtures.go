@@ -1,5 +1,5 @@
 // Package generative measures the method graffl: mixtures beside a Gibbs sampler on all rows,
-// the calibration of its default variant, and what synthetic rows of a scarce class are worth.
+// and what synthetic rows of a scarce class are worth.
 package generative
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Experiments are those of this package.
 func Experiments() experiment.List {
-	return experiment.List{mixtures(), components(), calibration(), scarceClass(), verdicts()}
+	return experiment.List{mixtures(), components(), scarceClass(), verdicts()}
 }
 
 const (

@@ -1,8 +1,9 @@
-package inversion
+package graffl
 
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -41,25 +42,23 @@ func Trilaterate(points, squared []float64, dim int) ([]float64, error) {
 	return x.RawVector().Data, nil
 }
 
-// Difference is what two answers to one question tell about the record by which two
-// sets differ: with sums (means times numbers of rows) of the larger and the smaller
-// set, its own contribution. Where answers are exact, so is it; where they carry
-// noise, it carries that of both.
-func Difference(larger, smaller []float64) ([]float64, error) {
-	if len(larger) != len(smaller) {
-		return nil, fmt.Errorf("sums of %d and of %d numbers", len(larger), len(smaller))
+// slope returns what Cross does of the row x and a set, and writes its derivatives.
+func slope(d gmm.Discrepancy, dst, x, set []float64) (mean float64) {
+	clear(dst)
+	dim, n := len(x), float64(len(set)/len(x))
+	for g := range slices.Chunk(set, dim) {
+		q := gmm.SquaredDistance(x, g)
+		value, by := math.Sqrt(q), 0.0 // by × (x − g) is the derivative
+		if d.Kind == gmm.Energy {
+			by = 1 / max(value, 1e-300)
+		} else {
+			value = math.Exp(-q / (2 * d.Bandwidth * d.Bandwidth))
+			by = -value / (d.Bandwidth * d.Bandwidth)
+		}
+		mean += value / n
+		for i, v := range x {
+			dst[i] += by * (v - g[i]) / n
+		}
 	}
-	d := make([]float64, len(larger))
-	for i := range d {
-		d[i] = larger[i] - smaller[i]
-	}
-	return d, nil
-}
-
-// MostAdvantage returns how often, at most, anybody is right who must tell from a
-// release under (ε, δ) which of two records it held, both equally likely
-// beforehand: (e^ε + δ)/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
-func MostAdvantage(epsilon, delta float64) float64 {
-	e := math.Exp(-epsilon)
-	return min(1, (1+delta*e)/(1+e))
+	return mean
 }
