@@ -10,8 +10,6 @@ import (
 
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -22,18 +20,18 @@ const fewDraws = 64
 var _ method.Attackable = Method{}
 
 // attacker mounts the attacks on sums at frequencies.
-type attacker struct{ *inversion.Attacker }
+type attacker struct{ *Attacker }
 
 // Attack implements [method.Attackable].
 func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
-	b, err := inversion.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*options.Options, error) {
-		s, err := options.New(p)
+	b, err := NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*Options, error) {
+		s, err := setupOf(p)
 		if err != nil {
 			return nil, err
 		}
 		return s.Options, nil
-	}, func(v *inversion.Victims) error {
-		_, err := victimsStudy(v, inversion.NoProtection)
+	}, func(v *Victims) error {
+		_, err := victimsStudy(v, NoProtection)
 		return err
 	})
 	if err != nil {
@@ -49,23 +47,15 @@ func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Targ
 }
 
 // victimsStudy makes a plan of the victims: with the frequencies of the plan that was asked for, if it is of features.
-func victimsStudy(v *inversion.Victims, privacy study.Privacy) (*setup, error) {
-	o := &options.Options{Components: v.Given.Components, Sketch: new(options.SketchOptions)}
-	prior, own := v.Prior()
-	o.Prior = prior
-	if own {
-		*o.Sketch = *v.Given.Sketch
-		o.Sketch.Rows = 0
-	}
-	p, err := v.Study(privacy, o, func(key string) bool { return own && strings.HasPrefix(key, "sketch.") }, func() { o.Draws = fewDraws })
+func victimsStudy(v *Victims, privacy study.Privacy) (*setup, error) {
+	o := &Options{Components: v.Given.Components, Prior: v.Prior(), Sketch: new(SketchOptions)}
+	*o.Sketch = *v.Given.Sketch
+	o.Sketch.Rows = 0
+	p, err := v.Study(privacy, o, func(key string) bool { return strings.HasPrefix(key, "sketch.") }, func() { o.Draws = fewDraws })
 	if err != nil {
 		return nil, err
 	}
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	return newSetup(s)
+	return setupOf(p)
 }
 
 // bySums locates persons by what two releases of their sites differ by.
@@ -78,7 +68,7 @@ func (a attacker) bySums(ctx context.Context, s *setup, within float64) (*method
 // exactSums is differencing of two studies without noise.
 func (a attacker) exactSums(ctx context.Context) error {
 	a.Tell(withoutNoise + ": differencing")
-	s, err := victimsStudy(a.Victims, inversion.NoProtection)
+	s, err := victimsStudy(a.Victims, NoProtection)
 	if err != nil {
 		return err
 	}
@@ -95,7 +85,7 @@ const withoutNoise = "sums without noise"
 
 // smallSites solves for all rows of sites that have few, from one release each.
 func (a attacker) smallSites(ctx context.Context) error {
-	s, err := victimsStudy(a.Victims, inversion.NoProtection)
+	s, err := victimsStudy(a.Victims, NoProtection)
 	if err != nil {
 		return err
 	}
@@ -207,7 +197,7 @@ func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, e
 		sites[1] = slices.Concat(common, two)
 	}
 	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
+	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
 	if two != nil { // which are not opposite, as the worst would be
 		told.Mechanism = best(apart)
 	}
@@ -284,7 +274,7 @@ func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart,
 		return nil, err
 	}
 	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed = inversion.MostAdvantage(told.Epsilon, told.Delta)
+	told.Allowed = MostAdvantage(told.Epsilon, told.Delta)
 	for world, now := range [][]float64{rows, gone} {
 		after, err := a.releases(ctx, s, now, a.Target.Releases)
 		if err != nil {

@@ -9,8 +9,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/methods/mixture/sketch"
 )
 
@@ -23,7 +21,7 @@ type state struct {
 	Phase  string           `cbor:"phase"`
 	Left   []string         `cbor:"left"`
 	Sites  map[string]*sums `cbor:"sites"`  // of those that have answered
-	Sample *options.Sample  `cbor:"sample"` // of the posterior, when done
+	Sample *sample          `cbor:"sample"` // of the posterior, when done
 }
 
 // MarshalBinary implements [method.State].
@@ -82,7 +80,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, err
 		}
-		s.Sample, s.Phase = options.PackSample(p), method.Done
+		s.Sample, s.Phase = packSample(p), method.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
 	}
 	step.Done, step.Progress = true, 2
@@ -174,16 +172,11 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.Share(p.Mean())
-}
-
-// Draws implements [options.Sampled].
-func (c *coordinator) Draws(ms method.State) (*gmm.Posterior, error) {
-	return c.sample(ms.(*state))
+	return c.share(p)
 }
 
 // sampling says how the posterior is sampled.
-func sampling(s *options.Setup) sketch.Sampling {
+func sampling(s *Setup) sketch.Sampling {
 	o := sketch.DefaultSampling(s.Seed("posterior"))
 	o.Particles, o.Widths = s.Options.Draws, s.Options.Prior.Spread == 0
 	return o

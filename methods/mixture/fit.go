@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/methods/mixture/report"
 	"parley/methods/mixture/sketch"
 )
 
@@ -15,7 +14,10 @@ import (
 func (v *view) componentsSection() figure.Section {
 	section := v.View.ComponentsSection()
 	var says []figure.Item
-	for _, note := range []*figure.Note{v.doubtsNote(), report.LeftOut(v.lacking, int(v.observed.Rows)+v.lacking), report.PriorDominated(v.Posterior, v.Prior, v.Names, v.Options.Prior.Spread)} {
+	for _, note := range v.statements() {
+		says = append(says, figure.Item{Note: &note})
+	}
+	for _, note := range []*figure.Note{leftOut(v.lacking, int(v.observed.Rows)+v.lacking)} {
 		if note != nil {
 			says = append(says, figure.Item{Note: note})
 		}
@@ -26,7 +28,7 @@ func (v *view) componentsSection() figure.Section {
 
 // misfits reports whether what was released speaks against the mixture.
 func (v *view) misfits() bool {
-	return v.fit.Tail <= report.Level
+	return v.fit.Tail <= Level
 }
 
 // fitSection compares what sites released with what the mixture expects.
@@ -35,16 +37,12 @@ func (v *view) fitSection() figure.Section {
 	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise. By them, a mixture that is right is off by as much in %s of studies.", sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail))
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
-	if v.misfits() {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Rows are elsewhere than the mixture expects",
-			Text: "They may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
-	}
 	return section
 }
 
 // rarity writes a share of studies.
 func rarity(p float64) string {
-	if p <= report.Level {
+	if p <= Level {
 		return "1\u00a0% or fewer"
 	}
 	return fmt.Sprintf("%.2g\u00a0%%", 100*p)

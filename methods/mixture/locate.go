@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/inversion"
 	"parley/methods/mixture/sketch"
 )
 
@@ -59,7 +58,7 @@ func fitRows(f sketch.Frequencies, x, sum []float64, longest float64) (loss floa
 			seen[j] = 1
 		}
 	}
-	return inversion.LeastSquares(x, len(sum), func(r, jac, x []float64) {
+	return LeastSquares(x, len(sum), func(r, jac, x []float64) {
 		for i, v := range sum {
 			r[i] = -v * seen[i%m]
 		}

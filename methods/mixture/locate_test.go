@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/mixturetest"
 	"parley/methods/mixture/sketch"
 )
 
@@ -32,7 +31,7 @@ func TestRowsFollowFromExactSums(t *testing.T) {
 		if d == 2 {
 			n = rapid.IntRange(1, 3).Draw(t, "rows")
 		}
-		f := known(mixturetest.Text(d, "components: 2", noProtection)).Of
+		f := known(text(d, "components: 2", noProtection)).Of
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		var rows []float64
 		for k := range n { // a few widths apart
@@ -54,7 +53,7 @@ func TestRowsFollowFromExactSums(t *testing.T) {
 			}
 		}
 	})
-	f := known(mixturetest.Text(2, "components: 2", noProtection)).Of
+	f := known(text(2, "components: 2", noProtection)).Of
 	for name, c := range map[string]struct {
 		sums []float64
 		rows int

@@ -6,7 +6,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/options"
 )
 
 // sumsTask chooses nothing: frequencies that whoever asks may choose would scan
@@ -27,8 +26,8 @@ func (a *sumsAnswer) check(n int) error {
 		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
 	}
 	for _, rows := range []int{a.Rows, a.Lacking} {
-		if rows < 0 || rows > options.MaxRows {
-			return fmt.Errorf("%d rows: want 0 to %d", rows, options.MaxRows)
+		if rows < 0 || rows > MaxRows {
+			return fmt.Errorf("%d rows: want 0 to %d", rows, MaxRows)
 		}
 	}
 	most := float64(a.Rows) * (1 + 1e-9)
@@ -57,15 +56,15 @@ func (a *sums) check(n int) error {
 	if a.SD < 0 || a.RowsSD < 0 {
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
 	}
-	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= options.MaxRows+farOff*a.RowsSD) {
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) {
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
 	}
 	for i, v := range a.Sums {
-		if !(math.Abs(v) <= options.MaxRows*(1+1e-9)+farOff*a.SD) {
+		if !(math.Abs(v) <= MaxRows*(1+1e-9)+farOff*a.SD) {
 			return fmt.Errorf("sum %d of %d is %v", i+1, len(a.Sums), v)
 		}
 	}
-	if a.Lacking < 0 || a.Lacking > options.MaxRows {
+	if a.Lacking < 0 || a.Lacking > MaxRows {
 		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
 	}
 	return nil
@@ -94,9 +93,9 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 	out := &sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
 	// Noise has no end, and what another program puts in its place may be any integer.
 	for r, x := range out.Sums {
-		out.Sums[r] = moved(x*s.Scale, options.MaxRows+farOff*out.SD)
+		out.Sums[r] = moved(x*s.Scale, MaxRows+farOff*out.SD)
 	}
-	out.Rows = moved(out.Rows, options.MaxRows+farOff*out.RowsSD)
+	out.Rows = moved(out.Rows, MaxRows+farOff*out.RowsSD)
 	return out, nil
 }
 

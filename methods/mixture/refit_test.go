@@ -13,8 +13,6 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/study"
 )
 
@@ -75,7 +73,7 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 			if !bytes.Equal(fileOf(again, releasedName), released) {
 				t.Errorf("%s, %d components: the releases changed", name, k)
 			}
-			m, err := report.LoadModel(fileOf(again, "model/model.json"))
+			m, err := LoadModel(fileOf(again, "model/model.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,30 +91,25 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 				}
 			}
 		}
-		if k := p.Method.Options.(*options.Options).Components; k != 2 {
+		if k := p.Method.Options.(*Options).Components; k != 2 {
 			t.Errorf("%s: the plan now has %d components", name, k)
 		}
 	}
 }
 
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
-	for name, want := range map[string]string{
-		"private codes":   "the mixture is of codes",
-		"private classes": "rows drawn from the study's own mixture",
-	} {
-		p, r := ended(t, name)
-		_, err := Method{}.Refit(p, []byte("{}"), 2)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parley run for each number") {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
-		if _, other := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); fmt.Sprint(other) != fmt.Sprint(err) {
-			t.Errorf("%s: selection says %v", name, other)
-		}
-		if fileOf(r, releasedName) != nil {
-			t.Errorf("%s: what nothing can be made of is kept", name)
-		}
+	p, r := ended(t, "private classes")
+	const want = "rows drawn from the study's own mixture"
+	if _, err := (Method{}).Refit(p, []byte("{}"), 2); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
-	p, r := ended(t, "private")
+	if _, err := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("selection says %v", err)
+	}
+	if fileOf(r, releasedName) != nil {
+		t.Error("what nothing can be made of is kept")
+	}
+	p, r = ended(t, "private")
 	released := fileOf(r, releasedName)
 	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {

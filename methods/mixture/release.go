@@ -1,47 +1,71 @@
 package mixture
 
 import (
-	"parley/methods/mixture/options"
+	"fmt"
+
 	"parley/methods/mixture/sketch"
 	"parley/privacy"
+	"parley/study"
 )
 
-// setup is what both halves know from the plan: what those of all samplers do, and what a site
-// releases, once: the sum of φ(x), of cosines and sines at public frequencies, over its rows, and how many
-// rows there are.
+// setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
+// sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
-	*options.Setup
+	*Setup
 	Of    sketch.Frequencies
 	Scale float64      // B of NormBound
 	Sum   *privacy.Sum // under differential privacy; nil without it
 }
 
-// newSetup adds what a site releases to what all samplers know.
-func newSetup(s *options.Setup) (*setup, error) {
-	f, err := s.Options.DrawFrequencies(s.Plan)
+// setupOf works it out from a plan that has been checked.
+func setupOf(p *study.Plan) (*setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+	}
+	s, err := NewSetup(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	f, err := opts.drawFrequencies(p)
 	if err != nil {
 		return nil, err
 	}
 	out := &setup{Setup: s, Of: f, Scale: f.NormBound()}
-	if s.Plan.Privacy.Differential() {
-		out.Sum, err = out.protect()
+	if p.Privacy.Differential() {
+		m, err := releaseNoise(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Sum = &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors,
+			Blocks: []int{f.Len() + 1}, Bound: releaseBound(), Mechanism: m}
 	}
-	return out, err
+	return out, nil
 }
 
 const (
-	countEntry = options.CountEntry
-	sumName    = "cosines and sines at the frequencies, and a count"
+	sumName = "cosines and sines at the frequencies, and a count"
 	// task asks for the sums at the frequencies: where they are, the plan says.
 	task = "frequencies"
 )
 
-// protect declares the one sum of a site, with the noise that spends the total.
-func (s *setup) protect() (*privacy.Sum, error) {
-	m, err := options.ReleaseNoise(s.Plan)
-	if err != nil {
-		return nil, err
+// request is the one noised sum under differential protection, else the exact sums.
+func (s *setup) request() privacy.Request {
+	if s.Sum != nil {
+		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
 	}
-	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors,
-		Blocks: []int{s.Of.Len() + 1}, Bound: options.ReleaseBound(), Mechanism: m}, nil
+	return Unprotected(privacy.Content{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
+		privacy.Content{What: RowsReleased, Values: 1})
+}
+
+// tells says what a site tells.
+func (s *setup) tells() string {
+	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features", s.Of.Len())
+	if s.Sum != nil {
+		text += ", with noise"
+	}
+	if s.Options.Scarce != nil {
+		text += ", and tries for itself what rows drawn from the mixture are worth to a classifier of its own"
+	}
+	return text + "."
 }

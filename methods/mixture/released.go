@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/methods/mixture/options"
 	"parley/problem"
 	"parley/study"
 )
@@ -50,21 +49,12 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 	return method.File{Name: releasedName, Data: append(data, '\n')}, err
 }
 
-// Released names the file, or says why other mixtures cannot be made of what the sites of a plan
-// released.
-func Released(o *options.Options) (string, error) { return releasedName, notRefitted(o) }
-
-func notRefitted(o *options.Options) error {
-	where, what := "", ""
-	switch {
-	case o.Encoder != nil:
-		where, what = "method.encoder", "the mixture is of codes, whose encoder is not part of what is kept"
-	case o.Scarce != nil:
-		where, what = "method.scarce", "every site judges rows drawn from the study's own mixture, and would not have another"
-	default:
+// notRefitted says why other mixtures cannot be made of what the sites of a plan released.
+func notRefitted(o *Options) error {
+	if o.Scarce == nil {
 		return nil
 	}
-	return problem.Problem{Where: where, What: what + ", so no other number of components can be tried afterwards",
+	return problem.Problem{Where: "method.scarce", What: "every site judges rows drawn from the study's own mixture, and would not have another, so no other number of components can be tried afterwards",
 		Hint: "parley run for each number of components, which asks the sites anew and under privacy is charged each time"}
 }
 
@@ -107,10 +97,10 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 		if err := sum.check(s.Of.Len()); err != nil {
 			return nil, fmt.Errorf("site %s: %w", a.Site, err)
 		}
-		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private || math.Abs(a.Rows) > options.MaxRows+farOff*a.RowsSD {
+		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private || math.Abs(a.Rows) > MaxRows+farOff*a.RowsSD {
 			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site, a.Rows, a.SD, a.RowsSD)
 		}
-		most += options.MaxRows + farOff*a.SD
+		most += MaxRows + farOff*a.SD
 	}
 	for r, x := range all.Sums {
 		if !(math.Abs(x) <= most) {

@@ -259,7 +259,7 @@ func (t *trial) helped(prefix string, codes []coded, targets int) error {
 		if err != nil {
 			return err
 		}
-		between, err := scarce.SMOTE(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
+		between, err := smoted(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
 		if err != nil {
 			return err
 		}
@@ -322,12 +322,12 @@ func (t *trial) gated(p *gmm.Posterior, c coded) error {
 	if err != nil {
 		return err
 	}
-	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, nil, t.seed)
+	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, t.seed)
 	if err != nil {
 		return err
 	}
 	keeps := 0.0
-	if result.Verdict == scarce.Kept {
+	if result.Kept {
 		keeps = 1
 	}
 	t.values[kept] = append(t.values[kept], keeps)

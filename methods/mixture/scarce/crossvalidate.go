@@ -36,7 +36,7 @@ func partition(labels []bool, folds int, rng *rand.Rand) []int {
 // crossValidate returns the placements of each arm: fitted without a fold and what it adds, judged
 // on it, over all folds and repeats. All arms see the same folds. Every
 // fold must get rows of both classes.
-func crossValidate(arms []Arm, own Labelled, generated [][]float64, borrowed *LinearClassifier, seed uint64) (map[Arm]placements, error) {
+func crossValidate(own Labelled, generated [][]float64, seed uint64) (map[Arm]placements, error) {
 	scarce, other := own.Count()
 	folds := min(maxFolds, scarce, other)
 	out := make(map[Arm]placements)
@@ -49,7 +49,7 @@ func crossValidate(arms []Arm, own Labelled, generated [][]float64, borrowed *Li
 			train := own.pick(func(i int) bool { return fold[i] != f })
 			test := own.pick(func(i int) bool { return fold[i] == f })
 			for at, a := range arms {
-				c, _, err := a.fit(train, generated, borrowed, rand.New(rand.NewPCG(seed, 1<<32|repeat<<16|uint64(f)<<8|uint64(at))))
+				c, _, err := a.fit(train, generated, rand.New(rand.NewPCG(seed, 1<<32|repeat<<16|uint64(f)<<8|uint64(at))))
 				if err != nil {
 					return nil, err
 				}
