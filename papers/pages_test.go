@@ -82,7 +82,7 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 var older = []string{
 	"fedmvppca-table-2", "fedmvppca-table-2-mfeat", "fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-table-7", "fedmvppca-private",
 	"dppvi-table-5", "dppvi-choices", "dppvi-figure-3", "graffl-table-2",
-	"parley-income", "parley-intervals", "parley-rivals", "parley-scarce",
+	"parley-income", "parley-intervals", "parley-rivals", "graffl-figure-3", "graffl-table-1", "parley-mixtures", "parley-components", "parley-verdict",
 }
 
 // No record is older than the revision of its methods, but those that are listed, which their

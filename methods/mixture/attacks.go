@@ -197,7 +197,7 @@ func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, e
 		sites[1] = slices.Concat(common, two)
 	}
 	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
+	told.Allowed, told.Mechanism = mostAdvantage(told.Epsilon, told.Delta), best(visible(s))
 	if two != nil { // which are not opposite, as the worst would be
 		told.Mechanism = best(apart)
 	}
@@ -274,7 +274,7 @@ func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart,
 		return nil, err
 	}
 	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed = MostAdvantage(told.Epsilon, told.Delta)
+	told.Allowed = mostAdvantage(told.Epsilon, told.Delta)
 	for world, now := range [][]float64{rows, gone} {
 		after, err := a.releases(ctx, s, now, a.Target.Releases)
 		if err != nil {

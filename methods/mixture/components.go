@@ -122,9 +122,9 @@ func (v *View) weightsFigure() *figure.Figure {
 		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.Called), Alt: "Forest plot of the components' weights."}
 }
 
-// Groups are the components in two features, as ellipses of normal distributions:
+// groupsIn are the components in two features, as ellipses of normal distributions:
 // they show no row. One without rows has no ellipse.
-func Groups(m gmm.Mixture, i, j int) (all []figure.Group) {
+func groupsIn(m gmm.Mixture, i, j int) (all []figure.Group) {
 	for k, w := range m.Weights {
 		name := fmt.Sprintf("component %d", k+1)
 		if w < hardlyAny { // anywhere, and as wide as the prior
@@ -159,7 +159,7 @@ func (v *View) pairsFigure() *figure.Figure {
 	labels := v.Labels()
 	if len(labels) == 2 {
 		return &figure.Figure{ID: "pair-1-2", Title: fmt.Sprintf("Components in %s and %s", v.Names[0], v.Names[1]),
-			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: Groups(v.Mean, 0, 1)},
+			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(v.Mean, 0, 1)},
 			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.Names[0], v.Names[1])}
 	}
 	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of features", Chart: inPairs(v.Setup, v.Mean),

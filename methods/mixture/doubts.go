@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// FewDraws is the effective sample size below which a report warns.
-	FewDraws = 100
+	// leastDraws is the effective sample size below which a report warns.
+	leastDraws = 100
 	// Level is the probability of being wrong above which a report has a doubt.
 	Level = 0.01
 )
 
-// Doubts says where a posterior is unsure of its components, by its own probabilities: that one lies
+// groupDoubts says where a posterior is unsure of its components, by its own probabilities: that one lies
 // elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
 // Both are doubted above [Level]. Distances are in standard deviations of the components' rows,
 // feature by feature. The posterior is one of so many rows with a prior. What is wrong stands before
 // a colon, and the evidence after it.
-func Doubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string) {
+func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string) {
 	m := p.Mean()
 	if m.Components() == 1 {
 		return nil // it has all the weight, and no neighbour
@@ -121,15 +121,15 @@ func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float
 	return factor / (1 + factor)
 }
 
-// likelyDraws is how many parameters [Imprecision] compares with: of so many the second largest is
+// likelyDraws is how many parameters [imprecisionOf] compares with: of so many the second largest is
 // about the upper end of an interval of 90 %.
 const likelyDraws = 16
 
-// Imprecision is how many times as uncertain means may be as all rows themselves, without noise,
+// imprecisionOf is how many times as uncertain means may be as all rows themselves, without noise,
 // would leave them: the ratio of root mean squares over all means, in units of the components'
 // widths. What rows would leave depends on where components are and how wide, which noise hides,
 // too: it is the upper end of an interval of 90 %, and 0 where rows would not tell either.
-func Imprecision(p *gmm.Posterior, rows float64, seed uint64) float64 {
+func imprecisionOf(p *gmm.Posterior, rows float64, seed uint64) float64 {
 	m := p.Mean()
 	width := widths(m)
 	own := 0.0
@@ -160,8 +160,8 @@ func Imprecision(p *gmm.Posterior, rows float64, seed uint64) float64 {
 	return ratios[len(ratios)-2]
 }
 
-// Imprecise says in words that means are too uncertain; "" if they are not.
-func Imprecise(times float64) string {
+// tooImprecise says in words that means are too uncertain; "" if they are not.
+func tooImprecise(times float64) string {
 	if times <= sketch.Precise {
 		return ""
 	}

@@ -31,7 +31,7 @@ func TestGroupsAndShapeAreSaidApart(t *testing.T) {
 		v.Setup = known(text(1, "components: 2", noProtection)).Setup
 		v.Posterior = &gmm.Posterior{}
 		v.Doubted = c.lost
-		if says := Imprecise(c.imprecise); says != "" {
+		if says := tooImprecise(c.imprecise); says != "" {
 			v.Doubted = append(v.Doubted, says)
 		}
 		var titles []string

@@ -78,10 +78,10 @@ func difference(larger, smaller []float64) ([]float64, error) {
 	return d, nil
 }
 
-// MostAdvantage returns how often, at most, anybody is right who must tell from a
+// mostAdvantage returns how often, at most, anybody is right who must tell from a
 // release under (ε, δ) which of two records it held, both equally likely
 // beforehand: (e^ε + δ)/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
-func MostAdvantage(epsilon, delta float64) float64 {
+func mostAdvantage(epsilon, delta float64) float64 {
 	e := math.Exp(-epsilon)
 	return min(1, (1+delta*e)/(1+e))
 }

@@ -93,7 +93,7 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: viewsOf(v.Plan), Prior: v.Prior, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
 	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
@@ -108,8 +108,8 @@ func (v *View) Files() ([]method.File, error) {
 	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
 }
 
-// ViewsOf lists the plan's features.
-func ViewsOf(p *study.Plan) (all []ModelView) {
+// viewsOf lists the plan's features.
+func viewsOf(p *study.Plan) (all []ModelView) {
 	for k, x := range p.Views {
 		view := ModelView{Name: x.Name}
 		for j, f := range x.Features {
@@ -177,11 +177,11 @@ func (m *Model) Method() string {
 // accepted says whether the model is of what Algorithm 2 accepted.
 func (m *Model) accepted() bool { return m.Sample == nil && m.Published != nil }
 
-// Schema implements [method.Model].
-func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
+// schemaOf implements [method.Model].
+func (m *Model) Schema() dataset.Schema { return schemaOf(m.Views) }
 
-// Schema is that of data with some views.
-func Schema(views []ModelView) (s dataset.Schema) {
+// schemaOf is that of data with some views.
+func schemaOf(views []ModelView) (s dataset.Schema) {
 	for _, v := range views {
 		view := dataset.View{Name: v.Name}
 		for _, c := range v.Columns {

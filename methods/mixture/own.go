@@ -111,7 +111,7 @@ func ownFigures(s *Setup, m gmm.Mixture, columns []figure.Numbers, expected figu
 			Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
 			Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}}
 	}
-	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: Groups(m, 0, 1), Subject: true,
+	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(m, 0, 1), Subject: true,
 		XAt: over(m, 0, columns[0]), YAt: over(m, 1, columns[1])}
 	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
 	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", s.Names[0], s.Names[1]), Chart: c,

@@ -38,7 +38,7 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 		{0.021, 0.012, 0.1, "component 2 was not found"}, // the same, hidden by noise
 		{0.001, 0.001, 0.1, "component 2 was not found"}, // what the prior gives to a component of no row
 	} {
-		if got := strings.Join(Doubts(sample(c.weight, c.sd, c.moves), prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+		if got := strings.Join(groupDoubts(sample(c.weight, c.sd, c.moves), prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 			t.Errorf("weight %v ± %v, mean ± %v: %q, want %q", c.weight, c.sd, c.moves, got, c.want)
 		}
 	}
@@ -49,12 +49,12 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 		want   string
 	}{{[]float64{5, 5}, "another mixture, with components elsewhere"}, {[]float64{5, 20}, ""}} {
 		rivalled.Rivals = c.rivals
-		if got := strings.Join(Doubts(rivalled, prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+		if got := strings.Join(groupDoubts(rivalled, prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 			t.Errorf("rivals whose log evidence is %v lower: %q, want %q", c.rivals, got, c.want)
 		}
 	}
 	one := &gmm.Posterior{Draws: []gmm.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}}, Weights: []float64{1}}
-	if got := Doubts(one, prior, 1000); len(got) > 0 {
+	if got := groupDoubts(one, prior, 1000); len(got) > 0 {
 		t.Errorf("the only component: %v", got)
 	}
 }
@@ -69,14 +69,14 @@ func TestImprecisionIsInTermsOfAllRows(t *testing.T) {
 		m := gmm.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{mu(0), mu(20)}, Covs: []float64{1, 1}}
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
 	}
-	if got := Imprecision(p, rows, 1); math.Abs(got-2) > 0.15 {
+	if got := imprecisionOf(p, rows, 1); math.Abs(got-2) > 0.15 {
 		t.Errorf("%v times as uncertain, want 2", got)
 	}
-	if got := Imprecision(p, rows/4, 1); math.Abs(got-1) > 0.08 {
+	if got := imprecisionOf(p, rows/4, 1); math.Abs(got-1) > 0.08 {
 		t.Errorf("%v times as uncertain as a quarter of the rows would leave them, want 1", got)
 	}
-	if Imprecise(1.4) != "" || !strings.Contains(Imprecise(2.1), "2.1 times") {
-		t.Errorf("%q, %q", Imprecise(1.4), Imprecise(2.1))
+	if tooImprecise(1.4) != "" || !strings.Contains(tooImprecise(2.1), "2.1 times") {
+		t.Errorf("%q, %q", tooImprecise(1.4), tooImprecise(2.1))
 	}
 }
 

@@ -77,7 +77,7 @@ type view struct {
 	own         *setup
 	observed    sketch.Observation
 	fit         *sketch.Fit
-	imprecision float64 // [Imprecision]
+	imprecision float64 // [imprecisionOf]
 	lost        int     // how many of the doubts are about the groups
 	lacking     int     // subjects who lack a feature; 0 where nothing tells
 }
@@ -85,7 +85,7 @@ type view struct {
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
 	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
 	v.Called = "posterior"
-	v.imprecision = Imprecision(p, o.Rows, s.Seed("imprecision"))
+	v.imprecision = imprecisionOf(p, o.Rows, s.Seed("imprecision"))
 	v.Doubted = v.doubt()
 	return v
 }
@@ -121,6 +121,8 @@ func (v *view) headline() []figure.Fact {
 func (v *view) sure() string {
 	says := "The groups are found, and the mixture agrees with what the sites released, as far as that tells."
 	switch {
+	case v.Options.Components == 1 && !v.misfits() && len(v.Doubted) == 0:
+		says = "One group agrees with what the sites released, as far as that tells."
 	case v.lost > 0:
 		says = "The groups are not to be relied on as they are: see below."
 	case v.misfits():
@@ -138,8 +140,8 @@ const misfit = "the rows are not of normal groups, or of more of them"
 // effective sample size; that their shape is another than normal, by the predictive check; and how precise means are
 // beside what the rows would tell.
 func (v *view) doubt() (all []string) {
-	all = Doubts(v.Posterior, v.Prior, v.observed.Rows)
-	if v.Posterior.Size < FewDraws {
+	all = groupDoubts(v.Posterior, v.Prior, v.observed.Rows)
+	if v.Posterior.Size < leastDraws {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
 	}
 	if v.misfits() {
@@ -149,7 +151,7 @@ func (v *view) doubt() (all []string) {
 	if v.misfits() {
 		all = append(all, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer")
 	}
-	if says := Imprecise(v.imprecision); says != "" {
+	if says := tooImprecise(v.imprecision); says != "" {
 		all = append(all, says)
 	}
 	return all
@@ -178,7 +180,7 @@ func (v *view) statements() (notes []figure.Note) {
 		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more of them",
 			Text: "The sums are further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
 	}
-	if says := Imprecise(v.imprecision); says != "" {
+	if says := tooImprecise(v.imprecision); says != "" {
 		notes = append(notes, figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
 			Text: fmt.Sprintf("It may be that %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", says)})
 	}
@@ -187,17 +189,17 @@ func (v *view) statements() (notes []figure.Note) {
 
 // merelyImprecise says whether nothing but precision speaks against a mixture.
 func (v *view) merelyImprecise() bool {
-	return len(v.Doubted) == 1 && v.Doubted[0] == Imprecise(v.imprecision)
+	return len(v.Doubted) == 1 && v.Doubted[0] == tooImprecise(v.imprecision)
 }
 
 // samplingSection says how the posterior was made, and whether to believe it.
 func (v *view) samplingSection(all *released) figure.Section {
 	p := v.Posterior
 	const from = "from normal approximations around the best mixtures that a search found to the posterior"
-	section := figure.Section{ID: SamplingID, Title: "How the posterior was made",
+	section := figure.Section{ID: samplingID, Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
-			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < FewDraws}}}}
+			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < leastDraws}}}}
 	var names, answered []string
 	var rows figure.Numbers
 	for _, name := range v.Plan.Sites {

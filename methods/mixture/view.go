@@ -13,8 +13,8 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// SamplingID is the section that says how a posterior was made.
-const SamplingID = "sampling"
+// samplingID is the section that says how a posterior was made.
+const samplingID = "sampling"
 
 // View is a posterior on its way into a report.
 type View struct {
