@@ -131,3 +131,11 @@ func TestAClassThatNobodyHasIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A mixture of one class says nothing of other rows, so that no evaluation of it is one of the plan's.
+func TestAMixtureOfOneClassIsNotEvaluated(t *testing.T) {
+	p := classPlan(t, 0.2, unprotected)
+	if _, err := (mixture.Method{}).Evaluator(p, nil, false); err == nil || !strings.Contains(err.Error(), "the mixture is of one class") {
+		t.Error(err)
+	}
+}
