@@ -17,7 +17,7 @@ import (
 // it; only an issue may raise it.
 const (
 	maxSource   = 126_335
-	maxTests    = 78_282
+	maxTests    = 78_290
 	maxPackages = 75
 	maxWide     = 5_748
 )
