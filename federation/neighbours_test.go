@@ -44,7 +44,6 @@ var privateStudies = map[string]struct {
 	"regression":              {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
 	"regression by gradients": {regression.Method{}, "  name: pvi\n  clip: 1\n  rounds: 2\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
 	"published regression":    {dppvi.Method{}, "  name: dp-pvi\n  schedule: synchronous\n  rounds: 1\n  update: {noise: 20, steps: 2}\n  rows: [{site: north, rows: 200}, {site: south, rows: 200}, {site: west, rows: 200}]\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
-	"mixture by landmarks":    {mixture.Method{}, "  name: graffl\n  landmarks: {}\n  components: 2\n", ""},
 	"mixture":                 {mixture.Method{}, "  name: graffl\n  components: 2\n", ""},
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // Contours shows functions of the plane as filled contours, such as densities, each
@@ -18,7 +17,6 @@ type Contours struct {
 	YAt    Numbers `json:"y_at"`
 	Panels []Panel `json:"panels"`
 	Groups []Group `json:"groups,omitempty"` // drawn over every panel: means and covariances; points have no effect
-	Dots   bool    `json:"dots,omitempty"`   // mark where values are known
 	// Subject says that the values tell of single subjects: for their own site only.
 	Subject bool `json:"subject,omitempty"`
 }
@@ -187,15 +185,6 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 			fill(l, float64(n)/contourBands, band(-(float64(n)+0.5)/contourBands))
 		}
 	}
-	if k.Dots && len(k.XAt)*len(k.YAt) <= maxLandmarkDots {
-		var d strings.Builder
-		for _, v := range k.YAt {
-			for _, u := range k.XAt {
-				d.WriteString("M" + pixel(x.at(u)) + " " + pixel(y.at(v)) + "h0")
-			}
-		}
-		c.el("path", "", "d", d.String(), "stroke", ink, "stroke-opacity", 0.45, "stroke-width", 1.8, "stroke-linecap", "round")
-	}
 	for i, g := range k.Groups {
 		c.overlay(g, styleOf(i), x, y, b)
 	}
@@ -206,9 +195,6 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 	}
 	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)
 }
-
-// maxLandmarkDots is how many places may be marked before the marks hide the colours.
-const maxLandmarkDots = 400
 
 // band returns the colour of a value in −1..1 of the scale: greys, where groups have
 // the colours. It leaves the darkest out, over which lines could not be seen.

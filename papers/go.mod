@@ -6,6 +6,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	gonum.org/v1/gonum v0.17.0
 	parley v0.0.0
+	pgregory.net/rapid v1.3.0
 )
 
 require golang.org/x/tools v0.51.0 // indirect

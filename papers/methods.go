@@ -34,7 +34,6 @@ var uses = map[string]method.Registry{
 	"graffl-table-":               {mixture.Method{}, grafflmethod.Method{}, regression.Method{}},
 	"parley-":                     {factors.Method{}},
 	"parley-alzheimer":            {factors.Method{}, fedmvppcamethod.Method{}},
-	"parley-calibration":          {mixture.Method{}},
 	"parley-components":           {mixture.Method{}},
 	"parley-mixtures":             {mixture.Method{}},
 	"parley-scarce":               {mixture.Method{}},

@@ -72,7 +72,7 @@ var status = slices.Concat(
 	),
 	of(abc,
 		row("Figure 1", experiment.Whole, diagram+"[GRAFFL](../explanation/graffl.md)."),
-		row("Figure 2", experiment.Whole, diagram+"[SuffiAE](../explanation/suffiae.md)."),
+		row("Figure 2", experiment.Whole, "A diagram without results; the experiments of the tables do what it shows."),
 		row("Figure 3", experiment.Whole, "The paper gives no numbers of proposals: several stand in the table, and rivals beside them.", "graffl-figure-3"),
 		row("Figure 4", experiment.Partly, "PhysioNet 2012 whole; the paper names neither its features nor its penalty. The gain is not reproduced.", "graffl-table-2"),
 		row("Table 1", experiment.Partly, "Vehicle has no open licence that is known: heart disease stands for it.", "graffl-table-1"),

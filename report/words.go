@@ -42,7 +42,6 @@ var glossary = []word{
 	{"mixture", `mixtures?`, "A model of several groups, its components, each of which has its own mean and spread. Nobody said before who belongs to which."},
 	{"component", `components?`, "One group of a mixture."},
 	{"synthetic rows", `synthetic rows?`, "Rows that were drawn from a model, and belong to no person."},
-	{"landmarks", `landmarks?`, "Places at which sites say how many of their rows are near, instead of sending rows."},
 	{"differential privacy", `differential privacy`, "A promise that what is released would look almost the same without any single person. Noise of a known size keeps it."},
 	{"ε", `ε`, "Epsilon, how much what was released may depend on one person: the smaller, the better protected. Somebody's odds of guessing right grow by a factor of e^ε at most."},
 	{"δ", `δ`, "Delta, a small probability with which the promise of ε may fail."},

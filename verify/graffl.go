@@ -5,8 +5,7 @@ import (
 
 	"parley/internal/nn"
 	"parley/internal/vectors"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/sketch"
+	"parley/methods/published/graffl"
 	"parley/privacy/account"
 )
 
@@ -20,9 +19,8 @@ var mixtureFormats = map[string]func([]byte, *vectors.List) error{
 // The description's tolerances; the floors keep entries near zero from asking for
 // more digits than float64 has.
 var (
-	tolNumber  = vectors.Tolerance{Rel: 1e-9, Floor: 1e-3}
-	tolMoments = vectors.Tolerance{Rel: 1e-8, Floor: 1e-3}
-	tolSolved  = vectors.Tolerance{Rel: 1e-9, Floor: 1}
+	tolNumber = vectors.Tolerance{Rel: 1e-9, Floor: 1e-3}
+	tolSolved = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 )
 
 // flat joins rows that must all have one length.
@@ -60,12 +58,6 @@ type privacyFile struct {
 		Delta   float64 `json:"delta"`
 		Value   float64 `json:"value"`
 	} `json:"gaussian_mechanism_sigma_over_sensitivity"`
-	Landmark struct {
-		Bound float64   `json:"norm_bound_B"`
-		Rows  []int     `json:"n_j"`
-		L2    []float64 `json:"l2_replace_one"`
-		Note  string    `json:"note"`
-	} `json:"landmark_sensitivity"`
 }
 
 func (f *privacyFile) verify(list *vectors.List) error {
@@ -74,7 +66,7 @@ func (f *privacyFile) verify(list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	row, err := inversion.Trilaterate(points, f.Trilateration.Squared, d)
+	row, err := graffl.Trilaterate(points, f.Trilateration.Squared, d)
 	if err != nil {
 		return err
 	}
@@ -86,13 +78,5 @@ func (f *privacyFile) verify(list *vectors.List) error {
 		}
 		list.Float(fmt.Sprintf("gaussian_mechanism_sigma_over_sensitivity[%d]", i), c.Value, got, tolNumber)
 	}
-	got := make([]float64, len(f.Landmark.Rows))
-	for j, n := range f.Landmark.Rows {
-		if n < 1 {
-			return fmt.Errorf("a site of %d rows", n)
-		}
-		got[j] = sketch.ReplaceOne(f.Landmark.Bound) / float64(n)
-	}
-	list.Floats("landmark_sensitivity.l2_replace_one", f.Landmark.L2, got, tolNumber)
 	return nil
 }

@@ -2,11 +2,9 @@ package verify
 
 import (
 	"fmt"
-	"math"
 
 	"parley/internal/vectors"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/sketch"
 )
 
 // square reads a d × d matrix.
@@ -198,12 +196,11 @@ func (f *priorsFile) unconstrained(box gmm.Prior, list *vectors.List) error {
 	return nil
 }
 
-// setDistanceFile is a file of discrepancies and of sums at landmarks over some sites.
+// setDistanceFile is a file of discrepancies over some sites.
 type setDistanceFile struct {
 	Schema    string        `json:"schema"`
 	Sites     [][][]float64 `json:"sites"`
 	Generated [][]float64   `json:"generated"`
-	Landmarks [][]float64   `json:"landmarks"`
 	Bandwidth float64       `json:"bandwidth"`
 	Kernel    string        `json:"kernel"`
 	Energy    struct {
@@ -218,18 +215,6 @@ type setDistanceFile struct {
 		Pooled float64   `json:"pooled"`
 		Cross  []float64 `json:"cross_mean_by_site"`
 	} `json:"mmd2_v"`
-	Means struct {
-		BySite [][]float64 `json:"by_site"`
-		Pooled []float64   `json:"pooled"`
-	} `json:"landmark_means"`
-	Mixture struct {
-		mixtureJSON
-		Mean  []float64   `json:"feature_mean"`
-		Cov   [][]float64 `json:"feature_covariance"`
-		N     float64     `json:"n"`
-		Noise float64     `json:"noise_variance"`
-		Log   float64     `json:"synthetic_log_likelihood"`
-	} `json:"mixture"`
 }
 
 func (f *setDistanceFile) verify(list *vectors.List) error {
@@ -238,23 +223,11 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	points, err := flatRows("landmarks", f.Landmarks, d)
-	if err != nil {
-		return err
-	}
-	marks := sketch.Landmarks{Dim: d, Points: points}
-	for range d {
-		marks.Bandwidth = append(marks.Bandwidth, f.Bandwidth)
-	}
 	mmd := gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: f.Bandwidth}
-	if err := marks.Check(); err != nil {
-		return err
-	}
 	var pooled []float64
 	var counts []int
 	energy := gmm.Discrepancy{Kind: gmm.Energy}
 	var crossEnergy, crossMMD []float64
-	var sums [][]float64
 	for j, s := range f.Sites {
 		rows, err := flatRows(fmt.Sprintf("sites[%d]", j), s, d)
 		if err != nil {
@@ -264,34 +237,13 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 		counts = append(counts, len(s))
 		crossEnergy = append(crossEnergy, energy.Cross(g, rows, d))
 		crossMMD = append(crossMMD, mmd.Cross(g, rows, d))
-		sum, phi := make([]float64, marks.Len()), make([]float64, marks.Len())
-		for k := range s {
-			marks.Features(phi, rows[k*d:])
-			for r, v := range phi {
-				sum[r] += v
-			}
-		}
-		sums = append(sums, sum)
 	}
 	bySite := 0.0
 	at := 0
-	for j, n := range counts {
+	for _, n := range counts {
 		bySite += float64(n) / float64(len(pooled)/d) * energy.Between(g, pooled[at*d:(at+n)*d], d)
 		at += n
-		got := make([]float64, marks.Len())
-		for r, v := range sums[j] {
-			got[r] = v / float64(n)
-		}
-		if j < len(f.Means.BySite) {
-			list.Floats(fmt.Sprintf("landmark_means.by_site[%d]", j), f.Means.BySite[j], got, tolNumber)
-		}
 	}
-	list.Equal("landmark_means.by_site", len(f.Means.BySite), len(sums))
-	o, err := sketch.Pool(sums, counts, make([]float64, len(counts)))
-	if err != nil {
-		return err
-	}
-	list.Floats("landmark_means.pooled", f.Means.Pooled, o.Mean, tolNumber)
 	within := energy.Cross(g, g, d)
 	between := energy.Between(g, pooled, d)
 	list.Floats("energy.cross_mean_by_site", f.Energy.Cross, crossEnergy, tolNumber)
@@ -302,31 +254,5 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 	list.Float("energy.difference_does_not_depend_on_generated", f.Energy.Difference, bySite-between, tolNumber)
 	list.Floats("mmd2_v.cross_mean_by_site", f.MMD.Cross, crossMMD, tolNumber)
 	list.Float("mmd2_v.pooled", f.MMD.Pooled, mmd.Between(g, pooled, d), tolNumber)
-	o.Rows, o.NoiseVar = f.Mixture.N, f.Mixture.Noise
-	list.Float("mixture.n", f.Mixture.N, float64(len(pooled)/d), vectors.Tolerance{})
-	return f.likelihood(marks, o, list)
-}
-
-// likelihood checks the moments of a mixture at the landmarks, and its likelihood there.
-func (f *setDistanceFile) likelihood(marks sketch.Landmarks, o sketch.Observation, list *vectors.List) error {
-	m, err := f.Mixture.mixture()
-	if err != nil {
-		return err
-	}
-	mean, cov, err := marks.Moments(m)
-	if err != nil {
-		return err
-	}
-	want, err := flatRows("feature_covariance", f.Mixture.Cov, marks.Len())
-	if err != nil {
-		return err
-	}
-	list.Floats("mixture.feature_mean", f.Mixture.Mean, mean, tolNumber)
-	list.Floats("mixture.feature_covariance", want, cov, tolMoments)
-	got, err := marks.LogLikelihood(o, m)
-	if err != nil {
-		got = math.NaN()
-	}
-	list.Float("mixture.synthetic_log_likelihood", f.Mixture.Log, got, tolMoments)
 	return nil
 }

@@ -87,7 +87,7 @@ func TestOneListOfVerdicts(t *testing.T) {
 		{"partitioned-outcome", ranges + "}", "name: dp-pvi, algorithm: exact, rounds: 2, " + class, open, "converged"},
 		{"private-outcome", ranges + "}", "name: pvi, rounds: 5, " + class, private, ""},
 		{"published-outcome", ranges + "}", "name: dp-pvi, rounds: 2, update: {noise: 40}, rows: [{site: north, rows: 20}, {site: south, rows: 20}, {site: east, rows: 20}], " + class, private, ""},
-		{"mixture", ranges + "}", "name: graffl, components: 2, draws: 64", open, "Do not rely on this mixture: a component may lie elsewhere; "},
+		{"mixture", ranges + "}", "name: graffl, components: 2, draws: 64", open, "Do not rely on these groups: a component may lie elsewhere; "},
 		{"private-mixture", ranges + "}", "name: graffl, components: 2, draws: 64", private, ""},
 		{"published-mixture", ranges + "}", "name: graffl-abc, components: 2, rounds: 5, accepted: 10", open, "What was found is not the posterior"},
 		{"set-mixture", ranges + "}", "name: graffl-abc, components: 2, algorithm: sets, set: {particles: 20, proposals: 300, rows: 10}", open, "Intervals are not calibrated"},

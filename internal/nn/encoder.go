@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"parley/internal/linalg"
@@ -151,23 +150,6 @@ func export(s Stack, theta []float64) []Layer {
 type Encoder struct {
 	Inputs Inputs  `cbor:"inputs" json:"inputs"`
 	Layers []Layer `cbor:"layers" json:"layers"`
-}
-
-// NewProjection returns an encoder that no row had a part in: d random
-// directions with entries from N(0, 1/D), and no hidden layer. It keeps
-// distances on average and learns nothing; under differential privacy, where a
-// trained encoder may not be shared, it is what can be. in must be public too.
-func NewProjection(in *Inputs, d int, rng *rand.Rand) (*Encoder, error) {
-	if err := in.Check(); err != nil {
-		return nil, err
-	}
-	if d < 1 || d > maxWidth {
-		return nil, fmt.Errorf("suffiae: a projection onto %d dimensions: want 1 to %d", d, maxWidth)
-	}
-	s, size := NewStack(0, len(in.Centre), d)
-	theta := make([]float64, size)
-	s.Start(theta, 1, rng)
-	return &Encoder{Inputs: *in, Layers: export(s, theta)}, nil
 }
 
 // Dimension returns d, the length of a code.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley/internal/wire"
-
 	"pgregory.net/rapid"
+
+	"parley/internal/wire"
 )
 
 // drawEncoder draws a small valid encoder.
@@ -193,41 +193,6 @@ func TestFitInputs(t *testing.T) {
 	}
 }
 
-func TestProjectionKeepsDistancesOnAverage(t *testing.T) {
-	const width, d = 200, 400
-	in := &Inputs{Centre: make(wire.Vector, width), Scale: slices.Repeat(wire.Vector{1}, width), Limit: 10}
-	rng := rand.New(rand.NewPCG(5, 0))
-	e, err := NewProjection(in, d, rng)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := make([]float64, width), make([]float64, width)
-	want := 0.0
-	for j := range a {
-		a[j], b[j] = rng.NormFloat64(), rng.NormFloat64()
-		want += (a[j] - b[j]) * (a[j] - b[j]) / width
-	}
-	codes, err := e.Encode([][]float64{a, b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := 0.0
-	for j, v := range codes[0] {
-		got += (v - codes[1][j]) * (v - codes[1][j]) / d
-	}
-	// The ratio is χ²/d with d degrees of freedom: standard deviation √(2/400) = 0.07,
-	// so a correct projection fails once in 10⁵ seeds. The seed is fixed.
-	if r := got / want; math.Abs(r-1) > 0.31 {
-		t.Errorf("squared distances are %v times what they were", r)
-	}
-	if _, err := NewProjection(in, 0, rng); err == nil {
-		t.Error("a projection onto nothing was made")
-	}
-	if _, err := NewProjection(&Inputs{}, 2, rng); err == nil {
-		t.Error("a projection of nothing was made")
-	}
-}
-
 func FuzzEncoder(f *testing.F) {
 	e := &Encoder{
 		Inputs: Inputs{Centre: wire.Vector{0, 1}, Scale: wire.Vector{1, 2}, Limit: 5},
@@ -265,22 +230,4 @@ func FuzzEncoder(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkEncode(b *testing.B) {
-	rows, _ := twoClouds(4000, 190, rand.New(rand.NewPCG(1, 0)))
-	in, err := FitInputs(rows, 4)
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := NewProjection(in, 24, rand.New(rand.NewPCG(2, 0)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := e.Encode(rows); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -11,8 +11,7 @@
 // [Train] fits SuffiAE, the autoencoder of Hahn and Lee (GRAFFL, 2020, section
 // 3.1): it brings rows of many features to codes of few numbers in which two
 // classes lie apart, to rows and a binary label. [Encoder] is the part that travels
-// and encodes the rows of others, [NewProjection] an encoder that no row had a part
-// in. The claim of its authors that codes are sufficient, or anonymous, is not made
+// and encodes the rows of others. The claim of its authors that codes are sufficient, or anonymous, is not made
 // here: exact squared distances to d + 1 known points are a code, and a code with
 // its decoder is a row.
 package nn

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"parley/method"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
+	"parley/methods/mixture/gmm"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -19,26 +19,26 @@ const fewDraws = 64
 
 var _ method.Attackable = Method{}
 
-// attacker mounts the attacks on landmarks. A sketch is of the same kind, and its sums tell as much.
-type attacker struct{ *inversion.Attacker }
+// attacker mounts the attacks on sums at frequencies.
+type attacker struct{ *Attacker }
 
 // Attack implements [method.Attackable].
 func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
-	b, err := inversion.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*options.Options, error) {
-		s, err := options.New(p)
+	b, err := NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*Options, error) {
+		s, err := setupOf(p)
 		if err != nil {
 			return nil, err
 		}
 		return s.Options, nil
-	}, func(v *inversion.Victims) error {
-		_, err := landmarkStudy(v, inversion.NoProtection)
+	}, func(v *Victims) error {
+		_, err := victimsStudy(v, NoProtection)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	a := attacker{b}
-	for _, mount := range []func(context.Context) error{a.exactLandmarks, a.smallSites, a.privateLandmarks} {
+	for _, mount := range []func(context.Context) error{a.exactSums, a.smallSites, a.privateSums} {
 		if err := mount(ctx); err != nil {
 			return nil, err
 		}
@@ -46,41 +46,33 @@ func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Targ
 	return a.Came, nil
 }
 
-// landmarkStudy makes a plan with landmarks: those of the plan that was asked for, if it is of features.
-func landmarkStudy(v *inversion.Victims, privacy study.Privacy) (*setup, error) {
-	o := &options.Options{Components: v.Given.Components, Landmarks: new(options.LandmarkOptions)}
-	prior, own := v.Prior()
-	o.Prior = prior
-	marked := own && v.Given.Landmarks != nil
-	if marked {
-		*o.Landmarks = *v.Given.Landmarks
-	}
-	p, err := v.Study(privacy, o, func(key string) bool { return marked && strings.HasPrefix(key, "landmarks.") }, func() { o.Draws = fewDraws })
+// victimsStudy makes a plan of the victims: with the frequencies of the plan that was asked for, if it is of features.
+func victimsStudy(v *Victims, privacy study.Privacy) (*setup, error) {
+	o := &Options{Components: v.Given.Components, Prior: v.Prior(), Sketch: new(SketchOptions)}
+	*o.Sketch = *v.Given.Sketch
+	o.Sketch.Rows = 0
+	p, err := v.Study(privacy, o, func(key string) bool { return strings.HasPrefix(key, "sketch.") }, func() { o.Draws = fewDraws })
 	if err != nil {
 		return nil, err
 	}
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	return landmarkSetup(s)
+	return setupOf(p)
 }
 
-// byLandmarks locates persons by what two releases of their sites differ by.
-func (a attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
+// bySums locates persons by what two releases of their sites differ by.
+func (a attacker) bySums(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
 	return a.Difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
-		return inversion.Locate(s.Marks, own, 1)
+		return locate(s.Of, own, 1)
 	})
 }
 
-// exactLandmarks is differencing of two studies without noise.
-func (a attacker) exactLandmarks(ctx context.Context) error {
-	a.Tell("landmark without noise: differencing")
-	s, err := landmarkStudy(a.Victims, inversion.NoProtection)
+// exactSums is differencing of two studies without noise.
+func (a attacker) exactSums(ctx context.Context) error {
+	a.Tell(withoutNoise + ": differencing")
+	s, err := victimsStudy(a.Victims, NoProtection)
 	if err != nil {
 		return err
 	}
-	r, err := a.byLandmarks(ctx, s, 0.001)
+	r, err := a.bySums(ctx, s, 0.001)
 	if err != nil {
 		return err
 	}
@@ -89,19 +81,19 @@ func (a attacker) exactLandmarks(ctx context.Context) error {
 	return nil
 }
 
-const withoutNoise = "landmark without noise"
+const withoutNoise = "sums without noise"
 
 // smallSites solves for all rows of sites that have few, from one release each.
 func (a attacker) smallSites(ctx context.Context) error {
-	s, err := landmarkStudy(a.Victims, inversion.NoProtection)
+	s, err := victimsStudy(a.Victims, NoProtection)
 	if err != nil {
 		return err
 	}
 	for _, n := range []int{1, 4, 8} {
-		if 2*n*a.Dim > s.Marks.Len() {
+		if 2*n*a.Dim > s.Of.Len() {
 			break // not determined, or hardly
 		}
-		a.Tell(fmt.Sprintf("landmark without noise: all rows of a site with %d", n))
+		a.Tell(fmt.Sprintf("%s: all rows of a site with %d", withoutNoise, n))
 		var truth, guesses []float64
 		for j, rows := range a.Sites {
 			rows = rows[:min(len(rows), n*a.Dim)]
@@ -121,7 +113,7 @@ func (a attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x, err := inversion.Locate(s.Marks, sum, len(rows)/a.Dim)
+			x, err := locate(s.Of, sum, len(rows)/a.Dim)
 			if err != nil {
 				return err
 			}
@@ -141,16 +133,16 @@ func (a attacker) smallSites(ctx context.Context) error {
 	return nil
 }
 
-// privateLandmarks is differencing, and telling neighbours apart, with noise.
-func (a attacker) privateLandmarks(ctx context.Context) error {
+// privateSums is differencing, and telling neighbours apart, with noise.
+func (a attacker) privateSums(ctx context.Context) error {
 	for _, epsilon := range a.Target.Epsilons {
 		privacy := study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: a.Target.Adjacency,
 			Total: &account.Budget{Epsilon: epsilon, Delta: a.Target.Delta}}
-		s, err := landmarkStudy(a.Victims, privacy)
+		s, err := victimsStudy(a.Victims, privacy)
 		if err != nil {
 			return err
 		}
-		variant := fmt.Sprintf("landmark, ε %g", epsilon)
+		variant := fmt.Sprintf("sums, ε %g", epsilon)
 		a.Tell(variant + ": differencing")
 		left, err := a.differenced(ctx, s)
 		if err != nil {
@@ -166,9 +158,9 @@ func (a attacker) privateLandmarks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		needs = "every row of the site but one, and that this one is at a landmark or not there"
+		needs = "every row of the site but one, and whether this one is there"
 		if a.Target.Adjacency == account.ReplaceOne {
-			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
+			needs = "every row of the site but one, and that this one is one of two"
 		}
 		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
 	}
@@ -179,15 +171,15 @@ func (a attacker) privateLandmarks(ctx context.Context) error {
 // so that it does not matter.
 const others = 10
 
-// tellApart releases two neighbouring data sets, which are as unlike as may be, again
+// tellApart releases two neighbouring data sets, which are as unlike as any, again
 // and again, and decides for each release by the likelihood ratio which it was of.
 func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, error) {
-	one, two := worst(s, a.Target.Adjacency)
+	one, two, apart := worst(s, a.Target.Adjacency)
 	common := a.Sites[0][:min(len(a.Sites[0]), others*a.Dim)]
-	base := make([]float64, s.Marks.Len())
-	phi := make([]float64, s.Marks.Len())
+	base := make([]float64, s.Of.Len())
+	phi := make([]float64, s.Of.Len())
 	add := func(to, x []float64) {
-		s.Marks.Features(phi, x)
+		s.Of.Features(phi, x)
 		for i, v := range phi {
 			to[i] += v
 		}
@@ -205,7 +197,10 @@ func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, e
 		sites[1] = slices.Concat(common, two)
 	}
 	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
+	told.Allowed, told.Mechanism = mostAdvantage(told.Epsilon, told.Delta), best(visible(s))
+	if two != nil { // which are not opposite, as the worst would be
+		told.Mechanism = best(apart)
+	}
 	for world, rowsOf := range sites {
 		all, err := a.releases(ctx, s, rowsOf, a.Target.Releases)
 		if err != nil {
@@ -230,7 +225,7 @@ func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, e
 }
 
 // releases are n of the first site, if these were its rows.
-func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int) (all []*Sums, err error) {
+func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int) (all []*sums, err error) {
 	tasks, err := ask(s, s.Plan.Sites[:1])
 	if err != nil {
 		return nil, err
@@ -260,13 +255,13 @@ func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int)
 // them: no test on the two releases is right more often.
 func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart, error) {
 	rows := a.Sites[0][:min(len(a.Sites[0]), (others+1)*a.Dim)]
-	n := s.Marks.Len()
+	n := s.Of.Len()
 	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
-	s.Marks.Features(shift, rows[:a.Dim])
+	s.Of.Features(shift, rows[:a.Dim])
 	gone := rows[a.Dim:]
 	if a.Target.Adjacency == account.ReplaceOne {
 		other := a.Sites[len(a.Sites)-1][:a.Dim]
-		s.Marks.Features(phi, other)
+		s.Of.Features(phi, other)
 		for i, v := range phi {
 			shift[i] -= v
 		}
@@ -279,7 +274,7 @@ func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart,
 		return nil, err
 	}
 	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed = inversion.MostAdvantage(told.Epsilon, told.Delta)
+	told.Allowed = mostAdvantage(told.Epsilon, told.Delta)
 	for world, now := range [][]float64{rows, gone} {
 		after, err := a.releases(ctx, s, now, a.Target.Releases)
 		if err != nil {
@@ -314,4 +309,28 @@ func sumsOf(s *setup) func(method.Contribution) ([]float64, error) {
 		}
 		return r.Sums, nil
 	}
+}
+
+// worst is a record that moves the release the most: any one, as all are as long, or, if neighbours are
+// made by exchange, one end of the box with the other of its corners whose sums are farthest, and how far
+// these are, in standard deviations of the noise.
+func worst(s *setup, adjacency account.Adjacency) (one, two []float64, apart float64) {
+	one = s.Lo
+	if adjacency != account.ReplaceOne {
+		return one, nil, visible(s)
+	}
+	phi, other := make([]float64, s.Of.Len()), make([]float64, s.Of.Len())
+	s.Of.Features(phi, one)
+	r, most := rand.New(rand.NewPCG(1, 1)), -1.0
+	for range 1000 {
+		x := make([]float64, len(one))
+		for i, lo := range s.Lo {
+			x[i] = lo + (s.Hi[i]-lo)*r.Float64()
+		}
+		s.Of.Features(other, x)
+		if v := gmm.SquaredDistance(phi, other); v > most {
+			two, most = x, v
+		}
+	}
+	return one, two, math.Sqrt(most) / s.Scale / (s.Sum.Mechanism.Noise * s.Sum.Bound)
 }

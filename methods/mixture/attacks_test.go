@@ -5,29 +5,25 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
 	"parley/study"
 )
 
-// Whatever a plan says of classes, codes and sums, it is its features that are attacked, in
+// Whatever a plan says of classes and sums, it is its features that are attacked, in
 // studies that can be run.
 func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 	const sick = ", scarce: {outcome: {column: sick, levels: [no, yes]}}"
 	for text, privacy := range map[string]string{
-		"components: 2, landmarks: {scattered: 7, bandwidth: 0.2}": "{protection: none}",
+		"components: 2, sketch: {frequencies: 70, scale: 0.2}": "{protection: none}",
 		"components: 2":                      "{protection: none}",
 		"components: 2, prior: {freedom: 9}": "{protection: none}",
 		"components: 2" + sick:               "{protection: none}",
-		"encoder: {dimension: 1}" + sick:     "{protection: none}",
-		"encoder: {kind: projection, dimension: 1, box: 2}, prior: {freedom: 3}": private,
 	} {
 		p := parsePlan(t, fmt.Sprintf("parley: 1\nname: any\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}]}]\nsubjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", text, privacy))
-		given := p.Method.Options.(*options.Options)
+		given := p.Method.Options.(*Options)
 		var s study.Plan
-		_, err := inversion.NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*options.Options, error) { return given, nil }, func(v *inversion.Victims) error {
-			own, err := landmarkStudy(v, inversion.NoProtection)
-			if err != nil || own.Prior.Dim() != 3 || given.Encoder == nil && own.Prior.Nu != given.Prior.Freedom || given.Landmarks != nil && given.Encoder == nil && own.Marks.Len() != given.Landmarks.Scattered {
+		_, err := NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*Options, error) { return given, nil }, func(v *Victims) error {
+			own, err := victimsStudy(v, NoProtection)
+			if err != nil || own.Prior.Dim() != 3 || own.Prior.Nu != given.Prior.Freedom || own.Of.Count() != given.Sketch.Frequencies {
 				t.Errorf("%s: %+v, %v", text, own, err)
 				return nil
 			}

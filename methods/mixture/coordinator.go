@@ -9,8 +9,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/methods/mixture/sketch"
 )
 
@@ -22,8 +20,8 @@ type coordinator struct{ *setup }
 type state struct {
 	Phase  string           `cbor:"phase"`
 	Left   []string         `cbor:"left"`
-	Sites  map[string]*Sums `cbor:"sites"`  // of those that have answered
-	Sample *options.Sample  `cbor:"sample"` // of the posterior, when done
+	Sites  map[string]*sums `cbor:"sites"`  // of those that have answered
+	Sample *sample          `cbor:"sample"` // of the posterior, when done
 }
 
 // MarshalBinary implements [method.State].
@@ -31,7 +29,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *coordinator) Init() (method.State, error) {
-	return &state{Sites: map[string]*Sums{}}, nil
+	return &state{Sites: map[string]*sums{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -41,10 +39,10 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	if s.Sites == nil {
-		s.Sites = map[string]*Sums{}
+		s.Sites = map[string]*sums{}
 	}
-	sums := func(a *Sums) error { return a.check(c.Of.Len()) }
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, c.task()), method.Kept(s.Sites, c.Plan.Sites, "sums", sums)); err != nil {
+	check := func(a *sums) error { return a.check(c.Of.Len()) }
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, task), method.Kept(s.Sites, c.Plan.Sites, "sums", check)); err != nil {
 		return nil, err
 	}
 	if s.Phase == method.Done {
@@ -69,11 +67,11 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	step := method.Step{State: s, Of: 2}
 	switch s.Phase {
 	case "":
-		s.Phase = c.task()
+		s.Phase = task
 		var err error
 		step.Tasks, err = ask(c.setup, method.Staying(c.Plan.Sites, s.Left))
 		return step, err
-	case c.task():
+	case task:
 		o, err := c.observation(c.released(s))
 		if err != nil {
 			return step, err
@@ -82,7 +80,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, err
 		}
-		s.Sample, s.Phase = options.PackSample(p), method.Done
+		s.Sample, s.Phase = packSample(p), method.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
 	}
 	step.Done, step.Progress = true, 2
@@ -134,7 +132,7 @@ func (c *setup) observation(all *released) (sketch.Observation, error) {
 		// A mean of φ is between its ends, and noise is not as far off as what else may be sent.
 		off := farOff * (math.Sqrt(o.NoiseVar) + math.Sqrt(o.RowsVar)/o.Rows)
 		for r, x := range o.Mean {
-			o.Mean[r] = min(max(x, c.least-off), 1+off)
+			o.Mean[r] = min(max(x, -1-off), 1+off)
 		}
 	}
 	return o, o.Check(c.Of.Len())
@@ -146,7 +144,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
-	if in.Kind != c.task() {
+	if in.Kind != task {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
 	if err := method.Once(in, s.Sites[in.Site] != nil); err != nil {
@@ -174,16 +172,11 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.Share(p.Mean())
-}
-
-// Draws implements [options.Sampled].
-func (c *coordinator) Draws(ms method.State) (*gmm.Posterior, error) {
-	return c.sample(ms.(*state))
+	return c.share(p)
 }
 
 // sampling says how the posterior is sampled.
-func sampling(s *options.Setup) sketch.Sampling {
+func sampling(s *Setup) sketch.Sampling {
 	o := sketch.DefaultSampling(s.Seed("posterior"))
 	o.Particles, o.Widths = s.Options.Draws, s.Options.Prior.Spread == 0
 	return o

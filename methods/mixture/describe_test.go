@@ -17,9 +17,9 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		path, options, privacy string
 		want                   []string
 	}{
-		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "144 public points, with noise."}},
-		{"mixture/plan.yaml", "", exact, []string{"144 public points."}},
-		{"icu/plan.yaml", "", "", []string{"the rows of class", "5 numbers that an encoder, trained on rows without noise, makes of each row", "worth to a classifier of its own"}},
+		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
+		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their features."}},
+		{"icu/plan.yaml", "", "", []string{"the rows of class 1 of column death as a mixture of one group (normal component) in 4 features", "worth to a classifier of its own"}},
 	} {
 		data, err := os.ReadFile("../../examples/" + c.path)
 		if err != nil {
@@ -45,11 +45,9 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 // Plans that give rows away say so, and private ones have nothing to say.
 func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 	for _, x := range []struct{ options, privacy, want string }{
-		{"landmarks: {scattered: 20, bandwidth: 0.1}", unprotected, "every row of a site with up to 20 of them"},
 		{"sketch: {rows: 1000}", unprotected, "every row of a site with up to 128 of them"},
 		{"sketch: {}", protected, "2 components in 1 dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about"},
 		{"sketch: {rows: 1e6}", protected, ""},
-		{"draws: 64", protected, ""},
 	} {
 		notes := mixture.Method{}.Notes(parse(t, planText(x.options, x.privacy)))
 		if x.want == "" && len(notes) > 0 || x.want != "" && (len(notes) != 1 || !strings.Contains(notes.Error(), x.want)) {
@@ -59,17 +57,5 @@ func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 	one := strings.Replace(planText("sketch: {}", protected), "components: 2", "components: 1", 1)
 	if notes := (mixture.Method{}).Notes(parse(t, one)); len(notes) != 1 || !strings.Contains(notes.Error(), "the mean of one component in 1 dimensions is at most 1.5 times") {
 		t.Errorf("one component: %v", notes)
-	}
-}
-
-// Of three features landmarks are where no rows are, and that is said.
-func TestLandmarksOfThreeFeaturesAreNamed(t *testing.T) {
-	three := func(options string) string {
-		return strings.Replace(planText(options, protected), "{name: x, range: [-8, 8]}", "{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}, {name: z, range: [-8, 8]}", 1)
-	}
-	for plan, want := range map[string]bool{three("landmarks: {}"): true, three("draws: 64"): false, planText("landmarks: {bandwidth: 0.2}", protected): false} {
-		if notes := (mixture.Method{}).Notes(parse(t, plan)); strings.Contains(notes.Error(), "hardly a landmark lies where rows are") != want {
-			t.Errorf("%s: %v", plan, notes)
-		}
 	}
 }

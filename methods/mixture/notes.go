@@ -1,11 +1,8 @@
 package mixture
 
 import (
-	"context"
 	"fmt"
 
-	"parley/dataset"
-	"parley/methods/mixture/options"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
 	"parley/study"
@@ -14,42 +11,19 @@ import (
 // Notes implements [method.Noter]: what plans give away that are not private, and how many rows
 // a mixture takes.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
-	o, ok := p.Method.Options.(*options.Options)
+	o, ok := p.Method.Options.(*Options)
 	if !ok {
 		return nil
 	}
-	if o.Sketch != nil {
-		noteSketch(p, o, &notes)
-		return notes
-	}
-	if o.Encoder == nil && o.Scarce == nil && o.Dim(p) > 2 {
-		notes.Add(problem.Problem{Where: "method.landmarks", What: fmt.Sprintf("in %d features hardly a landmark lies where rows are", o.Dim(p)),
-			Hint: "leave landmarks out for sums at frequencies, which is what sketch means"})
-	}
-	if p.Privacy.Differential() {
-		return notes
-	}
-	if l, err := o.PlaceLandmarks(p); err == nil {
-		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, landmarks give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", o.Row(), l.Len()/l.Dim),
-			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
-	}
+	noteSketch(p, o, &notes)
 	return notes
-}
-
-// CheckData implements [method.DataChecker].
-func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (notes problem.List, err error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	return s.CheckData(ctx, rows)
 }
 
 // noteSketch says of how many rows the components of a plan can be told apart, and what
 // is given away without noise.
-func noteSketch(p *study.Plan, o *options.Options, notes *problem.List) {
+func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 	if !p.Privacy.Differential() {
-		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", o.Row(), 2*o.Sketch.Frequencies/o.Dim(p)),
+		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
 	if o.Sketch.Rows > 0 {
@@ -60,19 +34,10 @@ func noteSketch(p *study.Plan, o *options.Options, notes *problem.List) {
 		return // which the plan says already
 	}
 	if o.Components == 1 {
-		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("the mean of one component in %d dimensions is at most %v times as uncertain as all rows leave it from about %s complete rows of all sites together on: with fewer, the report says so", o.Dim(p), sketch.Precise, options.RowsText(precise)),
+		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("the mean of one component in %d dimensions is at most %v times as uncertain as all rows leave it from about %s complete rows of all sites together on: with fewer, the report says so", Features(p), sketch.Precise, RowsText(precise)),
 			Hint: "if there may be fewer, take fewer features or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 		return
 	}
-	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, o.Dim(p), options.RowsText(found), sketch.Precise, options.RowsText(precise)),
+	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, Features(p), RowsText(found), sketch.Precise, RowsText(precise)),
 		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
-}
-
-// Describe implements [method.Describer].
-func (Method) Describe(p *study.Plan) string {
-	s, v, err := setupOf(p)
-	if err != nil {
-		return ""
-	}
-	return s.Describe() + " " + v.Tells(s)
 }

@@ -13,13 +13,11 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/study"
 )
 
 // refittable are plans whose releases are enough for another number of components.
-var refittable = []string{"landmarks", "frequencies", "private", "private, scattered", "private, sketch"}
+var refittable = []string{"frequencies", "private", "private, few"}
 
 // ended runs a study of a plan and returns its result.
 func ended(t testing.TB, name string) (*study.Plan, *method.Result) {
@@ -43,7 +41,9 @@ func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 	for _, name := range refittable {
 		list := func(k int) string {
 			text := strings.Replace(plans[name], "components: 2", fmt.Sprintf("components: %d", k), 1)
-			text = strings.Replace(text, "sketch: {}", "sketch: {frequencies: 64}", 1)
+			if !strings.Contains(text, "sketch") {
+				text = strings.Replace(text, "draws: 64", "draws: 64, sketch: {frequencies: 64}", 1)
+			}
 			all, err := Method{}.Requests(parsePlan(t, text), "a")
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 			if !bytes.Equal(fileOf(again, releasedName), released) {
 				t.Errorf("%s, %d components: the releases changed", name, k)
 			}
-			m, err := report.LoadModel(fileOf(again, "model/model.json"))
+			m, err := LoadModel(fileOf(again, "model/model.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,30 +91,25 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 				}
 			}
 		}
-		if k := p.Method.Options.(*options.Options).Components; k != 2 {
+		if k := p.Method.Options.(*Options).Components; k != 2 {
 			t.Errorf("%s: the plan now has %d components", name, k)
 		}
 	}
 }
 
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
-	for name, want := range map[string]string{
-		"private codes":   "the mixture is of codes",
-		"private classes": "rows drawn from the study's own mixture",
-	} {
-		p, r := ended(t, name)
-		_, err := Method{}.Refit(p, []byte("{}"), 2)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parley run for each number") {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
-		if _, other := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); fmt.Sprint(other) != fmt.Sprint(err) {
-			t.Errorf("%s: selection says %v", name, other)
-		}
-		if fileOf(r, releasedName) != nil {
-			t.Errorf("%s: what nothing can be made of is kept", name)
-		}
+	p, r := ended(t, "private classes")
+	const want = "rows drawn from the study's own mixture"
+	if _, err := (Method{}).Refit(p, []byte("{}"), 2); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
-	p, r := ended(t, "private, sketch")
+	if _, err := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("selection says %v", err)
+	}
+	if fileOf(r, releasedName) != nil {
+		t.Error("what nothing can be made of is kept")
+	}
+	p, r = ended(t, "private")
 	released := fileOf(r, releasedName)
 	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {
@@ -148,7 +143,7 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 		`unknown field "note"`:            strings.Replace(released, `"format"`, `"note":"","format"`, 1),
 		"this program reads":              strings.Replace(released, "released/1", "released/2", 1),
 		"for another plan":                strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1),
-		"2 sums at the landmarks":         changed(func(f, _ map[string]any) { f["sums"] = []int{1, 2} }),
+		"2 sums at the frequencies":       changed(func(f, _ map[string]any) { f["sums"] = []int{1, 2} }),
 		"quorum is 2":                     changed(func(f, first map[string]any) { f["sites"] = []any{first} }),
 		"or there twice":                  changed(func(f, first map[string]any) { f["sites"] = []any{first, first} }),
 		"are not what the plan has":       changed(func(_, first map[string]any) { first["sd"] = 0 }),

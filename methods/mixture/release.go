@@ -1,105 +1,71 @@
 package mixture
 
 import (
-	"errors"
+	"fmt"
 
-	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
 	"parley/methods/mixture/sketch"
 	"parley/privacy"
+	"parley/study"
 )
 
-// release is what a site releases, once: the sum of φ(x) over its rows, and how many rows
-// there are.
-type release struct {
-	Of    statistic
-	Marks sketch.Landmarks // what φ is, with landmarks
-	Scale float64          // B of NormBound of [statistic]
-	Sum   *privacy.Sum     // under differential privacy; nil without it
-	least float64          // the lowest an entry of φ can be; the highest is 1
-	name  string           // of the sums
-}
-
-// statistic is what a row contributes to the sums, and how a mixture is learned from them: kernel
-// values at landmarks, or cosines and sines at frequencies.
-type statistic interface {
-	Len() int
-	Features(dst, x []float64) // φ(x)
-	NormBound() float64        // B ≥ |φ(x)| for every x
-	Posterior(sketch.Observation, gmm.Prior, sketch.Sampling) (*gmm.Posterior, error)
-	Fit(sketch.Observation, *gmm.Posterior) (*sketch.Fit, error)
-}
-
-// setup is what both halves of the default know from the plan: what those of all samplers
-// do, and what a site releases.
+// setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
+// sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
-	*options.Setup
-	release
+	*Setup
+	Of    sketch.Frequencies
+	Scale float64      // B of NormBound
+	Sum   *privacy.Sum // under differential privacy; nil without it
 }
 
-// landmarkSetup adds what a site releases to what all samplers know.
-func landmarkSetup(s *options.Setup) (*setup, error) {
-	out := &setup{Setup: s}
-	var err error
-	switch o := s.Options; {
-	case o.Sketch != nil:
-		f, e := o.DrawFrequencies(s.Plan)
-		out.Of, out.least, out.name, err = f, -1, sumFrequencies, e
-	case o.Landmarks != nil:
-		out.Marks, err = o.PlaceLandmarks(s.Plan)
-		out.Of, out.name = out.Marks, sumLandmarks
-	default:
-		err = errors.New("a plan without landmarks and frequencies")
+// setupOf works it out from a plan that has been checked.
+func setupOf(p *study.Plan) (*setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
+	s, err := NewSetup(p, opts)
 	if err != nil {
 		return nil, err
 	}
-	out.Scale = out.Of.NormBound()
-	if s.Plan.Privacy.Differential() {
-		out.Sum, err = out.protect()
-	}
-	return out, err
-}
-
-const (
-	countEntry     = options.CountEntry
-	sumLandmarks   = "kernel values at the landmarks, and a count"
-	sumFrequencies = "cosines and sines at the frequencies, and a count"
-)
-
-// sketched says whether φ is of frequencies.
-func (r *release) sketched() bool { return r.least < 0 }
-
-// What asks for the sums at the landmarks, or at the frequencies: where they are, the plan says.
-const (
-	taskLandmarks   = "landmarks"
-	taskFrequencies = "frequencies"
-)
-
-// task is what asks for the sums, and points what they are taken at.
-func (r *release) task() string {
-	if r.sketched() {
-		return taskFrequencies
-	}
-	return taskLandmarks
-}
-
-// points is what the sums are taken at, in words and in the names of files, and point one of them.
-func (r *release) points() string { return r.task() }
-
-func (r *release) point() string {
-	if r.sketched() {
-		return "frequency"
-	}
-	return "landmark"
-}
-
-// protect declares the one sum of a site, with the noise that spends the total.
-func (s *setup) protect() (*privacy.Sum, error) {
-	m, err := options.ReleaseNoise(s.Plan)
+	f, err := opts.drawFrequencies(p)
 	if err != nil {
 		return nil, err
 	}
-	return &privacy.Sum{Name: s.name, Unit: privacy.Subject, Form: privacy.Vectors,
-		Blocks: []int{s.Of.Len() + 1}, Bound: options.ReleaseBound(), Mechanism: m}, nil
+	out := &setup{Setup: s, Of: f, Scale: f.NormBound()}
+	if p.Privacy.Differential() {
+		m, err := releaseNoise(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Sum = &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors,
+			Blocks: []int{f.Len() + 1}, Bound: releaseBound(), Mechanism: m}
+	}
+	return out, nil
+}
+
+const (
+	sumName = "cosines and sines at the frequencies, and a count"
+	// task asks for the sums at the frequencies: where they are, the plan says.
+	task = "frequencies"
+)
+
+// request is the one noised sum under differential protection, else the exact sums.
+func (s *setup) request() privacy.Request {
+	if s.Sum != nil {
+		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
+	}
+	return Unprotected(privacy.Content{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
+		privacy.Content{What: RowsReleased, Values: 1})
+}
+
+// tells says what a site tells.
+func (s *setup) tells() string {
+	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features", s.Of.Len())
+	if s.Sum != nil {
+		text += ", with noise"
+	}
+	if s.Options.Scarce != nil {
+		text += ", and tries for itself what rows drawn from the mixture are worth to a classifier of its own"
+	}
+	return text + "."
 }

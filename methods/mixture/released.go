@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/methods/mixture/options"
 	"parley/problem"
 	"parley/study"
 )
@@ -50,21 +49,12 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 	return method.File{Name: releasedName, Data: append(data, '\n')}, err
 }
 
-// Released names the file, or says why other mixtures cannot be made of what the sites of a plan
-// released.
-func Released(o *options.Options) (string, error) { return releasedName, notRefitted(o) }
-
-func notRefitted(o *options.Options) error {
-	where, what := "", ""
-	switch {
-	case o.Encoder != nil:
-		where, what = "method.encoder", "the mixture is of codes, whose encoder is not part of what is kept"
-	case o.Scarce != nil:
-		where, what = "method.scarce", "every site judges rows drawn from the study's own mixture, and would not have another"
-	default:
+// notRefitted says why other mixtures cannot be made of what the sites of a plan released.
+func notRefitted(o *Options) error {
+	if o.Scarce == nil {
 		return nil
 	}
-	return problem.Problem{Where: where, What: what + ", so no other number of components can be tried afterwards",
+	return problem.Problem{Where: "method.scarce", What: "every site judges rows drawn from the study's own mixture, and would not have another, so no other number of components can be tried afterwards",
 		Hint: "parley run for each number of components, which asks the sites anew and under privacy is charged each time"}
 }
 
@@ -92,7 +82,7 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 	case all.Plan != digest.String():
 		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", all.Plan), Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
 	case len(all.Sums) != s.Of.Len():
-		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the %s where the plan has %d", len(all.Sums), s.points(), s.Of.Len())}
+		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())}
 	case len(all.Sites) < max(1, s.Plan.Quorum):
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(all.Sites), s.Plan.Quorum), Hint: "the file of a study that has ended"}
 	}
@@ -103,14 +93,14 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", a.Site)}
 		}
 		last = at
-		sum := Sums{Sums: all.Sums, Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
+		sum := sums{Sums: all.Sums, Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
 		if err := sum.check(s.Of.Len()); err != nil {
 			return nil, fmt.Errorf("site %s: %w", a.Site, err)
 		}
-		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private || math.Abs(a.Rows) > options.MaxRows+farOff*a.RowsSD {
+		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private || math.Abs(a.Rows) > MaxRows+farOff*a.RowsSD {
 			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site, a.Rows, a.SD, a.RowsSD)
 		}
-		most += options.MaxRows + farOff*a.SD
+		most += MaxRows + farOff*a.SD
 	}
 	for r, x := range all.Sums {
 		if !(math.Abs(x) <= most) {

@@ -10,7 +10,6 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/report"
 	"parley/methods/mixture/sketch"
 )
 
@@ -68,38 +67,36 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 		Found:    v.Found(),
 		Sure:     v.sure(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(all), attackSection(s, all.rows())},
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.fitSection(), v.samplingSection(all), attackSection(s, all.rows())},
 	}, nil
 }
 
-// view is a posterior that was made from landmarks.
+// view is a posterior beside what it was made of.
 type view struct {
-	report.View
-	rel         *release
+	View
+	own         *setup
 	observed    sketch.Observation
 	fit         *sketch.Fit
-	imprecision float64 // [report.Imprecision]
+	imprecision float64 // [imprecisionOf]
+	lost        int     // how many of the doubts are about the groups
 	lacking     int     // subjects who lack a feature; 0 where nothing tells
 }
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
-	v := &view{View: report.NewView(s.Setup, p), rel: &s.release, observed: o, fit: fit}
+	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
 	v.Called = "posterior"
-	v.imprecision = report.Imprecision(p, o.Rows, s.Seed("imprecision"))
+	v.imprecision = imprecisionOf(p, o.Rows, s.Seed("imprecision"))
 	v.Doubted = v.doubt()
-	if !s.sketched() {
-		v.Marks = &s.Marks
-	}
 	return v
 }
 
 func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
-	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
+		"noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar)}
 	out["doubts"], out["imprecision"] = float64(len(v.Doubted)), v.imprecision
-	if v.rel.Sum == nil {
+	if v.own.Sum == nil {
 		out["left_out"] = float64(v.lacking)
 	}
 	v.Components(out)
@@ -120,72 +117,89 @@ func (v *view) headline() []figure.Fact {
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)})
 }
 
-// sure says in words how well the mixture fits, and how precisely it was computed.
+// sure says in words whether groups were found, how well the mixture fits, and how precisely it was computed.
 func (v *view) sure() string {
-	says := "The mixture agrees with what the sites released, as far as that tells."
+	says := "The groups are found, and the mixture agrees with what the sites released, as far as that tells."
 	switch {
+	case v.Options.Components == 1 && !v.misfits() && len(v.Doubted) == 0:
+		says = "One group agrees with what the sites released, as far as that tells."
+	case v.lost > 0:
+		says = "The groups are not to be relied on as they are: see below."
+	case v.misfits():
+		says = "The groups are found, and their shape is not normal, or there are more of them: see below."
 	case v.merelyImprecise():
 		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
-	case len(v.Doubted) > 0:
-		says = "The mixture is not to be relied on as it is: see below."
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }
 
-const misfit = "what the sites released is further from what the mixture expects than chance and noise explain"
+const misfit = "the rows are not of normal groups, or of more of them"
 
-// doubt collects what speaks against the posterior: the components by themselves, the predictive
-// check, how precise means are beside what the rows would tell, and the effective sample size.
+// doubt collects what speaks against the posterior: that groups were not found, by the components themselves and the
+// effective sample size; that their shape is another than normal, by the predictive check; and how precise means are
+// beside what the rows would tell.
 func (v *view) doubt() (all []string) {
-	all = report.Doubts(v.Posterior, v.Prior, v.observed.Rows)
-	if v.misfits() {
-		all = append(all, misfit+": see “Does the mixture fit?”")
-	}
-	if says := report.Imprecise(v.imprecision); says != "" {
-		all = append(all, says)
-	}
-	if v.Posterior.Size < report.FewDraws {
+	all = groupDoubts(v.Posterior, v.Prior, v.observed.Rows)
+	if v.Posterior.Size < leastDraws {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
+	}
+	if v.misfits() {
+		all = append(all, together(v.Mean, v.Seed("apart"))...)
+	}
+	v.lost = len(all)
+	if v.misfits() {
+		all = append(all, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer")
+	}
+	if says := tooImprecise(v.imprecision); says != "" {
+		all = append(all, says)
 	}
 	return all
 }
 
-// doubtsNote stands above a mixture that should not be relied on; nil over others.
-func (v *view) doubtsNote() *figure.Note {
-	all := v.Doubted
-	if len(all) == 0 {
-		return nil
-	}
-	if v.merelyImprecise() {
-		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
-			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
-	}
-	var why []string // without the evidence: whoever reads the title alone is to know what is wrong
-	for _, doubt := range all {
+// statements say of the groups whether they were found, and of their shape whether it is normal: each by what was
+// measured for it, and neither because of the other.
+func (v *view) statements() (notes []figure.Note) {
+	groups, why := v.Doubted[:v.lost], []string(nil)
+	for _, doubt := range groups { // without the evidence: whoever reads the title alone is to know what is wrong
 		says, _, _ := strings.Cut(doubt, ":")
 		why = append(why, says)
 	}
-	return &figure.Note{Warning: true, Title: "Do not rely on this mixture: " + strings.Join(why, "; "),
-		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(all, "; that "))}
+	switch {
+	case len(groups) > 0:
+		notes = append(notes, figure.Note{Warning: true, Title: "Do not rely on these groups: " + strings.Join(why, "; "),
+			Text: fmt.Sprintf("Against them speaks that %s. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(groups, "; that "))})
+	case v.Options.Components > 1:
+		text := "No component is off by half of the distance to its neighbour with a probability above 1 %, other starts of the search led to no rival, and each has weight."
+		if v.misfits() {
+			text += " Of rows of any component nine in ten are its own, and the density falls between all of them."
+		}
+		notes = append(notes, figure.Note{Title: "The groups are found", Text: text})
+	}
+	if v.misfits() {
+		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more of them",
+			Text: "The sums are further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
+	}
+	if says := tooImprecise(v.imprecision); says != "" {
+		notes = append(notes, figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
+			Text: fmt.Sprintf("It may be that %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", says)})
+	}
+	return notes
 }
 
 // merelyImprecise says whether nothing but precision speaks against a mixture.
 func (v *view) merelyImprecise() bool {
-	return len(v.Doubted) == 1 && v.Doubted[0] == report.Imprecise(v.imprecision)
+	return len(v.Doubted) == 1 && v.Doubted[0] == tooImprecise(v.imprecision)
 }
 
 // samplingSection says how the posterior was made, and whether to believe it.
 func (v *view) samplingSection(all *released) figure.Section {
 	p := v.Posterior
-	from := "from the prior to the posterior"
-	if v.rel.sketched() {
-		from = "from normal approximations around the best mixtures that a search found to the posterior"
-	}
-	section := figure.Section{ID: report.SamplingID, Title: "How the posterior was made",
+	const from = "from normal approximations around the best mixtures that a search found to the posterior"
+	section := figure.Section{ID: samplingID, Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
-			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < report.FewDraws}}}}
+			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < leastDraws}}}}
 	var names, answered []string
 	var rows figure.Numbers
 	for _, name := range v.Plan.Sites {
@@ -197,9 +211,6 @@ func (v *view) samplingSection(all *released) figure.Section {
 		}
 	}
 	caption := "Rows that have all features; others take no part."
-	if v.Options.Encoder != nil {
-		caption = "A missing feature counts as its centre, so that every row has a code."
-	}
 	if v.Options.Scarce != nil {
 		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.Class()) + caption
 	}

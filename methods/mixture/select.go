@@ -8,10 +8,9 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
+	"parley/study"
 )
 
 // chosen is the option of a plan that [selected] chooses.
@@ -34,7 +33,7 @@ const fewFrequencies = 2
 
 // with is the setup of another number of components, for what the study's own released.
 func (s *setup) with(components int) (*setup, error) {
-	opts, err := s.Options.WithComponents(s.Plan, components)
+	opts, err := s.Options.withComponents(s.Plan, components)
 	if err != nil {
 		return nil, err
 	}
@@ -43,12 +42,14 @@ func (s *setup) with(components int) (*setup, error) {
 	if all.Prior, err = opts.BoxPrior(s.Plan); err != nil {
 		return nil, err
 	}
-	return &setup{&all, s.release}, nil
+	other := *s
+	other.Setup = &all
+	return &other, nil
 }
 
 // opened is the setup of a study, what its sites released, and what that comes to.
-func opened(s *options.Setup, data []byte) (own *setup, all *released, o sketch.Observation, err error) {
-	if own, err = landmarkSetup(s); err != nil {
+func opened(p *study.Plan, data []byte) (own *setup, all *released, o sketch.Observation, err error) {
+	if own, err = setupOf(p); err != nil {
 		return nil, nil, o, err
 	}
 	if all, err = own.readReleased(data); err != nil {
@@ -59,27 +60,27 @@ func opened(s *options.Setup, data []byte) (own *setup, all *released, o sketch.
 }
 
 // refitted makes the result of the study with another number of components.
-func refitted(s *options.Setup, data []byte, components int) (*method.Result, error) {
-	own, all, o, err := opened(s, data)
+func refitted(p *study.Plan, data []byte, components int) (*method.Result, error) {
+	own, all, o, err := opened(p, data)
 	if err != nil {
 		return nil, err
 	}
 	if own, err = own.with(components); err != nil {
 		return nil, err
 	}
-	p, err := own.posterior(o)
+	post, err := own.posterior(o)
 	if err != nil {
 		return nil, err
 	}
-	return own.result(p, all)
+	return own.result(post, all)
 }
 
 // selected fits mixtures with every number of components of a config to what the sites of a study
 // released, and recommends the smallest of which nothing is doubted: it is the only one with which
 // the mixture would be relied on, had the plan said it. It is not recommended unless one less and
 // one more were tried. Numbers are fitted one after the other, each on all processors.
-func selected(ctx context.Context, s *options.Setup, data []byte, c method.SelectConfig) (*method.Selection, error) {
-	own, all, o, err := opened(s, data)
+func selected(ctx context.Context, p *study.Plan, data []byte, c method.SelectConfig) (*method.Selection, error) {
+	own, all, o, err := opened(p, data)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (s *selection) choose(o sketch.Observation) {
 		if values[i] = c.Value; len(c.Doubts) == 0 {
 			undoubted = append(undoubted, c.Value)
 		}
-		if p, ok := c.Scores[scoreMisfit]; ok && p <= report.Level {
+		if p, ok := c.Scores[scoreMisfit]; ok && p <= Level {
 			misfits++
 		}
 	}
@@ -184,13 +185,13 @@ func (s *selection) choose(o sketch.Observation) {
 		}
 	}
 	if at := slices.IndexFunc(values, func(k int) bool {
-		opts, err := s.Options.WithComponents(s.Plan, k)
-		return err == nil && opts.FrequenciesEach(s.Plan) < fewFrequencies
+		opts, err := s.Options.withComponents(s.Plan, k)
+		return err == nil && opts.frequenciesEach(s.Plan) < fewFrequencies
 	}); at >= 0 {
 		note(fmt.Sprintf("with %s or more there are fewer than %d frequencies for a parameter, as the study's own plan has %s: a plan with more components would tell them more precisely", plural(values[at]), fewFrequencies, plural(s.Options.Components)))
 	}
 	note("intervals of a model hold for its number of components, and do not know that the same sums chose it")
-	s.Settings = map[string]float64{"rows": o.Rows, s.points(): float64(s.Of.Len())}
+	s.Settings = map[string]float64{"rows": o.Rows, "frequencies": float64(s.Of.Len())}
 	s.Table = s.table()
 	s.Result = &method.Result{Metrics: s.Metrics(map[string]string{ruleUndoubted: "smallest_without_a_doubt"}), Headline: []figure.Fact{s.Headline()},
 		Sections: []figure.Section{s.Section("Mixtures with every number of components below were fitted to what the sites of the study had released. The smallest of which nothing is doubted is recommended, if one less and one more were tried.")}}
@@ -201,7 +202,7 @@ func (s *selection) warnDoubted(allMisfit bool, least, most int, warn func(what,
 	switch {
 	case len(s.imprecise) > 0:
 		warn(fmt.Sprintf("every number is doubted, %s only because means are less precise than the rows would allow", plural(s.imprecise[0])), "more rows, a larger ε or fewer features; or take that number, with its wide intervals")
-	case allMisfit && most < s.Options.MostComponents(s.Plan):
+	case allMisfit && most < s.Options.mostComponents(s.Plan):
 		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance and noise explain", least, most),
 			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of skewed features, or read components as a description and not as groups")
 	default:
@@ -211,7 +212,7 @@ func (s *selection) warnDoubted(allMisfit bool, least, most int, warn func(what,
 
 // tryUpTo says how to try more components than there were.
 func (s *selection) tryUpTo(k int) string {
-	most := s.Options.MostComponents(s.Plan)
+	most := s.Options.mostComponents(s.Plan)
 	if k > most && s.Candidates[len(s.Candidates)-1].Value >= most {
 		return fmt.Sprintf("another study, whose plan has components: %d", k)
 	}

@@ -9,17 +9,13 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/methods/mixture/mixturetest"
 	"parley/methods/mixture/sketch"
 )
 
 // The smallest number without a doubt is recommended if one less and one more were tried, and no
 // number beside a warning.
 func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
-	own, err := landmarkSetup(mixturetest.New(mixturetest.Text(3, "components: 3", "{protection: none}")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := known(text(3, "components: 3", "{protection: none}"))
 	const off, near, lost, imprecise, none = "misfits", "nearly misfits", "not found", "imprecise", "it was not fitted"
 	for name, c := range map[string]struct {
 		values  []int

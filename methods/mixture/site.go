@@ -6,34 +6,32 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/privacy"
 )
 
-// half is the site half of the default.
+// half is the site half.
 type half struct {
-	*options.Site
-	release
+	*setup
+	Name string
 }
 
 // Run implements [method.Site].
 func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	if err := h.Open(t, h.task(), new(landmarkTask)); err != nil {
+	if err := OpenTask(t, task, new(sumsTask)); err != nil {
 		return method.Answer{}, err
 	}
 	if h.Sum != nil {
-		return method.Answer{State: h.Keep}, h.noised(ctx, s)
+		return method.Answer{}, h.noised(ctx, s)
 	}
 	answer, err := h.exact(ctx, s)
-	return h.Seal(t, answer, err)
+	return Seal(t, answer, err)
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
 func (h half) noised(ctx context.Context, s *privacy.Session) error {
 	x, n := make([]float64, len(h.Names)), h.Of.Len()
 	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
-		if !h.Read(row, x) {
+		if !h.takes(row) || !Complete(row, x) {
 			return -1
 		}
 		h.Of.Features(v[:n], x)
@@ -56,14 +54,14 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 }
 
 // sums are those over rows, without noise.
-func (h half) sums(ctx context.Context, data dataset.Source) (landmarkAnswer, error) {
-	a := landmarkAnswer{Sums: make(wire.Vector, h.Of.Len())}
+func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error) {
+	a := sumsAnswer{Sums: make(wire.Vector, h.Of.Len())}
 	x, phi := make([]float64, len(h.Names)), make([]float64, h.Of.Len())
 	for row, err := range h.Mixed(data).Rows(ctx) {
 		if err != nil {
 			return a, err
 		}
-		if !options.Complete(row, x) {
+		if !Complete(row, x) {
 			a.Lacking++
 			continue
 		}
@@ -78,5 +76,9 @@ func (h half) sums(ctx context.Context, data dataset.Source) (landmarkAnswer, er
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
 func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return report.Own(ctx, h.Setup, shared, data)
+	r, draws, err := own(ctx, h.Setup, shared, h.Mixed(data))
+	if err != nil || h.Options.Scarce == nil {
+		return r, err
+	}
+	return r, h.scarceReport(ctx, r, draws, data)
 }

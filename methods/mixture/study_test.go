@@ -104,7 +104,7 @@ func posterior(t testing.TB, r *method.Result) []byte {
 // Two sites with a mode each: the posterior has both, with and without privacy. The
 // tolerance is six standard errors of a mean of 300 rows, and for the weights of a
 // share of 600; noise at ε 5 adds less than a tenth.
-func TestLandmarksFindTheModesOfTheSites(t *testing.T) {
+func TestTheModesOfTheSitesAreFound(t *testing.T) {
 	for name, privacy := range map[string]string{"exact": unprotected, "private": protected} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, planText("draws: 256", privacy))

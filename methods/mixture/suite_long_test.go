@@ -9,7 +9,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
-	"parley/methods/mixture/options"
 )
 
 // Answers that pass every check, and that no rows give.
@@ -18,18 +17,12 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 		Sums wire.Vector `cbor:"sums"`
 		Rows int         `cbor:"rows"`
 	}
-	type classifier struct {
-		Weights   wire.Vector `cbor:"weights"`
-		Intercept float64     `cbor:"intercept"`
-		Scarce    int         `cbor:"scarce"`
-		Other     int         `cbor:"other"`
-	}
 	for _, c := range []struct {
 		what, plan string
-		every      int // of so many landmarks or frequencies one has all rows; none if it is 0
+		every      int // of so many frequencies one has all rows; none if it is 0
 	}{
-		{"all at every frequency", "frequencies", 1}, {"no row at any frequency", "frequencies", 0}, {"every row at every landmark", "landmarks", 1},
-		{"many rows at none", "landmarks", 0}, {"many rows at every other", "landmarks", 2}, {"many rows at one", "landmarks", 1 << 20}, {"a steep classifier", "classes alone", 0},
+		{"all at every frequency", "frequencies", 1}, {"no row at any frequency", "frequencies", 0},
+		{"many rows at every other", "frequencies", 2}, {"many rows at one", "frequencies", 1 << 20},
 	} {
 		x := cases(t)[c.plan]
 		d := &methodtest.Drive{Method: Method{}, Plan: x.Plan, Data: x.Data}
@@ -37,13 +30,11 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 			var a sums
 			switch {
 			case site != "a":
-			case in.Kind == "classifier":
-				in.Body = testkit.Get(wire.Marshal(classifier{wire.Vector{1, 1}, -1e9, options.MaxRows, 1}))(t)
-			case wire.Unmarshal(in.Body, &a) == nil && c.plan != "classes alone":
-				a.Rows = options.MaxRows
+			case wire.Unmarshal(in.Body, &a) == nil:
+				a.Rows = MaxRows
 				for i := range a.Sums {
 					if a.Sums[i] = 0; c.every > 0 && i%c.every == 0 {
-						a.Sums[i] = options.MaxRows
+						a.Sums[i] = MaxRows
 					}
 				}
 				in.Body = testkit.Get(wire.Marshal(a))(t)

@@ -24,16 +24,16 @@ const (
 	smote      = "SMOTE"
 	elsewhere  = "another site's classifier"
 	published  = "GRAFFL"       // rows from what Algorithm 2 accepts
-	landmark   = "landmark"     // rows from the default variant's posterior
+	mixed      = "mixture"      // rows from the posterior of method graffl
 	ceiling    = "best mixture" // rows from the exact posterior given all codes of the class
-	gated      = landmark + ", where the verdict keeps them"
+	gated      = mixed + ", where the verdict keeps them"
 	kept       = "kept"
 )
 
-// epsilons are the totals of private landmarks.
+// epsilons are the totals of private sums.
 var epsilons = []float64{10, 5, 1}
 
-func private(epsilon float64) string { return fmt.Sprintf("%s, ε %v", landmark, epsilon) }
+func private(epsilon float64) string { return fmt.Sprintf("%s, ε %v", mixed, epsilon) }
 
 // arms are all of them, in the order of tables.
 func arms() []string {
@@ -42,7 +42,7 @@ func arms() []string {
 	for _, k := range kinds {
 		all = append(all, own+k)
 	}
-	for _, k := range append(kinds, landmark, gated) {
+	for _, k := range append(kinds, mixed, gated) {
 		all = append(all, one+k)
 	}
 	for _, e := range epsilons {
@@ -54,8 +54,8 @@ func arms() []string {
 const (
 	proposals = 200_000 // of the published algorithm
 	sets      = 20      // sets of rows that are drawn from a mixture, as published
-	// Landmarks do not tell long codes apart.
-	maxLandmarkCodes = 5
+	// Sums do not tell long codes apart.
+	maxSumCodes = 5
 )
 
 // trial is one split in one setting.
@@ -213,15 +213,15 @@ func (t *trial) oneEncoder(ctx context.Context) error {
 		codes = append(codes, c)
 	}
 	targets := max(t.targets, 1)
-	if err := t.helped(one, codes, targets); err != nil || t.codes > maxLandmarkCodes {
+	if err := t.helped(one, codes, targets); err != nil || t.codes > maxSumCodes {
 		return err
 	}
 	for _, epsilon := range append([]float64{0}, epsilons...) {
-		p, err := fromLandmarks(ofClass(codes), t.codes, epsilon, t.seed)
+		p, err := fromSums(ofClass(codes), t.codes, epsilon, t.seed)
 		if err != nil {
 			return err
 		}
-		arm := one + landmark
+		arm := one + mixed
 		if epsilon > 0 {
 			arm = one + private(epsilon)
 		}
@@ -259,7 +259,7 @@ func (t *trial) helped(prefix string, codes []coded, targets int) error {
 		if err != nil {
 			return err
 		}
-		between, err := scarce.SMOTE(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
+		between, err := smoted(of, c.lacking(), 5, rand.New(rand.NewPCG(t.seed, 5)))
 		if err != nil {
 			return err
 		}
@@ -322,12 +322,12 @@ func (t *trial) gated(p *gmm.Posterior, c coded) error {
 	if err != nil {
 		return err
 	}
-	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, nil, t.seed)
+	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, t.seed)
 	if err != nil {
 		return err
 	}
 	keeps := 0.0
-	if result.Verdict == scarce.Kept {
+	if result.Kept {
 		keeps = 1
 	}
 	t.values[kept] = append(t.values[kept], keeps)

@@ -244,7 +244,7 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 		truth := toy.Truth(s.rows)
 		if s.is(today, hundreds) {
 			tally, c := toy.Tally{Ranks: o.Gather("μ rank", ids...)}, toy.Curve{Name: "privacy: " + s.privacy()}
-			for _, level := range gmm.Levels() {
+			for _, level := range toy.Levels() {
 				c.Shares = append(c.Shares, tally.Coverage(level))
 			}
 			curves, intervals = append(curves, c), len(tally.Ranks)

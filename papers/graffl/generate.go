@@ -15,7 +15,7 @@ import (
 const (
 	codeBox        = 4.0   // ± of every number
 	codeSpread     = 0.005 // E Σ of a component as a share of the box's width, squared
-	landmarks      = 64
+	frequencies    = 96
 	publishedParts = 3 // components of the published algorithm's mixture
 	draws          = 256
 )
@@ -33,14 +33,13 @@ func codePrior(d, k int) (gmm.Prior, error) {
 	return p, err
 }
 
-// codeLandmarks are the landmarks over codes of d numbers.
-func codeLandmarks(d int) (sketch.Landmarks, error) {
-	sd, bandwidth := make([]float64, d), make([]float64, d)
+// codeFrequencies are the frequencies over codes of d numbers.
+func codeFrequencies(d int) (sketch.Frequencies, error) {
+	lo, hi, scale := make([]float64, d), make([]float64, d), make([]float64, d)
 	for i := range d {
-		sd[i] = codeBox / 4
-		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
+		lo[i], hi[i], scale[i] = -codeBox, codeBox, codeBox/8
 	}
-	return sketch.ScatterNormal(sd, bandwidth, landmarks)
+	return sketch.New(lo, hi, scale, frequencies, 1)
 }
 
 // fromAll samples the exact posterior of one Gaussian given all codes of the scarce
@@ -57,16 +56,16 @@ func fromAll(sites [][]float64, d int, seed uint64) (*gmm.Posterior, error) {
 	return toy.Conjugate(prior, [][]float64{all}, draws, rand.New(rand.NewPCG(seed, 1))), nil
 }
 
-// fromLandmarks samples variant landmark's posterior of one Gaussian. With ε above 0
+// fromSums samples the posterior of one Gaussian given sums at frequencies, as method graffl does. With ε above 0
 // sums and numbers of rows carry the noise that each site's one release would: that
 // of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
 // from the seed, because this is a measurement on public data and no release.
-func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm.Posterior, error) {
+func fromSums(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
 	}
-	marks, err := codeLandmarks(d)
+	f, err := codeFrequencies(d)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +78,12 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm
 		}
 		unit = factor * math.Sqrt(1+count*count)
 	}
-	bound := marks.NormBound()
+	bound := f.NormBound()
 	r := rand.New(rand.NewPCG(seed, 2))
-	o, phi := sketch.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
+	o, phi := sketch.Observation{Mean: make([]float64, f.Len())}, make([]float64, f.Len())
 	for _, rows := range sites {
 		for at := 0; at < len(rows); at += d {
-			marks.Features(phi, rows[at:])
+			f.Features(phi, rows[at:])
 			for i, v := range phi {
 				o.Mean[i] += v
 			}
@@ -103,9 +102,8 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	sampling := sketch.DefaultSampling(seed)
-	// With few sweeps a sample in many dimensions has not arrived.
-	sampling.Sweeps = max(sampling.Sweeps, d-1)
-	return marks.Posterior(o, prior, sampling)
+	sampling.Widths = true
+	return f.Posterior(o, prior, sampling)
 }
 
 // fromAlgorithm2 returns what the published algorithm accepts.

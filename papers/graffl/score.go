@@ -2,10 +2,12 @@ package graffl
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
+	"parley/judge/evaluate"
 	"parley/methods/mixture/scarce"
 )
 
@@ -20,12 +22,11 @@ const (
 
 // scores are the measures of one classifier on held rows. F1 is of the class.
 func scores(probability []float64, labels []bool) (map[string]float64, error) {
-	s, err := scarce.ScoreClassifier(probability, labels)
-	if err != nil {
-		return nil, err
+	if len(probability) != len(labels) || len(labels) == 0 {
+		return nil, fmt.Errorf("scoring a classifier: %d probabilities and %d labels: want as many, and at least one", len(probability), len(labels))
 	}
 	cut, there := youden(probability, labels)
-	return map[string]float64{auc: s.AUC, f1: s.F1, cutOff: cut, f1There: there}, nil
+	return map[string]float64{auc: evaluate.AUC(probability, labels), f1: scarce.F1(probability, labels), cutOff: cut, f1There: there}, nil
 }
 
 // youden returns the probability from which on rows are called of the class if the

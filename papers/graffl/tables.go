@@ -125,7 +125,7 @@ func contest(o experiment.Outcomes, settings []setting) figure.Table {
 		for _, c := range []struct {
 			ours   string
 			rivals []string // to which those on features come
-		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}}, {one + landmark, []string{one + raw, one + elsewhere}}} {
+		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}}, {one + mixed, []string{one + raw, one + elsewhere}}} {
 			for _, rival := range append(c.rivals, RidgeAtSite, PVIOverSites) {
 				var with, without []float64
 				for _, v := range s.outcomes(o) {
@@ -164,7 +164,7 @@ var published1 = map[string]map[string][3][2]float64{
 
 // theArms says what stands in the tables of arms.
 const theArms = "The arms. *ridge on all rows* is a logistic regression on the features of all rows, with nothing left out, C = 0.01: no federation has it. *pvi over all sites* is method `pvi` with its defaults, whose rows stay where they are. *ridge at the site* and *regression at the site* are on its own rows. " +
-	"*own encoders*: each site trains its own, as published; *one encoder*: the first site's for all. *raw*, *oversampling* and *SMOTE* are what a site can do alone with the codes; *another site's classifier* is applied as it is. *GRAFFL* levels the classes with rows from what Algorithm 2 accepts of 200 000 proposals, *landmark* with rows from the default variant's posterior, without privacy and with the noise that one release would have at ε (δ 1e-5), " +
+	"*own encoders*: each site trains its own, as published; *one encoder*: the first site's for all. *raw*, *oversampling* and *SMOTE* are what a site can do alone with the codes; *another site's classifier* is applied as it is. *GRAFFL* levels the classes with rows from what Algorithm 2 accepts of 200 000 proposals, *mixture* with rows from the posterior of method `graffl`, without privacy and with the noise that one release would have at ε (δ 1e-5), " +
 	"*best mixture* with rows from the exact posterior of one normal distribution given all sites' codes of the class: about the best that a generator of this kind can do. *Where the verdict keeps them*: only if cross-validation at the site says that they help."
 
 // table1 is Table 1, with another data set.

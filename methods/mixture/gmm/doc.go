@@ -3,8 +3,7 @@
 // one of a public range), [Posterior] a weighted sample of θ. Use [Prior.Sampler] and
 // [Mixture.Simulate] to draw, [Coordinates] and [Unconstrained] to sample θ as a vector
 // without constraints, [Match] to number components alike, [Discrepancy] to compare sets
-// of rows, and [EffectiveSize], [Calibration] and [Coverage] to tell whether a sample may
-// be believed.
+// of rows, and [EffectiveSize] to tell whether a sample may be believed.
 //
 // Matrices are square, by rows, in one slice; of factors only the lower triangle counts.
 // Everything is a function of its arguments and of the random numbers that it is handed,

@@ -59,21 +59,6 @@ func BackwardSolve(l []float64, n int, x []float64) {
 	}
 }
 
-// Sum returns the sum of x, in four parts that do not wait for each other.
-func Sum(x []float64) float64 {
-	var s [4]float64
-	for ; len(x) >= 4; x = x[4:] {
-		s[0] += x[0]
-		s[1] += x[1]
-		s[2] += x[2]
-		s[3] += x[3]
-	}
-	for _, v := range x {
-		s[0] += v
-	}
-	return s[0] + s[1] + s[2] + s[3]
-}
-
 // Squares returns |x|².
 func Squares(x []float64) (s float64) {
 	for _, v := range x {

@@ -23,12 +23,12 @@ func Pick(r *rand.Rand, weights []float64) int {
 	return len(weights) - 1
 }
 
-// Gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
+// gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
 // Tsang 2000; below 1 by their boost). Its stream is ours, so that proposals can be
 // drawn again from their numbers whatever a library changes.
-func Gamma(r *rand.Rand, a float64) float64 {
+func gamma(r *rand.Rand, a float64) float64 {
 	if a < 1 {
-		return Gamma(r, a+1) * math.Pow(r.Float64(), 1/a)
+		return gamma(r, a+1) * math.Pow(r.Float64(), 1/a)
 	}
 	if a == 1 {
 		return r.ExpFloat64()

@@ -36,7 +36,7 @@ func (s *Sampler) Weights(r *rand.Rand, pi []float64) {
 	sum := 0.0
 	for sum == 0 { // all underflow only for tiny α
 		for k, a := range s.prior.Alpha {
-			pi[k] = Gamma(r, a)
+			pi[k] = gamma(r, a)
 			sum += pi[k]
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Sampler) Covariance(dst []float64) {
 func (s *Sampler) Component(r *rand.Rand, mean []float64) {
 	d, a := len(mean), s.a
 	for i := range d {
-		a[i*d+i] = 1 / math.Sqrt(2*Gamma(r, (s.prior.Nu-float64(i))/2))
+		a[i*d+i] = 1 / math.Sqrt(2*gamma(r, (s.prior.Nu-float64(i))/2))
 		for j := range i {
 			a[i*d+j] = r.NormFloat64()
 		}

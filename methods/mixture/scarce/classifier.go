@@ -1,261 +1,227 @@
+// Package scarce asks whether synthetic rows help a site with few rows of a class: [Compare] tries a classifier with
+// them beside the same without, and with the site's own rows of the class drawn again, which is what the site
+// can do alone. Nothing here leaves a site.
 package scarce
 
 import (
-	"context"
-	"encoding/csv"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 
-	"parley/dataset"
-	"parley/figure"
-	"parley/internal/nn"
+	"gonum.org/v1/gonum/mat"
+
 	"parley/internal/stats"
-	"parley/method"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
-	"parley/problem"
 )
 
-// ClassifierFormat names the format of the classifier that a site's own report leaves.
-const ClassifierFormat = "parley/graffl-classifier/1"
-
-// Classifier is a site's classifier of the scarce class, as its own report leaves it: for
-// its own subjects, and made of their rows without noise. It never leaves the site.
-type Classifier struct {
-	Format  string `json:"format"`            // ClassifierFormat
-	Program string `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan    string `json:"plan_sha256"`
-	Study   string `json:"study"`
-	Site    string `json:"site"`
-	// Synthetic is how many synthetic rows of the class it was fitted to beside the site's own.
-	Synthetic int                `json:"synthetic_rows"`
-	Target    options.Outcome    `json:"outcome"`
-	Class     string             `json:"class"` // whose probability it gives
-	Views     []report.ModelView `json:"views"`
-	Encoder   *nn.Encoder        `json:"encoder,omitempty"` // none: rows are features as they are, all of which must be there
-	Units     ClassifierUnits    `json:"units"`             // of codes or features
-	Weights   []float64          `json:"weights"`           // by (x − centre)/scale
-	Intercept float64            `json:"intercept"`         // such that probabilities are those of this site's own subjects
+// Labelled is rows with a binary label each. True is the class of which there may be
+// few.
+type Labelled struct {
+	Rows   [][]float64
+	Labels []bool
 }
 
-// ClassifierUnits bring a number x to (x − Centre)/Scale.
-type ClassifierUnits struct {
-	Centre []float64 `json:"centre"`
-	Scale  []float64 `json:"scale"`
+// Check reports rows that are not as long as one another, entries that are not
+// finite, and labels that are not as many as rows.
+func (l Labelled) Check() error {
+	if len(l.Rows) != len(l.Labels) {
+		return fmt.Errorf("%d rows with %d labels: want as many", len(l.Rows), len(l.Labels))
+	}
+	return checkRows(l.Rows, l.width())
 }
 
-// classifierFile writes the classifier that a comparison chose.
-func (h half) classifierFile(w *classifierComparison) (method.File, error) {
-	digest, err := h.Plan.Digest()
-	if err != nil {
-		return method.File{}, err
+// width returns the number of columns; 0 if there are no rows.
+func (l Labelled) width() int {
+	if len(l.Rows) == 0 {
+		return 0
 	}
-	in := unitsOf(h.Setup)
-	c := Classifier{Format: ClassifierFormat, Plan: digest.String(), Study: h.Plan.Name, Site: h.Name, Synthetic: len(w.Synthetic),
-		Target: h.Options.Scarce.Outcome, Class: h.Options.Scarce.Class, Views: report.ViewsOf(h.Plan), Encoder: h.Encoder, Units: ClassifierUnits{in.Centre, in.Scale},
-		Weights: w.Classifier.Weights, Intercept: w.Classifier.Intercept}
-	data, err := json.MarshalIndent(c, "", " ")
-	if err != nil {
-		return method.File{}, fmt.Errorf("writing the classifier: %w", err)
-	}
-	return method.File{Name: "model/model.json", Data: append(data, '\n')}, nil
+	return len(l.Rows[0])
 }
 
-// LoadClassifier reads the model.json of a site's own report. One of another format or version is
-// refused by name, and whatever else is wrong with it is an error.
-func LoadClassifier(data []byte) (*Classifier, error) {
-	if err := method.CheckFormat(data, ClassifierFormat); err != nil {
-		return nil, err
-	}
-	c := new(Classifier)
-	err := json.Unmarshal(data, c)
-	if err == nil {
-		err = c.check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a classifier: %w", err)
-	}
-	return c, nil
-}
-
-func (c *Classifier) check() error {
-	inputs := 0
-	for _, n := range c.widths() {
-		inputs += n
-	}
-	d := inputs
-	if c.Encoder != nil {
-		if err := c.Encoder.Check(); err != nil {
-			return err
+func checkRows(rows [][]float64, width int) error {
+	for i, row := range rows {
+		if len(row) != width {
+			return fmt.Errorf("row %d has %d columns, want %d", i+1, len(row), width)
 		}
-		if n := len(c.Encoder.Inputs.Centre); n != inputs {
-			return fmt.Errorf("an encoder of %d inputs, where its views have %d features", n, inputs)
+		for j, v := range row {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("row %d, column %d is %v", i+1, j+1, v)
+			}
 		}
-		d = c.Encoder.Dimension()
-	}
-	if d == 0 || len(c.Weights) != d || len(c.Units.Centre) != d || len(c.Units.Scale) != d {
-		return fmt.Errorf("%d weights, %d centres and %d scales of %d numbers", len(c.Weights), len(c.Units.Centre), len(c.Units.Scale), d)
-	}
-	for i, s := range c.Units.Scale {
-		if !(s > 0) {
-			return fmt.Errorf("a scale of %v: want positive ones", s)
-		}
-		if !(math.Abs(c.Weights[i]) <= maxLinear && math.Abs(c.Units.Centre[i]) <= math.MaxFloat64) {
-			return fmt.Errorf("a weight of %v and a centre of %v: want at most ±%v, and a finite number", c.Weights[i], c.Units.Centre[i], float64(maxLinear))
-		}
-	}
-	if !(math.Abs(c.Intercept) <= maxLinear) {
-		return fmt.Errorf("an intercept of %v: want at most ±%v", c.Intercept, float64(maxLinear))
-	}
-	if len(c.Target.Levels) < 2 || !slices.Contains(c.Target.Levels, c.Class) {
-		return fmt.Errorf("class %q is not among the levels %q", c.Class, c.Target.Levels)
 	}
 	return nil
 }
 
-func (c *Classifier) widths() (widths []int) {
-	for _, v := range c.Views {
-		widths = append(widths, len(v.Columns))
-	}
-	return widths
-}
-
-// Method implements [method.Model].
-func (c *Classifier) Method() string { return options.Name }
-
-// Schema implements [method.Model].
-func (c *Classifier) Schema() dataset.Schema { return report.Schema(c.Views) }
-
-// Outcome implements [method.Predictor].
-func (c *Classifier) Outcome() []string { return []string{c.Target.Column} }
-
-// other is what a subject is that is not of the class.
-func (c *Classifier) other() string {
-	if l := c.Target.Levels; len(l) == 2 {
-		return l[1-slices.Index(l, c.Class)]
-	}
-	return "not " + c.Class
-}
-
-// Predict implements [method.Predictor]: of each subject, which class is more probable and the
-// probability of the scarce one; both are empty where a feature is missing and there is no encoder. It has no
-// intervals: the level in opts has no effect.
-func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
-	w := csv.NewWriter(to)
-	if err := w.Write([]string{"id", "predicted", "p=" + c.Class}); err != nil {
-		return 0, nil, err
-	}
-	all := func(*dataset.Row) bool { return true }
-	at := slices.IndexFunc(data.Schema().Subject, func(s dataset.Column) bool { return s.Name == c.Target.Column })
-	if opts.Score && at < 0 {
-		return 0, nil, problem.Problem{Where: "data", What: fmt.Sprintf("they have no column %q", c.Target.Column), Hint: "a column of subjects.csv"}
-	}
-	subjects, skipped := 0, 0
-	var p []float64
-	var labels []bool
-	x := make([]float64, len(c.Weights))
-	for row, err := range options.Coded(data, c.Encoder, c.widths(), all).Rows(ctx) {
-		if err != nil {
-			return subjects, nil, err
+// Count returns how many labels are true, and how many are false.
+func (l Labelled) Count() (scarce, other int) {
+	for _, y := range l.Labels {
+		if y {
+			scarce++
 		}
-		subjects++
-		if !options.Complete(row, x) {
-			skipped++
-			if err := w.Write([]string{row.ID, "", ""}); err != nil {
-				return subjects, nil, err
+	}
+	return scarce, len(l.Labels) - scarce
+}
+
+// With returns the rows with more of the class.
+func (l Labelled) With(extra [][]float64) Labelled {
+	return Labelled{slices.Concat(l.Rows, extra), slices.Concat(l.Labels, slices.Repeat([]bool{true}, len(extra)))}
+}
+
+// pick returns the rows for which a condition on their number holds.
+func (l Labelled) pick(want func(i int) bool) (out Labelled) {
+	for i, row := range l.Rows {
+		if want(i) {
+			out.Rows, out.Labels = append(out.Rows, row), append(out.Labels, l.Labels[i])
+		}
+	}
+	return out
+}
+
+// LinearClassifier is P(y = 1 | x) = σ(w·x + b).
+type LinearClassifier struct {
+	Weights   []float64
+	Intercept float64
+}
+
+// Penalty is that of the classifiers of all arms: see [FitLinear]. It is what other
+// programs have by default, C = 1.
+const Penalty = 1.0
+
+// FitLinear fits a logistic regression by penalised maximum likelihood: it
+// maximises Σ ln P(yᵢ | xᵢ) − ½ penalty ‖w‖², where the intercept is free, by
+// Newton's method with halved steps. A penalty above 0 makes the optimum unique and finite
+// even where a line separates the classes; 1/penalty is what other programs call C.
+//
+// Both labels must occur. Rows of several lengths, entries that are not finite, and
+// no convergence in 100 steps are errors.
+func FitLinear(rows [][]float64, labels []bool, penalty float64) (*LinearClassifier, error) {
+	if len(rows) == 0 || len(rows) != len(labels) || !slices.Contains(labels, true) || !slices.Contains(labels, false) {
+		return nil, fmt.Errorf("logistic regression: %d rows with %d labels: want as many, and both classes", len(rows), len(labels))
+	}
+	if !(penalty > 0) || math.IsInf(penalty, 0) {
+		return nil, fmt.Errorf("logistic regression: penalty %v: want a number above 0", penalty)
+	}
+	d := len(rows[0])
+	x := mat.NewDense(len(rows), d+1, nil) // a last column of ones
+	for i, row := range rows {
+		if len(row) != d {
+			return nil, fmt.Errorf("logistic regression: row %d has %d columns, the first %d", i+1, len(row), d)
+		}
+		for j, v := range row {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("logistic regression: row %d, column %d is %v", i+1, j+1, v)
 			}
-			continue
+			x.Set(i, j, v)
 		}
-		own := c.probability(x)
-		predicted := c.other()
-		if own > 0.5 {
-			predicted = c.Class
-		}
-		if err := w.Write([]string{row.ID, predicted, strconv.FormatFloat(own, 'g', -1, 64)}); err != nil {
-			return subjects, nil, err
-		}
-		if opts.Score {
-			level := row.Subject[at]
-			if !slices.Contains(c.Target.Levels, level) {
-				return subjects, nil, fmt.Errorf("subject %q: outcome %s: %q is not one of %q", row.ID, c.Target.Column, level, c.Target.Levels)
-			}
-			p, labels = append(p, own), append(labels, level == c.Class)
-		}
+		x.Set(i, d, 1)
 	}
-	w.Flush()
-	if err := w.Error(); err != nil {
-		return subjects, nil, err
-	}
-	if subjects == 0 {
-		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
-	}
-	if !opts.Score {
-		return subjects, nil, nil
-	}
-	account, err := scored(p, labels, skipped)
-	return subjects, account, err
-}
-
-// probability of the class, for a row of features or a code.
-func (c *Classifier) probability(x []float64) float64 {
-	s := c.Intercept
-	for i, u := range toUnits(&nn.Inputs{Centre: c.Units.Centre, Scale: c.Units.Scale}, x) {
-		s += c.Weights[i] * u
-	}
-	return stats.Logistic(s)
-}
-
-// scored says how well outcomes were predicted.
-func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
-	if len(p) == 0 {
-		return nil, problem.Problem{Where: "data", What: "no subject has all features, so that there is nothing to score"}
-	}
-	s, err := ScoreClassifier(p, labels)
+	f := &logisticFit{x: x, labels: labels, penalty: penalty}
+	w, err := f.maximise()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("logistic regression: %w", err)
 	}
-	v := struct {
-		Subjects int      `json:"subjects"`
-		Skipped  int      `json:"without_prediction"`
-		AUC      *float64 `json:"auc,omitempty"` // none: all subjects are of one class
-		Accuracy float64  `json:"accuracy"`
-		F1       float64  `json:"f1"`
-	}{Subjects: len(p), Skipped: skipped, Accuracy: s.Accuracy, F1: s.F1}
-	out := &method.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(len(p))}}}
-	if skipped > 0 {
-		out.Facts = append(out.Facts, figure.Fact{Name: "without prediction: a feature is missing", Value: strconv.Itoa(skipped)})
-	}
-	if !math.IsNaN(s.AUC) {
-		v.AUC = &s.AUC
-		out.Facts = append(out.Facts, figure.Fact{Name: "AUC", Value: fmt.Sprintf("%.3f", s.AUC)})
-	}
-	out.Facts = append(out.Facts, figure.Fact{Name: "accuracy (%)", Value: fmt.Sprintf("%.2f", 100*s.Accuracy)}, figure.Fact{Name: "F1", Value: fmt.Sprintf("%.3f", s.F1)})
-	out.Value = v
-	return out, nil
+	return &LinearClassifier{Weights: w[:d:d], Intercept: w[d]}, nil
 }
 
-// Summary implements [method.Summariser].
-func (c *Classifier) Summary(int) (*method.Account, error) {
-	of := "features"
-	if c.Encoder != nil {
-		of = "codes"
+// logisticFit is a penalised log-likelihood by weights, the last one the intercept.
+type logisticFit struct {
+	x       *mat.Dense
+	labels  []bool
+	penalty float64
+}
+
+// value returns what is maximised.
+func (f *logisticFit) value(w []float64) float64 {
+	v := 0.0
+	for i, y := range f.labels {
+		s := inner(f.x.RawRowView(i), w)
+		if !y {
+			s = -s
+		}
+		v += stats.LogLogistic(s)
 	}
-	return &method.Account{
-		Facts: []figure.Fact{{Name: "study", Value: c.Study}, {Name: "method", Value: c.Method() + ", a site's own classifier"}, {Name: "site", Value: c.Site},
-			{Name: "outcome", Value: c.Target.Column + " " + c.Class}, {Name: "fitted to", Value: fmt.Sprintf("%s of the site's own rows and %d synthetic ones", of, c.Synthetic)},
-			{Name: "privacy", Value: "none: it is for the site's own people"}, {Name: "plan", Value: c.Plan}},
-		Value: struct {
-			Format    string `json:"format"`
-			Study     string `json:"study"`
-			Plan      string `json:"plan_sha256"`
-			Site      string `json:"site"`
-			Outcome   string `json:"outcome"`
-			Class     string `json:"class"`
-			Synthetic int    `json:"synthetic_rows"`
-		}{c.Format, c.Study, c.Plan, c.Site, c.Target.Column, c.Class, c.Synthetic},
-	}, nil
+	for _, c := range w[:len(w)-1] {
+		v -= f.penalty / 2 * c * c
+	}
+	return v
+}
+
+func (f *logisticFit) maximise() ([]float64, error) {
+	n, p := f.x.Dims()
+	w, trial := make([]float64, p), make([]float64, p)
+	gradient, step := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
+	weighted := mat.NewDense(n, p, nil)
+	hessian, chol := mat.NewSymDense(p, nil), mat.Cholesky{}
+	value := f.value(w)
+	for range 100 {
+		gradient.Zero()
+		for i, y := range f.labels {
+			row, to := f.x.RawRowView(i), weighted.RawRowView(i)
+			s := stats.Logistic(inner(row, w))
+			e, root := -s, math.Sqrt(s*(1-s))
+			if y {
+				e++
+			}
+			for j, v := range row {
+				gradient.SetVec(j, gradient.AtVec(j)+e*v)
+				to[j] = root * v
+			}
+		}
+		hessian.SymOuterK(1, weighted.T())
+		for j := range p {
+			ridge := 1e-12 // keeps the intercept's pivot positive when all is separated
+			if j < p-1 {
+				ridge = f.penalty
+				gradient.SetVec(j, gradient.AtVec(j)-f.penalty*w[j])
+			}
+			hessian.SetSym(j, j, hessian.At(j, j)+ridge)
+		}
+		if !chol.Factorize(hessian) {
+			return nil, errors.New("the Hessian is not negative definite")
+		}
+		if err := chol.SolveVecTo(step, gradient); err != nil && !errors.As(err, new(mat.Condition)) {
+			return nil, err
+		}
+		gain := mat.Dot(gradient, step) // twice what the quadratic promises
+		if gain <= 1e-16*(1+math.Abs(value)) {
+			return w, nil
+		}
+		length, risen := 1.0, false
+		for range 40 {
+			for j := range trial {
+				trial[j] = w[j] + length*step.AtVec(j)
+			}
+			if v := f.value(trial); v > value {
+				value, risen = v, true
+				break
+			}
+			length /= 2
+		}
+		if !risen { // rounding hides what is left to gain
+			return w, nil
+		}
+		w, trial = trial, w
+	}
+	return nil, errors.New("no convergence in 100 steps")
+}
+
+// inner is Σ aᵢbᵢ, added in order.
+func inner(a, b []float64) float64 {
+	s := 0.0
+	for i, v := range a {
+		s += v * b[i]
+	}
+	return s
+}
+
+// Probability returns P(y = 1 | x) of each row. Rows of another length are errors.
+func (c *LinearClassifier) Probability(rows [][]float64) ([]float64, error) {
+	out := make([]float64, len(rows))
+	for i, row := range rows {
+		if len(row) != len(c.Weights) {
+			return nil, fmt.Errorf("classifying row %d: %d columns, want %d", i+1, len(row), len(c.Weights))
+		}
+		out[i] = stats.Logistic(c.Intercept + inner(row, c.Weights))
+	}
+	return out, nil
 }

@@ -29,15 +29,6 @@ func ward(scarce, other, d int, shift float64, rng *rand.Rand) (l Labelled) {
 	return l
 }
 
-func compare(t *testing.T, own, held Labelled, generated [][]float64, borrowed *LinearClassifier, seed uint64) *comparison {
-	t.Helper()
-	c, err := Compare(own, held, generated, borrowed, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func TestPlacementsAverageToTheAUC(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 30).Draw(t, "n")
@@ -91,68 +82,45 @@ func TestFoldsHaveBothClassesEvenly(t *testing.T) {
 	})
 }
 
-func TestRecalibrationGivesTheShareOfTheClass(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		rows := ward(rapid.IntRange(1, 20).Draw(t, "scarce"), rapid.IntRange(1, 90).Draw(t, "other"), 3, 1, rng)
-		scale := rapid.SampledFrom([]float64{0, 0.1, 3, 300}).Draw(t, "scale")
-		c := (&LinearClassifier{Weights: []float64{scale, -scale, 2 * scale}, Intercept: 7}).recalibrate(rows)
-		p, err := c.Probability(rows.Rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := 0.0
-		for _, v := range p {
-			sum += v
-		}
-		if scarce, _ := rows.Count(); math.Abs(sum-float64(scarce)) > 1e-6 {
-			t.Fatalf("probabilities sum to %v for %d rows of the class", sum, scarce)
-		}
-	})
-	if c := (&LinearClassifier{Weights: []float64{1}}).recalibrate(Labelled{[][]float64{{1}}, []bool{true}}); c != nil {
-		t.Errorf("%v from one class", c)
+func TestF1(t *testing.T) {
+	// By hand: one hit, one false alarm, one miss, two right rejections (½ is not above ½).
+	if got := F1([]float64{0.9, 0.6, 0.2, 0.5, 0.1}, []bool{true, false, true, false, false}); got != 0.5 {
+		t.Errorf("%v, want ½", got)
 	}
+	if got := F1([]float64{0.1, 0.2}, []bool{false, true}); got != 0 {
+		t.Errorf("%v without a hit", got)
+	}
+}
+
+func compare(t *testing.T, own, held Labelled, generated [][]float64, seed uint64) *Comparison {
+	t.Helper()
+	c, err := Compare(own, held, generated, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func TestComparisonFollowsFromItsArguments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	own, held := ward(8, 60, 5, 0.8, rng), ward(20, 20, 5, 0.8, rng)
 	generated := ward(100, 0, 5, 0.8, rng).Rows
-	borrowed := &LinearClassifier{Weights: []float64{1, 1, 1, 1, 1}}
-	one, two := compare(t, own, held, generated, borrowed, 3), compare(t, own, held, generated, borrowed, 3)
+	one, two := compare(t, own, held, generated, 3), compare(t, own, held, generated, 3)
 	if !reflect.DeepEqual(one, two) {
 		t.Error("the same comparison came out otherwise")
 	}
-	if other := compare(t, own, held, generated, borrowed, 4); reflect.DeepEqual(one.Results, other.Results) {
+	if other := compare(t, own, held, generated, 4); reflect.DeepEqual(one.Results, other.Results) {
 		t.Error("another seed gave the same folds")
 	}
-	var arms []Arm
-	for _, r := range one.Results {
-		arms = append(arms, r.Arm)
-		want := 52 // level with the other class
-		if r.Arm == Raw || r.Arm == Borrowed {
-			want = 0
-		}
-		if r.Added != want || r.AUC == nil || r.Held == nil || r.Held.AUC == nil || r.Held.LogScore == nil || !(*r.Held.LogScore < 0) || r.Problem != "" {
-			t.Errorf("%s: %+v", r.Arm, r)
+	for i, want := range []int{0, 52, 52} { // level with the other class
+		if r := one.Results[i]; r.Arm != arms[i] || r.Added != want || !(r.Validated > 0) || !(r.Held > 0) || r.Problem != "" {
+			t.Errorf("%+v", r)
 		}
 	}
-	if !slices.Equal(arms, []Arm{Raw, Oversampled, SMOTEd, Generated, Borrowed}) {
-		t.Errorf("arms %v", arms)
-	}
-
-	// Held rows have no part in the verdict, and arms without input none in the table.
-	none := compare(t, own, Labelled{}, generated, nil, 3)
-	if none.Verdict != one.Verdict || none.Gain != one.Gain || len(none.Results) != 4 || none.Results[0].Held != nil {
+	// Held rows have no part in the verdict.
+	none := compare(t, own, Labelled{}, generated, 3)
+	if none.Kept != one.Kept || none.Reason != one.Reason || !math.IsNaN(none.Results[0].Held) {
 		t.Errorf("without held rows: %+v", none)
-	}
-	// A borrowed classifier is cross-validated as it is.
-	p, err := borrowed.Probability(held.Rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := evaluate.AUC(p, held.Labels); *one.Results[4].Held.AUC != want {
-		t.Errorf("AUC %v of another site's classifier, want %v", *one.Results[4].Held.AUC, want)
 	}
 }
 
@@ -163,32 +131,25 @@ func TestVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		own        Labelled
 		generated  [][]float64
-		want       verdict
+		want       string
 		classifier bool
 	}{
-		"four of a class": {ward(4, 50, 5, 2, rng), good, tooFew, true},
-		"four of another": {ward(3, 4, 5, 2, rng), good, tooFew, true},
-		"none of a class": {ward(0, 50, 5, 2, rng), good, oneClass, false},
-		"one class only":  {ward(50, 0, 5, 2, rng), good, notScarce, false},
-		"as many of both": {ward(30, 30, 5, 2, rng), good, notScarce, true},
-		"nothing made":    {ward(10, 50, 5, 2, rng), nil, noRows, true},
-		"rows elsewhere":  {ward(10, 50, 5, 2, rng), ward(300, 0, 5, -4, rng).Rows, notBetter, true},
-		"no rows at all":  {Labelled{}, good, tooFew, false},
+		"four of a class": {ward(4, 50, 5, 2, rng), good, "cannot be judged with 4", true},
+		"none of a class": {ward(0, 50, 5, 2, rng), good, "cannot be judged with 0", false},
+		"one class only":  {ward(50, 0, 5, 2, rng), good, "not scarce here", false},
+		"as many of both": {ward(30, 30, 5, 2, rng), good, "not scarce here", true},
+		"nothing made":    {ward(10, 50, 5, 2, rng), nil, "no synthetic rows", true},
+		"rows elsewhere":  {ward(10, 50, 5, 2, rng), ward(300, 0, 5, -4, rng).Rows, "is wanted", true},
 	} {
-		got := compare(t, c.own, held, c.generated, nil, 1)
-		if got.Verdict != c.want || got.Reason == "" || (got.Classifier != nil) != c.classifier || got.Synthetic != nil {
-			t.Errorf("%s: verdict %q (%s), classifier %v, %d synthetic rows", name, got.Verdict, got.Reason, got.Classifier, len(got.Synthetic))
+		got := compare(t, c.own, held, c.generated, 1)
+		if got.Kept || !strings.Contains(got.Reason, c.want) || (got.Classifier != nil) != c.classifier || len(got.Synthetic) > 0 {
+			t.Errorf("%s: %+v", name, got)
 		}
 		for _, r := range got.Results {
-			if (r.Held == nil) != (r.Problem != "") {
-				t.Errorf("%s: arm %s is scored %+v with the problem %q", name, r.Arm, r.Held, r.Problem)
+			if math.IsNaN(r.Held) != (r.Problem != "") {
+				t.Errorf("%s: %+v", name, r)
 			}
 		}
-	}
-	// Without a row of the class only the generator gives a classifier; it is shown, not kept.
-	c := compare(t, ward(0, 50, 5, 2, rng), held, good, nil, 1)
-	if c.Results[0].Problem == "" || c.Results[3].Held == nil || !(*c.Results[3].Held.AUC > 0.9) || c.Results[3].Held.LogScore != nil {
-		t.Errorf("a site without the class: %+v", c.Results)
 	}
 }
 
@@ -199,16 +160,17 @@ func kept(t *testing.T, sites, d int, shift float64, scarce int, generate func(r
 	for seed := range uint64(sites) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		own, held := ward(scarce, 10*scarce, d, shift, rng), ward(200, 200, d, shift, rng)
-		c := compare(t, own, held, generate(rng), nil, seed)
-		if c.Verdict != Kept {
+		c := compare(t, own, held, generate(rng), seed)
+		if !c.Kept {
 			continue
 		}
 		n++
-		gain += *c.Results[3].Held.AUC - *c.Results[0].Held.AUC
-		if len(c.Synthetic) != 9*scarce || c.Results[3].Added != 9*scarce {
+		gain += c.Results[2].Held - c.Results[0].Held
+		if len(c.Synthetic) != 9*scarce || c.Results[2].Added != 9*scarce {
 			t.Fatalf("seed %d: %d rows were kept", seed, len(c.Synthetic))
 		}
-		again, err := FitLinear(slices.Concat(own.Rows, c.Synthetic), append(slices.Clone(own.Labels), slices.Repeat([]bool{true}, len(c.Synthetic))...), Penalty)
+		all := own.With(c.Synthetic)
+		again, err := FitLinear(all.Rows, all.Labels, Penalty)
 		if err != nil || !slices.Equal(again.Weights, c.Classifier.Weights) {
 			t.Fatalf("seed %d: the classifier is not that of own and kept rows: %v", seed, err)
 		}
@@ -222,19 +184,16 @@ func TestComparisonRefuses(t *testing.T) {
 	for want, c := range map[string]struct {
 		own, held Labelled
 		generated [][]float64
-		borrowed  *LinearClassifier
 	}{
-		"own rows: 28 rows with 27 labels":                {own: Labelled{own.Rows, own.Labels[1:]}},
-		"own rows: row 2 has 1 columns":                   {own: Labelled{[][]float64{{1, 2}, {1}}, []bool{true, false}}},
-		"own rows: row 1, column 2 is NaN":                {own: Labelled{[][]float64{{1, math.NaN()}}, []bool{true}}},
-		"held rows have 3 columns":                        {own: own, held: ward(2, 2, 3, 1, rng)},
-		"held rows: row 1, column 1 is +Inf":              {own: own, held: Labelled{[][]float64{{math.Inf(1), 0}}, []bool{true}}},
-		"synthetic rows: row 1 has 3 columns":             {own: own, held: held, generated: [][]float64{{1, 2, 3}}},
-		"another site's classifier has 1 weights, own ro": {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1}}},
-		"another site's classifier has the number NaN":    {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1, math.NaN()}}},
-		"another site's classifier has the number +Inf":   {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1, 2}, Intercept: math.Inf(1)}},
+		"own rows: there are none":           {},
+		"own rows: 28 rows with 27 labels":   {own: Labelled{own.Rows, own.Labels[1:]}},
+		"own rows: row 2 has 1 columns":      {own: Labelled{[][]float64{{1, 2}, {1}}, []bool{true, false}}},
+		"own rows: row 1, column 2 is NaN":   {own: Labelled{[][]float64{{1, math.NaN()}}, []bool{true}}},
+		"held rows have 3 columns":           {own: own, held: ward(2, 2, 3, 1, rng)},
+		"held rows: row 1, column 1 is +Inf": {own: own, held: Labelled{[][]float64{{math.Inf(1), 0}}, []bool{true}}},
+		"synthetic rows: row 1 has 3":        {own: own, held: held, generated: [][]float64{{1, 2, 3}}},
 	} {
-		if _, err := Compare(c.own, c.held, c.generated, c.borrowed, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Compare(c.own, c.held, c.generated, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}

@@ -84,7 +84,7 @@ func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 		c.fitted = append(c.fitted, one...)
 	}
 	fit.Freedom = max(float64(n)-draws, 1)
-	null, err := Null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
+	null, err := null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
 		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(draw int, off []float64) []float64 {
 		place := make([]float64, n) // of the draw, as the posterior knows it from other draws
 		for r, v := range fit.Expected {

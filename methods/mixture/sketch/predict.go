@@ -16,9 +16,9 @@ const (
 	nullWorkers = 4
 )
 
-// Null draws what sites could have released if the mixture is right: its law is that of a
+// null draws what sites could have released if the mixture is right: its law is that of a
 // posterior predictive check (Gelman, Meng and Stern 1996).
-type Null struct {
+type null struct {
 	Observed  Observation
 	Posterior *gmm.Posterior
 	Features  func(dst, x []float64)   // φ of a row
@@ -31,7 +31,7 @@ type Null struct {
 // Statistics draws 299 data sets, and returns what check makes of each: of which draw it is of, and
 // of the distances of its means from those that the draw expects. check may overwrite them, and
 // must be safe for concurrent use.
-func (u Null) Statistics(check func(draw int, off []float64) []float64) ([][]float64, error) {
+func (u null) Statistics(check func(draw int, off []float64) []float64) ([][]float64, error) {
 	out := make([][]float64, nullSets)
 	draws := make([]int, nullSets)
 	at, sum := 0, u.Posterior.Weights[0]
@@ -65,7 +65,7 @@ func (u Null) Statistics(check func(draw int, off []float64) []float64) ([][]flo
 }
 
 // one is the distances of one data set.
-func (u Null) one(draw int, r *rand.Rand) ([]float64, error) {
+func (u null) one(draw int, r *rand.Rand) ([]float64, error) {
 	o, m, expected := u.Observed, u.Posterior.Draws[draw], u.Expected(draw)
 	rows := int(math.Round(max(1, min(o.Rows, float64(u.Rows)))))
 	x, phi, off := make([]float64, rows*m.Dim), make([]float64, len(expected)), make([]float64, len(expected))

@@ -14,7 +14,7 @@ func TestNullHasTheLawOfTheObserved(t *testing.T) {
 	m := gmm.Mixture{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}
 	e := math.Exp(-0.5)
 	for _, rows := range []float64{40, 4000} { // all of them, and a part that stands for them
-		u := Null{Posterior: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}, Rows: 50,
+		u := null{Posterior: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}, Rows: 50,
 			Observed: Observation{Mean: []float64{e}, Rows: rows, NoiseVar: 0.3 / rows, RowsVar: 0.5 * rows},
 			Features: func(dst, x []float64) { dst[0] = math.Cos(x[0]) }, Expected: func(int) []float64 { return []float64{e} }}
 		all, err := u.Statistics(func(_ int, off []float64) []float64 { return []float64{off[0]} })

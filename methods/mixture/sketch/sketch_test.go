@@ -178,7 +178,7 @@ func TestDerivativesAreThoseOfDifferences(t *testing.T) {
 func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 	for _, noise := range []float64{0, 30} {
 		s := newStudy(t, 6, 3, 6, 9000, noise, 1)
-		post, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		post, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 		if fit.Tail < 0.001 || post.Size < 20 {
 			t.Errorf("noise %v: χ² %v of %v, a sample worth %v", noise, fit.ChiSq, fit.Freedom, post.Size)
 		}
-		again, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		again, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5})
 		if err != nil || !reflect.DeepEqual(again, post) {
 			t.Errorf("noise %v: another sample for the same seed (%v)", noise, err)
 		}
@@ -208,7 +208,7 @@ func TestAnotherShapeDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	post, err := s.f.Posterior(s.o, prior, Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+	post, err := s.f.Posterior(s.o, prior, Sampling{Particles: 64, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 		for j := range o.Mean {
 			o.Mean[j] += 0.01 / 3 * r.NormFloat64()
 		}
-		post, err := s.f.Posterior(o, s.prior, Sampling{Particles: 96, Sweeps: 1, Seed: 5})
+		post, err := s.f.Posterior(o, s.prior, Sampling{Particles: 96, Seed: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	// What noise moved anywhere is no error, and no panic.
 	wild := s.o
 	wild.Mean = slices.Repeat([]float64{50}, len(wild.Mean))
-	if p, err := s.f.Posterior(wild, s.prior, Sampling{Particles: 64, Sweeps: 1, Seed: 1}); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
+	if p, err := s.f.Posterior(wild, s.prior, Sampling{Particles: 64, Seed: 1}); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
 		t.Error("a posterior that is not finite")
 	}
 }
@@ -484,7 +484,7 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 		if err := truth.Simulate(r, x); err != nil {
 			t.Fatal(err)
 		}
-		post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: learned})
+		post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: learned})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +538,7 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 	if err := truth.Simulate(r, x); err != nil {
 		t.Fatal(err)
 	}
-	post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Sweeps: 1, Seed: 5, Widths: true})
+	post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package graffl
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // set says how parameters are learned from set discrepancies.
 type set struct {

@@ -6,8 +6,9 @@
 // each row to a simulated one, and the coordinator keeps the proposals that came closest. It
 // gives every row away, and what it accepts does not become the posterior; reports begin with
 // both. By algorithm sets each proposal is compared with all rows of a site together, which
-// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Codes, classes, model
-// file and reports are those of method graffl, to which it is there to be compared.
+// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Model file and reports are those of
+// method graffl, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
+// the experiments that repeat its tables.
 //
 // [proposer], [squaredDistances] and [acceptance] are Algorithm 2, [Published] runs it over rows in one place, and
 // [modes] finds the peaks of what it accepts; [SMC] goes by one discrepancy for each simulated set. Proposals are
@@ -22,10 +23,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
-	"parley/methods/mixture/scarce"
+	"parley/methods/mixture"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -47,19 +45,11 @@ func (Method) Name() string { return Name }
 
 // Options implements [method.Method]: a pointer to [Options].
 func (Method) Options() any {
-	return &Options{Algorithm: Rows, Prior: options.DefaultPrior()}
+	return &Options{Algorithm: Rows, Prior: mixture.DefaultPrior()}
 }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 1 }
-
-// sampler is that of the plan's algorithm.
-func (s setup) sampler() options.Sampler {
-	if s.own.Algorithm == Sets {
-		return sets{s.own}
-	}
-	return rowsSampler{s.own}
-}
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -67,7 +57,10 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scarce.NewCoordinator(s.Setup, s.sampler()), nil
+	if s.own.Algorithm == Sets {
+		return &setsCoordinator{s}, nil
+	}
+	return &rowsCoordinator{s}, nil
 }
 
 // Site implements [method.Method].
@@ -76,17 +69,22 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scarce.NewSite(&options.Site{Setup: s.Setup, Name: name}, s.sampler()), nil
+	if s.own.Algorithm == Sets {
+		return &setsSite{site{setup: s, Name: name}}, nil
+	}
+	return &rowsSite{site{setup: s, Name: name}}, nil
 }
 
-// Requests implements [method.Method]: one release for every task of the algorithm, and those
-// of classes and codes beside it.
-func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+// Requests implements [method.Method]: one release for every task of the algorithm.
+func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 	s, err := setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return scarce.Listed(s.Setup, name, s.sampler()), nil
+	if s.own.Algorithm == Sets {
+		return []privacy.Listed{{Kind: taskDiscrepancies, Times: s.own.Set.Proposals, Request: s.setsRequest()}}, nil
+	}
+	return []privacy.Listed{{Kind: taskDistances, Times: s.own.tasks(), Request: s.rowsRequest()}}, nil
 }
 
 // Notes implements [method.Noter]: what the algorithms give away.
@@ -95,9 +93,8 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	if !ok {
 		return nil
 	}
-	m := o.mixture()
-	n := problem.Problem{Where: "method.algorithm", What: fmt.Sprintf("rows gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", m.Row(), m.Dim(p)+1),
-		Hint: "it is there to compare with; name: " + options.Name + " for data of persons"}
+	n := problem.Problem{Where: "method.algorithm", What: fmt.Sprintf("rows gives every row away, by %d exact distances to known points, and what it accepts does not become the posterior", mixture.Features(p)+1),
+		Hint: "it is there to compare with; name: " + mixture.Name + " for data of persons"}
 	if o.Algorithm == Sets {
 		n.What = fmt.Sprintf("sets releases up to %d exact means over each site's rows, which tell of single rows, and its intervals are not to be relied on", o.Set.Proposals)
 	}
@@ -120,27 +117,30 @@ func (Method) Describe(p *study.Plan) string {
 	if err != nil {
 		return ""
 	}
-	return s.Describe() + " " + s.sampler().Tells(s.Setup)
+	if s.own.Algorithm == Sets {
+		return s.Describe() + " Again and again sites tell how far their rows as a whole are from simulated ones."
+	}
+	return s.Describe() + " Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
 }
 
-// Evaluator implements [method.Evaluable] by [report.Evaluator].
+// Evaluator implements [method.Evaluable] by [mixture.Evaluator].
 func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
 	s, err := setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return report.Evaluator(s.Setup, files)
+	return mixture.Evaluator(s.Setup, files)
 }
 
 // Attack implements [method.Attackable].
 func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
-	b, err := inversion.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*options.Options, error) {
+	b, err := mixture.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*mixture.Options, error) {
 		s, err := setUp(p)
 		if err != nil {
 			return nil, err
 		}
 		return s.Options, nil
-	}, func(v *inversion.Victims) error {
+	}, func(v *mixture.Victims) error {
 		_, err := studyOf(v, Rows, func(*Options) {})
 		return err
 	})

@@ -3,9 +3,8 @@ package graffl
 import (
 	"fmt"
 
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/study"
 )
 
@@ -23,14 +22,12 @@ const (
 
 // Options are what a plan says under method.
 type Options struct {
-	Algorithm  string                  `json:"algorithm"`          // Rows or Sets (rows)
-	Components int                     `json:"components"`         // K of the mixture, 1 to 64; no default, but of codes (1)
-	Prior      options.PriorOptions    `json:"prior"`              // public, in terms of the features' ranges
-	Rounds     int                     `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
-	Accepted   int                     `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
-	Set        *SetOptions             `json:"set,omitempty"`      // sets
-	Encoder    *options.EncoderOptions `json:"encoder,omitempty"`  // none: the mixture is of the features themselves
-	Scarce     *options.ScarceOptions  `json:"scarce,omitempty"`   // none: the mixture is of all rows, and classes do not matter
+	Algorithm  string               `json:"algorithm"`          // Rows or Sets (rows)
+	Components int                  `json:"components"`         // K of the mixture, 1 to 64; no default
+	Prior      mixture.PriorOptions `json:"prior"`              // public, in terms of the features' ranges
+	Rounds     int                  `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
+	Accepted   int                  `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
+	Set        *SetOptions          `json:"set,omitempty"`      // sets
 }
 
 // SetOptions are those of sets: see [set] and [gmm.Discrepancy]. Distances are in the
@@ -56,15 +53,15 @@ const (
 )
 
 // mixture are the options of any mixture.
-func (o *Options) mixture() *options.Options {
-	return &options.Options{Form: o.Algorithm, Components: o.Components, Prior: o.Prior, Encoder: o.Encoder, Scarce: o.Scarce}
+func (o *Options) mixture() *mixture.Options {
+	return &mixture.Options{Form: o.Algorithm, Components: o.Components, Prior: o.Prior}
 }
 
 // Fill puts in the defaults.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	m := o.mixture()
 	m.FillMixture(p, missing)
-	o.Components, o.Prior = m.Components, m.Prior
+	o.Prior = m.Prior
 	switch o.Algorithm {
 	case Rows:
 		if missing("rounds") {
@@ -100,6 +97,17 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if missing("set.least_acceptance") {
 		q.LeastAcceptance = c.LeastAcceptance
 	}
+}
+
+// Former implements [study.Former].
+func (*Options) Former(key string) string {
+	switch key {
+	case "encoder":
+		return "leave it out: the paper's codes are in its tables alone (go run -C papers . run graffl-table-1)"
+	case "scarce":
+		return "leave it out, or name: graffl, whose mixture serves a scarce class"
+	}
+	return ""
 }
 
 // BeyondRange implements [study.RangeTeller].
@@ -140,7 +148,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		if o.Algorithm == Sets {
 			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
 		}
-		report("", what, "name: "+options.Name+", or protection: none among simulated sites")
+		report("", what, "name: "+mixture.Name+", or protection: none among simulated sites")
 	}
 }
 
@@ -152,11 +160,11 @@ func (o *Options) checkSet(report study.Report) {
 	if err := o.choices(0).Check(); err != nil {
 		report("set", err.Error(), "leave them out for the defaults")
 	}
-	if q.Particles > options.MaxDraws {
-		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", options.MaxDraws))
+	if q.Particles > mixture.MaxDraws {
+		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", mixture.MaxDraws))
 	}
 	if q.Proposals > maxSetProposals {
-		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals), fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, options.Name))
+		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals), fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, mixture.Name))
 	}
 	if q.Rows > maxSetRows {
 		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
@@ -191,9 +199,12 @@ const (
 	mostTasks  = 256
 )
 
+// tasks is how many each site gets: at most 256, however many proposals there are.
+func (o *Options) tasks() int { return (o.Rounds + o.batch() - 1) / o.batch() }
+
 // setup is what both halves know from a plan.
 type setup struct {
-	*options.Setup
+	*mixture.Setup
 	own *Options
 }
 
@@ -202,9 +213,9 @@ func setUp(p *study.Plan) (setup, error) {
 	if !ok {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
-	s, err := options.NewSetup(p, own.mixture())
+	s, err := mixture.NewSetup(p, own.mixture())
 	return setup{s, own}, err
 }
 
 // says is what a model file says of the method.
-func (s setup) says() *report.Published { return &report.Published{Method: Name, Options: s.own} }
+func (s setup) says() *mixture.Published { return &mixture.Published{Method: Name, Options: s.own} }

@@ -13,7 +13,7 @@ import (
 
 // squaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
 // row x_k and the generated row g_k of the same index (section 3.1). Sets are
-// n × dim, by rows. d + 1 such answers about one row are that row: see package inversion.
+// n × dim, by rows. d + 1 such answers about one row are that row: see [Trilaterate].
 func squaredDistances(dst, rows, generated []float64, dim int) {
 	for k := range dst {
 		dst[k] = gmm.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/inversion"
 )
 
 // Algorithm 2 does not contract: the mean weight of the component that made an
@@ -147,7 +146,7 @@ func TestTrilaterationRecoversEveryRow(t *testing.T) {
 				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
 				squaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
 			}
-			got, err := inversion.Trilaterate(points, squared, 2)
+			got, err := Trilaterate(points, squared, 2)
 			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
 				t.Fatalf("row %d of site %d is %v, recovered as %v (%v)", k/2, j, rows[k:k+2], got, err)
 			}

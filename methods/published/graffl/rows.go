@@ -11,40 +11,16 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/privacy"
 )
 
-// rowsSampler is Algorithm 2 as it was published, for comparison. It implements [options.Sampler].
-type rowsSampler struct{ own *Options }
-
-func (v rowsSampler) Task() string               { return taskDistances }
-func (v rowsSampler) Steps(s *options.Setup) int { return v.own.Rounds }
-func (v rowsSampler) Coordinator(s *options.Setup) options.Sampled {
-	return &rowsCoordinator{setup{s, v.own}}
-}
-func (v rowsSampler) Site(h *options.Site) method.Site    { return rowsSite{h, v.own} }
-func (v rowsSampler) CountsRows() bool                    { return false }
-func (v rowsSampler) OfCodes(*options.Setup) *figure.Note { return nil }
-
-// Tells says what a site tells.
-func (v rowsSampler) Tells(*options.Setup) string {
-	return "Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
-}
-
-// Times is how many tasks each site gets: at most 256, however many proposals there are.
-func (v rowsSampler) Times(s *options.Setup) int {
-	o := v.own
-	return (o.Rounds + o.batch() - 1) / o.batch()
-}
-
-// Request is what each of them releases. How many rows a site has is not in the
+// rowsRequest is what each task releases. How many rows a site has is not in the
 // plan, so that there is no bound but that of a message.
-func (v rowsSampler) Request(s *options.Setup) privacy.Request {
-	return options.Unprotected(privacy.Content{Values: maxAnswer,
-		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", v.own.together(0), len(s.Names)+1)})
+func (s setup) rowsRequest() privacy.Request {
+	return mixture.Unprotected(privacy.Content{Values: maxAnswer,
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.own.together(0), len(s.Names)+1)})
 }
 
 // rowsCoordinator is Algorithm 2 as it was published.
@@ -89,7 +65,7 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > mixture.MaxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
 		}
 	}
@@ -184,14 +160,7 @@ func (c *rowsCoordinator) Leave(ms method.State, site string) (method.State, err
 
 // Share gives nothing: the mean of a cloud that does not contract is no model.
 func (c *rowsCoordinator) Share(method.State, string) ([]byte, error) {
-	return report.Share(gmm.Mixture{})
-}
-
-// Draws implements [options.Sampled]: the parameters that were accepted, which are no
-// posterior.
-func (c *rowsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
-	p, _, err := c.accepted(ms.(*rowsState))
-	return p, err
+	return mixture.Share(gmm.Mixture{})
 }
 
 // accepted makes the accepted parameters again, in the order of their distance, and
@@ -220,29 +189,53 @@ func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float
 	return p, made, nil
 }
 
-// rowsSite is the site half of Algorithm 2.
-type rowsSite struct {
-	*options.Site
-	own *Options
+// site is the half at one site. Between tasks it remembers only what one more pass
+// over the same rows gives again.
+type site struct {
+	setup
+	Name string
+	rows []float64 // which have all features
 }
 
+// all reads the rows, and keeps them.
+func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
+	data, err := s.Data()
+	if err != nil || h.rows != nil {
+		return h.rows, err
+	}
+	rows, x := []float64{}, make([]float64, len(h.Names))
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if mixture.Complete(row, x) {
+			rows = append(rows, x...)
+		}
+	}
+	h.rows = rows
+	return rows, ctx.Err()
+}
+
+// rowsSite is the site half of Algorithm 2.
+type rowsSite struct{ site }
+
 // Run implements [method.Site].
-func (h rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.distances(ctx, t, s)
-	return h.Seal(t, answer, err)
+	return mixture.Seal(t, answer, err)
 }
 
 // distances answers the rounds of one task.
-func (h rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(distancesTask)
-	if err := h.Open(t, taskDistances, task); err != nil {
+	if err := mixture.OpenTask(t, taskDistances, task); err != nil {
 		return nil, err
 	}
 	o := h.own
 	if task.Iteration < 0 || task.Iteration >= o.Rounds || task.Iteration%o.batch() != 0 {
 		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time", task.Iteration, o.Rounds, o.batch())
 	}
-	rows, err := h.All(ctx, s)
+	rows, err := h.all(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -264,17 +257,14 @@ func (h rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Sessi
 }
 
 // Report tells a site how many rows took part.
-func (h rowsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	if err := wire.Unmarshal(shared, new(report.Shared)); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
+func (h *rowsSite) Report(ctx context.Context, _ []byte, data dataset.Source) (*method.Result, error) {
 	x := make([]float64, len(h.Names))
 	rows, left := 0, 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if options.Complete(row, x) {
+		if mixture.Complete(row, x) {
 			rows++
 		} else {
 			left++

@@ -9,9 +9,8 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
 )
 
 // trilaterated is trilateration, passive: the coordinator of an honest study reads the
@@ -46,7 +45,7 @@ func (a attacker) trilaterated(ctx context.Context) error {
 				squared[i] = at[k]
 				rough[i] = twoDigits(at[k])
 			}
-			x, err := inversion.Trilaterate(points[:(d+1)*d], squared[:d+1], d)
+			x, err := Trilaterate(points[:(d+1)*d], squared[:d+1], d)
 			if err != nil {
 				return fmt.Errorf("row %d of site %s: %w", k+1, site, err)
 			}
@@ -76,11 +75,11 @@ func twoDigits(x float64) float64 {
 // trilaterateRounded recovers a row from answers whose errors grow with them, by
 // least squares of relative errors. Points are by rows.
 func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
-	x, err := inversion.Trilaterate(points, squared, dim)
+	x, err := Trilaterate(points, squared, dim)
 	if err != nil {
 		return nil, err
 	}
-	inversion.LeastSquares(x, len(squared), func(r, jac, x []float64) {
+	mixture.LeastSquares(x, len(squared), func(r, jac, x []float64) {
 		for i, s := range squared {
 			g, weight := points[i*dim:][:dim], 1/max(s, 1e-9)
 			r[i] = weight * (gmm.SquaredDistance(x, g) - s)
@@ -101,7 +100,7 @@ func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
 func (a attacker) permuted(context.Context) error {
 	a.Tell("rows: one point for all rows")
 	d := a.Dim
-	_, lo, hi := options.Box(a.Plan)
+	_, lo, hi := mixture.Box(a.Plan)
 	r := rand.New(rand.NewPCG(a.Seed, 7))
 	const step = 1e-7
 	var truth, guesses []float64

@@ -6,7 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/options"
+	"parley/methods/mixture"
 )
 
 // taskDistances asks for some rounds of Algorithm 2: proposals are functions of the
@@ -31,7 +31,7 @@ const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
 // newProposer makes the proposals that a site compares its rows with: whoever knows the
 // plan can make them again.
-func newProposer(s *options.Setup, site string) *proposer {
+func newProposer(s *mixture.Setup, site string) *proposer {
 	return NewProposer(s.Prior, s.Seed(fmt.Sprintf("proposals %q", site)))
 }
 

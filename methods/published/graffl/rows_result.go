@@ -7,8 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
+	"parley/methods/mixture"
 )
 
 // notPosterior and notPrivate are what a reader has to know first.
@@ -24,7 +23,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := report.NewView(c.Setup, p)
+	v := mixture.NewView(c.Setup, p)
 	v.Published, v.Accepted = c.says(), true
 	files, err := v.Files()
 	if err != nil {
@@ -65,12 +64,12 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 }
 
 // attackSection says what an attacker can do with so many distances of each row.
-func rowsAttacks(s *options.Setup, rounds int) figure.Section {
-	var t report.Attacks
+func rowsAttacks(s *mixture.Setup, rounds int) figure.Section {
+	var t mixture.Attacks
 	d := len(s.Names)
 	given := fmt.Sprintf("%d distances of each row", rounds)
 	t.Add("trilateration", "nothing but to read the answers: the points follow from the plan's seed", fmt.Sprintf("%d distances of each row", d+1), given,
-		report.Found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
+		mixture.Found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
 	t.Add("differencing", "nothing: rows come one by one", "the same", given, "whoever has joined or left is seen as a row more or less")
 	return t.Section(s)
 }

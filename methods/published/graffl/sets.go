@@ -7,38 +7,18 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
-	"parley/methods/mixture/report"
 	"parley/privacy"
 )
 
-// sets compares each site's rows with simulated sets. It implements [options.Sampler].
-type sets struct{ own *Options }
-
-func (v sets) Task() string                                 { return taskDiscrepancies }
-func (v sets) Steps(s *options.Setup) int                   { return v.own.Set.Proposals }
-func (v sets) Coordinator(s *options.Setup) options.Sampled { return &setsCoordinator{setup{s, v.own}} }
-func (v sets) Site(h *options.Site) method.Site             { return setsSite{h, v.own} }
-func (v sets) CountsRows() bool                             { return false }
-func (v sets) OfCodes(*options.Setup) *figure.Note          { return nil }
-
-// Tells says what a site tells.
-func (v sets) Tells(*options.Setup) string {
-	return "Again and again sites tell how far their rows as a whole are from simulated ones."
-}
-
-// Times is the most tasks that each site gets: a batch has one proposal at least.
-func (v sets) Times(s *options.Setup) int { return v.own.Set.Proposals }
-
-// Request is what each of them releases.
-func (v sets) Request(s *options.Setup) privacy.Request {
-	return options.Unprotected(
+// setsRequest is what each task releases. There are as many as proposals at most, as a batch has one at least.
+func (s setup) setsRequest() privacy.Request {
+	return mixture.Unprotected(
 		privacy.Content{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
-		privacy.Content{What: options.RowsReleased, Values: 1})
+		privacy.Content{What: mixture.RowsReleased, Values: 1})
 }
 
 // setsCoordinator is sequential Monte Carlo on set discrepancies.
@@ -88,7 +68,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > options.MaxRows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > mixture.MaxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
 		}
 	}
@@ -201,10 +181,10 @@ func (c *setsCoordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.Share(p.Mean())
+	return mixture.Share(p.Mean())
 }
 
-// Draws implements [options.Sampled].
+// Draws are the sample of a study that is done.
 func (c *setsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
 	s := ms.(*setsState)
 	if s.SMC.Stopped == running {
@@ -215,29 +195,25 @@ func (c *setsCoordinator) Draws(ms method.State) (*gmm.Posterior, error) {
 }
 
 // setsSite is the site half of sets.
-type setsSite struct {
-	*options.Site
-	own *Options
-}
+type setsSite struct{ site }
 
 // Run implements [method.Site].
-func (h setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.discrepancies(ctx, t, s)
-	return h.Seal(t, answer, err)
+	return mixture.Seal(t, answer, err)
 }
 
 // discrepancies answers a batch.
-func (h setsSite) discrepancies(ctx context.Context, t method.Task, session *privacy.Session) (any, error) {
+func (h *setsSite) discrepancies(ctx context.Context, t method.Task, session *privacy.Session) (any, error) {
 	task := new(discrepanciesTask)
-	if err := h.Open(t, taskDiscrepancies, task); err != nil {
+	if err := mixture.OpenTask(t, taskDiscrepancies, task); err != nil {
 		return nil, err
 	}
-	s := setup{h.Setup, h.own}
-	proposals, err := task.open(s)
+	proposals, err := task.open(h.setup)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := h.All(ctx, session)
+	rows, err := h.all(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +222,7 @@ func (h setsSite) discrepancies(ctx context.Context, t method.Task, session *pri
 	if a.Rows == 0 {
 		return a, nil
 	}
-	each(s, task.First, proposals, func(i int, set []float64) {
+	each(h.setup, task.First, proposals, func(i int, set []float64) {
 		if set == nil {
 			return
 		}
@@ -257,6 +233,6 @@ func (h setsSite) discrepancies(ctx context.Context, t method.Task, session *pri
 }
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
-func (h setsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return report.Own(ctx, h.Setup, shared, data)
+func (h *setsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return mixture.Own(ctx, h.Setup, shared, data)
 }

@@ -9,9 +9,8 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/inversion"
-	"parley/methods/mixture/options"
 )
 
 // differenced is differencing of two studies of one plan, between which one person has left:
@@ -39,8 +38,8 @@ func (a attacker) differenced(ctx context.Context) error {
 }
 
 // width is the mean width of the features' public ranges.
-func width(v *inversion.Victims) (w float64) {
-	_, lo, hi := options.Box(v.Plan)
+func width(v *mixture.Victims) (w float64) {
+	_, lo, hi := mixture.Box(v.Plan)
 	for i := range lo {
 		w += (hi[i] - lo[i]) / float64(v.Dim)
 	}
@@ -49,7 +48,7 @@ func width(v *inversion.Victims) (w float64) {
 
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
-func locateBySets(v *inversion.Victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
+func locateBySets(v *mixture.Victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
 	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
@@ -67,7 +66,7 @@ func locateBySets(v *inversion.Victims, s setup, d gmm.Discrepancy, means []floa
 				continue
 			}
 			row := jac[i*v.Dim:][:v.Dim]
-			r[i] = inversion.Slope(d, row, x, set) - want[i]
+			r[i] = slope(d, row, x, set) - want[i]
 		}
 	}
 	// From the points that fit best so far, and the middle of the box.
@@ -86,7 +85,7 @@ func locateBySets(v *inversion.Victims, s setup, d gmm.Discrepancy, means []floa
 	least := math.Inf(1)
 	for _, b := range all[:min(len(all), 8)] {
 		x := slices.Clone(b.x)
-		if loss := inversion.LeastSquares(x, len(sets), residuals); loss < least {
+		if loss := mixture.LeastSquares(x, len(sets), residuals); loss < least {
 			best, least = x, loss
 		}
 	}
@@ -115,7 +114,7 @@ func (a attacker) scanned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, lo, hi := options.Box(a.Plan)
+	_, lo, hi := mixture.Box(a.Plan)
 	s := &scan{attacker: a, rows: data, cells: [][]float64{make([]float64, a.Dim)}}
 	for i := range s.cells[0] {
 		s.cells[0][i] = (lo[i] + hi[i]) / 2
@@ -174,7 +173,7 @@ func (s *scan) level(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.granted = sets{half.own}.Times(half.Setup)
+	s.granted = half.own.Set.Proposals
 	var tasks []method.Task
 	for batch := range slices.Chunk(s.cells, setBatch) {
 		var proposals [][]float64

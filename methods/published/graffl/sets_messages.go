@@ -7,8 +7,8 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
 )
 
 // taskDiscrepancies asks how far some simulated sets lie from a site's rows.
@@ -31,8 +31,8 @@ func (a *discrepanciesAnswer) check(proposals int) error {
 	if len(a.Across) != proposals {
 		return fmt.Errorf("discrepancies of %d proposals where %d were sent", len(a.Across), proposals)
 	}
-	if a.Rows < 0 || a.Rows > options.MaxRows {
-		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, options.MaxRows)
+	if a.Rows < 0 || a.Rows > mixture.MaxRows {
+		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, mixture.MaxRows)
 	}
 	for i, v := range a.Across {
 		if !(v >= 0) {
@@ -88,7 +88,7 @@ func ask(sites []string, first int, proposals [][]float64) ([]method.Task, error
 const steepest = 1e4
 
 // checkProposal checks a parameter in [gmm.Coordinates].
-func checkProposal(s *options.Setup, u []float64) error {
+func checkProposal(s *mixture.Setup, u []float64) error {
 	c := gmm.Coordinates{K: s.Prior.Components(), Dim: s.Prior.Dim()}
 	wrong := func(what string, x float64) error {
 		return fmt.Errorf("%s of %v: no study proposes that", what, x)

@@ -6,8 +6,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/report"
 )
 
 // Result implements [method.Coordinator].
@@ -17,7 +17,7 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := report.NewView(c.Setup, p)
+	v := mixture.NewView(c.Setup, p)
 	v.Published = c.says()
 	files, err := v.Files()
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
-		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), v.PosteriorSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), posteriorSection(&v), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.
@@ -57,11 +57,11 @@ func (c *setsCoordinator) generationsSection(s *setsState) figure.Section {
 
 // attackSection says what an attacker can do with so many means of each site.
 func setsAttacks(s setup, proposals int) figure.Section {
-	var t report.Attacks
+	var t mixture.Attacks
 	d := len(s.Names)
 	given := figure.Count.Text(float64(proposals)) + " means of each site"
 	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
-		report.Found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
+		mixture.Found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
 	t.Add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"

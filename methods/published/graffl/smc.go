@@ -185,11 +185,11 @@ func (s *SMC) random(number int) *rand.Rand {
 // component, the weights or everything, which of them by chance.
 func (s *SMC) step(r *rand.Rand, u, from []float64) {
 	copy(u, from)
-	blocks := s.coordinates().Blocks()
-	b := blocks[r.IntN(len(blocks))]
+	all := blocks(s.coordinates())
+	b := all[r.IntN(len(all))]
 	one, two := s.Particles[r.IntN(len(s.Particles))].U, s.Particles[r.IntN(len(s.Particles))].U
-	g := s.Scale * 2.38 / math.Sqrt(2*float64(len(b.Coords)))
-	for _, i := range b.Coords {
+	g := s.Scale * 2.38 / math.Sqrt(2*float64(len(b)))
+	for _, i := range b {
 		// A little of its own for each coordinate, in the particles' own units, lets them
 		// leave the subspace that they span.
 		u[i] += g * (1 + 0.05*r.NormFloat64()) * (one[i] - two[i])
@@ -278,7 +278,7 @@ func (s *SMC) relabel() {
 	c.From(best, s.Particles[0].U)
 	for _, p := range s.Particles[1:] {
 		c.From(m, p.U)
-		c.Reorder(p.U, gmm.Match(best, m, scale))
+		reorder(c, p.U, gmm.Match(best, m, scale))
 	}
 }
 

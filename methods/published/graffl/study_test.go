@@ -19,22 +19,19 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/report"
 	"parley/study"
 )
 
 var methods = method.Registry{Method{}}
 
-// small are plans of everything that a plan can ask for, small enough to be run often; three of
-// two sites with three rows each, the others of classes.
+// small are plans of everything that a plan can ask for, small enough to be run often; of two sites
+// with three rows each.
 var small = map[string]string{
-	"rows":       "components: 2, rounds: 35, accepted: 17", // three tasks, the last of them shorter
-	"sets":       "components: 2, algorithm: sets, set: {particles: 16, proposals: 160, rows: 4}",
-	"mmd":        "components: 2, algorithm: sets, set: {discrepancy: mmd, bandwidth: 1, particles: 16, proposals: 40, rows: 4}",
-	"rows codes": "rounds: 20, accepted: 5, encoder: {dimension: 1, hidden: [2], epochs: 1, site: b}, " + sick,
-	"own codes":  "rounds: 3, accepted: 5, encoder: {shared: false, dimension: 1, hidden: [2], epochs: 1}, " + sick,
-	"sets class": "components: 1, algorithm: sets, set: {particles: 16, proposals: 40, rows: 4}, " + sick,
+	"rows": "components: 2, rounds: 35, accepted: 17", // three tasks, the last of them shorter
+	"sets": "components: 2, algorithm: sets, set: {particles: 16, proposals: 160, rows: 4}",
+	"mmd":  "components: 2, algorithm: sets, set: {discrepancy: mmd, bandwidth: 1, particles: 16, proposals: 40, rows: 4}",
 }
 
 const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}"
@@ -42,25 +39,14 @@ const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}"
 // planned is a plan of sites a and b with these options, and their rows.
 func planned(t testing.TB, options string) (*study.Plan, map[string]dataset.Source) {
 	t.Helper()
-	features, subjects := "{name: x, range: [-8, 8]}", ""
-	if strings.Contains(options, "scarce") {
-		features, subjects = features+", {name: y, range: [-8, 8]}", "subjects: [sick]\n"
-	}
-	p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [%s]}\n%smethod: {name: graffl-abc, %s}\nprivacy: {protection: none}\n", features, subjects, options), methods))(t)
+	p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}]}\nmethod: {name: graffl-abc, %s}\nprivacy: {protection: none}\n", options), methods))(t)
 	data := map[string]dataset.Source{}
-	for j, site := range p.Sites {
-		r := rand.New(rand.NewPCG(uint64(j), 4))
+	for _, site := range p.Sites {
 		var table []dataset.Row
-		if subjects == "" {
-			for i, x := range []float64{1, -2, 3.5} {
-				table = append(table, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
-			}
-			table = append(table, dataset.Row{ID: "none", Views: [][]float64{nil}}) // takes no part
-		} else {
-			for i := range 30 {
-				table = append(table, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{r.NormFloat64(), r.NormFloat64()}}, Subject: []string{[]string{"no", "yes", ""}[i%3]}})
-			}
+		for i, x := range []float64{1, -2, 3.5} {
+			table = append(table, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
 		}
+		table = append(table, dataset.Row{ID: "none", Views: [][]float64{nil}}) // takes no part
 		data[site] = testkit.Get(dataset.NewTable(p.Schema(), table))(t)
 	}
 	return p, data
@@ -142,7 +128,7 @@ func TestAlgorithm2FindsModesAndNoPosterior(t *testing.T) {
 	if i := slices.IndexFunc(r.Headline, func(f figure.Fact) bool { return strings.Contains(f.Name, "not a posterior") }); i != 0 {
 		t.Errorf("the first that the report says is %+v", r.Headline[0])
 	}
-	m := testkit.Get(report.LoadModel(fileOf(t, r, "model/model.json")))(t)
+	m := testkit.Get(mixture.LoadModel(fileOf(t, r, "model/model.json")))(t)
 	if _, err := m.Predictive(); m.Method() != Name || err == nil || !strings.Contains(err.Error(), "no posterior") {
 		t.Errorf("the model of method %s: %v", m.Method(), err)
 	}
@@ -211,9 +197,8 @@ func TestTasksOfRowsAreAlgorithm2(t *testing.T) {
 
 // digests of studies, on amd64.
 var digests = map[string]string{
-	"rows":       "bedaa138d7a28ab644b727920dea705f7e203f615a1d85dfc0f7d5e62f18401d",
-	"sets":       "70faa5a378abd886bcadca2b248297622e621de90cffba93b9eb2460ffb536de",
-	"rows codes": "d4655666d6b0d36ab076d8fb13cea1f6f43d3b5c2baaea28a064bf7c206986d8",
+	"rows": "bedaa138d7a28ab644b727920dea705f7e203f615a1d85dfc0f7d5e62f18401d",
+	"sets": "70faa5a378abd886bcadca2b248297622e621de90cffba93b9eb2460ffb536de",
 }
 
 func cases(t testing.TB) map[string]methodtest.Case {
@@ -228,9 +213,9 @@ func cases(t testing.TB) map[string]methodtest.Case {
 // models are read as those of graffl.
 type models struct{}
 
-func (models) ModelFormats() []string { return []string{report.ModelFormat} }
+func (models) ModelFormats() []string { return []string{mixture.ModelFormat} }
 
-func (models) OpenModel(data []byte) (method.Model, error) { return report.LoadModel(data) }
+func (models) OpenModel(data []byte) (method.Model, error) { return mixture.LoadModel(data) }
 
 // excuses are where a site has said something else before.
 var excuses = []string{"needs every site to the end", "is not the one that this study began with"}

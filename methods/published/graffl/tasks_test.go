@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
@@ -27,7 +26,7 @@ func TestTasksCoverTheRounds(t *testing.T) {
 			first += o.together(first)
 			tasks++
 		}
-		if first != o.Rounds || tasks != (rowsSampler{o}).Times(nil) || tasks > 256 || o.together(first) != 0 {
+		if first != o.Rounds || tasks != o.tasks() || tasks > 256 || o.together(first) != 0 {
 			t.Fatalf("%d tasks for %d rounds end at %d", tasks, o.Rounds, first)
 		}
 	})
@@ -106,17 +105,6 @@ func TestStatesBetweenTasksAreRefused(t *testing.T) {
 	whole := &rowsState{Iteration: leastBatch, Asked: true, Kept: kept}
 	if _, err := c.Restore(packed(t, whole)); err != nil {
 		t.Error(err)
-	}
-}
-
-// A class that no site has is named.
-func TestAClassThatNobodyHasIsNamed(t *testing.T) {
-	for _, name := range []string{"rows codes", "sets class"} {
-		p, _ := planned(t, strings.Replace(small[name], sick, strings.Replace(sick, "levels: [no, yes]}", "levels: [no, yes, maybe]}, class: maybe", 1), 1))
-		_, data := planned(t, small[name])
-		if _, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data}); err == nil || !strings.Contains(err.Error(), "maybe") {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

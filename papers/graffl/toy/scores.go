@@ -33,14 +33,14 @@ func (t *Tally) add(values, weights []float64, truth float64) {
 	}
 	t.Errors = append(t.Errors, mean-truth)
 	t.Widths = append(t.Widths, gmm.Quantile(values, weights, (1+Level)/2)-gmm.Quantile(values, weights, (1-Level)/2))
-	t.Ranks = append(t.Ranks, gmm.Rank(values, weights, truth))
+	t.Ranks = append(t.Ranks, rank(values, weights, truth))
 }
 
 // RMSE is the root mean squared error.
 func (t *Tally) RMSE() float64 { return floats.Norm(t.Errors, 2) / math.Sqrt(float64(len(t.Errors))) }
 
 // Coverage is the share of true values in the central intervals of a level.
-func (t *Tally) Coverage(level float64) float64 { return gmm.Coverage(t.Ranks, level) }
+func (t *Tally) Coverage(level float64) float64 { return coverage(t.Ranks, level) }
 
 // Scores are those of means, weights and covariances (lower triangles).
 type Scores struct{ Means, Weights, Covs Tally }
@@ -157,7 +157,7 @@ func Conjugate(prior gmm.Prior, sites [][]float64, draws int, r *rand.Rand) *gmm
 // bandLevel is that of the band of what single shares may show by chance.
 const bandLevel = 0.98
 
-// Curve is the share of true values in the central intervals of [gmm.Levels].
+// Curve is the share of true values in the central intervals of [Levels].
 type Curve struct {
 	Name   string
 	Shares []float64
@@ -168,8 +168,8 @@ type Curve struct {
 func CoverageLines(curves []Curve, n int) figure.Lines {
 	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
 	ideal := figure.Line{Name: "nominal", Reference: true}
-	for _, level := range gmm.Levels() {
-		low, high := gmm.ChanceBand(n, level, bandLevel)
+	for _, level := range Levels() {
+		low, high := chanceBand(n, level, bandLevel)
 		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
 		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
 	}

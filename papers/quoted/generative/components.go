@@ -16,7 +16,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/report"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 )
@@ -287,7 +286,7 @@ func scoreNumbers(o experiment.Outcomes, kinds []componentKind) (line [5]numberS
 				if v[fitting(doubted, k)][0] > 0 {
 					s.doubted++
 				}
-				if v[fitting(misfits, k)][0] <= report.Level {
+				if v[fitting(misfits, k)][0] <= mixture.Level {
 					s.misfits++
 				}
 				if len(v[fitting(notFound, k)]) > 0 {

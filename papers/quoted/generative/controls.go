@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/options"
+	"parley/judge/evaluate"
+	"parley/methods/mixture"
 	"parley/methods/mixture/scarce"
 	experiments "parley/papers/graffl"
 	"parley/study"
@@ -16,7 +17,7 @@ var scarceControls = []scarce.Arm{experiments.RidgeAtSite, experiments.PVIOverSi
 
 // controls are AUCs by site and control.
 func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source) (map[string]map[scarce.Arm]float64, error) {
-	s, err := options.New(p)
+	s, err := mixture.NewSetup(p, p.Method.Options.(*mixture.Options))
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +65,7 @@ func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s: %w", name, site, err)
 			}
-			score, err := scarce.ScoreClassifier(probability, held[site].Labels)
-			if err != nil {
-				return nil, err
-			}
-			out[site][name] = score.AUC
+			out[site][name] = evaluate.AUC(probability, held[site].Labels)
 		}
 	}
 	m, err := overSites(ctx, p, s, learned)
@@ -90,18 +87,14 @@ func controls(ctx context.Context, p *study.Plan, data map[string]dataset.Source
 				probability, labels = append(probability, x), append(labels, scarce)
 			}
 		}
-		score, err := scarce.ScoreClassifier(probability, labels)
-		if err != nil {
-			return nil, err
-		}
-		out[site][experiments.PVIOverSites] = score.AUC
+		out[site][experiments.PVIOverSites] = evaluate.AUC(probability, labels)
 	}
 	return out, nil
 }
 
 // overSites fits pvi with its defaults to rows that may be learned from, under the same
 // protection as the plan's.
-func overSites(ctx context.Context, p *study.Plan, s *options.Setup, data map[string]dataset.Source) (*experiments.Regression, error) {
+func overSites(ctx context.Context, p *study.Plan, s *mixture.Setup, data map[string]dataset.Source) (*experiments.Regression, error) {
 	var views []map[string]any
 	for _, v := range p.Views {
 		var features []map[string]any

@@ -1,5 +1,5 @@
 // Package generative measures the method graffl: mixtures beside a Gibbs sampler on all rows,
-// the calibration of its default variant, and what synthetic rows of a scarce class are worth.
+// and what synthetic rows of a scarce class are worth.
 package generative
 
 import (
@@ -18,7 +18,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/options"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
 	"parley/study"
@@ -26,7 +25,7 @@ import (
 
 // Experiments are those of this package.
 func Experiments() experiment.List {
-	return experiment.List{mixtures(), components(), calibration(), scarceClass(), verdicts()}
+	return experiment.List{mixtures(), components(), scarceClass(), verdicts()}
 }
 
 const (
@@ -155,7 +154,7 @@ func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtu
 					s.add(v, epsilon)
 					kept[epsilon].add(v, epsilon)
 					if n := v[of(needs, epsilon)]; len(n) > 0 {
-						needed = options.RowsText(n[0]) + ", " + options.RowsText(n[1])
+						needed = mixture.RowsText(n[0]) + ", " + mixture.RowsText(n[1])
 					}
 				}
 			}
@@ -376,7 +375,7 @@ func (c mixtureKind) needed(seed uint64, epsilon float64) (found, precise float6
 	if err != nil {
 		return 0, 0, err
 	}
-	return p.Method.Options.(*options.Options).RowsNeeded(p)
+	return p.Method.Options.(*mixture.Options).RowsNeeded(p)
 }
 
 // truth draws a mixture whose nearest means are as far apart as the kind says, with

@@ -19,7 +19,7 @@ import (
 )
 
 // scarceArms are the arms of a study with a scarce class, in the order of the tables.
-var scarceArms = []scarce.Arm{scarce.Raw, scarce.Oversampled, scarce.SMOTEd, scarce.Generated, scarce.Borrowed}
+var scarceArms = []scarce.Arm{scarce.Raw, scarce.Oversampled, scarce.Generated}
 
 // scarcePlan is a plan of the example of intensive care, by the name of its file.
 type scarcePlan struct{ file, title string }

@@ -17,9 +17,9 @@ func TestScarceTables(t *testing.T) {
 	for i, raw := range []float64{0.5, 0.6, 0.7} {
 		v := experiment.Values{}
 		for _, site := range units {
-			for metric, x := range map[string]float64{"auc/raw": raw, "auc/oversampling": raw, "auc/SMOTE": raw, "auc/synthetic rows": 0.7, "kept": float64(i % 2),
+			for metric, x := range map[string]float64{"auc/raw": raw, "auc/oversampling": raw, "auc/synthetic rows": 0.7, "kept": float64(i % 2),
 				"auc/" + graffl.RidgeAtSite: raw + 0.1, "auc/" + graffl.PVIOverSites: 0.9, "auc/" + graffl.RidgeAllRows: 0.8,
-				"f1/raw": 0, "f1/oversampling": 0.25, "f1/SMOTE": 0.25, "f1/synthetic rows": 0.25} {
+				"f1/raw": 0, "f1/oversampling": 0.25, "f1/synthetic rows": 0.25} {
 				v[named(site, metric)] = []float64{x}
 			}
 		}
@@ -27,9 +27,9 @@ func TestScarceTables(t *testing.T) {
 	}
 	p := scarcePlans[0]
 	for table, want := range map[string][][]string{
-		"auc": {{"unit", "medical"}, {"ridge at the site", "0.700"}, {"pvi over all sites", "0.900"}, {"ridge on all rows", "0.800"}, {"raw", "0.600"}, {"oversampling", "0.600"}, {"SMOTE", "0.600"},
+		"auc": {{"unit", "medical"}, {"ridge at the site", "0.700"}, {"pvi over all sites", "0.900"}, {"ridge on all rows", "0.800"}, {"raw", "0.600"}, {"oversampling", "0.600"},
 			{"synthetic rows", "0.700"}, {"difference", "+0.100 ± 0.058"}, {"kept", "1 of 3"}},
-		"f1": {{"unit", "medical"}, {"raw", "0.00"}, {"oversampling", "0.25"}, {"SMOTE", "0.25"}, {"synthetic rows", "0.25"}},
+		"f1": {{"unit", "medical"}, {"raw", "0.00"}, {"oversampling", "0.25"}, {"synthetic rows", "0.25"}},
 	} {
 		got := p.aucs(all)
 		if table == "f1" {

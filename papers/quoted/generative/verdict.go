@@ -115,19 +115,19 @@ func (s gateSite) judge(ctx context.Context, generator, sites int) (kept, gain f
 		}
 		r := rand.New(rand.NewPCG(seed+1, 7))
 		own, held := ward(s.scarce, s.other, s.dim, r), ward(gateHeld, gateHeld, s.dim, r)
-		c, err := scarce.Compare(own, held, gateGenerators[generator].draw(s.other-s.scarce, s.dim, r), nil, seed+1)
+		c, err := scarce.Compare(own, held, gateGenerators[generator].draw(s.other-s.scarce, s.dim, r), seed+1)
 		if err != nil {
 			return 0, 0, err
 		}
-		if c.Verdict == scarce.Kept {
+		if c.Kept {
 			kept += each
 		}
 		for _, r := range c.Results {
 			switch r.Arm {
 			case scarce.Raw:
-				gain -= each * *r.Held.AUC
+				gain -= each * r.Held
 			case scarce.Generated:
-				gain += each * *r.Held.AUC
+				gain += each * r.Held
 			}
 		}
 	}

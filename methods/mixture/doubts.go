@@ -1,0 +1,254 @@
+package mixture
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"parley/figure"
+	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/sketch"
+)
+
+const (
+	// leastDraws is the effective sample size below which a report warns.
+	leastDraws = 100
+	// Level is the probability of being wrong above which a report has a doubt.
+	Level = 0.01
+)
+
+// groupDoubts says where a posterior is unsure of its components, by its own probabilities: that one lies
+// elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
+// Both are doubted above [Level]. Distances are in standard deviations of the components' rows,
+// feature by feature. The posterior is one of so many rows with a prior. What is wrong stands before
+// a colon, and the evidence after it.
+func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string) {
+	m := p.Mean()
+	if m.Components() == 1 {
+		return nil // it has all the weight, and no neighbour
+	}
+	if x := elsewhere(p, m); x > Level {
+		all = append(all, fmt.Sprintf("a component may lie elsewhere: with a probability of %s one is off by more than half of the distance to its neighbour", percent(x)))
+	}
+	if x := rivalled(p); x > Level {
+		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released nearly as well: the probability that one like it is right is %s", percent(x)))
+	}
+	for k := range m.Weights {
+		if x := nothing(p, m, k, prior, rows); x > Level {
+			all = append(all, fmt.Sprintf("component %d was not found: its weight may be nothing, with a probability of %s if that was as likely as not", k+1, percent(x)))
+		}
+	}
+	return all
+}
+
+func percent(x float64) string { return figure.General.Text(math.Round(1000*x)/10) + "\u00a0%" }
+
+// widths are the standard deviations of rows within components, of each feature.
+func widths(m gmm.Mixture) []float64 {
+	width := make([]float64, m.Dim)
+	for i := range width {
+		for k, w := range m.Weights {
+			width[i] += w * m.Cov(k)[i*m.Dim+i]
+		}
+		width[i] = math.Sqrt(max(width[i], math.SmallestNonzeroFloat64))
+	}
+	return width
+}
+
+// elsewhere is the probability that a mean is farther from its place in m than half of the
+// distance to the nearest other.
+func elsewhere(p *gmm.Posterior, m gmm.Mixture) (x float64) {
+	width := widths(m)
+	between := func(a, b []float64) (s float64) {
+		for i, w := range width {
+			s += (a[i] - b[i]) * (a[i] - b[i]) / (w * w)
+		}
+		return math.Sqrt(s)
+	}
+	nearest := make([]float64, m.Components())
+	for k := range nearest {
+		nearest[k] = math.Inf(1)
+		for j := range nearest {
+			if j != k {
+				nearest[k] = min(nearest[k], between(m.Mean(j), m.Mean(k)))
+			}
+		}
+	}
+	for i, draw := range p.Draws {
+		for k, far := range nearest {
+			if between(draw.Mean(k), m.Mean(k)) > far/2 {
+				x += p.Weights[i]
+				break
+			}
+		}
+	}
+	return x
+}
+
+// rivalled is the probability of all rivals together, by their evidence.
+func rivalled(p *gmm.Posterior) float64 {
+	others := 0.0
+	for _, below := range p.Rivals {
+		others += math.Exp(-below)
+	}
+	return others / (1 + others)
+}
+
+// nothing is the probability that component k has no weight, if that is as likely as not before
+// anything is released: by the Bayes factor of Dickey and Lientz (1970), the density of the
+// weight at nothing in the posterior, which is taken for normal, over that in a prior that is even
+// over all weights. Nobody belongs to a component without weight, so that the chance of who takes
+// part is then no part of its variance; what noise and neighbours leave unknown is, and a row.
+func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float64) float64 {
+	variance := 0.0
+	for i, draw := range p.Draws {
+		off := draw.Weights[k] - m.Weights[k]
+		variance += p.Weights[i] * off * off
+	}
+	concentration := 0.0
+	for _, a := range prior.Alpha {
+		concentration += a
+	}
+	rows = max(rows, 1)
+	weight, of := m.Weights[k], rows+concentration
+	sd := math.Sqrt(max(variance-weight*(1-weight)/(of+1), 1/(rows*rows)))
+	z := max(weight*of-prior.Alpha[k], 0) / rows / sd // without what the prior adds
+	factor := math.Exp(-z*z/2) / (sd * math.Sqrt(2*math.Pi) * float64(m.Components()-1))
+	if math.IsInf(factor, 1) {
+		return 1
+	}
+	return factor / (1 + factor)
+}
+
+// likelyDraws is how many parameters [imprecisionOf] compares with: of so many the second largest is
+// about the upper end of an interval of 90 %.
+const likelyDraws = 16
+
+// imprecisionOf is how many times as uncertain means may be as all rows themselves, without noise,
+// would leave them: the ratio of root mean squares over all means, in units of the components'
+// widths. What rows would leave depends on where components are and how wide, which noise hides,
+// too: it is the upper end of an interval of 90 %, and 0 where rows would not tell either.
+func imprecisionOf(p *gmm.Posterior, rows float64, seed uint64) float64 {
+	m := p.Mean()
+	width := widths(m)
+	own := 0.0
+	for j, mean := range m.Means {
+		w := width[j%m.Dim]
+		for i, draw := range p.Draws {
+			off := (draw.Means[j] - mean) / w
+			own += p.Weights[i] * off * off
+		}
+	}
+	var ratios []float64
+	for _, draw := range p.Thin(likelyDraws).Draws {
+		all, err := draw.ErrorsOfMeans(rows, seed)
+		if err != nil {
+			continue
+		}
+		least := 0.0
+		for j, e := range all {
+			w := width[j%m.Dim]
+			least += e * e / (w * w)
+		}
+		ratios = append(ratios, math.Sqrt(own/least))
+	}
+	if len(ratios) < 2 {
+		return 0
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)-2]
+}
+
+// tooImprecise says in words that means are too uncertain; "" if they are not.
+func tooImprecise(times float64) string {
+	if times <= sketch.Precise {
+		return ""
+	}
+	return fmt.Sprintf("means may be %.1f times as uncertain as all rows themselves would leave them", times)
+}
+
+// ridge is how far the density of a mixture falls between two of its components, as a share of the lower of the
+// two peaks: along the ridgeline, on which all tops and saddles of the two lie (Ray and Lindsay 2005).
+// It is 1 where there is one top for both.
+func ridge(m gmm.Mixture, a, b int) float64 {
+	f, err := m.Density()
+	if err != nil {
+		return 1
+	}
+	d := m.Dim
+	const steps = 40
+	logs := make([]float64, steps+1)
+	l, x, y, z := make([]float64, d*d), make([]float64, d), make([]float64, d), make([]float64, d)
+	for s := range logs {
+		// (uA⁻¹ + vB⁻¹)⁻¹ (uA⁻¹ a + vB⁻¹ b) = a + A (vA + uB)⁻¹ v (b − a), u = 1 − v
+		v := float64(s) / steps
+		for i := range l {
+			l[i] = v*m.Cov(a)[i] + (1-v)*m.Cov(b)[i]
+		}
+		if _, ok := gmm.Cholesky(l, d); !ok {
+			return 1
+		}
+		for i := range y {
+			y[i] = v * (m.Mean(b)[i] - m.Mean(a)[i])
+		}
+		gmm.Forward(l, d, y)
+		gmm.BackwardSolve(l, d, y)
+		for i := range x {
+			z[i] = 0
+			for j, w := range y {
+				z[i] += m.Cov(a)[i*d+j] * w
+			}
+			x[i] = m.Mean(a)[i] + z[i]
+		}
+		logs[s] = f.Log(x)
+	}
+	least := 1.0
+	for s, v := range logs { // the deepest place that has a top on either side
+		left, right := slices.Max(logs[:s+1]), slices.Max(logs[s:])
+		least = min(least, math.Exp(v-min(left, right)))
+	}
+	return least
+}
+
+// Components stand apart if the density falls between them to less than apartRidge of the lower peak, and if
+// a row of each is the component's own with a probability of apartOwn, on average. Measured on single groups that are
+// skewed, heavy-tailed or even, which two components share.
+const apartRidge, apartOwn = 0.8, 0.9
+
+// together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
+func together(m gmm.Mixture, seed uint64) (all []string) {
+	of, err := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
+	if err != nil || m.Components() == 1 {
+		return nil
+	}
+	const rows = 400 // drawn of each component
+	r := rand.New(rand.NewPCG(seed, 6))
+	x := make([]float64, rows*m.Dim)
+	for k := range m.Weights {
+		one := gmm.Mixture{Dim: m.Dim, Weights: []float64{1}, Means: m.Mean(k), Covs: m.Cov(k)}
+		if one.Simulate(r, x) != nil {
+			return nil
+		}
+		shares := make([]float64, m.Components())
+		for row := range slices.Chunk(x, m.Dim) {
+			says, err := of.Of(row)
+			if err != nil {
+				return nil
+			}
+			for j, p := range says.Probability {
+				shares[j] += p / rows
+			}
+		}
+		next := -1 // the component that it is most easily taken for
+		for j := range shares {
+			if j != k && (next < 0 || shares[j] > shares[next]) {
+				next = j
+			}
+		}
+		if shares[k] < apartOwn || ridge(m, k, next) > apartRidge {
+			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand apart, and groups are not normal distributions", k+1, next+1))
+		}
+	}
+	return all
+}

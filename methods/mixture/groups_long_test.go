@@ -1,0 +1,111 @@
+//go:build long
+
+package mixture
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/methods/mixture/gmm"
+)
+
+// shapes are laws of one feature within a group, with a variance of about 1; heavy is the factor of a row.
+var shapes = map[string]func(r *rand.Rand) float64{
+	"normal": (*rand.Rand).NormFloat64,
+	"skewed": func(r *rand.Rand) float64 { // a sum of four exponential numbers, of skewness 1
+		return (r.ExpFloat64()+r.ExpFloat64()+r.ExpFloat64()+r.ExpFloat64())/2 - 2
+	},
+	"lognormal": func(r *rand.Rand) float64 { return (math.Exp(0.6*r.NormFloat64()) - 1.197) / 0.79 },
+	"even":      func(r *rand.Rand) float64 { return math.Sqrt(12) * (r.Float64() - 0.5) },
+	"heavy":     (*rand.Rand).NormFloat64, // over the root of a mean of four squares: Student's law, 4 degrees of freedom
+}
+
+// Of rows drawn from groups that are at least 4 standard deviations apart, and from one group that two components
+// share: how often the report says that groups are found, and how often that their shape is not normal.
+func TestHowOftenGroupsAndShapeAreSaid(t *testing.T) {
+	for _, c := range []struct {
+		shape                   string
+		features, groups, k     int
+		studies                 int
+		leastMisfit, mostMisfit int // studies whose shape is said not to be normal
+		leastFound, mostFound   int // whose groups are said to be found
+	}{
+		{"normal", 3, 3, 3, 30, 0, 2, 28, 30}, {"normal", 2, 2, 2, 30, 0, 2, 28, 30},
+		{"skewed", 3, 3, 3, 8, 6, 8, 6, 8}, {"heavy", 4, 3, 3, 8, 6, 8, 6, 8}, {"lognormal", 3, 2, 2, 8, 6, 8, 6, 8},
+		{"lognormal", 3, 1, 2, 10, 8, 10, 0, 1}, {"skewed", 4, 1, 2, 10, 6, 10, 0, 3}, {"heavy", 3, 1, 2, 10, 0, 10, 0, 1},
+		{"even", 2, 1, 2, 10, 8, 10, 0, 10}, // which two components halve, and seem to stand apart in
+	} {
+		misfits, found := 0, 0
+		for seed := range uint64(c.studies) {
+			v := drawnStudy(t, c.shape, c.features, c.groups, c.k, 600, 5000+seed)
+			if v.misfits() {
+				misfits++
+			}
+			if v.lost == 0 {
+				found++
+			}
+		}
+		t.Logf("%s, %d features, %d groups, K %d: of %d studies shape not normal %d, groups found %d", c.shape, c.features, c.groups, c.k, c.studies, misfits, found)
+		if misfits < c.leastMisfit || misfits > c.mostMisfit || found < c.leastFound || found > c.mostFound {
+			t.Errorf("that is not %d to %d, and %d to %d", c.leastMisfit, c.mostMisfit, c.leastFound, c.mostFound)
+		}
+	}
+}
+
+// drawnStudy is the report of a study of three sites without noise.
+func drawnStudy(t *testing.T, shape string, d, groups, k, rows int, seed uint64) *view {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 99))
+	means := gmm.NewMixture(groups, d)
+	for least := 0.0; least < 4; {
+		least = math.Inf(1)
+		for j := range means.Means {
+			means.Means[j] = 3 * r.NormFloat64()
+		}
+		for a := range groups {
+			for b := range a {
+				least = min(least, math.Sqrt(gmm.SquaredDistance(means.Mean(a), means.Mean(b))))
+			}
+		}
+	}
+	x := make([]float64, rows*d)
+	for i := range rows {
+		wide := 1.0
+		if shape == "heavy" {
+			squares := 0.0
+			for range 4 {
+				z := r.NormFloat64()
+				squares += z * z
+			}
+			wide = math.Sqrt(2 / squares)
+		}
+		for j := range d {
+			x[i*d+j] = means.Mean(i % groups)[j] + wide*shapes[shape](r)
+		}
+	}
+	features := ""
+	for j := range d {
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for i := j; i < len(x); i += d {
+			lo, hi = min(lo, x[i]), max(hi, x[i])
+		}
+		features += fmt.Sprintf("{name: f%d, range: [%v, %v]}, ", j+1, lo-(hi-lo)/7, hi+(hi-lo)/7)
+	}
+	s := known(fmt.Sprintf("parley: 1\nname: drawn\nseed: %d\nsites: [a]\nviews: [{name: v, features: [%s]}]\nmethod: {name: graffl, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
+	all := &released{Sums: sumsAt(s.Of, x), Sites: []releasedSite{{Site: "a", Rows: float64(rows)}}}
+	o, err := s.observation(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.posterior(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.view(p, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,168 @@
+package mixture_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/methods/mixture"
+	"parley/study"
+)
+
+// What a plan cannot mean is refused, under its key and with what would be right.
+func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"components: 0":                "method.components: a mixture of 0 components",
+		"draws: 10":                    "method.draws: a sample of 10 parameters",
+		"prior: {kappa: 0}":            "method.prior.kappa: 0 is out of range",
+		"prior: {kappa: 1e-300}":       "method.prior.kappa: 1e-300 is out of range",
+		"prior: {concentration: 1e-5}": "method.prior.concentration: 1e-05 is out of range",
+		"prior: {spread: 1e-300}":      "method.prior.spread: 1e-300 is out of range",
+		"prior: {freedom: 2}":          "method.prior.freedom: 2 is out of range",
+		"prior: {freedom: 1e300}":      "from 2.1 to 1e+06",
+	} {
+		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
+	}
+	for change, want := range map[string]string{
+		"{name: x, range: [-1e200, 1e200]}":         "method.prior: prior: Ψ has an entry that is not finite",
+		"{name: x, range: [0, 1e-170]}":             "method.prior: prior: Ψ is not positive definite",
+		"{name: x}":                                 "has no range, which the prior and the frequencies are made of",
+		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
+	} {
+		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)
+	}
+}
+
+// Samples that fit into no state are refused before anybody computes one.
+func TestSamplesWithoutRoomAreRefused(t *testing.T) {
+	var features []string
+	for i := range 64 {
+		features = append(features, fmt.Sprintf("{name: f%d, range: [0, 1]}", i))
+	}
+	for options, want := range map[string]string{
+		"draws: 384": "method.draws: 384 mixtures of 64 components in 64 dimensions",
+	} {
+		text := strings.Replace(planText(options, unprotected), "components: 2", "components: 64", 1)
+		refused(t, strings.Replace(text, "{name: x, range: [-8, 8]}", strings.Join(features, ", "), 1), want)
+	}
+}
+
+// Plans are refused beside promises that they do not keep.
+func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
+	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+	refused(t, planText("draws: 64", strings.Replace(protected, "total", "per_release", 1)), "the plan has none")
+	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
+}
+
+// scarcePlan is a plan of two features and an outcome, at two sites.
+func scarcePlan(options, privacy string) string {
+	return fmt.Sprintf("parley: 1\nname: scarce\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}\nsubjects: [sick]\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
+}
+
+const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}}"
+
+// Of dozens of features without a range some are named, and the rest counted; of a range
+// that is upside down nothing is said that follows from it.
+func TestRangesAreAskedForOnce(t *testing.T) {
+	var features []string
+	for i := range 7 {
+		features = append(features, fmt.Sprintf("f%d", i+1))
+	}
+	check := func(with string) string {
+		_, err := study.Parse("plan.yaml", []byte(strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", with, 1)), methods)
+		if err == nil {
+			t.Fatalf("%s was accepted", with)
+		}
+		return err.Error()
+	}
+	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 || !strings.Contains(got, "4 more features without a range") {
+		t.Error(got)
+	}
+	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method.prior") || strings.Contains(got, "method.sketch") {
+		t.Error(got)
+	}
+}
+
+// Classes that mean nothing are refused too.
+func TestClassesThatMeanNothingAreRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"scarce: {held: 0.2}": "method.scarce.outcome: missing",
+		"scarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
+		"scarce: {outcome: {column: sick, levels: [yes]}}":       "method.scarce.outcome.levels: 1 levels",
+		"scarce: {outcome: {column: sick, levels: [yes, yes]}}":  "a level that is there twice",
+		"scarce: {outcome: {column: sick, levels: [yes, \"\"]}}": "an empty level",
+		strings.Replace(sick, "}}", "}, class: maybe}", 1):       `method.scarce.class: "maybe" is not a level of sick`,
+		strings.Replace(sick, "}}", "}, held: 0.9}", 1):          "method.scarce.held: a share of 0.9",
+		strings.Replace(sick, "}}", "}, held: -1}", 1):           "method.scarce.held: a share of -1",
+	} {
+		refused(t, scarcePlan(options, unprotected), want)
+	}
+	refused(t, scarcePlan(sick, strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+}
+
+func refused(t *testing.T, plan, want string) {
+	t.Helper()
+	if _, err := study.Parse("plan.yaml", []byte(plan), methods); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q of\n%s", err, want, plan)
+	}
+}
+
+// Defaults follow the features and survive the plan's encoding.
+func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
+	for text, check := range map[string]func(o *mixture.Options) bool{
+		sick: func(o *mixture.Options) bool { return o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 },
+		"sketch: {}": func(o *mixture.Options) bool {
+			return o.Draws == 384 && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64 && o.Prior.Freedom == 4 && o.Prior.Spread == 0
+		},
+	} {
+		plan := planText(text, unprotected)
+		if text == sick {
+			plan = scarcePlan(text, unprotected)
+		}
+		p := parse(t, plan)
+		if o := p.Method.Options.(*mixture.Options); !check(o) {
+			t.Errorf("%s: %+v", text, o)
+		}
+		data, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := study.Decode(data, methods)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if a, b := digest(t, p), digest(t, again); a != b {
+			t.Errorf("%s: encoding and decoding made another plan of it", text)
+		}
+	}
+}
+
+func digest(t *testing.T, p *study.Plan) string {
+	t.Helper()
+	d, err := p.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.String()
+}
+
+// What was a key is refused with what stands in its place.
+func TestFormerKeysSayWhatToUse(t *testing.T) {
+	for key, want := range map[string]string{"variant: landmark": "leave it out", "landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out", "encoder: {dimension: 3}": "take few features that are known to matter"} {
+		refused(t, planText(key, unprotected), want)
+	}
+}
+
+// A plan that cannot find its components is refused.
+func TestSketchesHaveLimits(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"sketch: {rows: 20}", "would not be found"},
+		{"sketch: {frequencies: 2}", "too many for 2 frequencies"},
+		{"sketch: {frequencies: 5000}", "5000 frequencies"},
+		{"sketch: {scale: 2}", "of a feature's range"},
+		{"sketch: {rows: -1}", "-1 rows"},
+	} {
+		refused(t, planText(c.text, protected), c.want)
+	}
+}

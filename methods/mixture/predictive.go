@@ -1,0 +1,84 @@
+package mixture
+
+import (
+	"math"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/problem"
+)
+
+var _ evaluate.Predictive = (*predictive)(nil)
+
+// Evaluator is what evaluation asks of a study's model. To a mixture a new site is as any other.
+func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
+	if err := ofAll(s); err != nil {
+		return nil, err
+	}
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.Predictive()
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(of, s), nil
+}
+
+// ofAll refuses plans whose mixture is not of all rows.
+func ofAll(s *Setup) error {
+	if s.Options.Scarce == nil {
+		return nil
+	}
+	return problem.Problem{Where: "method.scarce", What: "the mixture is of one class, and says nothing of other rows", Hint: "a run of the plan says what synthetic rows are worth at every site, on rows that it held out"}
+}
+
+// predictive is a sample of mixtures as evaluation sees it.
+type predictive struct {
+	*gmm.Predictive
+	widths      []int
+	mean, noise []float64
+}
+
+// newPredictive makes one.
+func newPredictive(of *gmm.Predictive, s *Setup) evaluate.Model {
+	d := len(s.Names)
+	return &predictive{of, s.Widths(), make([]float64, d), make([]float64, d)}
+}
+
+// Infer implements [evaluate.Model]. The latent variables are the probabilities of all components
+// but the last, which the others tell.
+func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	return m.Predict(row, dst, nil)
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	x := observed(row, m.widths)
+	says, err := m.Of(x)
+	if err != nil {
+		return err
+	}
+	m.Expect(x, m.mean, m.noise)
+	dst.Resize(m.Components()-1, m.widths)
+	copy(dst.Latent, says.Probability)
+	dst.LogLik = says.LogDensity
+	j := 0
+	for k, d := range m.widths {
+		for i := range d {
+			dst.Mean[k][i] = m.mean[j]
+			if sd != nil && gmm.NotFinite(x[j:j+1]) == 0 {
+				sd[k][i] = math.Sqrt(m.noise[j])
+			}
+			j++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package mixture
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"parley/methods/mixture/gmm"
+)
+
+// A component whose weight may be nothing was not found, one whose mean moves by much of the
+// distance to its neighbour may lie elsewhere, and nothing is said of one that is known.
+func TestDoubtsNameTheComponents(t *testing.T) {
+	prior, err := gmm.BoxPrior([]float64{-8, -8}, []float64{8, 8}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := func(weight, sd, moves float64) *gmm.Posterior {
+		r := rand.New(rand.NewPCG(1, 2))
+		p := &gmm.Posterior{}
+		const draws = 400
+		for range draws {
+			w := max(weight+sd*r.NormFloat64(), 0)
+			m := gmm.Mixture{Dim: 2, Weights: []float64{1 - w, w}, Means: []float64{0, 0, 3, 4 + moves*r.NormFloat64()}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+			p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		weight, sd, moves float64
+		want              string
+	}{
+		{0.4, 0.05, 0.1, ""},
+		{0.05, 0.05, 0.1, "component 2 was not found"},
+		{0.4, 0.05, 2, "a component may lie elsewhere"},  // of a distance of 5
+		{0.021, 0.0045, 0.1, ""},                         // 20 of 1000 rows, and no doubt who they are
+		{0.021, 0.012, 0.1, "component 2 was not found"}, // the same, hidden by noise
+		{0.001, 0.001, 0.1, "component 2 was not found"}, // what the prior gives to a component of no row
+	} {
+		if got := strings.Join(groupDoubts(sample(c.weight, c.sd, c.moves), prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			t.Errorf("weight %v ± %v, mean ± %v: %q, want %q", c.weight, c.sd, c.moves, got, c.want)
+		}
+	}
+	// Two rivals whose evidence is e⁻⁵ of the best's have 1.3 % together, one alone 0.7 %.
+	rivalled := sample(0.4, 0.05, 0.1)
+	for _, c := range []struct {
+		rivals []float64
+		want   string
+	}{{[]float64{5, 5}, "another mixture, with components elsewhere"}, {[]float64{5, 20}, ""}} {
+		rivalled.Rivals = c.rivals
+		if got := strings.Join(groupDoubts(rivalled, prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			t.Errorf("rivals whose log evidence is %v lower: %q, want %q", c.rivals, got, c.want)
+		}
+	}
+	one := &gmm.Posterior{Draws: []gmm.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}}, Weights: []float64{1}}
+	if got := groupDoubts(one, prior, 1000); len(got) > 0 {
+		t.Errorf("the only component: %v", got)
+	}
+}
+
+// Errors of σ/√(n π) are those of all rows: a posterior twice as wide is twice as uncertain.
+func TestImprecisionIsInTermsOfAllRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	p := &gmm.Posterior{}
+	const draws, rows = 2000, 800
+	for range draws {
+		mu := func(at float64) float64 { return at + 2/math.Sqrt(rows/2)*r.NormFloat64() }
+		m := gmm.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{mu(0), mu(20)}, Covs: []float64{1, 1}}
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
+	}
+	if got := imprecisionOf(p, rows, 1); math.Abs(got-2) > 0.15 {
+		t.Errorf("%v times as uncertain, want 2", got)
+	}
+	if got := imprecisionOf(p, rows/4, 1); math.Abs(got-1) > 0.08 {
+		t.Errorf("%v times as uncertain as a quarter of the rows would leave them, want 1", got)
+	}
+	if tooImprecise(1.4) != "" || !strings.Contains(tooImprecise(2.1), "2.1 times") {
+		t.Errorf("%q, %q", tooImprecise(1.4), tooImprecise(2.1))
+	}
+}
+
+func TestSubjectsWhoLackAFeatureAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		lacking, all int
+		says         bool
+	}{{0, 0, false}, {0, 900, false}, {40, 900, false}, {208, 900, true}, {3, 3, true}} {
+		if note := leftOut(c.lacking, c.all); (note != nil) != c.says {
+			t.Errorf("%d of %d: %+v", c.lacking, c.all, note)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package mixture
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+)
+
+// simulated are rows of a mixture as a data set; all are moved, and the first of them far out.
+func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, far int) dataset.Source {
+	t.Helper()
+	x := make([]float64, n*m.Dim)
+	if err := m.Simulate(rand.New(rand.NewPCG(seed, 6)), x); err != nil {
+		t.Fatal(err)
+	}
+	view := dataset.View{Name: "v"}
+	for i := range m.Dim {
+		view.Columns = append(view.Columns, dataset.Column{Name: fmt.Sprintf("f%d", i+1)})
+	}
+	var rows []dataset.Row
+	for i := range n {
+		own := x[i*m.Dim:][:m.Dim]
+		own[0] += moved
+		if i < far {
+			own[0] = 1e6
+		}
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%05d", i), Views: [][]float64{own}})
+	}
+	table, err := dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func modelOf(m gmm.Mixture) *Model {
+	view := ModelView{Name: "v"}
+	for i := range m.Dim {
+		view.Columns = append(view.Columns, ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
+	}
+	return &Model{Options: &Options{}, Views: []ModelView{view}, Mean: m,
+		Sample: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}}
+}
+
+// Rows of the mixture itself bring no note: of 60 data sets at most one, as each feature is taken
+// for moved at four standard errors. Rows that are half a standard deviation off, and gross
+// errors, bring theirs, to whoever transforms them and in the site's own report.
+func TestRowsBesideAMixture(t *testing.T) {
+	alarms := 0
+	for seed := range uint64(60) {
+		s, truth := drawnMixture(1+int(seed%3), 1+int(seed%5))
+		n, notes, err := modelOf(truth).Transform(context.Background(), simulated(t, truth, seed, 300, 0, 0), &bytes.Buffer{}, method.TransformOptions{})
+		if err != nil || n != 300 {
+			t.Fatal(n, err)
+		}
+		if notes != nil {
+			alarms++
+		}
+		if seed%10 != 0 {
+			continue
+		}
+		for _, c := range []struct {
+			moved float64
+			far   int
+			want  string
+		}{{0.6 * math.Sqrt(truth.Cov(0)[0]), 0, "beside the mixture's components: f1 by +"}, {0, 5, "of 300 subjects lie farther from every component"}} {
+			data := simulated(t, truth, seed, 300, c.moved, c.far)
+			_, notes, err := modelOf(truth).Transform(context.Background(), data, &bytes.Buffer{}, method.TransformOptions{})
+			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
+				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
+			}
+			given, err := Share(truth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, err := Own(context.Background(), s, given, data)
+			if err != nil || len(own.Sections) != 2 {
+				t.Fatal(own, err)
+			}
+			titles := ""
+			for _, item := range own.Sections[0].Items {
+				titles += item.Note.Title + "\n"
+			}
+			if !strings.Contains(titles, c.want) {
+				t.Errorf("seed %d: the site's own report says %q, want %q", seed, titles, c.want)
+			}
+		}
+	}
+	if alarms > 1 {
+		t.Errorf("%d of 60 data sets of the mixture brought a note", alarms)
+	}
+}
+
+// A subject has probabilities that add up to 1 and vary over the posterior; one without a value
+// has the weights. What a mixture cannot answer is refused.
+func TestTransform(t *testing.T) {
+	_, truth := drawnMixture(2, 3)
+	other := truth.Clone()
+	other.Weights[0], other.Weights[1] = 0.5, 0.5
+	m := modelOf(truth)
+	m.Sample = &gmm.Posterior{Draws: []gmm.Mixture{truth, other}, Weights: []float64{0.5, 0.5}}
+	nan := math.NaN()
+	mid := make([]float64, 3)
+	for i := range mid {
+		mid[i] = (truth.Mean(0)[i] + truth.Mean(1)[i]) / 2
+	}
+	table, err := dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(lines) != 3 || strings.Join(lines[0], ",") != "id,values,component_1,component_2,sd_1,sd_2,log_density,tail" {
+		t.Fatal(lines, err)
+	}
+	number := func(s string) (x float64) {
+		if _, err := fmt.Sscan(s, &x); err != nil {
+			t.Error(err)
+		}
+		return x
+	}
+	if a, b := number(lines[1][2]), number(lines[1][3]); math.Abs(a+b-1) > 1e-12 || !(number(lines[1][4]) > 0) {
+		t.Errorf("between components: %v", lines[1])
+	}
+	if lines[2][1] != "0" || math.Abs(number(lines[2][2])-(1./3+0.5)/2) > 1e-12 || lines[2][7] != "1" {
+		t.Errorf("of nothing: %v", lines[2])
+	}
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{Site: "a"}); err == nil {
+		t.Error("a site of the fit was taken")
+	}
+	m.Sample = nil
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err == nil || !strings.Contains(err.Error(), "no part of the posterior") {
+		t.Errorf("a model without a sample: %v", err)
+	}
+}

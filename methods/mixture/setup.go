@@ -1,0 +1,232 @@
+package mixture
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/mixture/gmm"
+	"parley/privacy"
+	"parley/problem"
+	"parley/study"
+)
+
+// Setup is what both halves of a study of mixtures know from the plan.
+type Setup struct {
+	Plan    *study.Plan
+	Options *Options
+	Names   []string  // of the features
+	Lo, Hi  []float64 // the public box
+	Prior   gmm.Prior
+	outcome int // of the classes, among subject columns
+}
+
+// NewSetup works it out from a plan that has been checked, of this method or of one that says the same in options
+// of its own.
+func NewSetup(p *study.Plan, opts *Options) (*Setup, error) {
+	s := &Setup{Plan: p, Options: opts}
+	s.Names, s.Lo, s.Hi = Box(p)
+	var err error
+	if s.Prior, err = opts.BoxPrior(p); err != nil {
+		return nil, err
+	}
+	if opts.Scarce != nil {
+		if s.outcome = slices.Index(p.Subjects, opts.Scarce.Outcome.Column); s.outcome < 0 {
+			return nil, fmt.Errorf("the plan has no subject column %q", opts.Scarce.Outcome.Column)
+		}
+	}
+	return s, nil
+}
+
+// MaxRows is a number of rows that no site has.
+const MaxRows = 1 << 31
+
+// RowsReleased is what is said of the number that a site adds to its answer.
+const RowsReleased = "number of rows that have all features"
+
+// Unprotected asks for the release of exact numbers.
+func Unprotected(contents ...privacy.Content) privacy.Request {
+	return privacy.Request{Protection: privacy.Unprotected, Contents: contents}
+}
+
+// Seed makes a seed for a purpose of the plan's: nothing else decides it.
+func (s *Setup) Seed(purpose string) uint64 { return seedOf(s.Plan, purpose) }
+
+func seedOf(p *study.Plan, purpose string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", p.Seed, purpose))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// NoRows is the error of a study whose sites have nothing that the mixture is of.
+func (s *Setup) NoRows() error {
+	if s.Options.Scarce != nil {
+		return fmt.Errorf("no site has a row of %s that may be learned from", s.Class())
+	}
+	return errors.New("no site has a row with all features")
+}
+
+// Labels are the names of the features with their units, for axes.
+func (s *Setup) Labels() (all []string) {
+	for _, v := range s.Plan.Views {
+		for _, f := range v.Features {
+			name := f.Name
+			if f.Unit != "" {
+				name += " (" + f.Unit + ")"
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Class is the scarce class in words.
+func (s *Setup) Class() string { return s.Options.Scarce.Outcome.Column + " " + s.Options.Scarce.Class }
+
+// farthest is how many widths of its public range a mean may lie outside, and a
+// standard deviation measure, in what a site takes from whoever asks: the prior has less than 1e-100 beyond.
+const farthest = 1e50
+
+// Near says whether a feature may have this value.
+func (s *Setup) Near(i int, x float64) bool { return s.Narrow(i, x-s.Lo[i]) }
+
+// Narrow says whether it may vary by as much.
+func (s *Setup) Narrow(i int, x float64) bool {
+	return math.Abs(x) <= farthest*(s.Hi[i]-s.Lo[i])
+}
+
+// CheckData counts those who lack a feature, as [method.DataChecker] has it.
+func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
+	x := make([]float64, len(s.Names))
+	lacking, all := 0, 0
+	for row, err := range s.Mixed(rows).Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if all++; !Complete(row, x) {
+			lacking++
+		}
+	}
+	if lacking > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part", lacking, all),
+			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of the plan what many lack"})
+	}
+	return notes, ctx.Err()
+}
+
+// Describe says what is described, and by what.
+func (s *Setup) Describe() string {
+	o := s.Options
+	groups, rows := fmt.Sprintf("%d groups (normal components)", o.Components), "the rows"
+	if o.Components == 1 {
+		groups = "one group (normal component)"
+	}
+	if o.Scarce != nil {
+		rows = fmt.Sprintf("the rows of class %s of column %s", o.Scarce.Class, o.Scarce.Outcome.Column)
+	}
+	return fmt.Sprintf("It describes %s as a mixture of %s in %d features: how large, where and how wide each is.", rows, groups, len(s.Names))
+}
+
+// Known returns the class of a subject: whether it is the scarce one, and whether its
+// outcome is one of the plan's levels.
+func (s *Setup) Known(row *dataset.Row) (scarce, known bool) {
+	y := s.Options.Scarce
+	level := row.Subject[s.outcome]
+	return level == y.Class, slices.Contains(y.Outcome.Levels, level)
+}
+
+// Held says whether nothing may be learned from a subject. It follows from the plan's
+// seed and the subject's ID, so that it is the same whenever it is asked.
+func (s *Setup) Held(id string) bool {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d held %s", s.Plan.Seed, id))
+	return float64(binary.LittleEndian.Uint64(sum[:])>>11)/(1<<53) < s.Options.Scarce.Held
+}
+
+// takes says whether the mixture is of a subject: one of the scarce class that is not
+// held, where the plan has classes.
+func (s *Setup) takes(row *dataset.Row) bool {
+	if s.Options.Scarce == nil {
+		return true
+	}
+	scarce, _ := s.Known(row)
+	return scarce && !s.Held(row.ID)
+}
+
+// Mixed are those of a site's subjects that the mixture is of.
+func (s *Setup) Mixed(data dataset.Source) dataset.Source {
+	if s.Options.Scarce == nil {
+		return data
+	}
+	return some{data, s.takes}
+}
+
+// some are those of a source's subjects that are wanted.
+type some struct {
+	dataset.Source
+	wants func(*dataset.Row) bool
+}
+
+// Rows implements [dataset.Source].
+func (x some) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row, err := range x.Source.Rows(ctx) {
+			if (err != nil || x.wants(row)) && !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// Widths are how many features each view has.
+func (s *Setup) Widths() (widths []int) {
+	for _, v := range s.Plan.Views {
+		widths = append(widths, len(v.Features))
+	}
+	return widths
+}
+
+// observed returns the values of views of some widths in a row, NaN where there are none.
+func observed(row *dataset.Row, widths []int) (x []float64) {
+	for k, n := range widths {
+		if view := row.Views[k]; view != nil {
+			x = append(x, view...)
+			continue
+		}
+		for range n {
+			x = append(x, math.NaN())
+		}
+	}
+	return x
+}
+
+// Complete writes a row's features in their order; false if one is missing or not finite.
+// Such a row takes no part.
+func Complete(row *dataset.Row, x []float64) bool {
+	n := 0
+	for _, view := range row.Views {
+		n += copy(x[n:], view)
+	}
+	return n == len(x) && gmm.NotFinite(x) < 0
+}
+
+// OpenTask reads a task, which must be of a kind.
+func OpenTask(t method.Task, kind string, task any) error {
+	if t.Kind != kind {
+		return fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	return method.OpenTask(t, task)
+}
+
+// Seal makes an answer of what was computed for a task.
+func Seal(t method.Task, answer any, err error) (method.Answer, error) {
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
+}
