@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 126_335
-	maxTests    = 78_290
+	maxSource   = 127_269
+	maxTests    = 78_425
 	maxPackages = 75
 	maxWide     = 5_748
 )

@@ -360,25 +360,35 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return tasks, info, err
 	}
 	o.Said, o.Steps, o.Sent = nil, nil, nil
-	if means == nil { // how they differ all the same
-		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
-		if _, means, err = between.Fit(c.Layout, sites, c.Rank(), &found.Params, o); err != nil {
-			return nil, nil, fmt.Errorf("finding how the means of sites differ: %w", err)
-		}
-	}
-	if s.HeldOut, err = assess.LeaveOut(c.Layout, &found.Params, s.SiteMeans != nil, sites, c.draws()); err != nil {
+	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
 		return nil, nil, err
 	}
-	last.Spread = spreadOf(c.Layout, &found.Params, sites, means.Variance)
-	scale, err := s.Scale.Unpack(c.Layout)
-	if err != nil {
-		return nil, nil, err
-	}
-	last.Compositions = compositions(c.Layout, scale, sites)
-	last.Discords = discords(c.Layout, &found.Params, names, sites)
-	last.Unshared = unsharedDirections(c.Layout, &found.Params, names, sites)
 	tasks, err := c.Assess(s)
 	return tasks, info, err
+}
+
+// judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
+// took no part, how sites differ, and what features and sites are odd.
+func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block, means *between.Offsets) (err error) {
+	last := recordOf(s).Fit
+	if means == nil { // how they differ all the same
+		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
+		if _, means, err = between.Fit(c.Layout, sites, c.Rank(), p, o); err != nil {
+			return fmt.Errorf("finding how the means of sites differ: %w", err)
+		}
+	}
+	if s.HeldOut, err = assess.LeaveOut(c.Layout, p, s.SiteMeans != nil, sites, c.draws()); err != nil {
+		return err
+	}
+	last.Spread = spreadOf(c.Layout, p, sites, means.Variance)
+	scale, err := s.Scale.Unpack(c.Layout)
+	if err != nil {
+		return err
+	}
+	last.Compositions = compositions(c.Layout, scale, sites)
+	last.Discords = discords(c.Layout, p, names, sites)
+	last.Unshared = unsharedDirections(c.Layout, p, names, sites)
+	return nil
 }
 
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
