@@ -126,18 +126,15 @@ func newHeldOut(groups, small []*hidden, all *hidden) *HeldOut {
 		floats.Add(h.Error, g.failed)
 		floats.Add(h.Squares, g.squares)
 	}
-	cells, failed, says, squares, in := vector(), vector(), vector(), vector(), vector()
+	cells, failed, squares, in := vector(), vector(), vector(), vector()
 	for _, g := range small {
 		floats.Add(cells, g.cells)
 		floats.Add(failed, g.failed)
-		floats.Add(says, g.says)
 		floats.Add(squares, g.squares)
 	}
 	n := float64(len(small))
 	for k := range h.Times {
-		if h.Times[k] = 1; says[k] > 0 { // sums, so that a site with more noise counts as it does in the noise of all
-			h.Times[k] = max(1, failed[k]/says[k])
-		}
+		h.Times[k] = max(1, timesOf(small, k))
 		for _, g := range small { // of a ratio of sums
 			if off := g.failed[k] - g.squares[k]*failed[k]/squares[k]; squares[k] > 0 {
 				h.GainSE[k] += off * off * n / (n - 1) / (squares[k] * squares[k])
@@ -155,6 +152,30 @@ func newHeldOut(groups, small []*hidden, all *hidden) *HeldOut {
 		}
 	}
 	return h
+}
+
+// outlying is how many times the median of groups' ratios one counts at most: a subject far from all others must not
+// widen the intervals of all.
+const outlying = 2
+
+// timesOf is how many times as large as models say the squared error of view k is: a ratio of sums, so that a site with
+// more noise counts as it does in the noise of all; 0 where nobody tells.
+func timesOf(groups []*hidden, k int) float64 {
+	var ratios []float64
+	for _, g := range groups {
+		if g.says[k] > 0 {
+			ratios = append(ratios, g.failed[k]/g.says[k])
+		}
+	}
+	if len(ratios) == 0 {
+		return 0
+	}
+	slices.Sort(ratios)
+	most, failed, says := outlying*ratios[len(ratios)/2], 0.0, 0.0
+	for _, g := range groups {
+		failed, says = failed+min(g.failed[k], most*g.says[k]), says+g.says[k]
+	}
+	return failed / says
 }
 
 // cover adds to how many values of each view lie in intervals of 90 % that are widened by so much, if errors
