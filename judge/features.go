@@ -15,8 +15,9 @@ import (
 
 // The references of methods that describe features.
 const (
-	PCA  = "mean-imputation PCA"
-	Mean = "the mean"
+	PCA      = "mean-imputation PCA"
+	SiteMean = "the site's mean" // where it is known at which site a subject is
+	Mean     = "the mean"
 )
 
 // The measures of methods that describe features; those that predict an outcome have
@@ -44,9 +45,9 @@ type features struct {
 
 func (f *features) names() []string {
 	if f.simplest == nil {
-		return []string{Federated, Central, Alone, PCA, Mean}
+		return []string{Federated, Central, Alone, PCA, SiteMean, Mean}
 	}
-	return []string{Federated, Central, f.called, Alone, PCA, Mean}
+	return []string{Federated, Central, f.called, Alone, PCA, SiteMean, Mean}
 }
 
 func (*features) measures() []measure {
@@ -126,6 +127,7 @@ func (f *features) fits(t *foldTrial) []fit {
 		}},
 		{Alone, func(ctx context.Context) (*scored, error) { return f.alone(ctx, t, federated, unit) }},
 		{PCA, func(ctx context.Context) (*scored, error) { return pca(ctx, factors) }},
+		{SiteMean, func(ctx context.Context) (*scored, error) { return f.siteMean(ctx, t, unit) }},
 		{Mean, func(ctx context.Context) (*scored, error) { return pca(ctx, 0) }},
 	}
 	if f.simplest != nil {
@@ -137,10 +139,42 @@ func (f *features) fits(t *foldTrial) []fit {
 			return score(ctx, m, of, t.train)
 		}})
 	}
-	if t.newSite { // of which no site has a fit of its own
-		return slices.DeleteFunc(fits, func(f fit) bool { return f.name == Alone })
+	// Of a new site there is no fit of its own, and its mean is not known, as of subjects of no site.
+	return slices.DeleteFunc(fits, func(f fit) bool { return t.newSite && f.name == Alone || t.homes == nil && f.name == SiteMean })
+}
+
+// siteMean scores the mean of each subject's own site: what of a gain is that sites differ, and no factor.
+func (f *features) siteMean(ctx context.Context, t *foldTrial, unit *evaluate.Scaling) (*scored, error) {
+	train := unit.Apply(t.train)
+	of, err := f.narrow(ctx, train)
+	if err != nil {
+		return nil, err
 	}
-	return fits
+	m := &siteMeans{sites: map[string]*evaluate.PCA{}, home: t.home()}
+	if m.all, err = evaluate.FitMean(ctx, of.source(train)); err != nil {
+		return nil, err
+	}
+	for i, name := range t.names {
+		if m.sites[name], err = m.all.At(ctx, of.source(unit.Apply(t.sites[i]))); err != nil {
+			return nil, err
+		}
+	}
+	return f.score(ctx, of.model(m), rows{of.known(train), of.known(unit.Apply(t.test)), nil})
+}
+
+// siteMeans predicts the mean of the site where a subject is, and that of all where nobody knows.
+type siteMeans struct {
+	all   *evaluate.PCA
+	sites map[string]*evaluate.PCA
+	home  map[string]string
+}
+
+// Infer implements [evaluate.Model].
+func (m *siteMeans) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	if at, ok := m.sites[m.home[row.ID]]; ok {
+		return at.Infer(row, dst)
+	}
+	return m.all.Infer(row, dst)
 }
 
 // rows are what one fit is scored on.

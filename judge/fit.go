@@ -166,7 +166,7 @@ func (t *foldTrial) atHome(m evaluate.Model, names []string) (evaluate.Model, er
 	if !ok || t.newSite {
 		return m, nil
 	}
-	out := &atHome{Predictive: sited, sites: map[string]evaluate.Predictive{}, home: map[string]string{}}
+	out := &atHome{Predictive: sited, sites: map[string]evaluate.Predictive{}, home: t.home()}
 	for _, name := range names {
 		at, err := sited.AtSite(name)
 		if err != nil {
@@ -174,15 +174,21 @@ func (t *foldTrial) atHome(m evaluate.Model, names []string) (evaluate.Model, er
 		}
 		out.sites[name] = at
 	}
+	return out, nil
+}
+
+// home is the site of each subject, by id, as far as it is known.
+func (t *foldTrial) home() map[string]string {
+	home := map[string]string{}
 	for _, p := range t.Train {
-		out.home[p.ID] = t.names[p.Site]
+		home[p.ID] = t.names[p.Site]
 	}
 	for i, table := range t.homes {
 		for k := range table.Len() {
-			out.home[table.Row(k).ID] = t.Plan.Sites[i]
+			home[table.Row(k).ID] = t.Plan.Sites[i]
 		}
 	}
-	return out, nil
+	return home
 }
 
 func (m *atHome) of(row *dataset.Row) evaluate.Predictive {

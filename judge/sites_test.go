@@ -57,6 +57,10 @@ func TestSitesWithTheirOwnData(t *testing.T) {
 	if fmt.Sprint(views) != "map[:1 u:1 w:1]" {
 		t.Errorf("hidden views at the second site: %v", views)
 	}
+	// The mean of the site is a rival where the site of those held out is known.
+	if s := ev.Find("folds", "column", judge.SiteMean, judge.ErrorTest, ""); s == nil || s.N != 6 || ev.Find("sites", "column", judge.SiteMean, judge.ErrorTest, "") != nil {
+		t.Errorf("means of sites: %+v", s)
+	}
 	if s := ev.Find("folds", "column", judge.Alone, judge.ErrorTest, "w"); s == nil || s.N != 6 {
 		t.Errorf("one site alone: %+v", s)
 	}

@@ -272,3 +272,18 @@ func TestCoverageOfNormalIntervals(t *testing.T) {
 		t.Fatalf("%d of %d inside", c.Inside, c.Total)
 	}
 }
+
+// A site's mean is its own, and that of all for what it lacks.
+func TestMeanOfASite(t *testing.T) {
+	data := small(t, nil)
+	all := testkit.Get(evaluate.FitMean(ctx, data))(t)
+	site := testkit.Get(dataset.NewTable(data.Schema(), []dataset.Row{data.Row(1)}))(t) // 3, and nothing else
+	at := testkit.Get(all.At(ctx, site))(t)
+	var post evaluate.Posterior
+	if err := at.Infer(&dataset.Row{Views: [][]float64{{7, 7}, {7}}}, &post); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Concat(post.Mean...); !slices.Equal(got, []float64{3, 20, 5}) {
+		t.Errorf("a mean of %v", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -26,6 +27,26 @@ type PCA struct {
 // observed values, as a [PCA] without components.
 func FitMean(ctx context.Context, sources ...dataset.Source) (*PCA, error) {
 	return FitPCA(ctx, 0, sources...)
+}
+
+// At returns the mean of some rows, in place of that of all for every feature that one of them has.
+func (m *PCA) At(ctx context.Context, rows dataset.Source) (*PCA, error) {
+	at := &PCA{features: m.features, latent: m.latent, mean: slices.Clone(m.mean), centred: make([]float64, len(m.mean))}
+	count := make([]float64, len(m.mean))
+	return at, pooled(ctx, []dataset.Source{rows}, func(row *dataset.Row) {
+		i := 0
+		for k, x := range row.Views {
+			for j, v := range x {
+				if !math.IsNaN(v) {
+					if count[i+j]++; count[i+j] == 1 {
+						at.mean[i+j] = 0
+					}
+					at.mean[i+j] += (v - at.mean[i+j]) / count[i+j]
+				}
+			}
+			i += m.features[k]
+		}
+	})
 }
 
 // FitPCA returns the first q principal components of the pooled rows, in two
