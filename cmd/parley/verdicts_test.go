@@ -78,7 +78,7 @@ func TestOneListOfVerdicts(t *testing.T) {
 	for _, c := range []struct{ name, views, method, privacy, says string }{
 		{"factors", ranges + "}" + genes, "name: mvppca, latent: 1", open, ""},
 		{"too-many-factors", ranges + "}" + genes, "name: mvppca, latent: 4", open, "4 factors are more than the covariances of 5 features can tell"},
-		{"one-view", ranges + "}", "name: mvppca, latent: 1", open, "There is one view"},
+		{"one-view", ranges + "}", "name: mvppca, latent: 1", open, ""},
 		{"published-factors", whole + "}", "name: fed-mv-ppca, latent: 1, rounds: 3", open, ""},
 		{"private-factors", ranges + "}" + genes, "name: mvppca, latent: 1", private, ""},
 		{"private-published-factors", ranges + "}" + genes, "name: fed-mv-ppca, latent: 1, rounds: 3", private, "The spread between sites is not an estimate"},

@@ -64,27 +64,32 @@ type hiddenFeature struct {
 //	Σ (t − μ)² − 2 wᵀΣ⟨x⟩(t − μ) + wᵀΣ⟨x⟩⟨x⟩ᵀw,
 //
 // which sums give exactly. A view that is infinitely noisy says nothing of x: so it is hidden. The model describes all
-// features of the blocks.
+// features of the blocks. Of a layout with one view, every second feature is hidden, and then the others.
 func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 	md, q := ppca.NewModel(l, p.Rank), p.Rank
 	defer md.Release()
 	md.Load(p)
 	e := ppca.NewEStep(q, blocks)
 	defer e.Release()
-	noise, view := slices.Clone(md.Psi), l.ViewOf()
+	noise := slices.Clone(md.Psi)
 	vector := func() []float64 { return make([]float64, l.Views()) }
 	h := &hidden{vector(), vector(), vector(), vector(), nil}
 	seen := make([]float64, q*md.LD) // Σ⟨x⟩⟨x⟩ᵀ
 	for i := range blocks {
 		b := &blocks[i]
-		views := l.ViewsOf(b.Features)
-		for _, k := range views {
-			if len(views) < 2 {
-				continue
-			}
+		views, step := l.ViewsOf(b.Features), 1
+		if l.Views() == 1 {
+			views, step = []int{0, 0}, 2
+		} else if len(views) < 2 {
+			continue
+		}
+		for part, k := range views {
 			lo, hi := l.View(k)
+			away := func(j int) bool { return j >= lo && j < hi && (step == 1 || j%step == part) }
 			for j := lo; j < hi; j++ {
-				md.Psi[j] = math.Inf(1)
+				if away(j) {
+					md.Psi[j] = math.Inf(1)
+				}
 			}
 			if err := e.Run(md, b, nil); err != nil {
 				return nil, err
@@ -94,7 +99,7 @@ func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 				seen[a] = e.SXX[a] - b.N*e.M[a]
 			}
 			for a, j := range b.Features {
-				if view[j] != k {
+				if !away(j) {
 					continue
 				}
 				w, cells := md.W[j*md.LD:][:q], b.N

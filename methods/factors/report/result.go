@@ -47,12 +47,8 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 		return nil, err
 	}
 	says := VerdictNotes(m.Verdicts)
-	if untried(set, sites) && !saysNobodyHasTwo(m) {
-		why := "Nobody has two views"
-		if len(m.Views) == 1 {
-			why = "There is one view"
-		}
-		says = append(says, figure.Note{Title: why + ": how far to rely on the model is not known",
+	if len(m.Views) > 1 && untried(set, sites) && !saysNobodyHasTwo(m) {
+		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
 			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing on this page says how well the model would predict."})
 	}
 	r.Sections = figure.Verdicts(says)

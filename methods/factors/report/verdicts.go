@@ -192,6 +192,9 @@ func (v *verdicts) useless() {
 			continue
 		}
 		says := fmt.Sprintf("View %s is predicted from the other views no better than by its mean", view.Name)
+		if len(v.m.Views) == 1 {
+			says = "Features are predicted from each other no better than by their means"
+		}
 		if h.Gain > 0 {
 			says += ", as far as can be told"
 		}

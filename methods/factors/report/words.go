@@ -56,20 +56,18 @@ func sure(set options.Setup, m *fitted.Model, sites []Site) string {
 		all.Merge(s.LeftOut)
 	}
 	gain, held := newReach(), newReach()
-	for k, cells := range all.Cells {
-		if cells > 0 && !m.Void(m.Views[k].Name) {
-			if h := m.Views[k].HeldOut; h != nil {
-				gain.add(100 * h.Gain)
-				held.add(100 * covered(m, all, k))
-			}
+	for k, v := range m.Views {
+		if h := v.HeldOut; h != nil && !m.Void(v.Name) {
+			gain.add(100 * h.Gain)
+			held.add(100 * covered(m, all, k)) // nothing of a single view
 		}
 	}
 	switch {
 	case gain.empty() && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
 		return "Nothing on this page says how good the model is, for the reasons below."
-	case gain.empty() && len(m.Views) == 1:
-		return "There is one view, so that no view could be predicted from another: how far the model is to be trusted is not known."
-	case gain.empty() && !untried(set, sites):
+	case !gain.empty() && len(m.Views) == 1:
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the others takes away %s of the squared error of their means.", gain)
+	case gain.empty() && (len(m.Views) == 1 || !untried(set, sites)):
 		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be trusted is not known."
 	case gain.empty():
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
