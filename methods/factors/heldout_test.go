@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,14 +18,15 @@ import (
 	"parley/study"
 )
 
-// viewsOf draws two views of d features in all, with so many factors that both have and two that each has alone.
-func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int) (s *small, others [][]float64) {
+// viewsOf draws two views of d features in all, with so many factors that both have and two that each has alone; or
+// one view of which these are halves, of even and odd features.
+func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one bool) (s *small, others [][]float64) {
 	t.Helper()
 	rng, q, half := rand.New(rand.NewPCG(seed, 3)), shared+4, d/2
 	w := make([]float64, d*q)
 	for j := range d {
 		for a := range q {
-			if own := a - shared; own < 0 || (j < half) == (own < 2) {
+			if own := a - shared; own < 0 || (!one && j < half || one && j%2 == 0) == (own < 2) {
 				w[j*q+a] = rng.NormFloat64() / 2
 			}
 		}
@@ -44,6 +46,9 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int) (s *sma
 	}
 	var names [2][]string
 	schema := dataset.Schema{Views: []dataset.View{{Name: "a"}, {Name: "b"}}}
+	if one {
+		half, schema.Views = d, schema.Views[:1]
+	}
 	for j := range d {
 		k, name := min(j/half, 1), fmt.Sprint("f", j)
 		names[k] = append(names[k], name)
@@ -55,14 +60,18 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int) (s *sma
 		var rows []dataset.Row
 		for r := range n / sites {
 			y := draw()
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: [][]float64{y[:half], y[half:]}})
+			views := [][]float64{y[:half], y[half:]}
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: views[:len(schema.Views)]})
 		}
 		at = append(at, fmt.Sprint("site-", i))
 		s.data[at[i]] = factorstest.Must(dataset.NewTable(schema, rows))(t)
 	}
-	s.plan = factorstest.Must(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: held-out\nseed: %d\nprivacy: {protection: none}\nsites: [%s]\n"+
-		"method: {name: mvppca, latent: %d}\nviews:\n  - {name: a, features: [%s]}\n  - {name: b, features: [%s]}\n", seed, strings.Join(at, ", "), latent,
-		strings.Join(names[0], ", "), strings.Join(names[1], ", ")), method.Registry{Method{}}))(t)
+	plan := fmt.Sprintf("parley: 1\nname: held-out\nseed: %d\nprivacy: {protection: none}\nsites: [%s]\n"+
+		"method: {name: mvppca, latent: %d}\nviews:\n", seed, strings.Join(at, ", "), latent)
+	for k, v := range schema.Views {
+		plan += fmt.Sprintf("  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names[k], ", "))
+	}
+	s.plan = factorstest.Must(study.Parse("plan.yaml", []byte(plan), method.Registry{Method{}}))(t)
 	for range 2000 {
 		others = append(others, draw())
 	}
@@ -78,14 +87,15 @@ func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []
 		features = append(features, v.Features...)
 	}
 	lo, q := 0, len(m.Factors)
-	for _, v := range m.Views {
+	for part, v := range slices.Repeat(m.Views, 1+len(m.Views)%2) {
 		hi := lo + len(v.Features)
+		away := func(j int) bool { return j >= lo && j < hi && (len(m.Views) > 1 || j%2 == part) }
 		prec := mat.NewSymDense(q, nil)
 		for a := range q {
 			prec.SetSym(a, a, 1)
 		}
 		for j, f := range features {
-			if j < lo || j >= hi {
+			if !away(j) {
 				prec.SymRankOne(prec, 1/f.Noise, mat.NewVecDense(q, f.Loadings))
 			}
 		}
@@ -94,27 +104,32 @@ func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []
 		if !chol.Factorize(prec) || chol.InverseTo(&cov) != nil {
 			t.Fatal("no covariance of factors")
 		}
-		failed, squares, held := 0.0, 0.0, 0.0
+		failed, squares, held, cells := 0.0, 0.0, 0.0, 0.0
 		for _, row := range rows {
 			b, x := mat.NewVecDense(q, nil), mat.NewVecDense(q, nil)
 			for j, f := range features {
-				if j < lo || j >= hi {
+				if !away(j) {
 					b.AddScaledVec(b, ((row[j]-f.Shift)*f.Factor-f.Mean)/f.Noise, mat.NewVecDense(q, f.Loadings))
 				}
 			}
 			x.MulVec(&cov, b)
-			for j, f := range features[lo:hi] {
+			for j, f := range features {
+				if !away(j) {
+					continue
+				}
 				w := mat.NewVecDense(q, f.Loadings)
-				y := (row[lo+j]-f.Shift)*f.Factor - f.Mean
+				y := (row[j]-f.Shift)*f.Factor - f.Mean
 				off := y - mat.Dot(w, x)
-				failed, squares = failed+off*off, squares+y*y
+				failed, squares, cells = failed+off*off, squares+y*y, cells+1
 				if off*off < 1.645*1.645*v.SamplingTimes*(f.Noise+mat.Inner(w, &cov, w)) {
 					held++
 				}
 			}
 		}
-		gain, coverage = append(gain, 1-failed/squares), append(coverage, held/float64((hi-lo)*len(rows)))
-		lo = hi
+		gain, coverage = append(gain, 1-failed/squares), append(coverage, held/cells)
+		if len(m.Views) > 1 {
+			lo = hi
+		}
 	}
 	return gain, coverage
 }
@@ -122,21 +137,25 @@ func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []
 // What a report says of subjects who took no part is true of such: its mean over draws lies near the share that
 // predictions take away of the error of others, and near the coverage of intervals, and is not too good.
 func TestHowSureIsTrueOfOthers(t *testing.T) {
-	type drawn struct{ d, sites, n, shared, latent int }
-	some := []drawn{{40, 3, 600, 0, 4}, {100, 3, 300, 0, 4}, {40, 5, 300, 2, 6}, {100, 1, 300, 0, 4}, {100, 2, 300, 2, 6}, {200, 5, 180, 2, 6}}
-	much := []drawn{{200, 3, 900, 0, 4}, {200, 3, 300, 0, 4}, {200, 15, 300, 0, 4}, {1000, 3, 150, 0, 4}, {1000, 3, 150, 2, 6},
-		{1000, 1, 150, 2, 6}, {2000, 3, 60, 0, 4}}
+	type drawn struct {
+		d, sites, n, shared, latent int
+		one                         bool
+	}
+	some := []drawn{{40, 3, 600, 0, 4, false}, {100, 3, 300, 0, 4, false}, {40, 5, 300, 2, 6, false}, {100, 1, 300, 0, 4, false}, {100, 2, 300, 2, 6, false}, {200, 5, 180, 2, 6, false},
+		{40, 3, 150, 0, 4, true}, {60, 3, 200, 1, 5, true}}
+	much := []drawn{{200, 3, 900, 0, 4, false}, {200, 3, 300, 0, 4, false}, {200, 15, 300, 0, 4, false}, {1000, 3, 150, 0, 4, false}, {1000, 3, 150, 2, 6, false},
+		{1000, 1, 150, 2, 6, false}, {2000, 3, 60, 0, 4, false}}
 	for _, c := range testkit.Sized(some, append(some, much...)) {
 		said, truth, covered, held, n := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range testkit.Sized[uint64](3, 10) {
-			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent)
+			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent, c.one)
 			r := factorstest.Must(newPlay(t, s).run())(t)
 			m := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 			gain, coverage := truthOf(t, m, others)
-			for k, v := range m.Views {
-				said, truth, n = said+v.HeldOut.Gain, truth+gain[k], n+1
-				held += coverage[k]
-				covered += 0.9 + v.HeldOut.Shift
+			for k := range gain {
+				h := m.Views[min(k, len(m.Views)-1)].HeldOut
+				said, truth, n = said+h.Gain, truth+gain[k], n+1
+				held, covered = held+coverage[k], covered+0.9+h.Shift
 			}
 		}
 		t.Logf("%+v: said %.3f, true %.3f; coverage said %.3f, true %.3f", c, said/n, truth/n, covered/n, held/n)
