@@ -80,8 +80,8 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 	}
 }
 
-// older are the records in which only methods of ours have changed since they were made; whoever makes one again takes
-// it off. A record of a published method that has changed is made again.
+// older are the records in which methods of ours have changed since they were made; whoever makes one again takes it
+// off. A record of a paper's table or figure is made again when a published method changes.
 var older = []string{}
 
 // ours are the methods that are not published ones.
@@ -106,7 +106,7 @@ func TestRecordsAreOfTheirMethodsRevisions(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		published := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ours, name) })
+		published := !strings.HasPrefix(x.Name, "parley-") && slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ours, name) })
 		switch {
 		case published || len(names) > 0 && !slices.Contains(older, x.Name):
 			t.Errorf("%s: %s changed since its record was made: make it again", x.Name, strings.Join(names, " and "))
