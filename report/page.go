@@ -83,6 +83,8 @@ type itemView struct {
 	Rows, Shown int
 	Downloads   []download
 	Beside      string // where the files are, if the page does not hold them
+
+	svg, csv []byte // the files beside the page; no picture where the page has it in pieces
 }
 
 // pictureView is one picture for wide and one for narrow screens. Pieces after the first have
@@ -194,7 +196,8 @@ func viewItem(item figure.Item, left *room, w *words, l *looks) (itemView, error
 	if err := data.CSV(&csv); err != nil {
 		return v, err
 	}
-	v.offer(v.ID+".csv", "text/csv", csv.Bytes(), &left.files)
+	v.csv = csv.Bytes()
+	v.offer(v.ID+".csv", "text/csv", v.csv, &left.files)
 	v.Rows = data.Len()
 	v.Shown = min(v.Rows, limit)
 	data = data.Head(limit)
@@ -209,11 +212,15 @@ func viewItem(item figure.Item, left *room, w *words, l *looks) (itemView, error
 // draw draws a figure at both widths, and links the terms within it that its caption does not.
 func (v *itemView) draw(f *figure.Figure, left *room, w *words, l *looks) error {
 	var inside []string
-	for i, part := range f.Parts() {
+	parts := f.Parts()
+	for i, part := range parts {
 		var wide, slim bytes.Buffer
 		if i == 0 {
 			if err := part.SVG(&wide); err != nil {
 				return err
+			}
+			if len(parts) == 1 {
+				v.svg = wide.Bytes()
 			}
 		}
 		if err := part.SlimSVG(&slim); err != nil {

@@ -142,16 +142,27 @@ func (r *Report) WriteFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range r.Sections {
-		for _, item := range s.Items {
+	derive := func(folder, name string, data []byte) error {
+		return files.Derive(filepath.Join(dir, folder, name), func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+	}
+	for i, s := range r.Sections {
+		for k, item := range s.Items {
+			view := &p.Sections[i].Items[k]
 			switch {
 			case item.Figure != nil:
-				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = files.Derive(base+".svg", item.Figure.SVG); err == nil {
-					err = files.Derive(base+".csv", item.Figure.CSV)
+				if view.svg != nil {
+					err = derive("figures", view.ID+".svg", view.svg)
+				} else {
+					err = files.Derive(filepath.Join(dir, "figures", view.ID+".svg"), item.Figure.SVG)
+				}
+				if err == nil {
+					err = derive("figures", view.ID+".csv", view.csv)
 				}
 			case item.Table != nil:
-				err = files.Derive(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
+				err = derive("tables", view.ID+".csv", view.csv)
 			}
 			if err != nil {
 				return err
