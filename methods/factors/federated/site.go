@@ -29,7 +29,8 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 	r.Say((d+2)*sets/2+1, "which features these have")
 	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, "+
 		"or principal directions that give it; of fewer than %d subjects only together with others, if the site has others, "+
-		"which several exchanges together may tell apart", ppca.Fewest))
+		"which several exchanges together may tell apart; where subjects are fewer than features, whoever has a person's "+
+		"values can tell from it whether the person is among them", ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
 		"log-likelihood of the subjects")
 	return r.Request, nil

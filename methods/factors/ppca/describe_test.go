@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -174,5 +176,57 @@ func TestWideSumsAreBounded(t *testing.T) {
 	}
 	if slices.ContainsFunc(said[0].Diag, func(x float64) bool { return x < 0 }) {
 		t.Error("a negative variance is left")
+	}
+}
+
+// What exact sums tell of single subjects, as docs/explanation/model.md says: with fewer subjects than features, whether
+// somebody with these values took part, and with any number, the last one's values to whoever knows all others.
+func TestWhatExactSumsTell(t *testing.T) {
+	const d = 120
+	l := ppca.Layout{Dims: []int{70, 50}, Noise: ppca.NoisePerFeature}
+	for _, n := range []int{3, 10, 30, 100, 400} {
+		r := rand.New(rand.NewPCG(uint64(n), 5))
+		truth := factorstest.NewTruth(r, l, 3, 0.5)
+		rows, others := truth.Subjects(r, n), truth.Subjects(r, 20)
+		b := factorstest.Said(t, l, factorstest.BlocksOf(t, l, rows), 3)[0]
+		scatter := b.Dense().Scatter
+		var eigen mat.EigenSym
+		if !eigen.Factorize(mat.NewSymDense(d, scatter), true) {
+			t.Fatal("no eigenvectors")
+		}
+		var vectors mat.Dense
+		eigen.VectorsTo(&vectors)
+		outside := func(row []float64) (share float64) { // of what lies in no direction that the sums have
+			total := 0.0
+			for a := range d {
+				x := 0.0
+				for j, y := range row {
+					x += (y - b.Mean[j]) * vectors.At(j, a)
+				}
+				if total += x * x; a < d-(n-1) {
+					share += x * x
+				}
+			}
+			return math.Sqrt(share / total)
+		}
+		most, least := 0.0, 1.0
+		for _, row := range rows {
+			most = max(most, outside(row))
+		}
+		for _, row := range others {
+			least = min(least, outside(row))
+		}
+		last := make([]float64, d)
+		for j := range last {
+			last[j] = b.N * b.Mean[j]
+			for _, row := range rows[1:] {
+				last[j] -= row[j]
+			}
+		}
+		off := factorstest.Worst(last, rows[0])
+		t.Logf("%d subjects: of those who took part %.0e lies outside of what the sums span, of others %.2f; the last one's values are off by %.0e", n, most, least, off)
+		if told := most < 1e-6 && least > 1e-3; told != (n <= d) || off > 1e-9 {
+			t.Errorf("%d subjects: told %v, and the last one off by %v", n, told, off)
+		}
 	}
 }
