@@ -153,14 +153,14 @@ const (
 	alike = 1e-4
 	// workOfStarts is how many numbers an iteration may read for all starts to be followed on all
 	// features: beyond, they are followed on some.
-	workOfStarts = 1 << 17
+	workOfStarts = 1 << 20
 )
 
 // FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there:
 // the likelihood can have several maxima. The starts are [Start]; where subjects lack features, the
 // same with each covariance divided by the geometric mean of the subjects who have either; and eight
-// of drawn loadings, the same for the same data. Where an iteration is dear, they are followed on
-// every so manyth feature of each view, and then on all from each maximum that was found. A start
+// of drawn loadings, the same for the same data. Where an iteration is dear, all are followed on every so manyth feature
+// of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
 // from which the covariance of the factors collapses is passed over, unless all are such.
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
 	some := thinned(l, blocks, rank)
@@ -183,7 +183,7 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 	if err != nil {
 		return nil, err
 	}
-	starts, variance := []*Params{}, variances(l, blocks)
+	starts, variance := []*Params{all}, variances(l, blocks)
 	for i, fit := range fits {
 		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
 			continue // the same maximum
@@ -203,9 +203,6 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 		starts = append(starts, &start)
 	}
 	best, err := likeliest(l, blocks, starts, o)
-	if best != nil && len(starts) == 1 {
-		best.Starts, best.AtBest = len(fits), len(fits)
-	}
 	return best, err
 }
 
