@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"parley/figure"
 	published "parley/methods/published/dppvi"
 	"parley/papers/deal"
 	"parley/papers/experiment"
