@@ -167,9 +167,23 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session
 	return h.release(ctx, u, s, b)
 }
 
+// assessed sums up, with noise, how well the site's outcomes are predicted.
+func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
+	task := new(assessTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return err
+	}
+	_, q, err := h.openModel(task.Scale, task.Q)
+	if err != nil {
+		return err
+	}
+	_, err = session.Sum(ctx, h.protected[h.name].quality.Name, h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
+	return err
+}
+
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return own(ctx, h.common, h.name, shared, data)
+	return ownReport(ctx, h.common, h.name, shared, data)
 }
 
 // release takes the steps of one update.

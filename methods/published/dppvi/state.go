@@ -16,7 +16,6 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/privacy"
 )
 
 // State is what a coordinator carries of a posterior that is the prior times a factor of each
@@ -237,8 +236,8 @@ func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, da
 	return fitted.Assess(c.Likelihood, q.Normal(), nil, d), nil
 }
 
-// own shows a site its own rows under the shared model. It never leaves.
-func own(ctx context.Context, c *common, site string, shared []byte, data dataset.Source) (*method.Result, error) {
+// ownReport shows a site its own rows under the shared model. It never leaves.
+func ownReport(ctx context.Context, c *common, site string, shared []byte, data dataset.Source) (*method.Result, error) {
 	task := new(assessTask)
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
@@ -267,18 +266,4 @@ func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
 		return nil, err
 	}
 	return a, a.CheckAlone()
-}
-
-// assessed sums up, with noise, how well the site's outcomes are predicted.
-func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
-	task := new(assessTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return err
-	}
-	_, q, err := h.openModel(task.Scale, task.Q)
-	if err != nil {
-		return err
-	}
-	_, err = session.Sum(ctx, h.protected[h.name].quality.Name, h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
-	return err
 }

@@ -39,7 +39,7 @@ const noisedRounds = 20
 
 // The columns that a category has.
 const (
-	CodingReference = "reference" // one for each level but one, against which the others are measured
+	codingReference = "reference" // one for each level but one, against which the others are measured
 	CodingLevels    = "levels"    // one for each level
 )
 
@@ -188,7 +188,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("coding") {
 		o.Coding = CodingLevels
 		if o.based() {
-			o.Coding = CodingReference
+			o.Coding = codingReference
 		}
 	}
 	o.fillPrior(p, missing)
@@ -286,8 +286,8 @@ func (c *optionCheck) size() {
 
 // references checks the coding of categories.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
-	if c.Coding != CodingReference {
+	c.report.OneOf("coding", c.Coding, codingReference, CodingLevels)
+	if c.Coding != codingReference {
 		if len(c.References) > 0 {
 			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
 		}

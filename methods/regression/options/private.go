@@ -37,7 +37,7 @@ func (c *optionCheck) privacy() {
 		c.report("", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 			fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	}
-	if c.Coding != CodingReference && c.Intercept {
+	if c.Coding != codingReference && c.Intercept {
 		c.report("coding", "a private posterior has references", "leave it out")
 	}
 	if c.Rounds < 5 {
