@@ -8,7 +8,7 @@ import (
 )
 
 func FuzzModel(f *testing.F) {
-	c, err := options.New(privatePlans["softmax"].plan(f))
+	c, err := options.New(exactPlans["joint, softmax"].plan(f))
 	if err != nil {
 		f.Fatal(err)
 	}

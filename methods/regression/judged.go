@@ -29,19 +29,10 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 	return fitted.Evaluator(p, files)
 }
 
-// Central implements [method.Centraliser]: the same posterior fitted to all rows, or
-// exact mean-field inference, which is what partitioned inference converges to and the
-// ceiling of everything private. Numbers are scaled as the plan says, by moments of all rows if it says
-// standard.
+// Central implements [method.Centraliser]: the same posterior fitted to all rows, which is the ceiling of
+// everything private. Numbers are scaled as the plan says, by moments of all rows if it says standard.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	if s.Options.Joint() {
-		return exact.Central(ctx, p, rows)
-	}
-	return fitted.Central(ctx, s, rows)
+	return exact.Central(ctx, p, rows)
 }
 
 // Simulate implements [method.Simulator].

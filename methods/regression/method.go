@@ -25,13 +25,10 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.Options.Noised(p):
+	if s.Options.Noised(p) {
 		return private.New(s)
-	case s.Options.Joint():
-		return exact.New(s), nil
 	}
-	return newIndependent(s)
+	return exact.New(s), nil
 }
 
 // Site implements [method.Method].
@@ -50,17 +47,14 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.Options.Noised(p):
+	if s.Options.Noised(p) {
 		return private.NewSite(s, name)
-	case s.Options.Joint():
-		return exact.NewSite(s, name), nil
 	}
-	return newIndependentSite(s, name)
+	return exact.NewSite(s, name), nil
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 17 }
+func (Method) Revision() int { return 18 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

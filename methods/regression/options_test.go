@@ -12,40 +12,36 @@ import (
 func TestOptionsThatContradictThePlan(t *testing.T) {
 	sites := []string{"a", "b"}
 	for name, c := range map[string]struct{ options, privacy, want string }{
-		"no outcome":             {"rounds: 2", unprotected, "method.outcome"},
-		"outcome elsewhere":      {"outcome: {column: x0, levels: [no, yes]}", unprotected, "not a column under subjects"},
-		"three levels":           {"outcome: {column: y, levels: [a, b, c]}\nlikelihood: logistic", unprotected, "likelihood: softmax for more"},
-		"one level":              {"outcome: {column: y, levels: [a]}\nlikelihood: softmax", unprotected, "1 levels for a softmax"},
-		"classes of sites":       {"outcome: {column: y, levels: [a, b, c]}\nsite_effects: random", unprotected, "a softmax model has no random intercepts"},
-		"mean of classes":        {"outcome: {column: y, levels: [a, b, c]}\npriors: [{feature: x0, mean: 1, variance: 1}]", unprotected, "the same mean for every class"},
-		"level twice":            {"outcome: {column: y, levels: [a, a]}", unprotected, "there twice"},
-		"levels of a number":     {"outcome: {column: y, levels: [a, b]}\nlikelihood: linear\nnoise_variance: 1", unprotected, "which has no levels"},
-		"no noise variance":      {"outcome: {column: y}", protected, "noise_variance: missing"},
-		"noise of a class":       {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
-		"negative noise":         {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
-		"variants":               {twoLevels + "variant: partitioned", unprotected, "name: dp-pvi"},
-		"schedules":              {twoLevels + "schedule: random", protected, "or name: dp-pvi"},
-		"damping":                {twoLevels + "damping: 0.5", unprotected, "means nothing for a joint posterior"},
-		"unknown rule":           {twoLevels + "missing: level", unprotected, `"level" is not known`},
-		"no rounds":              {twoLevels + "rounds: 0", unprotected, "method.rounds"},
-		"too much damping":       {twoLevels + "damping: 1.5", protected, "method.damping"},
-		"negative prior":         {twoLevels + "prior_variance: 0", unprotected, "method.prior_variance"},
-		"tolerance":              {twoLevels + "tolerance: 1", unprotected, "method.tolerance"},
-		"constants unused":       {twoLevels + "scaling: standard", unprotected, "mean nothing with scaling: standard"},
-		"no range":               {twoLevels + "scaling: range", unprotected, "needs the range of every number"},
-		"clip in the clear":      {twoLevels + "clip: 1", unprotected, "method.clip"},
-		"clip of nothing":        {twoLevels + "clip: 0", protected, "method.clip"},
-		"clip of sites":          {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1), "method.clip: missing"},
-		"per release":            {twoLevels, strings.Replace(protected, "total", "per_release", 1), "the plan has none"},
-		"sequential":             {twoLevels + "schedule: sequential", protected, "or name: dp-pvi"},
-		"moments in private":     {twoLevels + "scaling: standard", protected, "without noise"},
-		"ranges as units":        {"intercept: true\n" + twoLevels + "scaling: range", protected, "a range is no unit"},
-		"diagnostics of numbers": {"outcome: {column: y}\nnoise_variance: 1", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1), "diagnostics"},
+		"no outcome":            {"rounds: 2", unprotected, "method.outcome"},
+		"outcome elsewhere":     {"outcome: {column: x0, levels: [no, yes]}", unprotected, "not a column under subjects"},
+		"three levels":          {"outcome: {column: y, levels: [a, b, c]}\nlikelihood: logistic", unprotected, "likelihood: softmax for more"},
+		"one level":             {"outcome: {column: y, levels: [a]}\nlikelihood: softmax", unprotected, "1 levels for a softmax"},
+		"classes of sites":      {"outcome: {column: y, levels: [a, b, c]}\nsite_effects: random", unprotected, "a softmax model has no random intercepts"},
+		"mean of classes":       {"outcome: {column: y, levels: [a, b, c]}\npriors: [{feature: x0, mean: 1, variance: 1}]", unprotected, "the same mean for every class"},
+		"level twice":           {"outcome: {column: y, levels: [a, a]}", unprotected, "there twice"},
+		"levels of a number":    {"outcome: {column: y, levels: [a, b]}\nlikelihood: linear\nnoise_variance: 1", unprotected, "which has no levels"},
+		"noise of a class":      {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
+		"negative noise":        {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
+		"private clip":          {twoLevels + "clip: 1", protected, "is name: dp-pvi"},
+		"schedules":             {twoLevels + "schedule: random", unprotected, "is name: dp-pvi"},
+		"private classes":       {"outcome: {column: y, levels: [a, b, c]}", protected, "name: dp-pvi"},
+		"a private number":      {"outcome: {column: y}", protected, "name: dp-pvi"},
+		"whole sites":           {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1), "privacy.unit: subject"},
+		"private, no intercept": {twoLevels + "intercept: false", protected, "intercept_variance: 1e-6"},
+		"private levels":        {twoLevels + "coding: levels", protected, "method.coding"},
+		"a private offset":      {twoLevels + "offset: e", protected, "hold its effect by priors"},
+		"few private rounds":    {twoLevels + "rounds: 4", protected, "method.rounds"},
+		"variants":              {twoLevels + "variant: partitioned", unprotected, "name: dp-pvi"},
+		"unknown rule":          {twoLevels + "missing: level", unprotected, `"level" is not known`},
+		"no rounds":             {twoLevels + "rounds: 0", unprotected, "method.rounds"},
+		"negative prior":        {twoLevels + "prior_variance: 0", unprotected, "method.prior_variance"},
+		"tolerance":             {twoLevels + "tolerance: 1", unprotected, "method.tolerance"},
+		"constants unused":      {twoLevels + "scaling: standard", unprotected, "mean nothing with scaling: standard"},
+		"no range":              {twoLevels + "scaling: range", unprotected, "needs the range of every number"},
+		"per release":           {twoLevels, strings.Replace(protected, "total", "per_release", 1), "the plan has none"},
+		"ranges as units":       {twoLevels + "scaling: range", protected, "a range is no unit"},
 	} {
 		text := planText(2, sites, c.options, c.privacy)
-		if strings.Contains(c.options, "intercept:") {
-			text = strings.Replace(text, "  intercept: false\n", "", 1)
-		}
 		_, err := study.Parse("plan.yaml", []byte(text), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
@@ -81,8 +77,8 @@ func TestDefaults(t *testing.T) {
 		options, privacy string
 		want             func(o *options.Options) bool
 	}{
-		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Joint() && o.Schedule == "" && o.Damping == 0 && o.Clip == nil }},
-		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
+		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Rounds == 25 && o.PriorVariance == 6.25 }},
+		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Rounds == 20 && o.PriorVariance == 1 }},
 		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool { return o.Likelihood == "softmax" }},
 	} {
 		p := parse(t, planText(2, []string{"a", "b"}, c.options, c.privacy))

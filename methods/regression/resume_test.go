@@ -19,40 +19,34 @@ import (
 // each task and never for a task that was answered.
 func TestKilledPrivateRunsGoOn(t *testing.T) {
 	s := drawn(7, 60, 2, yesNo)
-	for name, options := range map[string]string{
-		"natural": "rounds: 8",
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+options, strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 2, delta: 1e-3}", 1))
-			c := config(t, s, p)
-			c.Dir = t.TempDir()
-			for kill := 1; kill < 4; kill++ {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				answers := 0
-				c.Observe = func(e engine.Event) {
-					if e.Round != nil {
-						if answers++; answers == kill%2+1 {
-							cancel(enginetest.ErrCrash)
-						}
-					}
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 8", strings.Replace(protected, "{epsilon: 2, delta: 1e-5}", "{epsilon: 2, delta: 1e-3}", 1))
+	c := config(t, s, p)
+	c.Dir = t.TempDir()
+	for kill := 1; kill < 4; kill++ {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		answers := 0
+		c.Observe = func(e engine.Event) {
+			if e.Round != nil {
+				if answers++; answers == kill%2+1 {
+					cancel(enginetest.ErrCrash)
 				}
-				if _, err := local.Run(ctx, c); !errors.Is(err, enginetest.ErrCrash) {
-					t.Fatalf("killed for the %d. time: %v", kill, err)
-				}
-				cancel(nil)
 			}
-			c.Observe = nil
-			first, out := run(t, c)
-			if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
-				t.Fatal(err)
-			}
-			again, replayed := run(t, c)
-			if !bytes.Equal(out.Result.Files[0].Data, replayed.Result.Files[0].Data) {
-				t.Errorf("from what the sites had released came another model:\n%v\n%v", first.Posterior, again.Posterior)
-			}
-			if !first.Private {
-				t.Error("the model does not say that it is private")
-			}
-		})
+		}
+		if _, err := local.Run(ctx, c); !errors.Is(err, enginetest.ErrCrash) {
+			t.Fatalf("killed for the %d. time: %v", kill, err)
+		}
+		cancel(nil)
+	}
+	c.Observe = nil
+	first, out := run(t, c)
+	if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
+		t.Fatal(err)
+	}
+	again, replayed := run(t, c)
+	if !bytes.Equal(out.Result.Files[0].Data, replayed.Result.Files[0].Data) {
+		t.Errorf("from what the sites had released came another model:\n%v\n%v", first.Posterior, again.Posterior)
+	}
+	if !first.Private {
+		t.Error("the model does not say that it is private")
 	}
 }

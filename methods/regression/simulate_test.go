@@ -14,7 +14,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression"
-	"parley/methods/regression/fitted"
+	"parley/methods/regression/exact"
 	"parley/study"
 )
 
@@ -27,6 +27,10 @@ var (
 // wardPlan has numbers with ranges, categories, and two subject columns.
 func wardPlan(t *testing.T, options string) *study.Plan {
 	t.Helper()
+	privacy := protected
+	if !strings.Contains(options, "no, yes") || strings.Contains(options, "intercept") { // has no private form
+		privacy = unprotected
+	}
 	return parse(t, `parley: 1
 name: ward
 sites: [north, south]
@@ -35,7 +39,7 @@ views:
   - {name: blood, features: [{name: sugar, range: [2, 4]}, {name: sex, kind: category, levels: [f, m]}]}
 subjects: [group, y]
 method: {name: pvi, `+options+`}
-privacy: `+protected+"\n")
+privacy: `+privacy+"\n")
 }
 
 const relapse = "outcome: {column: y, levels: [no, yes]}"
@@ -109,7 +113,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // mean over classes where there are several: a softmax model knows no more.
 func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 	t.Helper()
-	fit, err := fitted.Central(t.Context(), independentOf(t, p), src)
+	fit, err := exact.Central(t.Context(), p, src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +171,7 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 // Without an intercept and categories a model is indifferent where all numbers are
 // at their centres, and so is the population.
 func TestImaginedPopulationsAreOnesOfTheModel(t *testing.T) {
-	p := planOf(t, 3, []string{"a", "b"}, twoLevels, protected)
+	p := planOf(t, 3, []string{"a", "b"}, twoLevels, unprotected)
 	rows := subjects(t, simulate(t, p, method.Simulation{Subjects: 10_000, Held: 1, Seed: 4, Noise: 0.3}).Sites["a"])
 	yes, sum := 0, 0.0
 	for _, row := range rows {
@@ -348,7 +352,7 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse)
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
-	fit, err := fitted.Central(t.Context(), independentOf(t, p), drawn.Sites["north"])
+	fit, err := exact.Central(t.Context(), p, drawn.Sites["north"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +379,7 @@ func TestForecastsAreThePredictions(t *testing.T) {
 	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
 		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
-		fit, err := fitted.Central(t.Context(), independentOf(t, p), drawn.Sites["north"])
+		fit, err := exact.Central(t.Context(), p, drawn.Sites["north"])
 		if err != nil {
 			t.Fatal(err)
 		}

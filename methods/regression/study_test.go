@@ -12,7 +12,6 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -39,7 +38,10 @@ func planText(columns int, sites []string, options, privacy string) string {
 		features = append(features, fmt.Sprintf("x%d", j))
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
-	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: pvi\n  intercept: false\n  constants: [%s]\n  %s\nprivacy: %s\n",
+	if privacy == unprotected {
+		options = "intercept: false\n" + options
+	}
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: pvi\n  constants: [%s]\n  %s\nprivacy: %s\n",
 		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "), strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }
 
@@ -91,16 +93,4 @@ func close2(t testing.TB, what string, want, got []float64, tol float64) {
 			t.Fatalf("%s: entry %d is %v, want %v", what, i, got[i], want[i])
 		}
 	}
-}
-
-// independentOf is what a plan says of independent weights.
-func independentOf(t testing.TB, p *study.Plan) *options.Setup {
-	t.Helper()
-	o := *p.Method.Options.(*options.Options)
-	o.Form, o.Coding, o.References, o.PriorVariance, o.InterceptVariance = options.FormIndependent, options.CodingLevels, nil, 1, 1
-	s, err := options.Of(p, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"parley/figure"
 	published "parley/methods/published/dppvi"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -25,7 +23,7 @@ var Paper = experiment.Paper{Name: "dppvi", Title: "DP-PVI: its tables and figur
 
 // Experiments are those of the paper.
 func Experiments() experiment.List {
-	return experiment.List{distributions(), hyperparameters(), table5(), differences(), choices(), successor(), noiseAware()}
+	return experiment.List{distributions(), hyperparameters(), table5(), differences(), successor(), noiseAware()}
 }
 
 // data are those of all experiments.
@@ -61,9 +59,9 @@ func dpPVI(epsilon float64) rival {
 	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
-// today is what a plan has that says nothing but its total.
+// today is what a plan has that says nothing but its total: with the intercept that private fits have.
 func today(epsilon float64) rival {
-	return rival{name: "default", draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "default", options: keys{"intercept": true}, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // label names a rival with its total.
@@ -192,45 +190,6 @@ func table5() experiment.Experiment {
 				}
 			}
 			return out
-		},
-	}
-}
-
-// bound is the default's clipping bound: half the root of the features.
-var bound = math.Sqrt(14) / 2
-
-// choices are changes to the private default that plans can make.
-func choices() experiment.Experiment {
-	base := today(0.5)
-	changes := []struct {
-		name string
-		rival
-	}{
-		{"none", base},
-		{"one site after the other", base.with("schedule", "sequential")},
-		{"half the clipping bound", base.with("clip", bound/2)},
-		{"twice the clipping bound", base.with("clip", bound*2)},
-		{"five rounds, damping 0.5", base.with("rounds", 5).with("damping", 0.5)},
-	}
-	return experiment.Experiment{Name: "dppvi-choices", Paper: Paper.Name, Data: data, Item: "Choices of the default",
-		About: fmt.Sprintf("Distribution C at ε 0.5 and δ %v: changes to the private default that options can make. It is not in the paper.", delta),
-		Cells: func(quick bool) (cells []experiment.Cell) {
-			for _, x := range changes {
-				cells = append(cells, cell(id("C", x.rival, x.name), "C", x.rival, quick))
-			}
-			if quick {
-				cells = cells[:1]
-			}
-			return cells
-		},
-		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "choices", Title: "Changes to the default", Caption: "Mean ± standard deviation over five seeds.",
-				Columns: []figure.Column{{Name: "change"}, {Name: "accuracy, %"}, {Name: "log-likelihood"}}}
-			for _, x := range changes {
-				v := o[id("C", x.rival, x.name)]
-				t.Add(x.name, experiment.SpreadOf(v[accuracy]).Text(2), strings.ReplaceAll(experiment.SpreadOf(v[logLik]).Text(4), "-", "−"))
-			}
-			return experiment.Conclusion{Tables: []figure.Table{t}}
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"parley/method"
 	published "parley/methods/published/dppvi"
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
 	"parley/study"
 )
@@ -40,7 +39,7 @@ func (w *watcher) Fold(s method.State, in method.Contribution) (method.State, er
 	if w.updates++; !slices.Contains(w.of.at, w.updates) {
 		return s, nil
 	}
-	ended := *s.(*fitted.Factors)
+	ended := *s.(*published.State)
 	ended.Phase = method.Done
 	r, err := w.Result(&ended)
 	if err != nil {

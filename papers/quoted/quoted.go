@@ -27,7 +27,7 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 		"parley-intercepts":       "Where τ comes from its prior, intervals of 90 % hold the truth in .845 to .930 of cases.",
 		"parley-intervals":        "Intervals of 90 % hold the truth in .886 to .909 of cases without privacy, and in .927 to .966 with it.",
 		"parley-reference":        "Both agree.",
-		"parley-rivals":           "The default is never behind partitioned inference, descent or FedAvg by more than 0.002 and two standard errors.",
+		"parley-rivals":           "The default is never behind descent or FedAvg by more than 0.002 and two standard errors.",
 		"parley-damage":           "Rows ten times too large turn a factor by 37.4° if they are kept, and by 6.4°, as in clean data, if they are left out.",
 		"parley-factors":          "With the default scaling every rule finds the number in at least 7 of 8 data sets.",
 		"parley-factors-released": "4000 subjects show the number at ε 3. Of 400 at three sites the recommendation was wrong without a warning in 1 of 40 data sets.",

@@ -80,8 +80,7 @@ def plot_variance(results, ax=None):
 def plot_coefficients(results, ax=None):
     """Regression coefficients with their intervals, in the features' own units.
 
-    Intervals are of 95 % for a joint posterior, and of 90 % for a
-    partitioned one.
+    Intervals are of 95 %, and of 90 % for ``dp-pvi``.
     """
     table = _have(results.coefficients, "coefficients")
     joint = "estimate" in table.columns

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"parley/method"
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -16,12 +15,9 @@ import (
 // model by every site.
 type coordinator struct{ *common }
 
-// state is what the coordinator carries; its point is that of Global VI.
-type state = fitted.Factors
-
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := fitted.NewFactors(c.Setup)
+	s := newState(c.common)
 	if c.global() {
 		s.Point = glm.Point(c.Prior)
 	}
@@ -30,7 +26,7 @@ func (c coordinator) Init() (method.State, error) {
 
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
-	s, err := fitted.RestoreFactors(c.Setup, data, c.protected != nil)
+	s, err := restoreState(c.common, data, c.protected != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,25 +44,25 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 }
 
 // staying lists the sites that have not left, in the plan's order.
-func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.Sites, s.Left) }
+func (c coordinator) staying(s *State) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
 // posterior is equation 2: the prior times the factors.
-func (c coordinator) posterior(s *state) (glm.Gaussian, error) {
+func (c coordinator) posterior(s *State) (glm.Gaussian, error) {
 	if c.global() {
 		return glm.FromPoint(s.Point)
 	}
-	return c.Product(s.Sites)
+	return c.product(s.Sites)
 }
 
 // Next implements [method.Coordinator].
 func (c coordinator) Next(ms method.State) (method.Step, error) {
-	s := ms.(*state)
+	s := ms.(*State)
 	step := method.Step{State: s}
 	was := s.Phase
 	var err error
 	switch was {
 	case "", options.TaskScale:
-		step.Tasks, err = s.Begin(c.Setup)
+		step.Tasks, err = s.Begin(c.common)
 	case options.TaskUpdate:
 		step, err = c.update(s)
 	case options.TaskAssess:
@@ -84,14 +80,14 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // update asks the sites whose turn it is, or goes on to the assessment.
-func (c coordinator) update(s *state) (method.Step, error) {
+func (c coordinator) update(s *State) (method.Step, error) {
 	step := method.Step{State: s}
 	sites := c.turn(s)
 	if c.own.Schedule == scheduleAsynchronous {
 		step.Wait = method.Any
 	}
 	if len(sites) == 0 {
-		if slices.ContainsFunc(c.staying(s), func(site string) bool { return s.Sites[site].Waits() }) {
+		if slices.ContainsFunc(c.staying(s), func(site string) bool { return s.Sites[site].waits() }) {
 			return step, nil // for what is still on its way
 		}
 		return c.assess(s)
@@ -102,7 +98,7 @@ func (c coordinator) update(s *state) (method.Step, error) {
 	}
 	step.Tasks, err = method.Ask(options.TaskUpdate, sites, func(site string) (any, error) {
 		s.Asked++
-		return s.Sites[site].Ask(s.Scale, q), nil
+		return s.Sites[site].ask(s.Scale, q), nil
 	})
 	if c.own.Schedule == scheduleAsynchronous {
 		for i, site := range sites {
@@ -113,7 +109,7 @@ func (c coordinator) update(s *state) (method.Step, error) {
 }
 
 // assess asks every site how well the model predicts, where that costs nothing.
-func (c coordinator) assess(s *state) (method.Step, error) {
+func (c coordinator) assess(s *State) (method.Step, error) {
 	if p := c.protected[c.Plan.Sites[0]]; p != nil && p.quality == nil {
 		s.Phase = method.Done
 		return method.Step{State: s}, nil
@@ -122,7 +118,7 @@ func (c coordinator) assess(s *state) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := s.Assess(c.Setup, q)
+	tasks, err := s.Assess(c.common, q)
 	return method.Step{State: s, Tasks: tasks}, err
 }
 
@@ -130,12 +126,12 @@ func (c coordinator) assess(s *state) (method.Step, error) {
 // nobody else has touched since the site was asked: the change belongs to it whatever q has become
 // meanwhile.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
-	s := ms.(*state)
-	return s, s.Fold(c.Setup, in, c.protected != nil, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *options.SiteFactor, q glm.Gaussian) error {
+	s := ms.(*State)
+	return s, s.Fold(c.common, in, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *siteFactor, q glm.Gaussian) error {
 		if c.global() {
 			return c.foldStep(s, in)
 		}
-		projected, err := c.FoldChange(r, in, q)
+		projected, err := c.foldChange(r, in, q)
 		s.Trace.Projected += projected
 		return err
 	})
@@ -143,28 +139,28 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 
 // Leave implements [method.Coordinator].
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
-	s := ms.(*state)
-	return s, s.Leave(c.Setup, site)
+	s := ms.(*State)
+	return s, s.Leave(c.common, site)
 }
 
 // Share gives every site the model: it is the study's result.
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
-	s := ms.(*state)
+	s := ms.(*State)
 	q, err := c.posterior(s)
 	if err != nil {
 		return nil, err
 	}
-	return c.Shared(s.Scale, q)
+	return c.shared(s.Scale, q)
 }
 
 // Result implements [method.Coordinator].
 func (c coordinator) Result(ms method.State) (*method.Result, error) {
-	s := ms.(*state)
+	s := ms.(*State)
 	q, err := c.posterior(s)
 	if err != nil {
 		return nil, err
 	}
-	return s.Result(c.Setup, q, ", or use method pvi, which has the weights' correlations")
+	return s.Result(c.common, q, ", or use method pvi, which has the weights' correlations")
 }
 
 // The means of a point are bounded by pointLargest, the logarithms of variances by
@@ -172,7 +168,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 const pointLargest, pointWidest = 1e15, 100
 
 // foldStep moves the point by a step.
-func (c coordinator) foldStep(s *state, in method.Contribution) error {
+func (c coordinator) foldStep(s *State, in method.Contribution) error {
 	point := s.Point
 	a := new(stepAnswer)
 	if err := method.DecodeAnswer(in, a); err != nil {

@@ -59,7 +59,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := ms.(*state)
+		s := ms.(*State)
 		s.Phase = options.TaskUpdate
 		for range 30 {
 			s.Sites["a"].Asked++
@@ -71,8 +71,8 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 			if err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			task := options.UpdateTask{Q: options.Pack(q), Factor: options.Pack(glm.Flat(3)), Update: 1, Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, _, err := h.OpenUpdate(&task, 3, true); err != nil {
+			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1, Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
+			if _, _, err := h.openUpdate(&task, 3, true); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}

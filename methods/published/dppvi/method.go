@@ -103,7 +103,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Central(ctx, s, rows)
+	return central(ctx, s, rows)
 }
 
 // Simulate implements [method.Simulator].

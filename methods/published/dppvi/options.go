@@ -95,10 +95,9 @@ const (
 
 // regression are the options as what a regression is made of reads them.
 func (o *Options) regression() *options.Options {
-	return options.Options{Form: options.FormIndependent, Outcome: o.Outcome, Likelihood: o.Likelihood, NoiseVariance: o.NoiseVariance,
+	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood, NoiseVariance: o.NoiseVariance,
 		Intercept: o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance, Coding: options.CodingLevels,
-		Scaling: o.Scaling, Constants: o.Constants, Missing: o.Missing, Schedule: o.Schedule, Rounds: o.Rounds, Damping: o.Damping,
-		Tolerance: o.Tolerance, Clip: o.Clip}.In(o)
+		Scaling: o.Scaling, Constants: o.Constants, Missing: o.Missing, Rounds: o.Rounds}.In(o)
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.

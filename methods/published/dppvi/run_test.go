@@ -123,7 +123,7 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, len(c.s.X[0]), sites, c.options+"\nalgorithm: exact\ntolerance: 0", unprotected)
 			m, out := run(t, config(t, c.s, p))
-			central, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
+			central, err := central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 	data := map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}
 	c := local.Config{Plan: p, Methods: methods, Data: data}
 	m, out := run(t, c)
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
+	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
 	p := parse(t, text)
 	m, _ := run(t, config(t, s, p))
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
+	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	})
 	c.Data["b"] = s.Table(t, p, nil)
 	m, out := run(t, c)
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
+	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 	} {
 		p := planOf(t, 3, []string{"a", "b"}, twoLevels+"algorithm: exact\n"+c.options, unprotected)
 		m, out := run(t, config(t, c.s, p))
-		fit, err := fitted.Central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
+		fit, err := central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

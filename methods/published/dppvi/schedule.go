@@ -9,8 +9,8 @@ import (
 
 // turn says which sites are asked next; none when the updates are done, or as long
 // as everybody who could be asked still has an answer to give.
-func (c coordinator) turn(s *state) []string {
-	if c.Settled(s.Sites, c.staying(s)) {
+func (c coordinator) turn(s *State) []string {
+	if c.settled(s.Sites, c.staying(s)) {
 		return nil
 	}
 	switch c.own.Schedule {
@@ -27,7 +27,7 @@ func (c coordinator) turn(s *state) []string {
 	}
 	var free []string
 	for _, site := range c.able(s) {
-		if !s.Sites[site].Waits() && s.Asked+len(free) < c.updates() {
+		if !s.Sites[site].waits() && s.Asked+len(free) < c.updates() {
 			free = append(free, site)
 		}
 	}
@@ -36,7 +36,7 @@ func (c coordinator) turn(s *state) []string {
 
 // able lists the sites that may be asked for one more update: a private site makes
 // as many as its noise was chosen for.
-func (c coordinator) able(s *state) []string {
+func (c coordinator) able(s *State) []string {
 	return slices.DeleteFunc(c.staying(s), func(site string) bool {
 		p := c.protected[site]
 		return p != nil && s.Sites[site].Asked >= p.updates
@@ -47,7 +47,7 @@ func (c coordinator) able(s *state) []string {
 func (c coordinator) updates() int { return c.own.Rounds * len(c.Plan.Sites) }
 
 // inOrder returns the next site of the plan's order.
-func (c coordinator) inOrder(s *state) []string {
+func (c coordinator) inOrder(s *State) []string {
 	able := map[string]bool{}
 	for _, site := range c.able(s) {
 		able[site] = true
@@ -65,7 +65,7 @@ func (c coordinator) inOrder(s *state) []string {
 }
 
 // drawn returns one site, drawn with a probability in proportion to 1/rows.
-func (c coordinator) drawn(s *state) []string {
+func (c coordinator) drawn(s *State) []string {
 	able := c.able(s)
 	if s.Asked >= c.updates() || len(able) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (c coordinator) takes(site string, n int) float64 {
 
 // progress counts the times that sites are asked, and an estimate of how many
 // there will be.
-func (c coordinator) progress(s *state) (done, of int) {
+func (c coordinator) progress(s *State) (done, of int) {
 	of = c.own.Rounds * len(c.Plan.Sites)
 	done = s.Asked
 	if c.own.Schedule == scheduleSynchronous {

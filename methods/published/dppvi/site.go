@@ -7,7 +7,6 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
@@ -57,11 +56,11 @@ func (h *siteHalf) request(kind string) privacy.Request {
 	case p != nil:
 		return p.request(*p.quality)
 	case kind == options.TaskScale:
-		says = h.ScaleSays()
+		says = h.scaleSays()
 	case kind == options.TaskUpdate && h.global():
 		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight", Values: 2 * h.Weights()}
 	case kind == options.TaskUpdate:
-		says = h.ChangeSays()
+		says = h.changeSays()
 	}
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{says}}
 }
@@ -76,11 +75,11 @@ type updating struct {
 
 // open checks the task of an update.
 func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
-	task := new(options.UpdateTask)
+	task := new(updateTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	q, factor, err := h.OpenUpdate(task, h.times(t.Kind), true)
+	q, factor, err := h.openUpdate(task, h.times(t.Kind), true)
 	return &updating{task.Update, q, factor, task.Scale, carried}, err
 }
 
@@ -110,7 +109,7 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	case options.TaskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case options.TaskAssess:
-		answer, err = fitted.Answer(ctx, h.Setup, &h.Reader, t, data)
+		answer, err = assess(ctx, h.common, &h.Reader, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -136,7 +135,7 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 	}
 	switch h.own.Algorithm {
 	case algorithmExact:
-		answer, err = h.Optimum(u.q, u.factor, d)
+		answer, err = h.optimum(u.q, u.factor, d)
 		return answer, nil, err
 	case algorithmPVI:
 		_, sum := minibatch(h.own.Update)
@@ -157,7 +156,7 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session
 	}
 	switch {
 	case t.Kind == options.TaskAssess && h.protected[h.name].quality != nil:
-		return nil, s.State(), predict.Release(ctx, h.Setup, t, s, b)
+		return nil, s.State(), h.assessed(ctx, t, s, b)
 	case t.Kind != options.TaskUpdate:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -168,9 +167,23 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session
 	return h.release(ctx, u, s, b)
 }
 
+// assessed sums up, with noise, how well the site's outcomes are predicted.
+func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
+	task := new(assessTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return err
+	}
+	_, q, err := h.openModel(task.Scale, task.Q)
+	if err != nil {
+		return err
+	}
+	_, err = session.Sum(ctx, h.protected[h.name].quality.Name, h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
+	return err
+}
+
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return fitted.Own(ctx, h.Setup, h.name, shared, data)
+	return ownReport(ctx, h.common, h.name, shared, data)
 }
 
 // release takes the steps of one update.
@@ -192,8 +205,8 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 		return nil, nil, err
 	}
 	change := target.Over(u.q)
-	if refined, _, _ := glm.Refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); options.Workable(refined, h.Prior) != nil {
+	if refined, _, _ := glm.Refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined, h.Prior) != nil {
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
-	return options.UpdateAnswer{Change: options.Pack(change)}, carry, nil
+	return updateAnswer{Change: packed(change)}, carry, nil
 }

@@ -10,7 +10,6 @@ import (
 	"parley/engine/local"
 	"parley/internal/vectors"
 	"parley/judge/evaluate"
-	"parley/methods/regression/fitted"
 	"parley/privacy/account"
 )
 
@@ -82,7 +81,7 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 		}
 	}
 	p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"prior_variance: %v", f.Prior.Var[0]), unprotected)
-	central, err := fitted.Central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
+	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func Coefficients(m *Model) figure.Section {
 		table.Columns = append(table.Columns, figure.Column{Name: word + " (95 %)", Text: ratio})
 	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
+		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
 	settled := m.Converged == nil || *m.Converged
 	if !settled { // of which a verdict warns
@@ -94,7 +94,7 @@ func strongest(m *Model) (forest figure.Bars, caption string) {
 			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))
 		}
 	}
-	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
+	forest = figure.Bars{X: figure.Axis{Label: EffectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
 	caption = "The forty largest are drawn; the table behind the picture has all."
 	if len(classes) > 1 {
 		forest.Top, caption = 0, "Features are in the order of their largest effect on a class."

@@ -16,28 +16,10 @@ const (
 	moved    = 0.5
 )
 
-// Shortened says whether many private gradients are shortened to the clip, for which nothing
-// makes up: those of standardised features are as long as the root of their number and 1, if
-// the outcome is a surprise.
-func (m *Model) Shortened() (long float64, many bool) {
-	entries := 1
-	for _, v := range m.Views {
-		entries += len(v.Columns)
-	}
-	long = math.Sqrt(float64(entries))
-	return long, m.Options.Clip != nil && *m.Options.Clip < long
-}
-
 // HeldBack says that data make weights larger than the prior lets them be; nothing if none are.
 // With the posterior N(m, C) and the prior N(m₀, V), the prior moves m by C V⁻¹ (m₀ − m) to first
 // order.
-//
-// Where gradients of classes are shortened it is nothing either: surprises are, which makes
-// effects large, and a larger prior would make them larger still.
 func (m *Model) HeldBack() (says []string) {
-	if _, many := m.Shortened(); many && !m.Options.Numeric() {
-		return nil
-	}
 	mean, variance := m.Posterior.Moments()
 	centre, prior := m.Before()
 	var names []string

@@ -2,7 +2,7 @@
 // model.json, and a [Model] then describes itself, predicts rows, is compared with
 // others and exported, as the interfaces of package method ask. A model is a function of its file
 // alone; a file that does not fit together gives an error.
-// What people see of a study is [Factors.Result] and [Prediction], for everybody, and [OwnReport] for a site's own
+// What people see of a study is [Prediction], for everybody, and [OwnReport] for a site's own
 // people: functions of the model and of sums over rows, which show no single subject.
 package fitted
 

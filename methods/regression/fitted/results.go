@@ -108,24 +108,6 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 	return nil
 }
 
-// misstated says to a site of a private study that errors of its rows are not as large as the plan
-// says, which no noised release tells: squares are of errors by what the model expects of them.
-func misstated(s *options.Setup, squares float64, rows int) []string {
-	o := s.Options
-	if !s.Plan.Privacy.Differential() || o.Likelihood != options.LikelihoodLinear || o.NoiseVariance == nil || o.Weight != "" || rows == 0 {
-		return nil
-	}
-	ratio := squares / float64(rows)
-	if math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/float64(rows))) {
-		return nil
-	}
-	size, wrong, root := "larger", "narrow", math.Sqrt(ratio)
-	if ratio < 1 {
-		size, wrong, root = "smaller", "wide", 1/root
-	}
-	return []string{fmt.Sprintf("Errors of predictions are %s here than the plan's noise_variance, %.3g, allows for: by a factor of about %.2g. Intervals, those of predictions too, are as much too %s, if that is so at all sites. Nobody else is told, as no private release shows it. See whether outcomes here hold other units or codes for missing values. If they are right, ask for a plan with a noise_variance that is publicly known: this site's own would reveal something of its rows.", size, *o.NoiseVariance, root, wrong)}
-}
-
 // Unchecked notes which checks were not made, because rows have weights or there are many columns; nil
 // if all were.
 func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
@@ -231,7 +213,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		m.At(*effect)
 	}
 	var x glm.Row
-	left, squares := 0, 0.0
+	left := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -239,7 +221,6 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
 			m.Row(x)
 			m.Score(y, a)
-			squares += m.Deviation(y)
 			return nil
 		})
 		if err != nil {
@@ -261,7 +242,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = Verdicts(append(says, misstated(s, squares, a.Rows)...))
+	r.Sections = Verdicts(says)
 	if len(missing) > 0 {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
 	}

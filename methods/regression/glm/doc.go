@@ -18,10 +18,8 @@
 // a row's activation. [Refine] makes a factor of what an optimum says: change, damping,
 // and the projection of negative precisions.
 //
-// # Private updates
+// # Published updates
 //
-// [Natural] is a natural gradient step from one sum over rows, the default under
-// differential privacy, and [NoiseAware] the posterior from factors with noise.
 // [Gradient] and [Adagrad] are the published step. Their arithmetic draws nothing and
 // protects nothing: sampling, clipping that is relied on, and noise belong to a session
 // of package privacy.

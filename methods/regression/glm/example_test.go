@@ -40,12 +40,9 @@ func Example() {
 	}
 	mean, variance := q.Moments()
 	fmt.Printf("weights %.3f\nvariances %.3f\n", mean, variance)
-	a, c := glm.Row{Index: []int32{0, 1}, Value: []float64{5, 1}}.Activation(mean, variance)
-	fmt.Printf("five hours: %.2f\n", glm.Probit(a, c))
 	// Output:
 	// weights [1.048 -2.260]
 	// variances [0.088 0.701]
-	// five hours: 0.88
 }
 
 func ExampleLocal_Optimum() {

@@ -59,7 +59,7 @@ func (Logistic) Slopes(y float64, a, c, first []float64) {
 	first[0], first[1] = y*d1, d2/2
 }
 
-// Predict sets E σ(f), the exact probability of +1. [Probit] is the published one.
+// Predict sets E σ(f), the exact probability of +1.
 func (Logistic) Predict(a, c, dst []float64) { dst[0] = expectSigmoid(a[0], c[0]) }
 
 // LogisticTwenty is the logistic likelihood with every expectation by 20 Gauss–Hermite
@@ -163,19 +163,3 @@ func (l Linear) Slopes(y float64, a, c, first []float64) {
 
 // Predict sets the mean.
 func (Linear) Predict(a, c, dst []float64) { dst[0] = a[0] }
-
-// Work returns how much the expectation of a row takes at activations N(a, c), and the
-// most that any takes: evaluations of the bound for [Softmax], nodes of the grid for
-// [Logistic]; 0 where there is a closed form. Nobody who chooses a and c can make a row
-// cost more.
-func Work(l Likelihood, a, c []float64) (work, most int) {
-	switch l.(type) {
-	case Softmax:
-		_, work = tilt(a, c, make([]float64, len(a)))
-		return work, tiltMost
-	case Logistic:
-		w := newWalk(a[0], math.Sqrt(c[0]))
-		return w.last - w.first, 2 * gridEnd
-	}
-	return 0, 0
-}

@@ -15,30 +15,6 @@ const (
 	TaskAssess = "assess" // how well the model predicts the site's outcomes
 )
 
-// Gaussian is a Gaussian as it travels and is kept.
-type Gaussian struct {
-	Eta    wire.Vector `cbor:"eta"`
-	Lambda wire.Vector `cbor:"lambda"`
-}
-
-// Pack writes a Gaussian.
-func Pack(g glm.Gaussian) Gaussian { return Gaussian{g.Eta, g.Lambda} }
-
-// Unchecked returns it unchecked.
-func (m Gaussian) Unchecked() glm.Gaussian { return glm.Gaussian{Eta: m.Eta, Lambda: m.Lambda} }
-
-// Factor returns a Gaussian over p weights that need not be a density.
-func (m Gaussian) Factor(p int) (glm.Gaussian, error) {
-	g := m.Unchecked()
-	return g, g.Check(p)
-}
-
-// Density returns a Gaussian over p weights that is one.
-func (m Gaussian) Density(p int) (glm.Gaussian, error) {
-	g := m.Unchecked()
-	return g, g.CheckProper(p)
-}
-
 // Scale brings numbers to common units: one entry for each number of the
 // plan, in its order.
 type Scale struct {
@@ -97,25 +73,4 @@ func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 		}
 	}
 	return nil
-}
-
-// UpdateTask asks for one update. What a site does with it is decided by the plan
-// that it agreed to: the task brings the coordinator's state and chooses nothing.
-type UpdateTask struct {
-	Scale  *Scale   `cbor:"scale"`
-	Q      Gaussian `cbor:"q"`
-	Factor Gaussian `cbor:"factor"` // the site's own
-	Update int      `cbor:"update"` // the site's count, from 1
-}
-
-// UpdateAnswer is where the local optimisation led from q: the quotient of the two,
-// before damping.
-type UpdateAnswer struct {
-	Change Gaussian `cbor:"change"`
-}
-
-// AssessTask asks how well the model predicts; it is what sites get back, too.
-type AssessTask struct {
-	Scale *Scale   `cbor:"scale"`
-	Q     Gaussian `cbor:"q"`
 }

@@ -20,18 +20,6 @@ import (
 // Name is the method's.
 const Name = "pvi"
 
-// The forms of a posterior, of which a plan gets one by what it asks for.
-const (
-	// formJoint is a posterior of all weights together, with their correlations: without privacy always, with it
-	// as [Options.joint] says.
-	formJoint = "joint"
-	// FormIndependent is a posterior of independent weights, everywhere else.
-	FormIndependent = "partitioned"
-)
-
-// ScheduleSynchronous is that of independent weights: all sites at once.
-const ScheduleSynchronous = "synchronous"
-
 // The likelihoods.
 const (
 	LikelihoodLogistic = "logistic" // two levels
@@ -41,16 +29,17 @@ const (
 	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
-// mostJoint is the largest number of weights of a joint posterior without privacy: each exchange
-// sends half as many numbers as its square, which are then 16 megabytes.
-const mostJoint = 2000
+// mostJoint is the largest number of weights: each exchange sends half as many numbers as its square, which are
+// then 16 megabytes. Under privacy it is mostNoised, as the coordinator finds the eigenvalues of a few matrices of
+// that size in each round.
+const mostJoint, mostNoised = 2000, 500
 
-// noisedRounds is how many gradients a private joint posterior is made of.
+// noisedRounds is how many gradients a private posterior is made of.
 const noisedRounds = 20
 
 // The columns that a category has.
 const (
-	CodingReference = "reference" // one for each level but one, against which the others are measured
+	codingReference = "reference" // one for each level but one, against which the others are measured
 	CodingLevels    = "levels"    // one for each level
 )
 
@@ -65,7 +54,7 @@ const (
 
 // The ways to bring numbers to common units.
 const (
-	ScaleStandard  = "standard"  // by pooled means and standard deviations, which first tasks release; in a private joint posterior by what noised histograms tell of them
+	ScaleStandard  = "standard"  // by pooled means and standard deviations, which first tasks release; under privacy by what noised histograms tell of them
 	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
 	ScaleConstants = "constants" // by centres and scales that the plan gives
 )
@@ -84,18 +73,17 @@ const Largest = 1e50
 
 // Options are what a plan says under method.
 type Options struct {
-	Form          string      `json:"variant" yaml:"-"`         // one of the Form constants: follows from all else
 	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
-	// PriorVariance is that of every weight around 0 (1; in a joint posterior 6.25, a deviation of 2.5 for one
-	// standard deviation of a number). Of a joint linear model it is in units of the outcome's variance, whether or
+	// PriorVariance is that of every weight around 0 (6.25, a deviation of 2.5 for one standard deviation of a
+	// number; under privacy 1). Of a linear model it is in units of the outcome's variance, whether or
 	// not noise_variance is given: a default that says nothing in any unit of the outcome.
 	PriorVariance     float64 `json:"prior_variance"`
-	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100), of a joint linear model about the outcome's mean
+	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (100; under privacy prior_variance), of a linear model about the outcome's mean
 
-	Coding     string      `json:"coding"`               // one of the Coding constants (reference in a joint posterior with an intercept, else levels)
+	Coding     string      `json:"coding"`               // one of the Coding constants (reference, without an intercept levels)
 	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
 
 	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
@@ -106,20 +94,14 @@ type Options struct {
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
-	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range for independent weights with privacy)
+	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
 	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
 
-	Schedule  string   `json:"schedule"`   // independent weights: synchronous
-	Rounds    int      `json:"rounds"`     // updates of each site
-	Damping   float64  `json:"damping"`    // independent weights: share of each change that is applied, in (0, 1]
-	Tolerance *float64 `json:"-" yaml:"-"` // of another method's plan: the study ends when no site's update moves q by more, in standard deviations
+	Rounds int `json:"rounds"` // exchanges at most (25); under privacy gradients, at least 5 (20)
 
-	// Clip bounds, under differential privacy, the norm of what one subject (or one
-	// site, where that is the unit) adds to a sum; longer contributions are
-	// shortened. It decides nothing about privacy, which the noise is scaled for.
-	// By default ½ √(features) for subjects.
-	Clip *float64 `json:"clip,omitempty"`
+	// Independent says that weights are independent in the posterior: of another method's plan.
+	Independent bool `json:"-" yaml:"-"`
 
 	own any // see [Options.In]
 }
@@ -203,43 +185,34 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("intercept") && o.Likelihood == LikelihoodHazard {
 		o.Intercept = false // every period has one
 	}
-	o.Form = o.form(p)
 	if missing("coding") {
 		o.Coding = CodingLevels
-		if o.Joint() && o.based() {
-			o.Coding = CodingReference
+		if o.based() {
+			o.Coding = codingReference
 		}
 	}
 	o.fillPrior(p, missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
-		if o.Private(p) {
-			o.Scaling = ScaleRange
-		}
 		if len(o.Constants) > 0 {
 			o.Scaling = ScaleConstants
 		}
 	}
-	if o.Joint() {
-		if missing("rounds") {
-			o.Rounds = 25
-			if o.Noised(p) {
-				o.Rounds = noisedRounds
-			}
+	if missing("rounds") {
+		o.Rounds = 25
+		if o.Noised(p) {
+			o.Rounds = noisedRounds
 		}
-		return
 	}
-	if missing("schedule") {
-		o.Schedule = ScheduleSynchronous
-	}
-	o.fillPrivate(p, missing)
 }
 
 // Former implements [study.Former].
 func (o *Options) Former(key string) string {
 	switch key {
 	case "variant":
-		return "leave it out for joint, and for partitioned under privacy, which clip, damping or schedule choose, too; partitioned without privacy, published and global are name: dp-pvi"
+		return "leave it out: all weights have one posterior; partitioned, published and global are name: dp-pvi"
+	case "clip", "damping", "schedule":
+		return "leave it out: nothing is to be tuned, under privacy or not; partitioned inference, with these keys, is name: dp-pvi"
 	case "tolerance":
 		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
 	case "rows", "published", "global":
@@ -248,28 +221,24 @@ func (o *Options) Former(key string) string {
 	return ""
 }
 
-// form is that of the posterior of a plan.
-func (o *Options) form(p *study.Plan) string {
-	if o.joint(p) {
-		return formJoint
-	}
-	return FormIndependent
-}
-
 // Joint says whether the posterior is of all weights together.
-func (o *Options) Joint() bool { return o.Form == formJoint }
+func (o *Options) Joint() bool { return !o.Independent }
+
+// Noised says whether that is made of noised sums.
+func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
 // based says whether something stands for a subject of all references.
 func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
 
 func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
-	weights, intercept := 1.0, 1.0
-	if o.Joint() && !o.Noised(p) {
-		weights, intercept = 6.25, 100
+	weights, intercept := 6.25, 100.0
+	if o.Noised(p) {
+		weights = 1
 	}
 	if missing("prior_variance") {
 		o.PriorVariance = weights
-	} else if !o.Joint() || o.Noised(p) {
+	}
+	if o.Noised(p) {
 		intercept = o.PriorVariance
 	}
 	if missing("intercept_variance") {
@@ -280,7 +249,7 @@ func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
-	c.joint()
+	c.size()
 	c.terms()
 	c.plain()
 	c.references()
@@ -308,42 +277,21 @@ type optionCheck struct {
 	report study.Report
 }
 
-// joint checks what only one of joint and other posteriors has.
-func (c *optionCheck) joint() {
-	if c.Form != c.form(c.p) {
-		c.report("", fmt.Sprintf("the form %q is not that of the plan", c.Form), c.form(c.p))
-	}
-	if !c.Joint() {
-		if c.Schedule != ScheduleSynchronous {
-			c.report("schedule", fmt.Sprintf("%q is none of this method", c.Schedule), "leave it out, or name: dp-pvi")
-		}
-		c.report.Share("damping", c.Damping, "of a change cannot be applied")
-		return
-	}
+// size checks how many weights there are.
+func (c *optionCheck) size() {
 	if n := len(c.Classes()) * c.columns(c.p); n > mostJoint && !c.p.Privacy.Differential() {
 		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
-	}
-	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0} {
-		if there {
-			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or name: dp-pvi")
-		}
-	}
-	if c.Noised(c.p) {
-		c.noised()
 	}
 }
 
 // references checks the coding of categories.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
-	if c.Coding != CodingReference {
+	c.report.OneOf("coding", c.Coding, codingReference, CodingLevels)
+	if c.Coding != codingReference {
 		if len(c.References) > 0 {
 			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
 		}
 		return
-	}
-	if !c.Joint() {
-		c.report("coding", "only a joint posterior has references", "coding: levels")
 	}
 	if !c.based() {
 		c.report("coding", "without an intercept nothing stands for the references", "intercept: true, or coding: levels")

@@ -1,90 +1,46 @@
 package options
 
 import (
-	"parley/methods/regression/glm"
+	"fmt"
+
 	"parley/study"
 )
 
-// Private says whether updates are noised natural gradients.
-func (o *Options) Private(p *study.Plan) bool {
-	return p.Privacy.Differential() && o.Form == FormIndependent
-}
-
-// mostNoised is the largest number of weights of a private joint posterior by default: the
-// coordinator finds the eigenvalues of a few matrices of their size in each round.
-const mostNoised = 500
-
-// Noised says whether the posterior of all weights together is made of noised sums.
-func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
-
-// joint says whether a plan has a joint posterior. Under differential privacy this is so of two
-// classes without an offset, with subjects as the unit, where the plan leaves clipping, damping
-// and schedule to the method; the others have independent weights.
-func (o *Options) joint(p *study.Plan) bool {
-	return !p.Privacy.Differential() || o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
-		o.Offset == "" && o.Clip == nil && o.Damping == 0 && o.Schedule == ""
-}
-
-// noised checks what only a private joint posterior asks for.
-func (c *optionCheck) noised() {
-	if c.Coding != CodingReference {
-		c.report("coding", "a private joint posterior has references", "leave it out, or intercept: false")
-	}
-	if c.Rounds < 5 {
-		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
-	}
-}
-
-// entries returns the largest number of entries of a row that are not zero.
-func (o *Options) entries(p *study.Plan) (n int) {
-	for _, v := range p.Views {
-		n += len(v.Features)
-	}
-	if o.Intercept {
-		n++
-	}
-	return max(n, 1)
-}
-
-// fillPrivate puts in the defaults of a study with differential privacy.
-func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
-	set := func(key string, field *float64, value float64) {
-		if missing(key) {
-			*field = value
-		}
-	}
-	set("damping", &o.Damping, glm.NaturalDamping(o.entries(p)))
-	if missing("rounds") {
-		o.Rounds = glm.NaturalRounds
-	}
-	if missing("clip") && p.Privacy.Unit == study.UnitSubject {
-		bound := glm.NaturalBound(o.entries(p))
-		o.Clip = &bound
-	}
-}
-
-// privacy checks what belongs to differential privacy, or to none.
+// privacy checks what differential privacy has a form for: logistic regression of two classes, with an intercept, by
+// which rows are counted, and subjects as the unit.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
-		if c.Clip != nil {
-			c.report("clip", "means nothing with protection: none", "leave it out")
-		}
 		return
 	}
 	pr := c.p.Privacy
 	if pr.Total == nil && pr.PerRelease != nil {
 		c.report("", "pvi calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
 	}
-	if pr.Diagnostics > 0 && (c.Likelihood == LikelihoodLinear || pr.Unit == study.UnitSite) {
-		c.report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood, and for unit: site")
+	if pr.Unit == study.UnitSite {
+		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	switch {
-	case c.Joint():
-	case c.Clip == nil && pr.Unit == study.UnitSite:
-		c.report("clip", "missing: the largest norm of the sum of a whole site's gradients", "about a tenth of the rows of a middling site, a number that is public")
-	case c.Clip == nil:
-		c.report("clip", "missing: the largest norm of a row's gradient", "leave it out for the default")
-	default:
-		c.positive("clip", *c.Clip)
+	if c.Likelihood == LikelihoodSoftmax || c.Likelihood == LikelihoodLinear {
+		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood),
+			"an outcome of two levels, or name: dp-pvi, or protection: none")
+	}
+	if c.Likelihood != LikelihoodLogistic { // nor have the others
+		return
+	}
+	if !c.Intercept {
+		c.report("intercept", "a private fit has one", "leave it out, or hold it at 0 by intercept_variance: 1e-6")
+	}
+	if c.Offset != "" {
+		c.report("offset", "has no private form", "make it a feature with constants {centre: 0, scale: s}, and hold its effect by priors: "+
+			"{feature: …, mean: s, variance: 1e-6}, or protection: none")
+	}
+	if n := c.columns(c.p); n > mostNoised {
+		c.report("", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
+			fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
+	}
+	if c.Coding != codingReference && c.Intercept {
+		c.report("coding", "a private posterior has references", "leave it out")
+	}
+	if c.Rounds < 5 {
+		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
 	}
 }

@@ -85,7 +85,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = glm.Column{Name: f.Name, Levels: f.Levels}
-				if o.Coding == CodingReference {
+				if o.Coding == codingReference {
 					// Which level it is without a name decides nothing before the sites have counted them.
 					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
 				}

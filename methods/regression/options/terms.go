@@ -74,7 +74,7 @@ func (c *optionCheck) prior(at string, i int, features map[string]*study.Feature
 	if p.Level != "" && (f == nil || f.Kind != study.Category || !slices.Contains(f.Levels, p.Level)) {
 		c.report(at+".level", fmt.Sprintf("%q is not a level of %s", p.Level, p.Feature), "a level that the plan gives the category")
 	}
-	if p.Level != "" && f != nil && c.Coding == CodingReference {
+	if p.Level != "" && f != nil && c.Coding == codingReference {
 		switch c.Reference(p.Feature) {
 		case "":
 			c.report(at+".level", fmt.Sprintf("which level of %s is the reference follows from the sites' counts", p.Feature), fmt.Sprintf("references: [{feature: %s, level: …}], or coding: levels", p.Feature))

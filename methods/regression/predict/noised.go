@@ -1,12 +1,10 @@
 package predict
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 
-	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/privacy"
@@ -49,20 +47,6 @@ func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y
 		}
 		v[3*Bins+2] = -max(logLik, -Worst) / unit
 	}
-}
-
-// Release sums up, with noise, how well a site's outcomes are predicted.
-func Release(ctx context.Context, s *options.Setup, t method.Task, session *privacy.Session, b *glm.Binding) error {
-	task := new(options.AssessTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return err
-	}
-	_, q, err := s.OpenModel(task.Scale, task.Q)
-	if err != nil {
-		return err
-	}
-	_, err = session.Sum(ctx, sumName, s.OverRows(b, Contribution(s.Likelihood, q.Normal(), s.Encoding.Width())))
-	return err
 }
 
 // Noised reads a noised sum of predictions. What noise has made of small
@@ -108,21 +92,4 @@ func (a *Assessment) CheckNoised() error {
 // Sum declares the sum of [Contribution].
 func Sum(m account.Mechanism) *privacy.Sum {
 	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
-}
-
-// Answer reads how well a site's outcomes are predicted, with noise or without, where residuals
-// were not asked for.
-func Answer(in method.Contribution, noised bool) (*Assessment, error) {
-	if noised {
-		sum, err := method.OnlySum(in, sumName)
-		if err != nil {
-			return nil, err
-		}
-		return Noised(sum)
-	}
-	a := new(Assessment)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return nil, err
-	}
-	return a, a.CheckAlone()
 }

@@ -103,16 +103,6 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 	return p, happened, (p > 0.5) == happened, measured(glm.LogExpectSigmoid(y*m.A[0], m.C[0]))
 }
 
-// Deviation is how far a number y is from what is expected of the last row's: squared, by its variance.
-// It is 0 of other outcomes.
-func (m *Predictor) Deviation(y float64) float64 {
-	l, number := m.Likelihood.(glm.Linear)
-	if !number {
-		return 0
-	}
-	return min((y-m.A[0])/(l.Variance+m.C[0])*(y-m.A[0]), rowLargest)
-}
-
 // measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
 // as can be.
 func measured(logLik float64) float64 {

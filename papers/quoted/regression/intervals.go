@@ -93,11 +93,11 @@ func coverPrivate(ctx context.Context, set uint64, total account.Budget, to expe
 	if err != nil {
 		return err
 	}
-	m, _, err := fitOf(ctx, p, false, &total, false)
+	m, _, err := fitOf(ctx, p, &total, false)
 	if err != nil {
 		return err
 	}
-	exact, _, err := fitOf(ctx, p, true, nil, true)
+	exact, _, err := fitOf(ctx, p, nil, true)
 	if err != nil {
 		return err
 	}

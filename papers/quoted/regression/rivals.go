@@ -17,7 +17,6 @@ import (
 	"parley/methods/published/dppvi"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/privacy/account"
@@ -26,28 +25,24 @@ import (
 // The arms of the table. Those of the product run through the engine; noise once is the
 // same with all rows at one site, as if sites added their sums up in secret.
 const (
-	armDefault     = "default"
-	armPartitioned = "partitioned"
-	armDescent     = "descent"
-	armFedAvg      = "FedAvg"
-	armOnce        = "default, noise once"
+	armDefault = "default"
+	armDescent = "descent"
+	armFedAvg  = "FedAvg"
+	armOnce    = "default, noise once"
 )
 
-var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
+var arms = []string{armDefault, armDescent, armFedAvg, armOnce}
 
-// fitOf fits a problem's two classes: by default, or with independent weights, which are those of
-// partitioned inference without privacy; no total is no privacy.
-func fitOf(ctx context.Context, p *problem, independent bool, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
+// fitOf fits a problem's two classes: by default, or without a total, which is without privacy, with independent
+// weights, which are those of partitioned inference.
+func fitOf(ctx context.Context, p *problem, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
 	}
 	with := map[string]any{"outcome": p.Outcome}
-	switch {
-	case independent && total == nil:
+	if total == nil {
 		with["name"], with["algorithm"] = dppvi.Name, "exact"
-	case independent:
-		with["schedule"] = options.ScheduleSynchronous
 	}
 	return p.study(ctx, with, data, total)
 }
@@ -279,8 +274,8 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 			return nil, err
 		}
 		var encoding *glm.Encoding
-		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
-			m, ran, err := fitOf(ctx, p, arm == armPartitioned, &total, arm == armOnce)
+		for _, arm := range []string{armDefault, armOnce} {
+			m, ran, err := fitOf(ctx, p, &total, arm == armOnce)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
 			}
@@ -354,7 +349,7 @@ func (t *tally) add(where string, advantage, se float64) {
 // is ahead and behind.
 func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 	all := figure.Table{ID: "marks", Title: "Mean log-likelihood of rows held out",
-		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. δ is %v. The last column has the kB that a site sends by default, and by partitioned.", rivalRuns, rivalDelta),
+		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. δ is %v. The last column has the kB that a site sends by default.", rivalRuns, rivalDelta),
 		Columns: figure.TextColumns(slices.Concat([]string{"case", "ε"}, arms, []string{"kB"})...)}
 	tallies := map[string]*tally{}
 	for _, arm := range arms[1:] {
@@ -378,7 +373,7 @@ func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 				row = append(row, minus(fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(v[arm], nil), mean, se)))
 				tallies[arm].add(fmt.Sprintf("%s at ε %v", k.name, epsilon), mean, se)
 			}
-			all.Add(append(row, fmt.Sprintf("%.0f, %.0f", stat.Mean(v[sentBy(armDefault)], nil), stat.Mean(v[sentBy(armPartitioned)], nil)))...)
+			all.Add(append(row, fmt.Sprintf("%.0f", stat.Mean(v[sentBy(armDefault)], nil)))...)
 		}
 	}
 	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind", Caption: fmt.Sprintf("By more than %v and %d standard errors.", leastDifference, leastErrors),

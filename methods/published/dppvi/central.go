@@ -1,29 +1,27 @@
-package fitted
+package dppvi
 
 import (
 	"context"
 	"fmt"
 
 	"parley/dataset"
-	"parley/judge/evaluate"
-	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/study"
 )
 
 // centre is an exact fit of independent weights to all rows in one place.
 type centre struct {
-	Model *Model
+	Model *fitted.Model
 	Info  glm.Info // with the evidence lower bound as Value
 
-	*Forecaster
+	*fitted.Forecaster
 }
 
-// Central fits all rows in one place: exact mean-field inference, which partitioned
+// central fits all rows in one place: exact mean-field inference, which partitioned
 // inference converges to. Numbers are scaled as the plan says, by moments of all rows if
 // it says standard.
-func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centre, error) {
+func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centre, error) {
 	var scale *options.Scale
 	if s.Options.Scaling == options.ScaleStandard {
 		moments, err := s.Moments(ctx, rows)
@@ -50,23 +48,10 @@ func Central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 		return nil, err
 	}
 	fit := &centre{Info: info}
-	if fit.Model, err = New(s.Plan, s.Options, s.Prior, q.Normal(), e); err != nil {
+	if fit.Model, err = fitted.New(s.Plan, s.Options, s.Prior, q.Normal(), e); err != nil {
 		return nil, err
 	}
 	fit.Model.Private = false
 	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
 	return fit, err
-}
-
-// Evaluator opens the model of a study for predictions of rows of a plan's schema.
-func Evaluator(p *study.Plan, files []method.File) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
-	if err != nil {
-		return nil, err
-	}
-	m, err := LoadModel(data)
-	if err != nil {
-		return nil, err
-	}
-	return m.Forecaster(p.Schema())
 }

@@ -1,0 +1,296 @@
+package dppvi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/privacy"
+)
+
+// siteFactor is what a coordinator knows of a site whose factor it keeps, in a posterior that is
+// the prior times the factors of all sites: so no change can be in q and not in a factor.
+type siteFactor struct {
+	Factor  gaussian             `cbor:"factor"`
+	From    gaussian             `cbor:"from"`  // q as the site was sent it with the update that it works on
+	Asked   int                  `cbor:"asked"` // updates asked for
+	Folded  int                  `cbor:"folded"`
+	Moved   float64              `cbor:"moved"`  // by its last update, before damping: see moved
+	Before  float64              `cbor:"before"` // the same of the update before that
+	Moments *options.ScaleAnswer `cbor:"moments"`
+}
+
+// waits says whether an update of the site is on its way.
+func (r *siteFactor) waits() bool { return r.Asked > r.Folded }
+
+// factors are those of all sites before any update.
+func (c *common) factors() map[string]*siteFactor {
+	sites := map[string]*siteFactor{}
+	for _, name := range c.Plan.Sites {
+		sites[name] = &siteFactor{Factor: packed(glm.Flat(c.Weights()))}
+	}
+	return sites
+}
+
+// checkFactors refuses factors that no sites' answers can have left.
+func (c *common) checkFactors(sites map[string]*siteFactor) error {
+	for _, name := range c.Plan.Sites {
+		if sites[name] == nil {
+			return fmt.Errorf("the state has no site %s", name)
+		}
+	}
+	return method.Kept(sites, c.Plan.Sites, "record", func(r *siteFactor) error {
+		if r.Asked < 0 || r.Folded < 0 || r.Folded > r.Asked || !(r.Moved >= 0) || !(r.Before >= 0) {
+			return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded, r.Before, r.Moved)
+		}
+		if _, err := r.Factor.factor(c.Weights()); err != nil {
+			return fmt.Errorf("factor: %w", err)
+		}
+		if r.waits() {
+			if _, err := r.From.density(c.Weights()); err != nil {
+				return fmt.Errorf("q: %w", err)
+			}
+		}
+		if r.Moments == nil {
+			return nil
+		}
+		return r.Moments.Check(c.Counted())
+	})
+}
+
+// poolFactors makes a common scale from the sites' moments, which are then forgotten.
+func (c *common) poolFactors(sites map[string]*siteFactor) (*options.Scale, error) {
+	var moments []*options.ScaleAnswer
+	for _, site := range c.Plan.Sites {
+		if r := sites[site]; r.Moments != nil {
+			moments = append(moments, r.Moments)
+			r.Moments = nil
+		}
+	}
+	return c.Pool(moments)
+}
+
+// list returns the factors in the plan's order.
+func (c *common) list(sites map[string]*siteFactor) (factors []glm.Gaussian) {
+	for _, name := range c.Plan.Sites {
+		factors = append(factors, sites[name].Factor.unchecked())
+	}
+	return factors
+}
+
+// product is the prior times the factors.
+func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
+	q := c.Prior
+	for _, f := range c.list(sites) {
+		q = q.Times(f)
+	}
+	return q, q.CheckProper(c.Weights())
+}
+
+// ask is the task of a site's next update, from q.
+func (r *siteFactor) ask(scale *options.Scale, q glm.Gaussian) updateTask {
+	r.Asked++
+	r.From = packed(q)
+	return updateTask{Scale: scale, Q: packed(q), Factor: r.Factor, Update: r.Asked}
+}
+
+// openModel checks what makes predictions against the plan.
+func (c *common) openModel(scale *options.Scale, m gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
+	if e, err = c.Scaled(scale); err != nil {
+		return nil, q, err
+	}
+	if q, err = m.density(c.Weights()); err == nil {
+		err = boundedDensity(q)
+	}
+	if err != nil {
+		return nil, q, fmt.Errorf("q: %w", err)
+	}
+	return e, q, nil
+}
+
+// openUpdate checks the task of one update, of at most so many, against the plan. Every number has
+// a bound, so that none can lead a computation out of what it was made for; that a task is refused
+// does not depend on the site's rows. With a cavity, q is divided by the site's own factor.
+func (c *common) openUpdate(t *updateTask, most int, cavity bool) (q, factor glm.Gaussian, err error) {
+	if t.Update < 1 || t.Update > most {
+		return q, factor, fmt.Errorf("update %d: the plan has 1 to %d", t.Update, most)
+	}
+	if _, q, err = c.openModel(t.Scale, t.Q); err != nil {
+		return q, factor, err
+	}
+	if factor, err = t.Factor.factor(c.Weights()); err == nil {
+		err = bounded(factor)
+	}
+	if err != nil {
+		return q, factor, fmt.Errorf("factor: %w", err)
+	}
+	if !cavity {
+		return q, factor, nil
+	}
+	rest := q.Over(factor)
+	if err = rest.CheckProper(c.Weights()); err == nil {
+		err = boundedDensity(rest)
+	}
+	if err != nil {
+		return q, factor, fmt.Errorf("cavity: %w", err)
+	}
+	return q, factor, nil
+}
+
+// scaleSays is what a [options.ScaleAnswer] tells.
+func (c *common) scaleSays() privacy.Content {
+	return privacy.Content{What: "number of values, mean and sum of squared deviations of each number", Values: 3 * len(c.Numbers())}
+}
+
+// changeSays is what an [updateAnswer] of an exact optimum tells.
+func (c *common) changeSays() privacy.Content {
+	return privacy.Content{What: "change of the posterior's precision and precision × mean of each weight that the site's rows ask for", Values: 2 * c.Weights()}
+}
+
+// optimum is the exact update: it finds the optimum of the local free energy.
+func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, error) {
+	local := glm.Local{Likelihood: c.Likelihood, Data: d, Cavity: q.Over(factor)}
+	// Counts that are far from what others expect come nearer by a factor of e in a step.
+	target, info, err := local.Optimum(q, glm.Solve{MaxSteps: 1000})
+	if err != nil {
+		return nil, err
+	}
+	if !info.Converged {
+		return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", glm.ErrNotConverged, info.Steps, info.Step)
+	}
+	return &updateAnswer{Change: packed(target.Over(q))}, nil
+}
+
+// foldChange moves the site's factor by the change that its answer asks for, where the posterior
+// is q, and returns in how many weights it was projected.
+func (c *common) foldChange(r *siteFactor, in method.Contribution, q glm.Gaussian) (projected int, err error) {
+	a := new(updateAnswer)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return 0, err
+	}
+	change, err := a.Change.factor(c.Weights())
+	if err != nil {
+		return 0, err
+	}
+	// Damping and projection need the quotient of the optimum and q alone.
+	factor, applied, projected := glm.Refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
+	if err := workable(factor, c.Prior); err != nil {
+		return 0, fmt.Errorf("after this answer: %w", err)
+	}
+	r.Factor = packed(factor)
+	r.Before, r.Moved = r.Moved, moved(q, applied)/c.own.Damping
+	return projected, nil
+}
+
+// moved says how far a change leads from q: the largest shift of a mean, in
+// standard deviations, or of the logarithm of a precision.
+func moved(q, change glm.Gaussian) float64 {
+	far := 0.0
+	for j, l := range q.Lambda {
+		next := l + change.Lambda[j]
+		shift := (q.Eta[j]+change.Eta[j])/next - q.Eta[j]/l
+		far = max(far, math.Abs(shift)*math.Sqrt(l), math.Abs(math.Log(next/l)))
+	}
+	if !glm.Finite(far) { // a change that belongs to another q may lead beyond this one
+		return math.MaxFloat64
+	}
+	return far
+}
+
+// closeEnough is how far from its end, in standard deviations, a fit counts as converged: as close
+// as a joint one.
+const closeEnough = 0.01
+
+// settled says whether none of the sites' last updates moved q by more than the tolerance, nor
+// would all later ones together move it far: many small steps are a long way.
+func (c *common) settled(sites map[string]*siteFactor, staying []string) bool {
+	if c.own.Tolerance == nil {
+		return false
+	}
+	for _, site := range staying {
+		if r := sites[site]; r.Folded == 0 || r.Moved > *c.own.Tolerance {
+			return false
+		}
+	}
+	return c.remaining(sites, staying) <= closeEnough
+}
+
+// remaining estimates how far q is from where updates would lead it, in standard deviations. Steps
+// of partitioned inference shrink by nearly the same factor ρ from one of a site's updates to
+// the next, so that those still to come add up to ρ/(1 − ρ) times the last (Aitken's
+// extrapolation). Infinite where steps do not shrink, or a site has made only one.
+func (c *common) remaining(sites map[string]*siteFactor, staying []string) float64 {
+	last, before := 0.0, 0.0
+	for _, site := range staying {
+		r := sites[site]
+		if r.Folded == 0 {
+			return math.Inf(1)
+		}
+		last, before = last+c.own.Damping*r.Moved, before+c.own.Damping*r.Before
+	}
+	switch rest := before - last; {
+	case last < closeEnough*1e-4: // rounding
+		return 0
+	case rest > 0:
+		return last * max(last/rest, 1)
+	}
+	return math.Inf(1)
+}
+
+// trace is what updates of all sites did.
+type trace struct {
+	Folded    int          `cbor:"folded"`
+	LastKL    float64      `cbor:"last_kl"`   // the divergence that the last one made
+	Projected int          `cbor:"projected"` // how many weights a factor was projected in, over all updates
+	Points    []tracePoint `cbor:"points"`
+	Stride    int          `cbor:"stride"` // of the points; 0 is 1
+}
+
+// tracePoint is what one update did.
+type tracePoint struct {
+	Update int     `cbor:"update"` // the study's count, from 1
+	KL     float64 `cbor:"kl"`     // of the new q from the old, in nats
+}
+
+// maxTrace bounds what a checkpoint holds of a long study.
+const maxTrace = 1000
+
+// check refuses a trace that no study has left.
+func (t *trace) check() error {
+	if t.Folded < 0 || t.Projected < 0 || t.Stride < 0 || len(t.Points) > maxTrace {
+		return fmt.Errorf("a trace of %d updates, with %d projections and %d points", t.Folded, t.Projected, len(t.Points))
+	}
+	return nil
+}
+
+// follow keeps a point; of a long study only every second, fourth, …
+func (t *trace) follow(before, after glm.Gaussian) error {
+	kl, err := after.KL(before)
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	if !glm.Finite(kl) { // precisions so far apart that their quotient has no digits
+		kl = math.MaxFloat64
+	}
+	t.Folded++
+	t.LastKL = kl
+	stride := max(t.Stride, 1)
+	if t.Folded%stride != 0 {
+		return nil
+	}
+	t.Points = append(t.Points, tracePoint{t.Folded, kl})
+	if len(t.Points) > maxTrace {
+		t.Stride = 2 * stride
+		t.Points = slices.DeleteFunc(t.Points, func(p tracePoint) bool { return p.Update%t.Stride != 0 })
+	}
+	return nil
+}
+
+// shared is what sites get of a fit.
+func (c *common) shared(scale *options.Scale, q glm.Gaussian) ([]byte, error) {
+	return wire.Marshal(assessTask{Scale: scale, Q: packed(q)})
+}

@@ -1,0 +1,269 @@
+package dppvi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+)
+
+// State is what a coordinator carries of a posterior that is the prior times a factor of each
+// site.
+type State struct {
+	Phase   string                         `cbor:"phase"`
+	Turn    int                            `cbor:"turn"`  // place in the plan's sites of the next to be asked, where all are asked in turn
+	Round   int                            `cbor:"round"` // complete rounds
+	Asked   int                            `cbor:"asked"` // updates asked for, of all sites
+	Left    []string                       `cbor:"left"`
+	Scale   *options.Scale                 `cbor:"scale"`
+	Sites   map[string]*siteFactor         `cbor:"sites"`
+	Reports map[string]*predict.Assessment `cbor:"reports"`
+	Trace   trace                          `cbor:"trace"`
+	Point   wire.Vector                    `cbor:"point,omitempty"` // of a posterior that is no product: means, then logarithms of variances
+}
+
+// newState is that of no answers.
+func newState(c *common) *State {
+	return &State{Sites: c.factors(), Reports: map[string]*predict.Assessment{}}
+}
+
+// MarshalBinary implements [method.State].
+func (f *State) MarshalBinary() ([]byte, error) { return wire.Marshal(f) }
+
+// restoreState reads what MarshalBinary wrote, and refuses what no answers can have left;
+// sites' assessments are noised or not.
+func restoreState(c *common, data []byte, noised bool) (*State, error) {
+	f := new(State)
+	if err := wire.Unmarshal(data, f); err != nil {
+		return nil, err
+	}
+	if f.Reports == nil {
+		f.Reports = map[string]*predict.Assessment{}
+	}
+	check := (*predict.Assessment).CheckAlone
+	if noised {
+		check = (*predict.Assessment).CheckNoised
+	}
+	if err := errors.Join(method.KnownPhase(f.Phase, f.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate, options.TaskAssess),
+		c.checkFactors(f.Sites), f.Trace.check(), method.Kept(f.Reports, c.Plan.Sites, "assessment", check)); err != nil {
+		return nil, err
+	}
+	if f.Phase != "" && f.Phase != options.TaskScale {
+		if _, err := c.Scaled(f.Scale); err != nil {
+			return nil, fmt.Errorf("the state's scale: %w", err)
+		}
+	}
+	if f.Turn < 0 || f.Turn >= len(c.Plan.Sites) || f.Round < 0 || f.Asked < 0 {
+		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
+	}
+	return f, nil
+}
+
+// Leave notes that a site has left: its factor stays.
+func (f *State) Leave(c *common, site string) error {
+	left, err := method.Leave(c.Plan.Sites, f.Left, site)
+	if err != nil {
+		return err
+	}
+	f.Left = left
+	r := f.Sites[site]
+	r.Asked, r.From = r.Folded, gaussian{}
+	return nil
+}
+
+// Begin goes on from the start, and from the sites' moments, with the tasks that this takes.
+func (f *State) Begin(c *common) (tasks []method.Task, err error) {
+	if f.Phase == "" && c.Options.Scaling == options.ScaleStandard {
+		f.Phase = options.TaskScale
+		return method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) { return options.ScaleTask{}, nil })
+	}
+	if f.Phase == options.TaskScale {
+		f.Scale, err = c.poolFactors(f.Sites)
+	}
+	f.Phase = options.TaskUpdate
+	return nil, err
+}
+
+// Assess asks every site how well q predicts.
+func (f *State) Assess(c *common, q glm.Gaussian) ([]method.Task, error) {
+	f.Phase = options.TaskAssess
+	tasks, err := method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) {
+		return assessTask{Scale: f.Scale, Q: packed(q)}, nil
+	})
+	return method.Optional(tasks), err
+}
+
+// Fold takes in an answer; update is what takes in that to an update, where the posterior is
+// what the function posterior returns.
+func (f *State) Fold(c *common, in method.Contribution, posterior func() (glm.Gaussian, error), update func(r *siteFactor, q glm.Gaussian) error) error {
+	err := method.Expect(in, c.Plan.Sites, f.Phase)
+	if err != nil {
+		return err
+	}
+	r := f.Sites[in.Site]
+	switch in.Kind {
+	case options.TaskScale:
+		a := new(options.ScaleAnswer)
+		if err = method.DecodeAnswer(in, a); err == nil {
+			err = a.Check(c.Counted())
+		}
+		if err == nil {
+			err = method.Once(in, r.Moments != nil)
+		}
+		r.Moments = a
+		return err
+	case options.TaskAssess:
+		if err = method.Once(in, f.Reports[in.Site] != nil); err == nil {
+			f.Reports[in.Site], err = c.answered(in)
+		}
+		return err
+	}
+	if !r.waits() {
+		return fmt.Errorf("site %s was not asked for an update", in.Site)
+	}
+	before, err := posterior()
+	if err == nil {
+		err = update(r, before)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := posterior()
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	r.Folded++
+	r.From = gaussian{}
+	return f.Trace.follow(before, after)
+}
+
+// Result is what a study leaves whose posterior is q; instead says what to do where it has not
+// converged.
+func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Result, error) {
+	if f.Phase != method.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", f.Phase)
+	}
+	e, err := c.Scaled(f.Scale)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.New(c.Plan, c.Options, c.Prior, q.Normal(), e)
+	if err != nil {
+		return nil, err
+	}
+	for i, factor := range c.list(f.Sites) {
+		name := c.Plan.Sites[i]
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded, Information: glm.Information(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
+	}
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
+	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled), fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
+	r := &method.Result{Metrics: map[string]float64{"updates": float64(f.Trace.Folded), "weights": float64(len(m.Effects))}}
+	if c.own.Tolerance != nil { // updates are exact, and have an end
+		f.converged(c, m, r, instead)
+	}
+	if r.Files, err = m.Files(); err != nil {
+		return nil, err
+	}
+	for _, site := range m.Sites {
+		r.Metrics["information/"+site.Name] = site.Information
+	}
+	fitted.Metrics(c.Options, pooled, len(m.Effects), r.Metrics)
+	r.Found, r.Sure = fitted.Found(m), fitted.Sure(m, pooled)
+	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: c.Options.Outcome.Column}, figure.Fact{Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
+		figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
+	r.Headline = append(r.Headline, fitted.Headline(c.Options, pooled)...)
+	r.Sections = fitted.Verdicts(m.Verdicts)
+	if pooled != nil {
+		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
+	}
+	weights := effects(m)
+	weights.Items = append(weights.Items, fitted.Unchecked(c.Options, pooled)...)
+	r.Sections = append(r.Sections, weights)
+	if pooled != nil {
+		r.Sections = append(r.Sections, fitted.Prediction(c.Options, sites, pooled))
+	}
+	var updates, divergence figure.Numbers
+	for _, t := range f.Trace.Points {
+		updates, divergence = append(updates, float64(t.Update)), append(divergence, max(t.KL, 1e-16))
+	}
+	r.Sections = append(r.Sections, siteFactors(m), progress(m, updates, divergence, f.Trace.Projected))
+	return r, nil
+}
+
+// converged says whether updates have come to their end.
+func (f *State) converged(c *common, m *fitted.Model, r *method.Result, instead string) {
+	left := c.remaining(f.Sites, method.Staying(c.Plan.Sites, f.Left))
+	converged := left <= closeEnough
+	m.Converged = &converged
+	r.Metrics["converged"] = 1
+	fact := figure.Fact{Name: "converged", Value: "yes"}
+	if !converged {
+		far := "their steps have not begun to shrink"
+		if !math.IsInf(left, 1) {
+			far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
+		}
+		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+". Predictions settle before single weights do; do not rely on these. Allow more method.rounds"+instead+".")
+		r.Metrics["converged"], fact.Value = 0, "no: do not rely on single weights"
+	}
+	r.Headline = append(r.Headline, fact)
+}
+
+// assess is what a site without protection answers to how well the model predicts its rows.
+func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, data dataset.Source) (*predict.Assessment, error) {
+	task := new(assessTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	_, q, err := c.openModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.Read(ctx, c.Setup, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Assess(c.Likelihood, q.Normal(), nil, d), nil
+}
+
+// ownReport shows a site its own rows under the shared model. It never leaves.
+func ownReport(ctx context.Context, c *common, site string, shared []byte, data dataset.Source) (*method.Result, error) {
+	task := new(assessTask)
+	if err := wire.Unmarshal(shared, task); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	e, q, err := c.openModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	return fitted.OwnReport(ctx, c.Setup, c.Likelihood, site, e, q.Normal(), nil, data)
+}
+
+// answered reads how well a site's outcomes are predicted, with noise or without.
+func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
+	if p := c.protected[in.Site]; p != nil {
+		if p.quality == nil {
+			return nil, fmt.Errorf("site %s was not asked how well outcomes are predicted", in.Site)
+		}
+		sum, err := method.OnlySum(in, p.quality.Name)
+		if err != nil {
+			return nil, err
+		}
+		return predict.Noised(sum)
+	}
+	a := new(predict.Assessment)
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	return a, a.CheckAlone()
+}
