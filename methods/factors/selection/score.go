@@ -45,13 +45,13 @@ func (s *releasedSelector) score() {
 	}
 	add(ruleBICOfSplit, values[least], "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise")
 	if len(s.left) > 0 {
-		s.ScoreLeftOut(add)
+		s.scoreLeftOut(add)
 	}
 	s.out.Settings = map[string]float64{"sites": float64(len(s.releases)), "subjects_noised": math.Round(s.subjects), "noise_splits": noiseSplits}
 }
 
 // scoreLeftOut adds up what the sites left out say.
-func (s *releasedSelector) ScoreLeftOut(add func(rule string, value int, why string)) {
+func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why string)) {
 	values := s.config.Values
 	mean := make([]float64, len(values))
 	for _, site := range s.left {
