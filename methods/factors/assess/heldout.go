@@ -46,8 +46,8 @@ func (h *HeldOut) Check(views int) error {
 	return nil
 }
 
-// Hidden is how well a model predicts each view of some subjects from their other views, by their sums.
-type Hidden struct {
+// hidden is how well a model predicts each view of some subjects from their other views, by their sums.
+type hidden struct {
 	cells, failed, says, squares []float64 // by view, says the squared error that the model expects
 	features                     []hiddenFeature
 }
@@ -58,14 +58,14 @@ type hiddenFeature struct {
 	cells, ratio float64 // the mean squared error in that which the model says
 }
 
-// Hide takes a view after the other from blocks of subjects and predicts it from what is left. With x the
+// hide takes a view after the other from blocks of subjects and predicts it from what is left. With x the
 // factors given the others and K their regression on these, the squared errors of a feature add up to
 //
 //	Σ (t − μ)² − 2 wᵀΣ⟨x⟩(t − μ) + wᵀΣ⟨x⟩⟨x⟩ᵀw,
 //
 // which sums give exactly. A view that is infinitely noisy says nothing of x: so it is hidden. The model describes all
 // features of the blocks.
-func Hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*Hidden, error) {
+func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 	md, q := ppca.NewModel(l, p.Rank), p.Rank
 	defer md.Release()
 	md.Load(p)
@@ -73,7 +73,7 @@ func Hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*Hidden, error) {
 	defer e.Release()
 	noise, view := slices.Clone(md.Psi), l.ViewOf()
 	vector := func() []float64 { return make([]float64, l.Views()) }
-	h := &Hidden{vector(), vector(), vector(), vector(), nil}
+	h := &hidden{vector(), vector(), vector(), vector(), nil}
 	seen := make([]float64, q*md.LD) // Σ⟨x⟩⟨x⟩ᵀ
 	for i := range blocks {
 		b := &blocks[i]
@@ -115,9 +115,9 @@ func Hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*Hidden, error) {
 	return h, nil
 }
 
-// NewHeldOut puts together what groups of subjects say of models that were fitted to the others, beside what
+// newHeldOut puts together what groups of subjects say of models that were fitted to the others, beside what
 // all say of the model of all. Small groups tell by how much errors are larger than a model says.
-func NewHeldOut(groups, small []*Hidden, all *Hidden) *HeldOut {
+func newHeldOut(groups, small []*hidden, all *hidden) *HeldOut {
 	views := len(all.cells)
 	vector := func() wire.Vector { return make(wire.Vector, views) }
 	h := &HeldOut{vector(), vector(), vector(), vector(), vector(), vector()}
@@ -159,7 +159,7 @@ func NewHeldOut(groups, small []*Hidden, all *Hidden) *HeldOut {
 
 // cover adds to how many values of each view lie in intervals of 90 % that are widened by so much, if errors
 // are normal and as large as they are.
-func (h *Hidden) cover(dst, times []float64) {
+func (h *hidden) cover(dst, times []float64) {
 	for _, f := range h.features {
 		wide := 1 / f.ratio
 		if times != nil {

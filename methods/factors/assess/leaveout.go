@@ -55,11 +55,11 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 			return nil, err
 		}
 	}
-	h, err := Hide(l, &start, all)
+	h, err := hide(l, &start, all)
 	if err != nil {
 		return nil, err
 	}
-	return NewHeldOut(large, small, h), nil
+	return newHeldOut(large, small, h), nil
 }
 
 // divided is the blocks of sites, by sites, and by parts of these of which at least ten make up all.
@@ -80,9 +80,9 @@ func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all
 }
 
 // judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects.
-func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*Hidden, err error) {
+func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hidden, err error) {
 	return list, eachOut(l, start, grouped(units), func(p *ppca.Params, out []ppca.Block) error {
-		h, err := Hide(l, p, out)
+		h, err := hide(l, p, out)
 		list = append(list, h)
 		return err
 	})

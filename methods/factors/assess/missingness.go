@@ -92,7 +92,7 @@ func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
 }
 
 // AddViews takes in what other views predict of the views that a subject has and of those that it lacks: others
-// has read the subject, and x is as [predictions.Add] has it.
+// has read the subject, and x is as Add has it.
 func (p *predictions) AddViews(others *Predictor, x []float64) {
 	for k := range p.layout.Views() {
 		lo, hi := p.layout.View(k)

@@ -129,7 +129,7 @@ func (s *selector) choose() {
 	}
 	add(ruleStudy, r.Choice(), "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
-	add(RuleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
+	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
 }
 
@@ -187,11 +187,11 @@ func defeatsSelection(o *options.Options) (why, mend string) {
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out", RuleElbow: "elbow"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out", ruleElbow: "elbow"})}
 	r.Headline = []figure.Fact{
 		s.out.Headline(),
 		{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))},
-		{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(RuleElbow))},
+		{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(ruleElbow))},
 	}
 	r.Sections = []figure.Section{
 		s.out.Section("Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing is warned of."),

@@ -10,10 +10,10 @@ import (
 
 // result draws the selection.
 func (s *releasedSelector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleLeftOut: "left_out", RuleSE: "one_standard_error", RuleElbow: "elbow", ruleBICOfSplit: "bic"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleLeftOut: "left_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBICOfSplit: "bic"})}
 	r.Headline = []figure.Fact{s.out.Headline()}
 	if len(s.left) > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(s.out.Choice(RuleSE))})
+		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(s.out.Choice(ruleSE))})
 	}
 	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
 	r.Sections = append(r.Sections, s.out.Section("Every rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows the first, if nothing is warned of."))
@@ -28,7 +28,7 @@ func (s *releasedSelector) result() *method.Result {
 func (s *releasedSelector) leftOutSection() figure.Section {
 	return figure.Section{ID: "left-out", Title: "How well sites are predicted that were left out",
 		Lead: "Without each site in turn, models were fitted to what the others released, and the noised moments of the site left out scored them. The score is linear in these moments, so noise does not shift it on average, and how far noise moves it is known from the noise that the plan asked for.",
-		Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(RuleSE), "sites", "Higher is better. The band is one standard error of the difference to the best, from noise and from sampling. "+
+		Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleSE), "sites", "Higher is better. The band is one standard error of the difference to the best, from noise and from sampling. "+
 			"Beyond the factors that the sites share the line is level, and noise decides where it is highest: take the smallest number whose band reaches zero.")}}
 }
 

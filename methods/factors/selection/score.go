@@ -74,8 +74,8 @@ func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why str
 		}
 	}
 	add(ruleLeftOut, values[best], "models of the other sites make a site's released moments the most likely")
-	add(RuleSE, values[within], "the mean difference to the best is no larger than its standard error, from the noise, which is known, and from sampling")
-	add(RuleElbow, values[elbow(mean)], "more factors improve little beside what the first ones do; it depends on the candidates")
+	add(ruleSE, values[within], "the mean difference to the best is no larger than its standard error, from the noise, which is known, and from sampling")
+	add(ruleElbow, values[elbow(mean)], "more factors improve little beside what the first ones do; it depends on the candidates")
 }
 
 // variances returns, of the mean difference in log-likelihood between two
@@ -113,7 +113,7 @@ func (s *releasedSelector) recommend() {
 		doubt("no candidate is more than two standard deviations of the noise behind the best: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	}
 	best := out.Choice(ruleBICOfSplit)
-	if se := out.Choice(RuleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
+	if se := out.Choice(ruleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
 		doubt(fmt.Sprintf("BIC says %d, the sites left out %d, within one standard error", best, se), "make both models with parley model refit, and look at them")
 	}
 	recommend(out, values, best)

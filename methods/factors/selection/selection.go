@@ -14,8 +14,8 @@ import (
 
 // Rules that both ways have.
 const (
-	RuleSE    = "smallest within one standard error of it"
-	RuleElbow = "elbow: smallest that loses at most 2 % of the range"
+	ruleSE    = "smallest within one standard error of it"
+	ruleElbow = "elbow: smallest that loses at most 2 % of the range"
 )
 
 // Names of a candidate's scores that both ways have.
