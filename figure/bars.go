@@ -22,8 +22,6 @@ type Bars struct {
 	Mark   string   `json:"mark,omitempty"`   // what those are
 	Top    int      `json:"top,omitempty"`    // draw the largest by absolute value, in that order; 0 for all as given
 	Bottom int      `json:"bottom,omitempty"` // with Top: rank by value, and draw the smallest below the largest
-	// Subject says that the values are of one single subject.
-	Subject bool `json:"subject,omitempty"`
 
 	part span // of the rows in their order, on the scale of all
 }
@@ -33,8 +31,8 @@ type span struct{ from, of int }
 
 func (b Bars) len() int { return max(len(b.Labels), len(b.Values)) }
 
-func (Bars) kind() string       { return "bars" }
-func (b Bars) perSubject() bool { return b.Subject }
+func (Bars) kind() string     { return "bars" }
+func (Bars) perSubject() bool { return false }
 
 // Table has one row for every label, in the order given.
 func (b Bars) Table() Table {

@@ -121,7 +121,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	}
 	return Bars{X: axes(t), Labels: names(400), Values: numbers(400).Draw(t, "values"), Low: numbers(20).Draw(t, "low"),
 		High: numbers(20).Draw(t, "high"), Groups: names(20), Marks: numbers(20).Draw(t, "marks"), Mark: labels.Draw(t, "mark"),
-		Top: rapid.IntRange(-1, 30).Draw(t, "top"), Bottom: rapid.IntRange(-1, 30).Draw(t, "bottom"), Subject: rapid.Bool().Draw(t, "subject")}
+		Top: rapid.IntRange(-1, 30).Draw(t, "top"), Bottom: rapid.IntRange(-1, 30).Draw(t, "bottom")}
 })
 
 var figures = rapid.Custom(func(t *rapid.T) Figure {
@@ -310,13 +310,13 @@ func TestPointsBelongToSubjects(t *testing.T) {
 	}
 }
 
-func TestStripsAndSingleBarsBelongToSubjects(t *testing.T) {
+func TestStripsBelongToSubjects(t *testing.T) {
 	strips := Strips{Groups: []string{"g"}, Panels: []StripPanel{{Name: "p"}}}
 	if (Figure{Chart: strips}).PerSubject() {
 		t.Error("empty strips count as single subjects")
 	}
 	strips.Panels[0].Values = []Numbers{{1}}
-	if !(Figure{Chart: strips}).PerSubject() || !(Figure{Chart: Bars{Subject: true}}).PerSubject() || (Figure{Chart: Bars{}}).PerSubject() {
+	if !(Figure{Chart: strips}).PerSubject() {
 		t.Error("what shows single subjects is not told apart")
 	}
 }

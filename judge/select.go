@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,9 +65,6 @@ func (r *Selection) Claim(dir string) error {
 		return err
 	}
 	const hint = "choose another with --out"
-	if len(entries) == 1 && entries[0].Name() == fits {
-		return nil // an interrupted selection
-	}
 	data, err := os.ReadFile(filepath.Join(dir, fileName))
 	if errors.Is(err, os.ErrNotExist) {
 		return problem.Problem{File: dir, What: "this directory is not empty and holds no selection", Hint: hint}
@@ -115,7 +110,7 @@ func (r *Selection) Write(dir string, plan *study.Plan) error {
 			{Name: "Sites", Value: strings.Join(plan.Sites, ", ")}, {Name: "Made by", Value: r.Program}},
 		Sections: append(slices.Clone(r.Result.Sections), r.privacySection()),
 	}
-	// What an earlier selection with other criteria left would look like a part of this one.
+	// What an earlier selection from other numbers left would look like a part of this one.
 	for _, old := range []string{"figures", "tables"} {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
 			return err
@@ -127,71 +122,7 @@ func (r *Selection) Write(dir string, plan *study.Plan) error {
 	if err := files.WriteJSON(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	if err := files.WriteJSON(filepath.Join(dir, fileName), r); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(dir, fits))
-}
-
-// fits is the folder of what an unfinished selection has come to.
-const fits = "fits"
-
-// selectionSettings are what the fits of a selection depend on.
-type selectionSettings struct {
-	Program  string   `json:"program"`
-	Plan     string   `json:"plan_sha256"`
-	Data     string   `json:"data_sha256"`
-	Values   []int    `json:"values"`
-	Folds    int      `json:"folds"`
-	Repeats  int      `json:"repeats"`
-	Criteria []string `json:"criteria"`
-}
-
-// digest names the settings.
-func (s *selectionSettings) digest() (string, error) {
-	data, err := json.Marshal(s)
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:6]), err
-}
-
-// keptFits is a Kept of [method.SelectConfig] in a folder, which the first outcome makes.
-type keptFits string
-
-func (k keptFits) path(key string) string { return filepath.Join(string(k), key+".json") }
-
-func (k keptFits) Get(key string, v any) (bool, error) {
-	data, err := os.ReadFile(k.path(key))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		return false, problem.Problem{File: k.path(key), What: "this is not what a selection keeps: " + err.Error(), Hint: "remove the file, and it is computed again"}
-	}
-	return true, nil
-}
-
-func (k keptFits) Put(key string, v any) error {
-	if err := os.MkdirAll(string(k), 0o777); err != nil {
-		return err
-	}
-	return files.WriteJSON(k.path(key), v)
-}
-
-// Keep makes a selection resume in a directory that was claimed: the config's fits are
-// kept there until [Selection.Write] has written what came of them, each with what it
-// depends on. They hold the log-likelihoods of single subjects, exact, and stay on the
-// machine that reads the rows.
-func (r *Selection) Keep(dir string, c *method.SelectConfig) error {
-	s := &selectionSettings{r.Program, r.Plan, r.Data, c.Values, c.Folds, c.Repeats, c.Criteria}
-	name, err := s.digest()
-	if err != nil {
-		return err
-	}
-	c.Kept = keptFits(filepath.Join(dir, fits, name))
-	return nil
+	return files.WriteJSON(filepath.Join(dir, fileName), r)
 }
 
 // Print tells people what was chosen.

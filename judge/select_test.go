@@ -3,12 +3,10 @@ package judge
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"parley/internal/testkit"
-	"parley/method"
 )
 
 func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
@@ -37,41 +35,6 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 		err := r.Claim(dir)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
-		}
-	}
-}
-
-// What an interrupted selection kept is for the same selection alone.
-func TestKeepIsForTheSameSelection(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "chosen")
-	r := &Selection{Program: "parley 1", Plan: "p", Data: "d"}
-	c := method.SelectConfig{Values: []int{1, 2}, Folds: 3, Repeats: 1}
-	open := func(r *Selection, c method.SelectConfig) (keptFits, error) {
-		if err := r.Claim(dir); err != nil {
-			return "", err
-		}
-		err := r.Keep(dir, &c)
-		return c.Kept.(keptFits), err
-	}
-	first := testkit.Get(open(r, c))(t)
-	var got []float64
-	if found, err := first.Get("one", &got); found || err != nil {
-		t.Errorf("%v, %v", found, err)
-	}
-	testkit.Do(t, first.Put("one", []float64{0.1, -1e300}))
-	again := testkit.Get(open(r, c))(t)
-	if found, err := again.Get("one", &got); !found || err != nil || !slices.Equal(got, []float64{0.1, -1e300}) {
-		t.Errorf("%v, %v, %v", found, err, got)
-	}
-	other := c
-	other.Folds = 5
-	for name, try := range map[string]func() (keptFits, error){
-		"folds": func() (keptFits, error) { return open(r, other) },
-		"data":  func() (keptFits, error) { return open(&Selection{Program: "parley 1", Plan: "p", Data: "e"}, c) },
-	} {
-		k := testkit.Get(try())(t)
-		if found, err := k.Get("one", &got); found || err != nil {
-			t.Errorf("other %s: %v, %v", name, found, err)
 		}
 	}
 }

@@ -16,30 +16,15 @@ type Selector interface {
 	Method
 	// Chooses is the option of the plan that is chosen, such as latent.
 	Chooses() string
-	// Criteria names the criteria it can compute, the one that it recommends
-	// by first: that one is always computed.
-	Criteria() []string
 	// Select fits the method with every candidate and says which to take. The
 	// outcome depends on the plan, the rows and the config, not on how many
 	// fits run at a time.
 	Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c SelectConfig) (*Selection, error)
 }
 
-// SelectConfig says what to try. All fields but Criteria and Progress are needed.
+// SelectConfig says what to try.
 type SelectConfig struct {
-	Values   []int    // the candidates, ascending, none twice
-	Folds    int      // of cross-validation, at least 2
-	Repeats  int      // divisions into folds, at least 1
-	Criteria []string // beside the first of [Selector.Criteria]; names of that list
-
-	// Kept has what an interrupted selection of the same settings has come to, by keys
-	// that are names of files. Get fills v, as JSON does, with what was put under the
-	// key, and says whether anything was. May be nil.
-	Kept interface {
-		Get(key string, v any) (bool, error)
-		Put(key string, v any) error
-	}
-
+	Values []int // the candidates, ascending, none twice
 	// Progress is told how much of the work is done. It is never called by two
 	// goroutines at a time. May be nil.
 	Progress func(done, of float64)
@@ -53,7 +38,7 @@ type Selection struct {
 	Choices     []Choice           `json:"choices"`     // of every rule, the one that a recommendation follows first
 	Candidates  []Candidate        `json:"candidates"`  // in the order of SelectConfig.Values
 	Table       *figure.Table      `json:"-"`           // of them, for a terminal; nil for what every rule would take
-	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: folds, subjects, draws
+	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: sites, subjects, draws
 	Warnings    problem.List       `json:"-"`           // what must be mended before anything is recommended
 	Notes       problem.List       `json:"-"`           // what should be known
 	Result      *Result            `json:"-"`           // the same for people: headline, curves, tables
@@ -91,8 +76,7 @@ type Refitter interface {
 	// from anywhere: whatever is wrong with it is an error. The plan is the
 	// study's, and with its own value the model is the study's model.
 	Refit(p *study.Plan, released []byte, value int) (*Result, error)
-	// SelectReleased is [Selector.Select] from that file. Of the config only Values
-	// and Progress are used. The outcome depends on the plan, the file and the
+	// SelectReleased is [Selector.Select] from that file. The outcome depends on the plan, the file and the
 	// values alone.
 	SelectReleased(ctx context.Context, p *study.Plan, released []byte, c SelectConfig) (*Selection, error)
 }

@@ -21,22 +21,18 @@ import (
 
 // selectFlags are the flags of parley select.
 type selectFlags struct {
-	values   map[string]*string // by the option that is chosen
-	folds    int
-	repeats  int
-	criteria []string
-	out      string
-	as       form
+	values map[string]*string // by the option that is chosen
+	out    string
+	as     form
 }
 
 func selectCommand() *cobra.Command {
 	f := selectFlags{values: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use:         "select PLAN|RESULTS --latent 1..8 | --components 1..6",
-		Annotations: map[string]string{resumes: "yes"},
-		Short:       "Choose the number of factors or components",
-		Long: "Fit the study with every number of factors given, and recommend the one under which held-out\n" +
-			"subjects are the most likely. With RESULTS of a private study, or of a mixture, it chooses from\n" +
+		Use:   "select PLAN|RESULTS --latent 1..8 | --components 1..6",
+		Short: "Choose the number of factors or components",
+		Long: "Fit the study with every number of factors given to nine tenths of the subjects, and recommend\n" +
+			"one by how likely the others are. With RESULTS of a private study, or of a mixture, it chooses from\n" +
 			"what the sites released: no site is asked again, and it costs no more privacy.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			option := given(cmd, chosenOptions)
@@ -57,9 +53,6 @@ func selectCommand() *cobra.Command {
 	for _, option := range chosenOptions {
 		f.values[option] = flags.String(option, "", "numbers of "+nounOf[option]+" to try, such as 1..8 or 2,4,6..10")
 	}
-	flags.IntVar(&f.folds, "folds", 3, "parts that each site splits its subjects into")
-	flags.IntVar(&f.repeats, "repeats", 1, "times to split, each time differently")
-	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard (default all)")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default results/NAME-select-DIGEST)")
 	f.as.flag(cmd, "print the recommendation and all scores as JSON")
 	chooseOne(cmd)
@@ -92,11 +85,6 @@ func checkChosen(option, chooses, method string) error {
 
 // fromResults chooses from what the sites of a study have released.
 func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, values []int) error {
-	for _, name := range []string{"folds", "repeats", "criteria"} {
-		if cmd.Flags().Changed(name) {
-			return &usageError{fmt.Errorf("--%s: belongs to rows, and results hold none\n  hint: leave it out", name)}
-		}
-	}
 	s, err := judge.OpenStudy(path, methods)
 	if err != nil {
 		return err
@@ -145,14 +133,8 @@ func (f *selectFlags) finish(cmd *cobra.Command, record *judge.Selection, chosen
 	return f.as.line(cmd, chose, func(w io.Writer) error { return record.Print(w, f.out) })
 }
 
-// fromRows chooses by cross-validation on the rows of simulated sites.
+// fromRows chooses from the sums of simulated sites.
 func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values []int) error {
-	if f.folds < 2 {
-		return &usageError{fmt.Errorf("--folds %d: at least 2, so that some subjects are fitted and some held out", f.folds)}
-	}
-	if f.repeats < 1 {
-		return &usageError{fmt.Errorf("--repeats %d: at least 1", f.repeats)}
-	}
 	ctx := cmd.Context()
 	plan, err := study.Load(path, methods)
 	if err != nil {
@@ -170,15 +152,6 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
 			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
 	}
-	if f.criteria == nil {
-		f.criteria = selector.Criteria()
-	}
-	for _, c := range f.criteria {
-		if !slices.Contains(selector.Criteria(), c) {
-			valid := "one of " + strings.Join(selector.Criteria(), ", ")
-			return &usageError{fmt.Errorf("--criteria: %w", problem.Problem{What: fmt.Sprintf("%q is not a criterion", c), Hint: problem.DidYouMean(c, selector.Criteria(), valid)})}
-		}
-	}
 	show := newProgress(cmd)
 	defer show.close()
 	binding, err := local.Bind(ctx, plan, nil)
@@ -195,11 +168,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	config := method.SelectConfig{Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now)}
-	if err := record.Keep(f.out, &config); err != nil {
-		return err
-	}
-	chosen, err := selector.Select(ctx, plan, binding.Data, config)
+	chosen, err := selector.Select(ctx, plan, binding.Data, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}

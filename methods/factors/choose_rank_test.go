@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
+	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 )
 
 // A study that chooses its number of factors finds as many as its subjects were drawn with in nine of ten, and is off
-// by one at most.
+// by one at most. parley select chooses the same.
 func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 	right, n := 0, 0
 	for _, c := range testkit.Sized([]struct{ d, sites, n, shared int }{{40, 3, 300, 1}, {60, 12, 600, 2}},
@@ -21,6 +22,13 @@ func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t), "model/model.json")))(t)
 			found, truth := len(m.Factors), c.shared+4
 			t.Logf("%+v: %d factors, drawn with %d", c, found, truth)
+			if seed == 0 {
+				candidates := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}
+				chosen := factorstest.Must(Method{}.Select(t.Context(), s.plan, sources(s), candidates))(t)
+				if got := chosen.Choices[0].Value; got != found || chosen.Recommended != found {
+					t.Errorf("%+v: the study takes %d factors, parley select %d", c, found, got)
+				}
+			}
 			if n++; found == truth {
 				right++
 			}

@@ -79,7 +79,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 		t.Errorf("the page has %d bytes", page.Len())
 	}
 	found := pictures(r)
-	for _, id := range []string{"plane", "plane-4", "subjects", "subjects-4", "contributions", "imputed-subject-1", "pairs", "pairs-4", "behind-1", "behind-6", "subjects-described"} {
+	for _, id := range []string{"plane", "plane-4", "subjects", "subjects-4", "behind-1", "behind-6", "subjects-described"} {
 		f := found[id]
 		if f == nil || !f.PerSubject() {
 			t.Errorf("figure %s is %v", id, f)
@@ -96,8 +96,8 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	}
 }
 
-// A site's own page names the subject whom the model describes worst, draws every subject among
-// the pairs of factors, and sorts the data behind a factor by its score.
+// A site's own page names the subject whom the model describes worst, draws every subject on the
+// first two factors, and sorts the data behind a factor by its score.
 func TestOwnReportShowsEverySubject(t *testing.T) {
 	s := shape{dims: []int{5, 3, 4}, sites: 2, rows: 40, options: "  latent: 3\n  outliers: keep\n", seed: 3}.study(t)
 	p := newPlay(t, s)
@@ -116,8 +116,8 @@ func TestOwnReportShowsEverySubject(t *testing.T) {
 		}
 	}
 	found := pictures(r)
-	if k, ok := found["pairs"].Chart.(figure.Pairs); !ok || len(k.Groups) != 2 || len(k.Of) != 40 || len(k.Values) != 3 {
-		t.Errorf("pairs: %+v", k.Groups)
+	if k, ok := found["plane"].Chart.(figure.Scatter); !ok || len(k.Groups) != 2 || len(k.Groups[0].X)+len(k.Groups[1].X) != 40 {
+		t.Errorf("plane: %+v", k.Groups)
 	}
 	for a := range 3 {
 		h := found[fmt.Sprintf("behind-%d", a+1)].Chart.(figure.Heatmap)

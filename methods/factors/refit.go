@@ -20,9 +20,6 @@ var (
 // Chooses implements [method.Selector].
 func (Method) Chooses() string { return "latent" }
 
-// Criteria implements [method.Selector].
-func (Method) Criteria() []string { return selection.Criteria() }
-
 // Select implements [method.Selector] by [selection.Select]. It chooses latent in the plan.
 func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
 	set, err := options.SetUp(p)

@@ -8,18 +8,14 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
-	"parley/method"
-	"parley/methods/factors"
-	oneshot "parley/methods/factors/federated"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
-	"parley/papers/deal"
 	"parley/papers/experiment"
 )
 
 // waicOf is the criterion of the rows at three sites by dimension, from draws of the posterior
-// under flat priors begun at the default's fit in one exchange, and what held-out rows choose.
+// under flat priors begun at the likeliest fit to all of them.
 func waicOf(ctx context.Context, data source, at experiment.Data, repeat, largest int, noise string) (experiment.Values, error) {
 	c := condition{data: data, scenario: evaluate.IID, sites: 3}
 	d, err := c.first(ctx, at, repeat)
@@ -32,18 +28,7 @@ func waicOf(ctx context.Context, data source, at experiment.Data, repeat, larges
 	if err != nil {
 		return nil, err
 	}
-	config := method.SelectConfig{Folds: folds, Repeats: 1}
-	for q := 2; q <= largest; q++ {
-		config.Values = append(config.Values, q)
-	}
-	chosen, err := factors.Method{}.Select(ctx, p, deal.BySite(d.sites), config)
-	if err != nil {
-		return nil, err
-	}
 	v := experiment.Values{}
-	for _, k := range chosen.Choices {
-		v["choice: "+k.Rule] = []float64{float64(k.Value)}
-	}
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
@@ -52,21 +37,17 @@ func waicOf(ctx context.Context, data source, at experiment.Data, repeat, larges
 	if err != nil {
 		return nil, err
 	}
-	least := math.Inf(1)
-	for _, q := range config.Values {
+	for q := 2; q <= largest; q++ {
 		w, err := rows.criterion(ctx, set, q)
 		if err != nil {
 			return nil, fmt.Errorf("%d dimensions: %w", q, err)
 		}
 		v[fmt.Sprintf("q%d", q)] = []float64{w}
-		if w < least {
-			least, v["choice: smallest WAIC"] = w, []float64{float64(q)}
-		}
 	}
 	return v, nil
 }
 
-// rowsAt are the subjects of every site as a study's one exchange has them.
+// rowsAt are the subjects of every site as a study has them.
 type rowsAt struct {
 	tables []*dataset.Table
 	sums   []*options.RowSums
@@ -97,30 +78,23 @@ func rowsOf(ctx context.Context, set options.Setup, sites []dataset.Source) (*ro
 
 // criterion is WAIC of a model of q dimensions.
 func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float64, error) {
-	opts := *set.Options
-	opts.Latent = options.Factors(q)
-	set.Options = &opts
-	names := make([]string, len(r.sums))
-	for i := range names {
-		names[i] = fmt.Sprint("site", i)
+	var all []ppca.Block
+	for _, sums := range r.sums {
+		all = append(all, sums.In(r.scale)...)
 	}
-	fit, means, err := oneshot.FitRows(ctx, set, r.scale, names, r.sums)
+	fit, err := ppca.FitBest(set.Layout, all, q, ppca.FitOptions{LeastNoise: ppca.LeastNoise})
 	if err != nil {
 		return 0, err
 	}
 	var features [][]int
 	var values [][]float64
-	for i, table := range r.tables {
-		mean := make([]float64, set.Layout.Features())
-		if means != nil {
-			mean = means.At(names[i]).Mean
-		}
+	for _, table := range r.tables {
 		for n := range table.Len() {
 			var f []int
 			var t []float64
 			for j, x := range slices.Concat(filled(set.Layout, table.Row(n).Views)...) {
 				if !math.IsNaN(x) {
-					f, t = append(f, j), append(t, (x-r.scale.Shift[j])*r.scale.Factor[j]-mean[j])
+					f, t = append(f, j), append(t, (x-r.scale.Shift[j])*r.scale.Factor[j])
 				}
 			}
 			if len(f) > 0 {
@@ -128,7 +102,7 @@ func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float
 			}
 		}
 	}
-	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, fit, options.Draws(set.Plan.Seed, "selection: gibbs", q))
+	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
 	return w.WAIC, err
 }
 

@@ -10,9 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/ppca"
@@ -62,53 +60,6 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 		return nil, err
 	}
 	return newHeldOut(large, small, h), nil
-}
-
-// ChooseRank says how many factors the subjects of some sites have, at most so many, by models that are fitted to
-// nine tenths of them and judged by how likely they make the others: the smallest number that is not behind the
-// likeliest by more than a standard error of that, by how tenths differ. It ends where two more factors have not
-// helped. All is about the means of the sites.
-func ChooseRank(l ppca.Layout, sites [][]ppca.Block, most int, rng *rand.Rand) (int, error) {
-	all, _, parts := divided(l, true, sites, rng)
-	groups := grouped(parts)
-	if len(groups) < 2 {
-		return 1, nil
-	}
-	var scores [][]float64 // log-likelihood of each group, by number of factors
-	best, likeliest := 0, math.Inf(-1)
-	for q := 1; q <= most && q < best+3+1; q++ {
-		fit, err := ppca.FitBest(l, ppca.Merge(slices.Clone(all)), q, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut})
-		if err != nil {
-			if q == 1 {
-				return 0, fmt.Errorf("choosing the number of factors: %w", err)
-			}
-			break // more factors than directions
-		}
-		var score []float64
-		err = eachOut(l, &fit.Params, groups, func(p *ppca.Params, out []ppca.Block) error {
-			logLik, _, err := ppca.LogLik(l, p, out)
-			score = append(score, logLik)
-			return err
-		})
-		if errors.Is(err, ppca.ErrCollapsed) && q > 1 {
-			break
-		}
-		if err != nil {
-			return 0, fmt.Errorf("choosing the number of factors: %w", err)
-		}
-		if sum := floats.Sum(score); sum > likeliest {
-			best, likeliest = q, sum
-		}
-		scores = append(scores, score)
-	}
-	for q := 1; q < best; q++ {
-		behind := make([]float64, len(scores[0]))
-		floats.SubTo(behind, scores[best-1], scores[q-1])
-		if mean, sd := stat.MeanStdDev(behind, nil); !(mean > sd/math.Sqrt(float64(len(behind)))) {
-			return q, nil
-		}
-	}
-	return best, nil
 }
 
 // divided is the blocks of sites, by sites, and by parts of these of which at least ten make up all.

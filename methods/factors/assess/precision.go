@@ -1,6 +1,6 @@
 // Package assess says how well a fitted model describes what it was fitted to: how far the
-// sampling of subjects moves its loadings ([PrecisionOf]), how many factors the data need,
-// by automatic relevance determination ([Strengths]), how well each view is predicted from
+// sampling of subjects moves its loadings ([PrecisionOf]), how many factors the data need
+// ([Ranks]), how well each view is predicted from
 // a subject's other views ([Predictor]), and whether single values are missing for what
 // they are ([MissingnessSums]; missing at random: Rubin 1976). Sums that come from
 // elsewhere give errors, never panics.

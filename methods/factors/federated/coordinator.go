@@ -204,7 +204,7 @@ func (c way) Conclude(s *halves.State, m *fitted.Model) {
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
 	o := recordOf(s)
-	settled := report.Convergence(c.Of(s), &report.Fit{Trace: o.Fit.Trace, Converged: o.Fit.Converged}, nil)
+	settled := report.Convergence(o.Fit.Trace, o.Fit.Converged)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
 	if o.Latent > 0 {
 		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent, "factor"),

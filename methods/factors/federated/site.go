@@ -88,49 +88,27 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 	return atSite(model, t.Offset), nil
 }
 
-// again is how often [FitRows] fills cells by the model of all sites, at most.
-const again = 30
-
-// FitRows is the whole fit to the rows of some sites on a common scale, as the exchanges of a study bring
-// it about, and how the means of these sites differ; nothing where they are taken for samples of one
-// population.
-func FitRows(ctx context.Context, set options.Setup, scale *ppca.Scale, names []string,
-	sites []*options.RowSums) (model *ppca.Params, means *options.SiteMeans, err error) {
+// Sums is what sites say first of their rows on a common scale, of those sites that have enough subjects to speak.
+func Sums(set options.Setup, scale *ppca.Scale, sites []*options.RowSums) (said [][]ppca.Block, err error) {
 	h := siteWay{set}
-	for range again {
-		var said [][]ppca.Block
-		var speaking []string
-		filled := 0.0
-		for i, sums := range sites {
-			blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
-			if err != nil {
-				return nil, nil, err
-			}
-			answer, err := h.sums(blocks, atSite(model, means.At(names[i])))
-			if err != nil {
-				return nil, nil, fmt.Errorf("site %s: %w", names[i], err)
-			}
-			own, err := answer.blocks(set)
-			if err != nil {
-				return nil, nil, fmt.Errorf("site %s: %w", names[i], err)
-			}
-			if filled += answer.Filled; len(own) > 0 {
-				said, speaking = append(said, own), append(speaking, names[i])
-			}
-		}
-		last := model
-		fit, offsets, err := fitSums(set, said, last, ctx.Err)
+	for _, sums := range sites {
+		blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
 		if err != nil {
-			return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+			return nil, err
 		}
-		if model, means = &fit.Params, nil; offsets != nil {
-			means = options.PackSiteMeans(speaking, offsets)
+		answer, err := h.sums(blocks, nil)
+		if err != nil {
+			return nil, err
 		}
-		if filled == 0 || last != nil && newStep(set.Layout, last, model, last).moved(model) < settledBy {
-			break
+		own, err := answer.blocks(set)
+		if err != nil {
+			return nil, err
+		}
+		if len(own) > 0 {
+			said = append(said, own)
 		}
 	}
-	return model, means, nil
+	return said, nil
 }
 
 // atSite is a model about the means of one site.

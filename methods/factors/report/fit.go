@@ -92,58 +92,22 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 		}}, true
 }
 
-// SpreadFigure is the figure that draws the spread between sites by round.
-const SpreadFigure = "between-sites-by-round"
-
-// Fit is how the one shot's fit went.
-type Fit struct {
-	Trace     []float64 // log-likelihood per subject, by iteration
-	Converged bool
-}
-
-// Convergence is a section on how the fit settled; of a study without a one shot if
-// that is nil.
-func Convergence(set options.Setup, oneShot *Fit, trace options.Trace) figure.Section {
-	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
-	if oneShot != nil {
-		fit := figure.Line{Name: "all sites", Y: figure.Numbers(oneShot.Trace)}
-		for i := range fit.Y {
-			fit.X = append(fit.X, float64(i))
-		}
-		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: "log-likelihood", Detail: true, Title: "Log-likelihood by iteration",
-			Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
-			Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
-			Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",
-		}})
-		if !oneShot.Converged {
-			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
-				Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})
-		}
+// Convergence is a section on how the fit at the coordinator settled: the log-likelihood per subject by iteration, and
+// whether it converged.
+func Convergence(trace []float64, converged bool) figure.Section {
+	fit := figure.Line{Name: "all sites", Y: trace}
+	for i := range trace {
+		fit.X = append(fit.X, float64(i))
 	}
-	rounds := make(figure.Numbers, len(trace))
-	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
-	for k := range set.Plan.Views {
-		sd.Series = append(sd.Series, figure.Line{Name: set.Plan.Views[k].Name, X: rounds})
-	}
-	for i, p := range trace {
-		rounds[i] = float64(p.Round)
-		for k := range sd.Series {
-			x := math.NaN() // zero has no place on a logarithmic axis
-			if len(p.SDW) > 0 && p.SDW[k] > 0 {
-				x = p.SDW[k]
-			}
-			sd.Series[k].Y = append(sd.Series[k].Y, x)
-		}
-	}
-	if slices.ContainsFunc(sd.Series, func(l figure.Line) bool {
-		return slices.ContainsFunc(l.Y, func(x float64) bool { return !math.IsNaN(x) })
-	}) {
-		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: SpreadFigure, Title: "Spread of the loadings between sites by round", Chart: sd,
-			Caption: "One line for each view, on a logarithmic axis; a spread of exactly zero is not drawn.",
-			Alt:     "Lines of the standard deviation of loadings between sites over the rounds, one for each view.",
-		}})
+	sec := figure.Section{ID: "convergence", Title: "How the fit settled", Items: []figure.Item{{Figure: &figure.Figure{
+		ID: "log-likelihood", Detail: true, Title: "Log-likelihood by iteration",
+		Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
+		Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
+		Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",
+	}}}}
+	if !converged {
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
+			Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})
 	}
 	return sec
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -39,8 +38,6 @@ type keptSubject struct {
 	id     string
 	labels []string
 	z      []float64
-	moved  []float64 // per view: how far leaving it out moves the scores; NaN where that cannot be
-	lacks  bool      // a whole view
 	r2     []float64 // per view; NaN where nothing of it was measured
 	values []float64 // of the features drawn, in standard deviations from the mean; NaN where missing
 }
@@ -80,15 +77,16 @@ func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 		}
 		views := g.describe(row.ID, post, values)
 		g.rank(views)
-		return g.keep(row, z, post.Observed, values, views)
+		g.keep(row, z, post.Observed, values, views)
+		return nil
 	})
 }
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) error {
+func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
-		return nil
+		return
 	}
 	if len(g.kept) == maxPoints {
 		for i := range maxPoints / 2 {
@@ -96,25 +94,10 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 		}
 		g.kept, g.every = g.kept[:maxPoints/2], 2*g.every
 		if (g.subjects-1)%g.every != 0 {
-			return nil
+			return
 		}
 	}
-	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z), moved: make([]float64, g.set.Layout.Views())}
-	if err := g.others.Read(observed, values); err != nil {
-		return err
-	}
-	for k := range s.moved {
-		s.moved[k] = math.NaN()
-		if g.others.OK[k] {
-			squares := 0.0
-			for a, x := range z {
-				d := x - g.others.Factors(k)[a]
-				squares += d * d
-			}
-			s.moved[k] = math.Sqrt(squares)
-		}
-		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
-	}
+	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z)}
 	for _, v := range views {
 		s.r2 = append(s.r2, v.r2)
 	}
@@ -126,7 +109,6 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 		s.values = append(s.values, x)
 	}
 	g.kept = append(g.kept, s)
-	return nil
 }
 
 const (
@@ -322,32 +304,22 @@ func quarters(numbers []float64) (names []string, place func(string) int) {
 	}
 }
 
-var errEnough = errors.New("enough")
-
-// visit reads the rows again as far as the named subjects.
-func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *ppca.Posterior, values []float64) error) error {
-	left := len(ids)
-	err := fitted.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
-		if !slices.Contains(ids, row.ID) {
-			return nil
-		}
-		if err := do(row, post, values); err != nil {
-			return err
-		}
-		if left--; left == 0 {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
 // describedSection shows how well the model describes each subject.
 func (g *gallery) describedSection() figure.Section {
-	strips := g.byView("R² of the subject in the view, all factors together", "Variance explained of each subject", func(s *keptSubject, k int) float64 { return s.r2[k] })
+	strips := figure.Strips{X: figure.Axis{Label: "R² of the subject in the view, all factors together"}}
+	panel := figure.StripPanel{Name: "Variance explained of each subject"}
+	for k, v := range g.set.Plan.Views {
+		var values figure.Numbers
+		for _, s := range g.kept {
+			if !math.IsNaN(s.r2[k]) {
+				values = append(values, s.r2[k])
+			}
+		}
+		if len(values) > 0 {
+			strips.Groups, panel.Values = append(strips.Groups, v.Name), append(panel.Values, values)
+		}
+	}
+	strips.Panels = []figure.StripPanel{panel}
 	t := figure.Table{ID: "worst-described", Title: "Subjects whom the model describes worst",
 		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
 		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}

@@ -13,7 +13,7 @@ import (
 
 // Names of a candidate's scores.
 const (
-	scoreLeftOut    = "left_out_log_likelihood" // mean per subject, nats
+	scoreBIC        = "bic"
 	scoreNoiseSE    = "behind_best_noise_standard_error"
 	scoreSamplingSE = "behind_best_sampling_standard_error"
 	scoreExplained  = "r2" // followed by a view

@@ -20,7 +20,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(q), 17))
 			l, rows := paperDraw(r, 4000, q)
 			out := choose(t, releasedOf(t, r, l, rows, 3, mu), method.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}})
-			if bic, se := out.Choice(ruleBICOfSplit), out.Choice(RuleSE); out.Recommended != q || bic != q || se != q {
+			if bic, se := out.Choice(ruleBICOfSplit), out.Choice(ruleSE); out.Recommended != q || bic != q || se != q {
 				t.Errorf("μ = %v: recommended %d, BIC %d, within one standard error %d; the truth is %d", mu, out.Recommended, bic, se, q)
 			}
 			if len(out.Warnings) > 0 {

@@ -2,7 +2,6 @@ package selection
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"parley/figure"
@@ -11,10 +10,10 @@ import (
 
 // result draws the selection.
 func (s *releasedSelector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleLeftOut: "left_out", RuleSE: "one_standard_error", RuleElbow: "elbow", ruleBICOfSplit: "bic"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleLeftOut: "left_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBICOfSplit: "bic"})}
 	r.Headline = []figure.Fact{s.out.Headline()}
 	if len(s.left) > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(s.out.Choice(RuleSE))})
+		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(s.out.Choice(ruleSE))})
 	}
 	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
 	r.Sections = append(r.Sections, s.out.Section("Every rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows the first, if nothing is warned of."))
@@ -26,23 +25,11 @@ func (s *releasedSelector) result() *method.Result {
 	return r
 }
 
-const factorAxis = "number of factors"
-
 func (s *releasedSelector) leftOutSection() figure.Section {
-	x, y := s.out.Curve(scoreBehind)
-	_, se := s.out.Curve(scoreBehindSE)
-	low, high := slices.Clone(y), slices.Clone(y)
-	for i := range y {
-		y[i] = -y[i]
-		low[i], high[i] = y[i]-se[i], y[i]+se[i]
-	}
 	return figure.Section{ID: "left-out", Title: "How well sites are predicted that were left out",
 		Lead: "Without each site in turn, models were fitted to what the others released, and the noised moments of the site left out scored them. The score is linear in these moments, so noise does not shift it on average, and how far noise moves it is known from the noise that the plan asked for.",
-		Items: []figure.Item{{Figure: &figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of sites left out, beside the best", Chart: figure.Lines{
-			X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
-			Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
-			Caption: "Higher is better. The band is one standard error of the difference to the best, from noise and from sampling. Beyond the factors that the sites share the line is level, and noise decides where it is highest: take the smallest number whose band reaches zero.",
-			Alt:     fmt.Sprintf("Line of the log-likelihood of sites left out, with a band of one standard error that first reaches the best at %d factors.", s.out.Choice(RuleSE))}}}}
+		Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleSE), "sites", "Higher is better. The band is one standard error of the difference to the best, from noise and from sampling. "+
+			"Beyond the factors that the sites share the line is level, and noise decides where it is highest: take the smallest number whose band reaches zero.")}}
 }
 
 func (s *releasedSelector) bicSection() figure.Section {
@@ -68,24 +55,15 @@ func (s *releasedSelector) explainedSection() figure.Section {
 }
 
 func (s *releasedSelector) scoreSection() figure.Section {
-	t := figure.Table{ID: "candidates", Title: "All scores",
-		Caption: "In parts of the features' ranges. Behind: how much less likely a subject of a site left out is on average than with the best number of factors, with the standard error of that mean and its two sources: the noise of the releases, whose law is known, and which subjects there are, as if these were normal."}
-	x, _ := s.out.Curve(scoreBIC)
-	t.Columns = append(t.Columns, figure.Column{Name: "factors", Format: figure.Count, Numbers: x})
-	add := func(name, unit, score string) {
-		_, y := s.out.Curve(score)
-		t.Columns = append(t.Columns, figure.Column{Name: name, Unit: unit, Numbers: y})
-	}
+	var columns []scoreColumn
 	if len(s.left) > 0 {
-		add("log-likelihood of sites left out", "nats", scoreLeftOut)
-		add("behind the best", "nats", scoreBehind)
-		add("standard error", "nats", scoreBehindSE)
-		add("of it from noise", "nats", scoreNoiseSE)
-		add("from sampling", "nats", scoreSamplingSE)
+		columns = append(columns, scoreColumn{"log-likelihood of sites left out", "nats", scoreLeftOut}, scoreColumn{"behind the best", "nats", scoreBehind},
+			scoreColumn{"standard error", "nats", scoreBehindSE}, scoreColumn{"of it from noise", "nats", scoreNoiseSE}, scoreColumn{"from sampling", "nats", scoreSamplingSE})
 	}
-	add("BIC", "", scoreBIC)
+	columns = append(columns, scoreColumn{"BIC", "", scoreBIC})
 	for _, v := range s.set.Plan.Views {
-		add("R² of "+v.Name, "", scoreExplained+"/"+v.Name)
+		columns = append(columns, scoreColumn{"R² of " + v.Name, "", scoreExplained + "/" + v.Name})
 	}
-	return figure.Section{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: &t}}}
+	return figure.Section{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: scoreTable(s.out,
+		"In parts of the features' ranges. Behind: how much less likely a subject of a site left out is on average than with the best number of factors, with the standard error of that mean and its two sources: the noise of the releases, whose law is known, and which subjects there are, as if these were normal.", columns)}}}
 }

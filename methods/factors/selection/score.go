@@ -45,13 +45,13 @@ func (s *releasedSelector) score() {
 	}
 	add(ruleBICOfSplit, values[least], "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise")
 	if len(s.left) > 0 {
-		s.ScoreLeftOut(add)
+		s.scoreLeftOut(add)
 	}
 	s.out.Settings = map[string]float64{"sites": float64(len(s.releases)), "subjects_noised": math.Round(s.subjects), "noise_splits": noiseSplits}
 }
 
 // scoreLeftOut adds up what the sites left out say.
-func (s *releasedSelector) ScoreLeftOut(add func(rule string, value int, why string)) {
+func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why string)) {
 	values := s.config.Values
 	mean := make([]float64, len(values))
 	for _, site := range s.left {
@@ -74,8 +74,8 @@ func (s *releasedSelector) ScoreLeftOut(add func(rule string, value int, why str
 		}
 	}
 	add(ruleLeftOut, values[best], "models of the other sites make a site's released moments the most likely")
-	add(RuleSE, values[within], "the mean difference to the best is no larger than its standard error, from the noise, which is known, and from sampling")
-	add(RuleElbow, values[elbow(mean)], "more factors improve little beside what the first ones do; it depends on the candidates")
+	add(ruleSE, values[within], "the mean difference to the best is no larger than its standard error, from the noise, which is known, and from sampling")
+	add(ruleElbow, values[elbow(mean)], "more factors improve little beside what the first ones do; it depends on the candidates")
 }
 
 // variances returns, of the mean difference in log-likelihood between two
@@ -113,7 +113,7 @@ func (s *releasedSelector) recommend() {
 		doubt("no candidate is more than two standard deviations of the noise behind the best: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	}
 	best := out.Choice(ruleBICOfSplit)
-	if se := out.Choice(RuleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
+	if se := out.Choice(ruleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
 		doubt(fmt.Sprintf("BIC says %d, the sites left out %d, within one standard error", best, se), "make both models with parley model refit, and look at them")
 	}
 	recommend(out, values, best)

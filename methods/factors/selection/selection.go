@@ -1,5 +1,5 @@
-// Package selection chooses the number of factors: [Select] by how likely models make rows
-// that they were not fitted to, [SelectReleased] from what the sites of a private study have
+// Package selection chooses the number of factors: [Select] by how likely models make subjects
+// whom they were not fitted to, [SelectReleased] from what the sites of a private study have
 // released, which costs no privacy.
 package selection
 
@@ -14,18 +14,18 @@ import (
 
 // Rules that both ways have.
 const (
-	RuleSE    = "smallest within one standard error of it"
-	RuleElbow = "elbow: smallest that loses at most 2 % of the range"
+	ruleSE    = "smallest within one standard error of it"
+	ruleElbow = "elbow: smallest that loses at most 2 % of the range"
 )
 
 // Names of a candidate's scores that both ways have.
 const (
 	scoreBehind   = "behind_best" // mean per subject of the best candidate's log-likelihood − this one's, nats
 	scoreBehindSE = "behind_best_standard_error"
-	scoreBIC      = "bic"
+	scoreLeftOut  = "left_out_log_likelihood" // mean per subject, nats
 )
 
-// elbowShare is how much of the range of the held-out log-likelihood over the
+// elbowShare is how much of the range of the left-out log-likelihood over the
 // candidates the elbow may lose.
 const elbowShare = 0.02
 

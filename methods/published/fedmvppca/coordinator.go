@@ -21,7 +21,7 @@ type state struct {
 	Scale   *options.Scale                 `cbor:"scale"`
 	Model   *options.Prior                 `cbor:"model"`
 	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
-	Trace   options.Trace                  `cbor:"trace"`
+	Trace   trace                          `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Views of sites that seem to be in other units.
 	Apart        []options.Apart    `cbor:"apart,omitempty"`
@@ -95,7 +95,7 @@ func (c coordinator) check(s *state) error {
 		slices.ContainsFunc(s.Standardised, func(a options.SiteView) bool { return !place(a.Site, a.View) }) {
 		return errors.New("values in other units of a site or view that there is not")
 	}
-	if slices.ContainsFunc(s.Trace, func(p options.Point) bool { return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views() }) {
+	if slices.ContainsFunc(s.Trace, func(p point) bool { return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views() }) {
 		return errors.New("a round without the spread between sites of every view")
 	}
 	if !c.private() && ended && len(s.Trace) == 0 {
@@ -305,7 +305,7 @@ func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 // nextRound keeps a round's model and asks for another round, or ends the rounds. How well the
 // model of a private study describes the sites would be a further release, which nobody has paid for.
 func (c coordinator) nextRound(s *state, model *ppca.Prior) (tasks []method.Task, info method.Info, err error) {
-	info = s.Trace.Record(s.Round, model)
+	info = s.Trace.record(s.Round, model)
 	if err := model.Check(c.Layout); err != nil {
 		return nil, nil, err
 	}

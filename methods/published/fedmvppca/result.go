@@ -38,7 +38,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	case len(sites) == 0:
 		return report.Unassessed(c.Setup, m, files, staying), nil
 	}
-	settled := report.Convergence(c.Setup, nil, s.Trace)
+	settled := s.Trace.section(c.Setup)
 	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, &settled)
 }
 
@@ -83,7 +83,7 @@ func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 }
 
 // section says what clipping and noise do to the result.
-func (c bySite) section(set setup, trace options.Trace) figure.Section {
+func (c bySite) section(set setup, trace trace) figure.Section {
 	sec := figure.Section{ID: "mechanism", Title: "What the noise leaves of the model"}
 	say := func(warning bool, title, text string) {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
@@ -124,8 +124,8 @@ func (c bySite) section(set setup, trace options.Trace) figure.Section {
 	}
 	say(true, "The spread between sites is not an estimate", text+" The model's file therefore has none.")
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
-	for _, item := range report.Convergence(set.Setup, nil, trace).Items {
-		if item.Figure != nil && item.Figure.ID == report.SpreadFigure {
+	for _, item := range trace.section(set.Setup).Items {
+		if item.Figure != nil && item.Figure.ID == spreadFigure {
 			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not the data. " + item.Figure.Caption
 		}
 		sec.Items = append(sec.Items, item)

@@ -9,7 +9,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/factors"
 	"parley/papers/experiment"
 )
 
@@ -31,7 +30,7 @@ const (
 // cell is one selection among data sets of so many factors.
 func cell(of string, q int, seed uint64, choose func(context.Context, method.SelectConfig) (*method.Selection, error)) experiment.Cell {
 	return experiment.Cell{ID: id(of, q, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
-		c := method.SelectConfig{Folds: 3, Repeats: 1, Criteria: factors.Method{}.Criteria()}
+		var c method.SelectConfig
 		for value := range candidates {
 			c.Values = append(c.Values, value+1)
 		}
@@ -99,8 +98,7 @@ func (t tally) of(rule string) string {
 }
 
 // rules are those that choose from rows, the recommended one first.
-var rules = []string{"largest held-out log-likelihood", "smallest within one standard error of it", "elbow: smallest that loses at most 2 % of the range",
-	"smallest BIC", "factors that ARD keeps"}
+var rules = []string{"smallest within one standard error of the likeliest", "largest left-out log-likelihood", "elbow: smallest that loses at most 2 % of the range"}
 
 func fromRows() experiment.Experiment {
 	const seeds = 2

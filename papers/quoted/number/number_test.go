@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/methods/factors/selection"
 )
 
 // The recommendation finds the true number of factors where the scaling lets
 // it, and not where every feature is scaled by itself with one noise variance
 // per view, which is warned of. The experiment has two seeds.
 func TestRecommendation(t *testing.T) {
-	c := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}, Folds: 3, Repeats: 1, Criteria: []string{selection.CriterionHeldOut}}
+	c := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}}
 	for _, s := range settings {
 		for q := 3; q <= 6; q++ {
 			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" || !s.kept && q != 4 {

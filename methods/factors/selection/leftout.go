@@ -1,0 +1,240 @@
+package selection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/methods/factors/assess"
+	"parley/methods/factors/federated"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
+	"parley/methods/factors/report"
+	"parley/problem"
+)
+
+// Rules, the one that the recommendation follows first.
+const (
+	ruleStudy     = "smallest within one standard error of the likeliest"
+	ruleLikeliest = "largest left-out log-likelihood"
+)
+
+// Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
+// [assess.Ranks], from the sums that sites send in their first exchange.
+func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	for _, q := range c.Values {
+		if err := set.CheckLatent(q); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := read(ctx, set, data)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := options.Common(set, set.Options.Scaling, rows...)
+	if err != nil {
+		return nil, err
+	}
+	sites, err := federated.Sums(set, scale, rows)
+	if err != nil {
+		return nil, err
+	}
+	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
+	if s.ranks = assess.NewRanks(set.Layout, sites, options.Draws(set.Plan.Seed, "", 0)); s.ranks == nil {
+		return nil, problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
+	}
+	done, of := 0.0, 0.0
+	for _, q := range c.Values {
+		of += shotCost(q)
+	}
+	for _, q := range c.Values {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		carried, err := s.ranks.Try(q)
+		if err != nil {
+			return nil, err
+		}
+		if !carried {
+			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
+			break
+		}
+		if done += shotCost(q); c.Progress != nil {
+			c.Progress(done, of)
+		}
+	}
+	s.choose()
+	if err := s.recommend(); err != nil {
+		return nil, err
+	}
+	s.out.Result = s.result()
+	return s.out, nil
+}
+
+// selector is one selection under way.
+type selector struct {
+	set   options.Setup
+	rows  []*options.RowSums
+	ranks *assess.Ranks
+	out   *method.Selection
+}
+
+// read sums up the rows of every site, as a study does.
+func read(ctx context.Context, set options.Setup, data map[string]dataset.Source) (sums []*options.RowSums, err error) {
+	var sources []dataset.Source
+	for _, name := range set.Plan.Sites {
+		src, ok := data[name]
+		if !ok {
+			return nil, fmt.Errorf("site %s has no data", name)
+		}
+		outliers, err := options.Excluded(ctx, set, src)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		sources = append(sources, outliers.Without(src))
+	}
+	if _, sources, err = options.Regress(ctx, set, sources...); err != nil {
+		return nil, err
+	}
+	for i, name := range set.Plan.Sites {
+		one, err := options.Read(ctx, set.Layout, sources[i], nil)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		sums = append(sums, one)
+	}
+	return sums, nil
+}
+
+// choose turns scores into choices.
+func (s *selector) choose() {
+	r, out := s.ranks, s.out
+	logLik := r.LogLik()
+	for i, q := range r.Values {
+		behind, se := r.Behind(i)
+		out.Candidates = append(out.Candidates, method.Candidate{Value: q, Scores: map[string]float64{
+			scoreLeftOut: logLik[i], scoreBehind: behind, scoreBehindSE: se,
+		}})
+	}
+	add := func(rule string, at int, why string) {
+		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: r.Values[at], Why: why})
+	}
+	add(ruleStudy, r.Choice(), "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
+	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
+	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
+	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
+}
+
+// recommend says what makes the choice doubtful, or recommends it.
+func (s *selector) recommend() error {
+	if why, mend := defeatsSelection(s.set.Options); why != "" {
+		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
+	}
+	at := s.ranks.Choice()
+	q := s.ranks.Values[at]
+	linked, err := s.linked(at)
+	if err != nil {
+		return err
+	}
+	if linked != "" {
+		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("with %s %s%s", figure.Plural(q, "factor"), strings.ToLower(linked[:1]), linked[1:]),
+			Hint: "hardly any subject has both, so nobody tells whether two factors there are one: choose the number for each pair of views that subjects do have, or measure both in some"})
+	}
+	recommend(s.out, s.ranks.Values, q)
+	return nil
+}
+
+// linked is the verdict on views that a candidate links and nothing observed does: nobody who is left
+// out can tell then whether two factors are one. It is empty if there are none.
+func (s *selector) linked(at int) (string, error) {
+	m := new(fitted.Model)
+	for _, v := range s.set.Plan.Views {
+		m.Views = append(m.Views, fitted.ModelView{Name: v.Name})
+	}
+	var sites []report.Site
+	for _, sums := range s.rows {
+		sites = append(sites, report.Site{Assessment: &options.Assessment{Patterns: options.PackPatterns(sums.Patterns)}})
+	}
+	verdicts, err := report.Linked(s.set.With(s.ranks.Values[at]), m, s.ranks.Models[at], sites, nil)
+	if err != nil || len(verdicts) == 0 {
+		return "", err
+	}
+	return verdicts[0].Says, nil
+}
+
+// defeatsSelection says why a plan's scaling makes every criterion ask for too
+// many factors, and what would not; "" if it does not.
+//
+// Scaling each feature by itself makes the noise of the features of one view
+// unequal. With one noise variance per view, further factors really do describe
+// that inequality, so prediction improves and every honest criterion says so.
+func defeatsSelection(o *options.Options) (why, mend string) {
+	if o.Noise != "view" || !o.ScalesFeatures() {
+		return "", ""
+	}
+	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise variance; "+
+			"their noise then differs, surplus factors describe the difference, and every criterion asks for too many factors", o.Scaling),
+		"scaling: view, if the features of each view share a unit\nnoise: feature, if they do not"
+}
+
+// result draws the selection.
+func (s *selector) result() *method.Result {
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out", ruleElbow: "elbow"})}
+	r.Headline = []figure.Fact{
+		s.out.Headline(),
+		{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))},
+		{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(ruleElbow))},
+	}
+	r.Sections = []figure.Section{
+		s.out.Section("Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing is warned of."),
+		{ID: "left-out", Title: "How likely subjects are who were left out",
+			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, and judged by how likely they make the others. All is about the means of the sites.",
+			Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleStudy), "subjects", "Higher is better. The band is one standard error of the difference to the best. "+
+				"The line rises while factors describe what all subjects share, and falls once they describe those who were fitted only: take the smallest number whose band reaches zero.")}},
+		{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: scoreTable(s.out,
+			"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number of factors, with the standard error of that.", []scoreColumn{
+				{"left-out log-likelihood per subject", "nats", scoreLeftOut}, {"behind the best", "nats", scoreBehind}, {"standard error", "nats", scoreBehindSE}})}}},
+	}
+	return r
+}
+
+const factorAxis = "number of factors"
+
+// leftOutFigure is how far each candidate is behind the best for those who were left out.
+func leftOutFigure(out *method.Selection, choice int, who, caption string) figure.Item {
+	x, y := out.Curve(scoreBehind)
+	_, se := out.Curve(scoreBehindSE)
+	low, high := slices.Clone(y), slices.Clone(y)
+	for i := range y {
+		y[i] = -y[i]
+		low[i], high[i] = y[i]-se[i], y[i]+se[i]
+	}
+	return figure.Item{Figure: &figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of " + who + " left out, beside the best",
+		Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
+			Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
+		Caption: caption,
+		Alt:     fmt.Sprintf("Line of the log-likelihood of %s left out, with a band of one standard error that first reaches the best at %d factors.", who, choice)}}
+}
+
+// scoreColumn is a score as a table shows it.
+type scoreColumn struct{ name, unit, score string }
+
+// scoreTable lists scores of all candidates.
+func scoreTable(out *method.Selection, caption string, columns []scoreColumn) *figure.Table {
+	t := &figure.Table{ID: "candidates", Title: "All scores", Caption: caption}
+	x, _ := out.Curve("")
+	t.Columns = append(t.Columns, figure.Column{Name: "factors", Format: figure.Count, Numbers: x})
+	for _, c := range columns {
+		_, y := out.Curve(c.score)
+		t.Columns = append(t.Columns, figure.Column{Name: c.name, Unit: c.unit, Numbers: y})
+	}
+	return t
+}
