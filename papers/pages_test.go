@@ -82,7 +82,13 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 
 // older are the records in which methods of ours have changed since they were made; whoever makes one again takes it
 // off. A record of a paper's table or figure is made again when a published method changes.
-var older = []string{}
+var older = []string{
+	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "dppvi-table-5", "dppvi-figure-3",
+	"dppvi-successor", "dppvi-noise-aware", "graffl-figure-3", "graffl-table-1",
+	"graffl-table-2", "parley-intercepts", "parley-intervals", "parley-reference",
+	"parley-mixtures", "parley-components", "parley-verdict", "parley-income",
+	"parley-rivals",
+}
 
 // ours are the methods that are not published ones.
 var ours = []string{factors.Method{}.Name(), regression.Method{}.Name(), mixture.Method{}.Name()}
