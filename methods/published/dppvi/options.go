@@ -344,7 +344,7 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 		report("", Name+" makes as many updates as a total allows, and the plan has none", "privacy.total instead of per_release")
 	}
 	if pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne {
-		report("", "the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, or name: pvi")
+		report("", "the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, or of two classes name: pvi, which has both adjacencies")
 	}
 	if pr.Diagnostics > 0 && o.Likelihood == options.LikelihoodLinear {
 		report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood")
