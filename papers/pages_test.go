@@ -86,7 +86,7 @@ var older = []string{
 	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-5", "dppvi-table-5", "dppvi-figure-3",
 	"dppvi-successor", "dppvi-noise-aware", "graffl-figure-3", "graffl-table-1",
 	"graffl-table-2", "parley-intercepts", "parley-intervals", "parley-reference",
-	"parley-mixtures", "parley-components", "parley-verdict", "parley-income",
+	"parley-mixtures", "parley-components", "parley-verdict",
 	"parley-rivals",
 }
 
@@ -149,7 +149,7 @@ func TestCommands(t *testing.T) {
 		words []string
 		want  []string // in what is printed
 	}{
-		{[]string{"list"}, []string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes", "parley-income"}},
+		{[]string{"list"}, []string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes"}},
 		{[]string{"list", "--json"}, []string{`"name":"fedmvppca-table-6"`}},
 		{quick, []string{"running 8 computations, ", "8 of 8 computations", "default, all rows in one place", "0.0567 ± 0.0108", "below (docs/experiments/fedmvppca.md#tables-2-and-6-with-every-round-protected)", "Open " + dir}},
 		{append(quick, "--json"), []string{"8 of 8 computations are stored already", `"experiment":`}},
