@@ -99,8 +99,8 @@ type Assessment struct {
 	Noise *between.Sums `cbor:"noise"`
 	// Serial is how scores go with those of the subject whose id is next.
 	Serial stats.SerialSums `cbor:"serial"`
-	// Order is how scores change along the rows.
-	Order *assess.OrderSums `cbor:"order"`
+	// Order is how scores change along the rows; nil where the method does not ask for it.
+	Order *assess.OrderSums `cbor:"order,omitempty"`
 	// Subjects who were left out as outliers in each view, and in any.
 	Outliers wire.Vector `cbor:"outliers"`
 	Outlying float64     `cbor:"outlying"`
@@ -142,11 +142,10 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if !a.Serial.Usable() {
 		return fmt.Errorf("no sums of scores and the next ones")
 	}
-	if a.Order == nil {
-		return fmt.Errorf("no sums of scores in the order of rows")
-	}
-	if err := a.Order.Check(q); err != nil {
-		return err
+	if a.Order != nil {
+		if err := a.Order.Check(q); err != nil {
+			return err
+		}
 	}
 	for _, x := range []*assess.MissingnessSums{a.Missing, a.Lacking} {
 		if x != nil {

@@ -136,7 +136,9 @@ func (v *verdicts) serial() {
 	var order []*assess.OrderSums
 	for _, s := range v.sites {
 		all.Add(s.Serial)
-		order = append(order, s.Order)
+		if s.Order != nil {
+			order = append(order, s.Order)
+		}
 	}
 	var slow []string
 	for a, c := range assess.Slow(order, len(v.m.Factors), falseVerdict) {

@@ -153,7 +153,11 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 		if err != nil {
 			return nil, err
 		}
-		return fitted.Assess(ctx, h.Setup, h.name, task, sums.Patterns, blocks, scale, data)
+		a, err := fitted.Assess(ctx, h.Setup, h.name, task, sums.Patterns, blocks, scale, data)
+		if err == nil {
+			a.Order, a.Lacking = nil, nil // of which this method says nothing
+		}
+		return a, err
 	}
 	task := new(iterateTask)
 	if err := method.OpenTask(t, task); err != nil {
