@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 125_604
+	maxSource   = 125_609
 	maxTests    = 77_544
 	maxPackages = 75
 	maxWide     = 5_748
