@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/internal/vectors"
 	"parley/methods/regression/glm"
@@ -17,14 +18,13 @@ type predictiveJSON struct {
 		ActMean []float64   `json:"act_mean"`
 		ActVar  []float64   `json:"act_var"`
 		Exact   []float64   `json:"exact"`
-		T       []float64   `json:"t"`
 	} `json:"cases"`
 }
 
 func (f *predictiveJSON) verify(list *vectors.List) error {
 	for i, c := range f.Cases {
 		at := fmt.Sprintf("cases[%d].", i)
-		d, err := design(c.X, c.T)
+		d, err := design(c.X, slices.Repeat([]float64{1}, len(c.X))) // whatever the outcomes
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}

@@ -21,7 +21,7 @@ var families = map[string]struct {
 	unused          string
 }{
 	"fedmvppca/": {"../methods/factors/testdata/fedmvppca/*.json", 2, 8, 30, `^\.local_rank`},
-	"pvi/":       {"../methods/regression/testdata/pvi/*.json", 4, 12, 30, "^$"},
+	"pvi/":       {"../methods/regression/testdata/pvi/*.json", 4, 9, 30, "^$"},
 	"graffl/":    {"../methods/mixture/testdata/graffl/*.json", 4, 3, 60, "^$"},
 }
 
