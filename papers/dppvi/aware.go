@@ -314,7 +314,22 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 			if err != nil {
 				return nil, err
 			}
-			compare(v, arms[2+i], ours.Weights(), without, test)
+			estimates, rows := without, test
+			if i == 0 { // of other columns, with references and an intercept
+				r.total = nil
+				plain, err := c.model(ctx, r, 1, train)
+				if err != nil {
+					return nil, err
+				}
+				estimates = plain.Weights()
+				if rows, err = deal.Design(ctx, &ours.Encoding, &c.says.Outcome, c.test); err != nil {
+					return nil, err
+				}
+			}
+			if len(estimates.Mean) != len(ours.Weights().Mean) {
+				return nil, fmt.Errorf("%s: %d weights, and %d without privacy", arms[2+i], len(ours.Weights().Mean), len(estimates.Mean))
+			}
+			compare(v, arms[2+i], ours.Weights(), estimates, rows)
 		}
 	}
 	return v, nil
