@@ -19,8 +19,8 @@ import (
 const (
 	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
 	groupsLeftOut = 10
-	// toleranceLeftOut and stepsLeftOut end fits to those who are not left out, which begin at the model of all.
-	toleranceLeftOut, stepsLeftOut = 1e-5, 10
+	// stepsLeftOut end fits to those who are not left out; toleranceLeftOut ends those of all, where some are compared.
+	stepsLeftOut, toleranceLeftOut = 10, 1e-5
 )
 
 // LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
@@ -37,11 +37,11 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 	}
 	all, whole, parts := divided(l, own, sites, rng)
 	small, err := judged(l, &start, parts)
-	if errors.Is(err, ppca.ErrCollapsed) || len(small) < 2 {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ppca.ErrCollapsed) {
 		return nil, err
+	}
+	if err != nil || len(small) < 2 {
+		return nil, nil
 	}
 	total, most := 0.0, 0.0
 	for _, blocks := range whole {
@@ -113,8 +113,7 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge fun
 	}
 	for g, out := range groups {
 		others := slices.Concat(slices.Concat(groups[:g]...), slices.Concat(groups[g+1:]...))
-		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start,
-			ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut, MaxIter: stepsLeftOut})
+		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: stepsLeftOut})
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)
 		}

@@ -13,7 +13,7 @@ const constantSum = 1e-4
 
 // compositions lists views whose features add up to the same in every subject of a site: Σ u_j u_k S_jk, with
 // u the units of the features in that of their values, beside Σ u_j² S_jj. Filled cells follow a model, which knows
-// no such rule: sets with many are passed over.
+// no such rule: sets with any are passed over.
 func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
