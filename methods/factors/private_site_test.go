@@ -102,7 +102,7 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 func taskOf(kind string) any {
 	return map[string]any{
 		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(options.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskAssess: new(options.AssessTask),
-		options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
+		options.TaskOverview: new(statistics.OverviewTask), options.TaskCoarse: new(statistics.MomentsTask), options.TaskFine: new(statistics.MomentsTask), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }
 
@@ -218,6 +218,17 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Model = &options.Params{} })
 	lie(options.TaskAssess, func(a any) { a.(*options.AssessTask).Model.Noise[0] = -1 })
 	lie(options.TaskAssess, func(a any) { a.(*options.AssessTask).Model.Mu[0] = 1e90 })
+	lens := func(change func(m *statistics.MomentsTask)) {
+		lie(options.TaskCoarse, func(a any) { change(a.(*statistics.MomentsTask)) })
+		lie(options.TaskFine, func(a any) { change(a.(*statistics.MomentsTask)) })
+	}
+	lens(func(m *statistics.MomentsTask) { m.Lenses = nil })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Views = []int{5} })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Bound = -1 })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Constant = 1 })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Scale[0] = -1 })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Centre = m.Lenses[0].Centre[1:] })
+	lens(func(m *statistics.MomentsTask) { m.Lenses[0].Axes = make(wire.Vector, 1) })
 	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Model.Noise[0] = 0 })
 	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Model.Mu[0] = 1e90 })
 	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Doubt[0] = -1 })

@@ -13,7 +13,7 @@ import (
 
 func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 	for options, kinds := range map[string][]string{
-		federatedOptions:             {options.TaskStatistics, "rows", ""},
+		federatedOptions:             {options.TaskFine, "rows", ""},
 		"  latent: 2\n  rounds: 0\n": {options.TaskAdjust, options.TaskCheck},
 	} {
 		half := newPlay(t, threeSites(t, options)).halves["site-0"]

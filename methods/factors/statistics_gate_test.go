@@ -72,7 +72,7 @@ func (g *gated) ledger(t testing.TB) []ledger.Entry {
 	return l.Entries
 }
 
-// A study is charged its plan's total, in one release of each site, or two
+// A study is charged its plan's total, in three releases of each site, or four
 // where the plan spends a share on diagnostics.
 func TestStatisticsCostThePlansTotal(t *testing.T) {
 	for _, adjacency := range []account.Adjacency{account.AddRemove, account.ReplaceOne} {
@@ -85,7 +85,7 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 			if _, err := p.run(); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{options.TaskStatistics, options.TaskCheck}[:1+int(math.Ceil(share))]
+			want := []string{options.TaskOverview, options.TaskCoarse, options.TaskFine, options.TaskCheck}[:3+int(math.Ceil(share))]
 			if !slices.Equal(p.kinds, want) {
 				t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 			}
@@ -210,17 +210,18 @@ func (p *play) counted(t *testing.T) (views []moments.ViewCheck) {
 	return views
 }
 
-// A site may leave before it released anything, or before the diagnostics.
+// A site may leave before it released anything, between its sums, and then has no part in the
+// model, or before the diagnostics.
 func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
-	for leaves := 1; leaves <= 2; leaves++ {
+	for leaves := 1; leaves <= 4; leaves++ {
 		for _, all := range []bool{false, true} {
 			p := newPlay(t, private(statisticsOptions, checkedBudget).study(t)).behindGates(7)
 			p.crash = true
 			p.absent = func(round int, site string) bool { return round == leaves && (all || site == "site-0") }
 			r, err := p.run()
-			if leaves == 1 && all {
+			if leaves < 4 && all {
 				if err == nil || !strings.Contains(err.Error(), "no site is left") {
-					t.Errorf("no site released anything: %v", err)
+					t.Errorf("no site released everything: %v", err)
 				}
 				continue
 			}
@@ -240,7 +241,7 @@ func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
 					checked++
 				}
 			}
-			if want := 1 + leaves; len(file.Sites) != want {
+			if want := 2 + leaves/4; len(file.Sites) != want {
 				t.Errorf("leaving in round %d: the model rests on %d sites, want %d", leaves, len(file.Sites), want)
 			}
 			if want := map[bool]int{true: 0, false: 2}[all]; checked != want {

@@ -87,11 +87,11 @@ func charges(t *testing.T, c local.Config) map[string][]ledger.Entry {
 }
 
 // A run that is interrupted at whatever it shows ends as it would have without:
-// each site is charged for one release, or two with diagnostics, that cost the
+// each site is charged for three releases, or four with diagnostics, that cost the
 // plan's total; what it released it sends again. From the stored releases comes
 // the same model, on one core and on two.
 func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
-	for share, kinds := range map[float64][]string{0: {"statistics"}, 0.2: {"statistics", "check"}} {
+	for share, kinds := range map[float64][]string{0: {"overview", "coarse", "fine"}, 0.2: {"overview", "coarse", "fine", "check"}} {
 		c := noised(t, share)
 		releases := map[string]string{} // digest by round and site
 		attempt := func(killAt int) (*local.Outcome, error) {
@@ -217,8 +217,8 @@ func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 		t.Errorf("diagnostics of %d sites", n)
 	}
 	for site, entries := range charges(t, c) {
-		if len(entries) != 2 {
-			t.Errorf("%s was charged %d times, want 2", site, len(entries))
+		if len(entries) != 4 {
+			t.Errorf("%s was charged %d times, want 4", site, len(entries))
 		}
 		for _, e := range entries {
 			if e.Attempt != 1 {
