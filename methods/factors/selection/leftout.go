@@ -14,6 +14,7 @@ import (
 	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
 	"parley/problem"
 )
@@ -25,7 +26,7 @@ const (
 )
 
 // Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
-// [assess.Ranks], from the sums that sites send in their first exchange.
+// [assess.Ranks], from the sums that sites send, again once what subjects lack was filled by the model chosen first.
 func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -43,33 +44,21 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	if err != nil {
 		return nil, err
 	}
-	sites, err := federated.Sums(set, scale, rows)
-	if err != nil {
-		return nil, err
-	}
 	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
-	if s.ranks = assess.NewRanks(set.Layout, sites, options.Draws(set.Plan.Seed, "", 0)); s.ranks == nil {
-		return nil, problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
-	}
-	done, of := 0.0, 0.0
-	for _, q := range c.Values {
-		of += shotCost(q)
-	}
-	for _, q := range c.Values {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		carried, err := s.ranks.Try(q)
-		if err != nil {
-			return nil, err
-		}
-		if !carried {
-			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
+	sites, filled, err := federated.Sums(set, scale, rows, 0)
+	for chosen := 0; err == nil; {
+		if err = s.try(ctx, c, sites, chosen > 0); err != nil || filled == 0 {
 			break
 		}
-		if done += shotCost(q); c.Progress != nil {
-			c.Progress(done, of)
+		before := chosen
+		if chosen = s.ranks.Values[s.choice]; before > 0 && chosen >= before { // cells were filled by a model of so many
+			s.choice = max(0, slices.Index(s.ranks.Values, before))
+			break
 		}
+		sites, filled, err = federated.Sums(set, scale, rows, chosen)
+	}
+	if err != nil {
+		return nil, err
 	}
 	s.choose()
 	if err := s.recommend(); err != nil {
@@ -79,12 +68,44 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	return s.out, nil
 }
 
+// try judges models of all candidates that the sites' subjects carry. Filled says whether a model has filled what they lack.
+func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppca.Block, filled bool) error {
+	if s.ranks = assess.NewRanks(s.set.Layout, sites, filled, options.Draws(s.set.Plan.Seed, "", 0)); s.ranks == nil {
+		return problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
+	}
+	s.out.Notes = nil
+	done, of := 0.0, 0.0
+	for _, q := range c.Values {
+		of += shotCost(q)
+	}
+	for _, q := range c.Values {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		carried, err := s.ranks.Try(q)
+		if err != nil {
+			return err
+		}
+		if !carried {
+			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
+			break
+		}
+		if done += shotCost(q); c.Progress != nil && !filled {
+			c.Progress(done, of)
+		}
+	}
+	s.choice = s.ranks.Choice()
+	return nil
+}
+
 // selector is one selection under way.
 type selector struct {
 	set   options.Setup
 	rows  []*options.RowSums
 	ranks *assess.Ranks
 	out   *method.Selection
+
+	choice int // place of what a study takes
 }
 
 // read sums up the rows of every site, as a study does.
@@ -127,7 +148,7 @@ func (s *selector) choose() {
 	add := func(rule string, at int, why string) {
 		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: r.Values[at], Why: why})
 	}
-	add(ruleStudy, r.Choice(), "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
+	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
 	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
@@ -138,9 +159,8 @@ func (s *selector) recommend() error {
 	if why, mend := defeatsSelection(s.set.Options); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	at := s.ranks.Choice()
-	q := s.ranks.Values[at]
-	linked, err := s.linked(at)
+	q := s.ranks.Values[s.choice]
+	linked, err := s.linked(s.choice)
 	if err != nil {
 		return err
 	}
