@@ -16,8 +16,7 @@ import (
 // Ranks compares numbers of factors by models that are fitted to nine tenths of the subjects of some sites, as far as
 // their sums tell, and judged by how likely they make the others. All is about the means of the sites.
 type Ranks struct {
-	Values []int          // that were tried
-	Models []*ppca.Params // of all subjects, by value
+	Values []int // that were tried
 	layout ppca.Layout
 	all    []ppca.Block
 	groups [][]ppca.Block
@@ -66,7 +65,7 @@ func (r *Ranks) Try(q int) (bool, error) {
 	})
 	switch {
 	case err == nil:
-		r.Values, r.Models, r.scores = append(r.Values, q), append(r.Models, &fit.Params), append(r.scores, score)
+		r.Values, r.scores = append(r.Values, q), append(r.scores, score)
 		return true, nil
 	case errors.Is(err, ppca.ErrCollapsed) && !first:
 		return false, nil

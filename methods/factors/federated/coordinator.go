@@ -73,8 +73,6 @@ type outcome struct {
 	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
 	// Compositions are views whose features add up to a constant.
 	Compositions []int `cbor:"compositions,omitempty"`
-	// Unshared are directions in which a site's subjects vary more than others.
-	Unshared []siteEigenvector `cbor:"unshared,omitempty"`
 }
 
 func (way) Record() any { return new(record) }
@@ -127,11 +125,6 @@ func (c way) Check(s *halves.State) error {
 	}
 	if slices.ContainsFunc(o.Fit.Compositions, func(k int) bool { return k < 0 || k >= c.Layout.Views() }) {
 		return fmt.Errorf("compositions of views %v", o.Fit.Compositions)
-	}
-	for _, x := range o.Fit.Unshared {
-		if err := c.HasFeatures(x.Features...); err != nil || len(x.Features) == 0 {
-			return fmt.Errorf("a direction of features %v: %w", x.Features, err)
-		}
 	}
 	return nil
 }
@@ -198,9 +191,6 @@ func (c way) Conclude(s *halves.State, m *fitted.Model) {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if v := unsharedVerdict(c.Layout, s, m, recordOf(s).Fit.Unshared); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 }
@@ -403,7 +393,6 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 	}
 	last.Compositions = compositions(c.Layout, scale, sites)
 	last.Discords = discords(c.Layout, p, names, sites)
-	last.Unshared = unsharedDirections(c.Layout, p, names, sites)
 	return nil
 }
 

@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/federated"
-	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/report"
 	"parley/problem"
 )
 
@@ -61,9 +58,7 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 		return nil, err
 	}
 	s.choose()
-	if err := s.recommend(); err != nil {
-		return nil, err
-	}
+	s.recommend()
 	s.out.Result = s.result()
 	return s.out, nil
 }
@@ -155,39 +150,11 @@ func (s *selector) choose() {
 }
 
 // recommend says what makes the choice doubtful, or recommends it.
-func (s *selector) recommend() error {
+func (s *selector) recommend() {
 	if why, mend := defeatsSelection(s.set.Options); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	q := s.ranks.Values[s.choice]
-	linked, err := s.linked(s.choice)
-	if err != nil {
-		return err
-	}
-	if linked != "" {
-		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("with %s %s%s", figure.Plural(q, "factor"), strings.ToLower(linked[:1]), linked[1:]),
-			Hint: "hardly any subject has both, so nobody tells whether two factors there are one: choose the number for each pair of views that subjects do have, or measure both in some"})
-	}
-	recommend(s.out, s.ranks.Values, q)
-	return nil
-}
-
-// linked is the verdict on views that a candidate links and nothing observed does: nobody who is left
-// out can tell then whether two factors are one. It is empty if there are none.
-func (s *selector) linked(at int) (string, error) {
-	m := new(fitted.Model)
-	for _, v := range s.set.Plan.Views {
-		m.Views = append(m.Views, fitted.ModelView{Name: v.Name})
-	}
-	var sites []report.Site
-	for _, sums := range s.rows {
-		sites = append(sites, report.Site{Assessment: &options.Assessment{Patterns: options.PackPatterns(sums.Patterns)}})
-	}
-	verdicts, err := report.Linked(s.set.With(s.ranks.Values[at]), m, s.ranks.Models[at], sites, nil)
-	if err != nil || len(verdicts) == 0 {
-		return "", err
-	}
-	return verdicts[0].Says, nil
+	recommend(s.out, s.ranks.Values, s.ranks.Values[s.choice])
 }
 
 // defeatsSelection says why a plan's scaling makes every criterion ask for too

@@ -12,7 +12,6 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
-	"parley/methods/factors/options"
 	"parley/methods/factors/report"
 )
 
@@ -122,38 +121,12 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 	if err == nil {
-		var linked []fitted.Verdict
-		linked, err = c.linked(s, m)
-		m.Verdicts = append(m.Verdicts, linked...)
-	}
-	if err == nil {
 		var uncounted *fitted.Verdict
 		if uncounted, err = c.uncounted(s); uncounted != nil {
 			m.Verdicts = append(m.Verdicts, *uncounted)
 		}
 	}
 	return err
-}
-
-// linked is the verdict on views that nothing observed links, by the noised counts.
-func (c way) linked(s *halves.State, m *fitted.Model) ([]fitted.Verdict, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	var sites []report.Site
-	names, releases, err := c.releases(s)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		x := report.Site{Name: name, Assessment: &options.Assessment{}}
-		for _, of := range releases[i] {
-			x.Patterns = append(x.Patterns, options.Pattern{Views: of.Fine.Views, Subjects: int(math.Round(max(of.Count, 0))), Share: 1})
-		}
-		sites = append(sites, x)
-	}
-	return report.Linked(c.Setup, m, model, sites, s.Doubt)
 }
 
 // overview shows who has what, by the sites' noised counts.
