@@ -16,7 +16,6 @@ const (
 	TaskOverview = "overview" // noised number of the site's subjects, and how far views spread
 	TaskCoarse   = "coarse"   // noised moments of the subjects
 	TaskFine     = "fine"     // the same about what all sites' coarse moments told
-	TaskCheck    = "check"    // noised diagnostics of the model
 )
 
 // ScaleTask asks for the sums that the plan's scaling needs.

@@ -9,16 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"parley/dataset"
-	"parley/figure"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
-	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -87,21 +84,40 @@ func (p *play) run() (*halves.State, *method.Result) {
 	}
 }
 
-// counted is what the diagnostics would say of each view without noise.
-func (p *play) counted(s *halves.State, subjects [][][]float64) (views []moments.ViewCheck) {
+// held is the share of each view's values that intervals of 90 % hold, predicted from the subjects' other views.
+func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
 	p.t.Helper()
-	model := factorstest.Must(s.Model.Params.Unpack(p.Layout))(p.t)
-	checker := factorstest.Must(moments.NewChecker(p.Layout, p.RangeScale(), model, s.Doubt))(p.t)
-	sum := make([]float64, moments.CheckEntries*p.Layout.Views())
-	for _, row := range subjects {
-		v := make([]float64, len(sum))
-		checker.Add(row, v)
-		floats.Add(sum, v)
+	model, scale, l := factorstest.Must(s.Model.Params.Unpack(p.Layout))(p.t), p.RangeScale(), p.Layout
+	predictor := factorstest.Must(ppca.NewPredictor(l, model))(p.t)
+	inside, of := make([]float64, l.Views()), make([]float64, l.Views())
+	for k := range of {
+		for _, row := range subjects {
+			if row[k] == nil {
+				continue
+			}
+			hidden := slices.Clone(row)
+			hidden[k] = nil
+			post, values, err := predictor.Subject(hidden, scale)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			mean, variance := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
+			post.Impute(mean, values)
+			post.MissingVar(variance)
+			lo, hi := l.View(k)
+			for i, j := range post.Missing {
+				if j < lo || j >= hi || math.IsNaN(row[k][j-lo]) {
+					continue
+				}
+				of[k]++
+				if math.Abs((row[k][j-lo]-scale.Shift[j])*scale.Factor[j]-mean[i]) < 1.6449*math.Sqrt(variance[i]+s.Doubt[j]) {
+					inside[k]++
+				}
+			}
+		}
+		inside[k] /= of[k]
 	}
-	for k := range p.Layout.Views() {
-		views = append(views, checker.Read(k, sum, 1e-9))
-	}
-	return views
+	return inside
 }
 
 // wide is a plan for n subjects like those of the paper, at two sites, and their rows;
@@ -113,7 +129,7 @@ func wide(t testing.TB, seed uint64, n int) (plan string, views [][][]float64) {
 	text := &strings.Builder{}
 	ranges := factorstest.RangesOf(rows)
 	fmt.Fprint(text, "parley: 1\nname: small\nsites: [north, south]\n"+
-		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: 0.05}\nviews:\n")
+		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nviews:\n")
 	for k := range l.Dims {
 		fmt.Fprintf(text, "  - name: v%d\n    features:\n", k)
 		for lo, hi := l.View(k); lo < hi; lo++ {
@@ -124,16 +140,12 @@ func wide(t testing.TB, seed uint64, n int) (plan string, views [][][]float64) {
 	return text.String(), factorstest.SplitAll(l, rows)
 }
 
-// The intervals of models of 4000 subjects at ε = 3 hold about what they promise, by
-// counting without noise, and the diagnostics say so within theirs. Over 150 other
-// populations the coverage of intervals of 90 % was 0.886 on average, from 0.826 to
-// 0.954, with a standard deviation of 0.018 to 0.020 by view: that is 0.007 for the
-// mean of eight, which so keeps five of them from its limits. The noise depends on the last bits of the ranges, which differ
-// between architectures, and so the test is of a mean and not of one draw. 168
-// numbers beyond 4.5 standard deviations of a Gaussian come once in 900.
+// The intervals of models of 4000 subjects at ε = 3 hold about what they promise. Over 150 other populations the
+// coverage of intervals of 90 % was 0.886 on average, from 0.826 to 0.954, with a standard deviation of 0.018 to 0.020
+// by view: that is 0.007 for the mean of eight, which so keeps five of them from its limits. The noise depends on the
+// last bits of the ranges, which differ between architectures, and so the test is of a mean and not of one draw.
 func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 	const draws = 8
-	var r *method.Result
 	var mean [3]float64
 	for seed := range uint64(draws) {
 		plan, subjects := wide(t, 21+seed, 4000)
@@ -147,22 +159,11 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 			data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
 		}
 		p.behindGates(data, 5)
-		var state *halves.State
-		state, r = p.run()
-		checks := factorstest.Must(p.way.checks(state))(t)
-		for k, want := range p.counted(state, subjects) {
-			got := checks[0].views[k]
-			t.Logf("view %d: %.3v; noised: %.3v", k, want, got)
-			mean[k] += want.Coverage[2] / draws
-			if want.Coverage[2] < 0.8 || want.Coverage[2] > 0.97 {
-				t.Errorf("view %d: intervals of 90 %% hold %.1f %%", k, 100*want.Coverage[2])
-			}
-			for _, x := range append([][3]float64{{got.Subjects, want.Subjects, got.SubjectsSD}, {got.Error, want.Error, got.ErrorSD}, {got.Gain, want.Gain, got.GainSD}},
-				[3]float64{got.Coverage[0], want.Coverage[0], got.CoverageSD[0]}, [3]float64{got.Coverage[1], want.Coverage[1], got.CoverageSD[1]},
-				[3]float64{got.Coverage[2], want.Coverage[2], got.CoverageSD[2]}, [3]float64{got.Coverage[3], want.Coverage[3], got.CoverageSD[3]}) {
-				if !(math.Abs(x[0]-x[1]) <= 4.5*x[2]) {
-					t.Errorf("view %d: diagnostics say %v ± %v of %v", k, x[0], x[2], x[1])
-				}
+		state, _ := p.run()
+		for k, share := range p.held(state, subjects) {
+			mean[k] += share / draws
+			if share < 0.8 || share > 0.97 {
+				t.Errorf("view %d: intervals of 90 %% hold %.1f %%", k, 100*share)
 			}
 		}
 	}
@@ -172,12 +173,4 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 		}
 	}
 	t.Logf("on average intervals of 90 %% hold %.3f", mean)
-	if i := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == "diagnostics" }); i < 0 || len(r.Sections[i].Items) != 2 {
-		t.Error("the diagnostics are not a figure and a table")
-	}
-	for _, key := range []string{"left_out_coverage_90/v0", "left_out_r2/v2", "left_out_mean_absolute_error_noise_sd/v1", "left_out_coverage_50/v0/south"} {
-		if _, ok := r.Metrics[key]; !ok {
-			t.Errorf("there is no metric %s", key)
-		}
-	}
 }

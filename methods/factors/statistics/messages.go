@@ -3,7 +3,6 @@ package statistics
 import (
 	"parley/internal/wire"
 	"parley/methods/factors/moments"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
@@ -54,14 +53,7 @@ func unpackLenses(l ppca.Layout, all []lensMessage) (lenses []moments.Whitening,
 	return lenses, nil
 }
 
-// CheckTask asks how well the finished model predicts views at a site, by a
-// share of the total that the plan sets aside.
-type CheckTask struct {
-	Model options.Params `cbor:"model"`
-	Doubt wire.Vector    `cbor:"doubt"` // privacy noise adds to the variance of each feature's predictions
-}
-
-// sumAnswer is a noised sum as the coordinator keeps it until all have come, or of diagnostics.
+// sumAnswer is a noised sum as the coordinator keeps it until all have come.
 type sumAnswer struct {
 	Sum privacy.Noised `cbor:"sum" json:"sum"`
 }

@@ -24,7 +24,6 @@ type declared struct {
 	*moments.Statistics
 	layout ppca.Layout
 	sums   []privacy.Sum // overview, coarse and fine moments
-	check  *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
 }
 
 // declaredBy are what the sites of a plan release, by name. Sites with the same
@@ -64,13 +63,6 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	}
 	out := &declared{Statistics: st, layout: l}
 	all := st.Sums()
-	if share := p.Privacy.Diagnostics; share > 0 {
-		check, err := besides(l, all, p.Privacy.Adjacency, share)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, check)
-	}
 	factor, err := account.Scale(mechanisms(all), p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
 		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
@@ -78,11 +70,15 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	for i := range all {
 		all[i].Mechanism.Noise = account.RoundUp(all[i].Mechanism.Noise * factor)
 	}
-	if p.Privacy.Diagnostics > 0 {
-		out.check, all = &all[len(all)-1], all[:len(all)-1]
-	}
 	out.sums = all
 	return out, nil
+}
+
+func mechanisms(sums []privacy.Sum) (ms []account.Mechanism) {
+	for _, s := range sums {
+		ms = append(ms, s.Mechanism)
+	}
+	return ms
 }
 
 // kinds are the tasks that ask for the sums, in their order.

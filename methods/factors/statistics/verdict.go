@@ -16,15 +16,13 @@ import (
 )
 
 // A gain is what a view gains from being predicted from all others, over giving
-// everybody the mean: 1 − the ratio of the mean squared errors. With diagnostics it is
-// what the sites said of it, else what the model and the known law of the noise lead to
-// expect: the variance that the model leaves, and what privacy noise adds to it, over
-// the whole. Of a single view, which nothing predicts, it is the R² that the model
+// everybody the mean: 1 − the ratio of the mean squared errors. It is what the model and the
+// known law of the noise lead to expect: the variance that the model leaves, and what
+// privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
 type gain struct {
 	view string
 	gain float64
-	sd   float64 // of the privacy noise in it; 0 where it is an expectation
 }
 
 // leastGain is the expected gain below which a model counts as no better than the mean:
@@ -32,22 +30,10 @@ type gain struct {
 const leastGain = 0.1
 
 // poor says whether the model cannot be told to be better than the mean.
-func (v gain) poor() bool {
-	if v.sd > 0 {
-		return !(v.gain-2*v.sd > 0)
-	}
-	return !(v.gain >= leastGain)
-}
+func (v gain) poor() bool { return !(v.gain >= leastGain) }
 
 // gains are those of every view.
 func (c way) gains(s *halves.State) ([]gain, error) {
-	var checks []checkOf
-	if c.checking() {
-		var err error
-		if checks, err = c.checks(s); err != nil {
-			return nil, err
-		}
-	}
 	model, err := s.Model.Params.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
@@ -67,9 +53,6 @@ func (c way) gains(s *halves.State) ([]gain, error) {
 				whole += others.SD[lo] * others.SD[lo]
 			}
 			v.gain = 1 - left/whole
-		}
-		if len(checks) > 0 && !math.IsNaN(checks[0].views[k].Gain) && !math.IsNaN(v.gain) {
-			v.gain, v.sd = checks[0].views[k].Gain, checks[0].views[k].GainSD
 		}
 		out = append(out, v)
 	}
