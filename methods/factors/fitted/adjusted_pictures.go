@@ -83,12 +83,8 @@ func (m *Model) EffectsCSV() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// shownEffects is how many effects of a covariate the report draws, and drawnTerms of how
-// many covariates.
-const (
-	shownEffects = 15
-	drawnTerms   = 4
-)
+// shownEffects is how many effects of a covariate the report lists.
+const shownEffects = 15
 
 // AdjustedSection says what the factors are adjusted for, and shows the largest effects.
 func (m *Model) AdjustedSection() figure.Section {
@@ -119,11 +115,8 @@ func (m *Model) AdjustedSection() figure.Section {
 	}
 	sec.Items = append(sec.Items, m.untoldEffects()...)
 	var shown []covariateEffect
-	for i, list := range m.effectsByTerm() {
-		list = list[:min(shownEffects, len(list))]
-		if shown = append(shown, list...); i < drawnTerms && len(list) > 0 {
-			sec.Items = append(sec.Items, effectFigure(i, list))
-		}
+	for _, list := range m.effectsByTerm() {
+		shown = append(shown, list[:min(shownEffects, len(list))]...)
 	}
 	if len(shown) > 0 {
 		t := effectTableOf(shown)
@@ -152,26 +145,4 @@ func (m *Model) untoldEffects() (items []figure.Item) {
 		}
 	}
 	return items
-}
-
-// effectFigure draws the effects of one term.
-func effectFigure(number int, list []covariateEffect) figure.Item {
-	per := "for one standard deviation of " + list[0].term
-	if !list[0].number {
-		per = "of " + list[0].term
-	}
-	b := figure.Bars{X: figure.Axis{Label: "effect " + per + " (standard deviations of the feature)"}}
-	for _, x := range list {
-		half := math.Abs(x.half / x.b * x.size)
-		if x.b == 0 {
-			half = 0
-		}
-		b.Labels, b.Groups = append(b.Labels, x.feature.Name), append(b.Groups, x.view)
-		b.Values, b.Low, b.High = append(b.Values, x.size), append(b.Low, x.size-half), append(b.High, x.size+half)
-	}
-	return figure.Item{Figure: &figure.Figure{
-		ID: fmt.Sprintf("covariate-effects-%d", number+1), Title: "What goes with " + list[0].term, Chart: b,
-		Caption: "What was taken out of the features, the largest first, with intervals of 90 %, in standard deviations of the feature within sites. Coloured by view.",
-		Alt:     "Forest plot of the largest effects of " + list[0].term + ".",
-	}}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -84,38 +82,4 @@ func TestSiteMeansAreNotShrunken(t *testing.T) {
 	if inside < 160 || inside > 197 {
 		t.Errorf("%d of %d intervals of 90 %% hold the truth", inside, tries)
 	}
-}
-
-func TestOverallCovarianceIsThatOfAllSubjects(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
-	var sites []Site
-	var all [][]float64
-	for i, n := range []int{5, 9} {
-		a := &options.Assessment{Patterns: []options.Pattern{{Views: []int{0}, Subjects: n, Share: 1}}, Mean: make([]float64, 2), Cov: make([]float64, 4)}
-		var rows [][]float64
-		for range n {
-			rows = append(rows, []float64{r.NormFloat64() + float64(i), r.NormFloat64()})
-		}
-		a.Mean, a.Cov = momentsOf(rows)
-		sites, all = append(sites, Site{"s", a}), append(all, rows...)
-	}
-	_, want := momentsOf(all)
-	if w := factorstest.Worst(want, overallCov(sites, 2)); w > 1e-12 {
-		t.Errorf("differs by %v", w)
-	}
-}
-
-// momentsOf is the mean and covariance (divided by n) of rows of two.
-func momentsOf(rows [][]float64) (mean, cov []float64) {
-	x := mat.NewDense(len(rows), 2, slices.Concat(rows...))
-	mean = []float64{mat.Sum(x.ColView(0)) / float64(len(rows)), mat.Sum(x.ColView(1)) / float64(len(rows))}
-	cov = make([]float64, 4)
-	for _, row := range rows {
-		for a := range 2 {
-			for b := range 2 {
-				cov[a*2+b] += (row[a] - mean[a]) * (row[b] - mean[b]) / float64(len(rows))
-			}
-		}
-	}
-	return mean, cov
 }

@@ -40,14 +40,7 @@ func (g *gallery) sections() []figure.Section {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
-	if section, ok := g.heatmapSection(); ok {
-		list = append(list, section)
-	}
-	list = append(list, g.describedSection())
-	if section, ok := g.imputedSection(); ok {
-		list = append(list, section)
-	}
-	return list
+	return append(list, g.describedSection())
 }
 
 // drawnColumns is how many label columns get pictures of their own.
@@ -147,31 +140,4 @@ func (g *gallery) columns() []dataset.Column { return g.scores.data.Schema().Sub
 func sentence(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
-
-// imputedSection shows what the model says of the features of views that nobody here has.
-func (g *gallery) imputedSection() (figure.Section, bool) {
-	b := figure.Bars{X: figure.Axis{Label: "imputed value (standard deviations from the mean)"}, Top: 15}
-	for k, v := range g.set.Plan.Views {
-		if !g.lacking(k) {
-			continue
-		}
-		lo, hi := g.set.Layout.View(k)
-		for j := lo; j < hi; j++ {
-			f, sd := g.imputed[j], g.others.SD[j]
-			if !(f.n > 0 && sd > 0) {
-				continue
-			}
-			mean, half := (f.mean-g.others.Mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
-			b.Labels, b.Groups = append(b.Labels, v.Features[j-lo].Name), append(b.Groups, v.Name)
-			b.Values, b.Low, b.High = append(b.Values, mean), append(b.Low, mean-half), append(b.High, mean+half)
-		}
-	}
-	return figure.Section{ID: "imputed", Title: "Views that were not measured",
-		Lead: "What the model expects of measurements that were not made, from those that were, in standard deviations of the feature from the mean that it expects in " + g.mean + ". The ranges hold nine values of ten if the model is right, and allow for the difference between sites; the shared report shows how well such intervals kept that promise where the view is known.",
-		Items: []figure.Item{{Figure: &figure.Figure{
-			ID: "imputed-features", Title: "What your subjects would probably show", Chart: b,
-			Caption: "For features of views that nobody here was measured on: the mean of the imputed values over your subjects, and the range that should hold nine of ten of them. The fifteen whose mean is furthest from 0 are drawn; the numbers below have all. Coloured by view.",
-			Alt:     "Forest plot of imputed features with ranges.",
-		}}}}, len(b.Labels) > 0
 }
