@@ -170,6 +170,9 @@ func (g *Gate) allow(a Ask, r Request) error {
 	if last := g.book.round; a.Round < 1 || a.Round <= last && !again {
 		no.add("", fmt.Sprintf("round %d comes after round %d: rounds rise", a.Round, last), "")
 	}
+	if r.Opens > 0 {
+		g.allowOpening(no, a)
+	}
 	if err := no.err(); err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ type Charge struct {
 	Kind      string     `cbor:"kind,omitempty"`
 	Guarantee *Guarantee `cbor:"guarantee,omitempty"`
 	Seeded    bool       `cbor:"seeded,omitempty"`
+	// Of an opening: the round of the sum, and whose masks were taken away.
+	Opens int    `cbor:"opened,omitempty"`
+	Set   string `cbor:"set,omitempty"`
 	Request
 }
 
@@ -28,7 +31,7 @@ const chargeVersion = 2
 func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
 	b, err := wire.Marshal(Charge{
 		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round, Kind: a.Kind,
-		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Request: r,
+		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Opens: a.Opens, Set: a.Set, Request: r,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the charge: %w", err)
