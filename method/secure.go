@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/masks"
@@ -460,7 +462,19 @@ func (c secureCoordinator) Leave(ms State, site string) (State, error) {
 
 // Result implements [Coordinator].
 func (c secureCoordinator) Result(ms State) (*Result, error) {
-	return c.inner.Result(ms.(*secureState).live)
+	s := ms.(*secureState)
+	r, err := c.inner.Result(s.live)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range r.Headline {
+		if f.Name == "sites" {
+			r.Headline[i].Value = strconv.Itoa(len(c.plan.Sites) - len(s.Left))
+		}
+	}
+	r.Sections = append(r.Sections, figure.Section{ID: "secure-sum", Title: "Who could have seen a site's own sums",
+		Items: []figure.Item{{Note: &figure.Note{Title: "The coordinator learned totals over sites", Text: strings.Join(SecureLines(c.plan), " ")}}}})
+	return r, nil
 }
 
 // Share implements [Coordinator].
@@ -495,4 +509,38 @@ func PartyOf(p *study.Plan, site string, keys *masks.Keys) (*masks.Party, error)
 		party.Keys, err = masks.Simulated(digest.String(), site)
 	}
 	return party, err
+}
+
+// SecureLines says to people who would have to work together to see a site's own sums; nothing of a plan without a secure
+// sum.
+func SecureLines(p *study.Plan) []string {
+	if !p.Privacy.Secure() {
+		return nil
+	}
+	openers := strings.Join(p.Privacy.Openers, ", ")
+	lines := []string{
+		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is of at least %d sites.", openers, p.Quorum),
+		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them.", openers),
+	}
+	if t := p.Privacy.Collusion; t != nil {
+		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as at most %d sites work together with the coordinator, who counts as one that does. A site that somebody invents counts among them.", p.Honest(), *t))
+	} else {
+		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.")
+	}
+	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: nobody else can open a total.")
+}
+
+// Fingerprints names the keys of a plan's sites, for comparing by telephone; nil in a simulation.
+func Fingerprints(p *study.Plan) (list []string) {
+	if len(p.Privacy.Keys) == 0 {
+		return nil
+	}
+	g, err := GroupOf(p)
+	if err != nil {
+		return nil // of a plan that was not checked
+	}
+	for _, m := range g.Members {
+		list = append(list, m.Name+" "+m.Fingerprint())
+	}
+	return list
 }
