@@ -189,7 +189,7 @@ func (g *Gate) Vet(a Ask, body []byte) (Ask, error) {
 	if err := wire.Unmarshal(body, &o); err != nil {
 		return a, refusal(fmt.Sprintf("the task to open a sum cannot be read: %v", err))
 	}
-	if _, err := g.unmask(r, &o); err != nil {
+	if _, err := g.opens(r, &o); err != nil {
 		return a, err
 	}
 	var set []string
@@ -226,38 +226,38 @@ func (s *Session) Unmask(body []byte) ([]byte, error) {
 	if err := wire.Unmarshal(body, &o); err != nil {
 		return nil, err
 	}
-	v, err := s.gate.unmask(s.request, &o)
+	own, err := s.gate.opens(s.request, &o)
 	if err != nil {
 		return nil, err
 	}
-	return v.Bytes(), nil
+	v, err := s.gate.study.Party.Unmask(o.Sum, o.Set, own)
+	return v.Bytes(), err
 }
 
-// unmask is what this site's masks over a set come to.
-func (g *Gate) unmask(r Request, o *Opening) (masks.Vector, error) {
+// opens reports why a sum will not be opened for a set, and returns the digest of what this site has sent for it.
+func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 	switch {
 	case g.study.Party == nil:
-		return nil, refusal("this site has no keys of the study")
+		return own, refusal("this site has no keys of the study")
 	case o.Sum.Study != g.study.Digest:
-		return nil, refusal("the sum is of another study")
+		return own, refusal("the sum is of another study")
 	case o.Sum.Round < 1:
-		return nil, refusal("the sum is of no round")
+		return own, refusal("the sum is of no round")
 	}
-	if n := o.Sum.Shape.Words(); n > r.Opens {
-		return nil, refusal(fmt.Sprintf("the sum has %d words, and those of the plan at most %d", n, r.Opens))
+	if o.Sum.Shape.Check() != nil || o.Sum.Shape.Words() > r.Opens {
+		return own, refusal(fmt.Sprintf("the sum is none of the plan's, which have at most %d words", r.Opens))
 	}
 	sent, err := g.sent(o.Sum.Round)
 	if err != nil {
-		return nil, err
+		return own, err
 	}
 	if sent == nil || !sent.Sum.Same(o.Sum) {
-		return nil, refusal(fmt.Sprintf("this site has answered no such task in round %d", o.Sum.Round))
+		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d", o.Sum.Round))
 	}
-	v, err := g.study.Party.Unmask(o.Sum, o.Set, sent.Signed.Digest)
-	if errors.Is(err, masks.ErrRefused) {
-		return nil, refusal(err.Error())
+	if err := g.study.Party.Opens(o.Sum, o.Set, sent.Signed.Digest); err != nil {
+		return own, refusal(err.Error())
 	}
-	return v, err
+	return sent.Signed.Digest, nil
 }
 
 // sent is what this site has sent masked in a round; nil if it has sent nothing masked.

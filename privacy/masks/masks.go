@@ -152,6 +152,17 @@ type Party struct {
 	Group
 	Self int
 	Keys Keys
+
+	// oracle stands for what only honest ends can derive, in the test of what a transcript tells.
+	oracle oracle
+}
+
+// oracle answers in the place of key derivation; nil but in a test.
+type oracle interface {
+	// once is the seed of a site's one-time key.
+	once(site int) [32]byte
+	// stream is the mask that a site and an opener share; ok is false for those of ends that are not honest.
+	stream(site, opener int) (v Vector, ok bool)
 }
 
 // Mask adds this site's masks to v, one for each opener, and vouches for what comes of it. The key is
@@ -168,6 +179,9 @@ func (p *Party) Mask(sum Sum, key [32]byte, v Vector) (Signed, error) {
 	if err != nil {
 		return Signed{}, err
 	}
+	if p.oracle != nil {
+		seed = p.oracle.once(p.Self)
+	}
 	once, err := ecdh.X25519().NewPrivateKey(seed[:])
 	if err != nil {
 		return Signed{}, err
@@ -183,17 +197,25 @@ func (p *Party) Mask(sum Sum, key [32]byte, v Vector) (Signed, error) {
 	return s, nil
 }
 
-// Unmask is an opener's answer: the sum of its masks over one set, which must hold this site's own
-// vector as it was sent. Whoever calls it sees to it that it happens for one set in each sum.
-func (p *Party) Unmask(sum Sum, set []Signed, own [32]byte) (Vector, error) {
+// Opens reports why this site will not open the sum for a set, which must hold its own vector as it was sent.
+func (p *Party) Opens(sum Sum, set []Signed, own [32]byte) error {
 	if !slices.Contains(p.Openers, p.Self) {
-		return nil, refuse("this site opens no sums of the plan")
+		return refuse("this site opens no sums of the plan")
 	}
 	if err := p.CheckSet(sum, set); err != nil {
-		return nil, err
+		return err
 	}
 	if !slices.ContainsFunc(set, func(s Signed) bool { return s.Site == p.Self && s.Digest == own }) {
-		return nil, refuse("it does not hold what this site has sent")
+		return refuse("it does not hold what this site has sent")
+	}
+	return nil
+}
+
+// Unmask is an opener's answer: the sum of its masks over one set, which [Party.Opens] has nothing against.
+// Whoever calls it sees to it that it happens for one set in each sum.
+func (p *Party) Unmask(sum Sum, set []Signed, own [32]byte) (Vector, error) {
+	if err := p.Opens(sum, set, own); err != nil {
+		return nil, err
 	}
 	v := make(Vector, sum.Shape.Words())
 	for _, s := range set {
@@ -210,6 +232,12 @@ func (p *Party) Unmask(sum Sum, set []Signed, own [32]byte) (Vector, error) {
 
 // add adds the mask that a site and an opener share.
 func (p *Party) add(sum Sum, v Vector, own *ecdh.PrivateKey, other *ecdh.PublicKey, site, opener int, once []byte) error {
+	if p.oracle != nil {
+		if mask, ok := p.oracle.stream(site, opener); ok {
+			sum.Shape.Add(v, mask)
+			return nil
+		}
+	}
 	secret, err := own.ECDH(other)
 	if err != nil {
 		return err

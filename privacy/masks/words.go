@@ -100,13 +100,24 @@ func (s Shape) addStream(v Vector, key [32]byte) error {
 	if err != nil {
 		return err
 	}
-	stream := make([]byte, 8*len(v))
-	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(stream, stream)
-	mask, err := s.Vector(stream)
-	if err == nil {
-		s.Add(v, mask)
+	stream := cipher.NewCTR(block, make([]byte, aes.BlockSize))
+	var raw [6144]byte // of whole numbers, whatever their width
+	mask := make(Vector, len(raw)/8)
+	for _, b := range s {
+		own := v[:b.Numbers*b.Words]
+		v = v[len(own):]
+		for len(own) > 0 {
+			n := min(len(own), len(mask))
+			clear(raw[:8*n])
+			stream.XORKeyStream(raw[:8*n], raw[:8*n])
+			for i := range n {
+				mask[i] = binary.LittleEndian.Uint64(raw[8*i:])
+			}
+			Shape{{Numbers: n / b.Words, Words: b.Words}}.Add(own[:n], mask[:n])
+			own = own[n:]
+		}
 	}
-	return err
+	return nil
 }
 
 // Grid is the fixed-point grid of exact numbers: steps of 2^-Places in Words words. It is public, and
