@@ -134,6 +134,9 @@ func (r Request) masked(a Ask, raw wire.Raw) (*Masked, error) {
 	return out, nil
 }
 
+// mostTotal is beyond every noised sum, which package fixed keeps to 62 bits before noise.
+const mostTotal = 3 << 61
+
 // Unmasked reads a total over sites: what the request's sums and totals come to, of so many sites. Of a noised sum
 // the noise is that of all of them together.
 func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised, totals map[string][]float64, err error) {
@@ -151,7 +154,9 @@ func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised,
 			for i := range s.Blocks {
 				block := make([]int64, s.entries(i))
 				for j := range block {
-					block[j] = int64(v[j])
+					if block[j] = int64(v[j]); block[j] > mostTotal || block[j] < -mostTotal {
+						return nil, nil, fmt.Errorf("a total of sum %q is larger than any rows have", s.Name)
+					}
 				}
 				n.blocks, v = append(n.blocks, block), v[len(block):]
 			}

@@ -224,5 +224,8 @@ func NoiseOf(s privacy.Sum) string {
 	if m.Rate < 1 {
 		text += fmt.Sprintf(", of a Poisson sample at rate %.4g", m.Rate)
 	}
+	if s.Honest > 1 {
+		text += fmt.Sprintf(", on the total; each site adds 1/%d of the variance", s.Honest)
+	}
 	return text
 }
