@@ -364,12 +364,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		s.Phase = method.Done
-		if err := c.Finish(s, model); err != nil {
-			return nil, nil, err
-		}
-		s.OfTotals, s.LogLik, err = c.ofTotals(s, sites[0])
-		return nil, info, err
+		return nil, info, c.endTotals(s, model, sites[0])
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err

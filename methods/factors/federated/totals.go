@@ -3,6 +3,7 @@ package federated
 import (
 	"fmt"
 
+	"parley/method"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -70,28 +71,32 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 	return out, nil
 }
 
-// ofTotals is how well the finished model describes the subjects of which these are the sums. What was filled counts as
-// its expectation.
-func (c way) ofTotals(s *halves.State, sums []ppca.Block) (*options.Assessment, float64, error) {
+// endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the coordinator
+// knows how well it describes all subjects. What was filled counts as its expectation.
+func (c way) endTotals(s *halves.State, prior *ppca.Prior, sums []ppca.Block) error {
+	s.Phase = method.Done
+	if err := c.Finish(s, prior); err != nil {
+		return err
+	}
 	model, err := s.Model.Params.Unpack(c.Layout)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	x, err := ppca.NewExplained(c.Layout, model, sums)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	a := options.Pooled(x)
-	a.AbsError, a.LogLik = make([]float64, c.Layout.Views()), x.LogLik
+	a.AbsError = make([]float64, c.Layout.Views())
 	views := make([]int, c.Layout.Views())
 	for k := range views {
 		views[k] = k
 	}
 	a.Patterns = options.PackPatterns([]ppca.Pattern{{Views: views, Subjects: x.Subjects, Share: 1}})
-	logLik := x.LogLik / x.Subjects
+	s.LogLik = x.LogLik / x.Subjects
 	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
-		logLik = o.LogLik[len(o.LogLik)-1]
-		a.LogLik = logLik * x.Subjects
+		s.LogLik = o.LogLik[len(o.LogLik)-1]
 	}
-	return a, logLik, nil
+	a.LogLik, s.OfTotals = s.LogLik*x.Subjects, a
+	return nil
 }
