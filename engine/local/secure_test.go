@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -18,8 +19,13 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
+	"parley/methods/published/dppvi"
+	"parley/methods/published/fedmvppca"
+	"parley/methods/published/graffl"
+	"parley/methods/published/vae"
 	"parley/methods/regression"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/privacy/masks"
 	"parley/sitestore"
 	"parley/study"
@@ -405,5 +411,94 @@ func TestNoiseOfATotal(t *testing.T) {
 		if one := sd[1] / math.Sqrt(5); !(math.Abs(sd[0]/(x.times*one)-1) < 0.001) {
 			t.Errorf("openers %s: noise of %v, and one party's is %v", x.openers, sd[0], one)
 		}
+	}
+}
+
+// What a plan with a secure sum cannot have is an error that names the key and what would be right.
+func TestPlansOfTotalsThatAreNone(t *testing.T) {
+	all := append(slices.Clone(ours), fedmvppca.Method{}, dppvi.Method{}, graffl.Method{}, vae.Method{})
+	var ranges []string
+	for j := range 5 {
+		ranges = append(ranges, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
+	}
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: %d\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n"
+	const logistic = "name: pvi, outcome: {column: ill, levels: [no, yes]}"
+	const secure = noised + ", sum: secure"
+	for _, x := range []struct {
+		quorum                int
+		method, privacy, says string
+	}{
+		{4, logistic, noised + ", sum: total", `privacy.sum: unknown sum "total"`},
+		{4, logistic, noised + ", openers: [a, b]", "privacy.openers: means nothing without sum: secure"},
+		{4, logistic, exactPlain + ", collusion: 1", "privacy.collusion: means nothing without sum: secure"},
+		{4, logistic, secure + ", openers: [a]", "privacy.openers: 1 openers"},
+		{4, logistic, secure + ", openers: [a, z]", `privacy.openers: "z" is not a site`},
+		{4, logistic, secure + ", openers: [a, a]", "privacy.openers: a is named twice"},
+		{4, logistic, secure + ", openers: [a, b, c], collusion: 1", "privacy.collusion: 1 is too few for 3 openers"},
+		{4, logistic, secure + ", openers: [a, b], collusion: 4", "privacy.collusion: of a quorum of 4 sites"},
+		{4, logistic, secure, "privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
+		{4, logistic, secure + ", openers: [a, b], keys: [aa]", "privacy.keys: 1 keys for 5 sites"},
+		{4, logistic, secure + ", openers: [a, b], keys: [aa, bb, cc, dd, ee]", "privacy.keys: the keys of site a"},
+		{4, logistic, exactSecure + ", collusion: 1", "privacy.collusion: means nothing without noise"},
+		{2, logistic, exactSecure, "quorum: of an exact total over 2 sites"},
+		{4, logistic + ", site_effects: random", exactSecure, "method.site_effects: random needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, site_means: separate", exactSecure, "method.site_means: separate needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, scaling: min-max", exactSecure, `method.scaling: "min-max" is not learned from sums`},
+		{4, "name: mvppca, latent: 2, adjust: [ill]", exactSecure, "method.adjust: needs products about the means"},
+		{4, "name: fed-mv-ppca, latent: 2", exactSecure, "privacy.sum: method fed-mv-ppca does not run on totals"},
+		{4, "name: dp-pvi, outcome: {column: ill, levels: [no, yes]}", exactSecure, "privacy.sum: method dp-pvi does not run on totals"},
+		{4, "name: graffl-abc, components: 2", exactSecure, "privacy.sum: method graffl-abc does not run on totals"},
+		{4, "name: vae, latent: 2", exactSecure, "privacy.sum: method vae does not run on totals"},
+	} {
+		text := fmt.Sprintf(frame, x.quorum, strings.Join(ranges, ", "), x.method, x.privacy)
+		if _, err := study.Parse("plan.yaml", []byte(text), all); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
+		}
+	}
+	p := totalsPlan(t, ofRegression, exactPlain+", sum: plain")
+	if q := totalsPlan(t, ofRegression, exactPlain); testkit.Get(p.Digest())(t) != testkit.Get(q.Digest())(t) {
+		t.Error("a plan that says sum: plain is another one")
+	}
+}
+
+// A site takes part under the keys that the plan names for it, a policy may demand more collusion than the plan
+// stands, and what the plan would cost if all openers worked together is known beforehand.
+func TestWhatASiteDemandsOfATotal(t *testing.T) {
+	p := totalsPlan(t, ofRegression, noisedSecure)
+	keys := testkit.Get(masks.Simulated("elsewhere", "a"))(t)
+	if _, err := method.PartyOf(p, "a", &keys); err == nil || !strings.Contains(err.Error(), "submit it") {
+		t.Errorf("a plan without keys, at a site with keys: %v", err)
+	}
+	named := *p
+	for i := range p.Sites {
+		named.Privacy.Keys = append(named.Privacy.Keys, testkit.Get(masks.Simulated("elsewhere", p.Sites[i]))(t).Member("").Text())
+	}
+	if _, err := method.PartyOf(&named, "a", nil); err == nil || !strings.Contains(err.Error(), "parley run") {
+		t.Errorf("a plan with keys, in a simulation: %v", err)
+	}
+	if _, err := method.PartyOf(&named, "b", &keys); err == nil || !strings.Contains(err.Error(), keys.Member("").Fingerprint()) {
+		t.Errorf("keys of another site: %v", err)
+	}
+	if party := testkit.Get(method.PartyOf(&named, "a", &keys))(t); party.Self != 0 || len(method.Fingerprints(&named)) != 5 {
+		t.Errorf("%+v", party)
+	}
+	list := testkit.Get(method.ForPlan(regression.Method{}, p).Requests(p, "a"))(t)
+	s := testkit.Get(privacy.StudyOf(p, "a", list))(t)
+	rules := privacy.SimulationPolicy()
+	for least, refused := range map[int]bool{1: false, 2: true} {
+		rules.Minimum.Collusion = least
+		err := testkit.Get(ledger.Read(sitestore.NewMemory()))(t).Check(rules, s, privacy.Requests(list)...)
+		if refused != errors.Is(err, privacy.ErrRefused) || refused && !strings.Contains(err.Error(), "minimum.collusion") {
+			t.Errorf("a policy of %d: %v", least, err)
+		}
+	}
+	cost := testkit.Get(ours.Cost(p))(t)
+	plain := testkit.Get(ours.Cost(totalsPlan(t, ofRegression, noised)))(t)
+	opened, one := cost.Sites[0].IfOpened, cost.Sites[0].Losses[0].Epsilon
+	if opened == nil || one == nil || !(*opened > *one) || plain.Sites[0].IfOpened != nil || *one != *plain.Sites[0].Losses[0].Epsilon {
+		t.Errorf("losses of %v, and %v if all openers worked together", one, opened)
+	}
+	if text := strings.Join(cost.Lines(), "\n"); !strings.Contains(text, "deviates by 1.29 times that of one party; with one noise at each site it would by 2.24 times") {
+		t.Errorf("%s", text)
 	}
 }

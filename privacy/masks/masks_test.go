@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/testkit"
+	"parley/internal/wire"
 )
 
 // world is a study of some sites, the first of which are its openers.
@@ -350,5 +351,57 @@ func BenchmarkUnmask(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		testkit.Get(w.parties[0].Unmask(w.sum, set, set[0].Digest))(b)
+	}
+}
+
+// What the protocol costs each end: seconds of one processor, and bytes.
+//
+//	go test ./privacy/masks -bench Cost -benchtime 1x
+func BenchmarkCost(b *testing.B) {
+	for _, sites := range []int{3, 34, 200, 1000} {
+		for _, numbers := range []int{1000, 100_000} {
+			shape := Shape{{Numbers: numbers, Words: 1}}
+			w := newWorld(b, sites, min(5, sites), sites, shape)
+			var set []Signed
+			x := make(Vector, numbers)
+			for i := range sites {
+				_, s := w.mask(b, i, x)
+				set = append(set, s)
+			}
+			bytesOf := func(v any) float64 { return float64(len(testkit.Get(wire.Marshal(v))(b))) }
+			of := fmt.Sprintf("sites=%d/numbers=%d/", sites, numbers)
+			b.Run(of+"site", func(b *testing.B) {
+				for b.Loop() {
+					v, s := w.mask(b, sites/2, x)
+					b.ReportMetric(bytesOf(s)+float64(8*len(v)), "bytes-up")
+				}
+			})
+			b.Run(of+"opener", func(b *testing.B) {
+				for b.Loop() {
+					v := testkit.Get(w.parties[0].Unmask(w.sum, set, set[0].Digest))(b)
+					b.ReportMetric(float64(8*len(v)), "bytes-up")
+					b.ReportMetric(bytesOf(set), "bytes-down")
+				}
+			})
+			b.Run(of+"coordinator", func(b *testing.B) {
+				total := make(Vector, numbers)
+				for b.Loop() {
+					for _, s := range set {
+						if err := w.parties[0].Verify(w.sum, s); err != nil {
+							b.Fatal(err)
+						}
+						shape.Add(total, x)
+					}
+				}
+			})
+			b.Run(of+"plain-adding", func(b *testing.B) {
+				total := make(Vector, numbers)
+				for b.Loop() {
+					for range set {
+						shape.Add(total, x)
+					}
+				}
+			})
+		}
 	}
 }
