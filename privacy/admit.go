@@ -55,7 +55,7 @@ func (g *Gate) Admit(a Ask) (*Session, error) {
 	if s.state, err = g.journal.State(a.Study); err != nil {
 		return nil, err
 	}
-	if r.Protection == Differential && !g.study.Noised() {
+	if r.Protection == Differential && r.Opens == 0 && !g.study.Noised() {
 		s.state = nil // an exact task of the study may have sealed it
 	}
 	if kept.Key != nil {

@@ -14,6 +14,7 @@ import (
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/masks"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -182,6 +183,10 @@ func TestASumIsOpenedOnce(t *testing.T) {
 	second, _ = x.set(3, 0, 1, 2)
 	_, err = x.open(0, 4, second)
 	says("an exact total of other sites", err, "over other sites")
+	entries := testkit.Get(ledger.Read(x.stores[0]))(t).Entries
+	if e := entries[1]; e.Opens != 1 || e.Trust != nil || len(entries) != 3 || !slices.Equal(entries[0].Trust.Openers, []string{"0", "1", "2"}) || entries[0].Trust.Quorum != 3 {
+		t.Errorf("the ledger says %+v", entries)
+	}
 }
 
 // What the form of a masked release takes for granted is checked where it is made, and again where it is read.

@@ -21,7 +21,11 @@ func (p *Plan) fillSecure(missing func(path string) bool) {
 		return
 	}
 	if missing("privacy.openers") {
-		s.Openers = slices.Clone(p.Sites[:min(len(p.Sites), mostOpeners)])
+		n := mostOpeners
+		if s.Differential() { // all but one of them are less than half of the quorum, whose other half's noise counts
+			n = min(n, max(2, (p.Quorum-1)/2+1))
+		}
+		s.Openers = slices.Clone(p.Sites[:min(n, len(p.Sites))])
 	}
 	if missing("privacy.collusion") && s.Differential() {
 		t := max(len(s.Openers)-1, 0)

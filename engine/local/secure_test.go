@@ -436,7 +436,7 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		{4, logistic, secure + ", openers: [a, a]", "privacy.openers: a is named twice"},
 		{4, logistic, secure + ", openers: [a, b, c], collusion: 1", "privacy.collusion: 1 is too few for 3 openers"},
 		{4, logistic, secure + ", openers: [a, b], collusion: 4", "privacy.collusion: of a quorum of 4 sites"},
-		{4, logistic, secure, "privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
+		{4, logistic, secure + ", openers: [a, b, c, d, e]", "privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
 		{4, logistic, secure + ", openers: [a, b], keys: [aa]", "privacy.keys: 1 keys for 5 sites"},
 		{4, logistic, secure + ", openers: [a, b], keys: [aa, bb, cc, dd, ee]", "privacy.keys: the keys of site a"},
 		{4, logistic, exactSecure + ", collusion: 1", "privacy.collusion: means nothing without noise"},
@@ -453,6 +453,11 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		text := fmt.Sprintf(frame, x.quorum, strings.Join(ranges, ", "), x.method, x.privacy)
 		if _, err := study.Parse("plan.yaml", []byte(text), all); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
+		}
+	}
+	for privacy, want := range map[string]string{secure: "[a b]", exactSecure: "[a b c d e]"} {
+		if p := totalsPlan(t, ofRegression, privacy); fmt.Sprint(p.Privacy.Openers) != want {
+			t.Errorf("%s: the openers are %v, not %v", privacy, p.Privacy.Openers, want)
 		}
 	}
 	p := totalsPlan(t, ofRegression, exactPlain+", sum: plain")

@@ -113,13 +113,26 @@ type Group struct {
 	Quorum  int      // sites without which no total is opened
 }
 
+// probe is any secret: all give the same with a point of low order.
+var probe = func() *ecdh.PrivateKey {
+	k, err := ecdh.X25519().NewPrivateKey(make([]byte, 32))
+	if err != nil {
+		panic(err) // 32 bytes are one
+	}
+	return k
+}()
+
 // Verify reports a vector for which none of the members has vouched in this sum.
 func (g *Group) Verify(sum Sum, s Signed) error {
 	if s.Site < 0 || s.Site >= len(g.Members) {
 		return refuse("there is no site %d", s.Site+1)
 	}
 	m := g.Members[s.Site]
-	if _, err := ecdh.X25519().NewPublicKey(s.Key); err != nil {
+	once, err := ecdh.X25519().NewPublicKey(s.Key)
+	if err == nil { // a point of low order is no key: openers would refuse the whole sum for it
+		_, err = probe.ECDH(once)
+	}
+	if err != nil {
 		return refuse("site %s: its one-time key: %v", m.Name, err)
 	}
 	if !ed25519.Verify(m.Verify, s.statement(sum), s.Signature) {

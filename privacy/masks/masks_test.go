@@ -195,6 +195,7 @@ func TestOpenerRefuses(t *testing.T) {
 		"a negative site":         {w.sum, signed(0, func(s *Signed) { s.Site = -1 }), set[0].Digest, 0, "there is no site 0"},
 		"another's signature":     {w.sum, signed(3, func(s *Signed) { s.Signature = set[4].Signature }), set[0].Digest, 0, "site 3 has not signed"},
 		"another one-time key":    {w.sum, signed(3, func(s *Signed) { s.Key = set[4].Key }), set[0].Digest, 0, "site 3 has not signed"},
+		"a key of low order":      {w.sum, signed(3, func(s *Signed) { s.Key = make([]byte, 32) }), set[0].Digest, 0, "site 3: its one-time key"},
 		"a key that is none":      {w.sum, signed(3, func(s *Signed) { s.Key = []byte{1} }), set[0].Digest, 0, "one-time key"},
 		"another vector":          {w.sum, signed(3, func(s *Signed) { s.Digest[0]++ }), set[0].Digest, 0, "site 3 has not signed"},
 		"another study":           {other(func(s *Sum) { s.Study = "b" }), set, set[0].Digest, 0, "has not signed"},
