@@ -257,7 +257,7 @@ func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 		return own, err
 	}
 	if sent == nil || !sent.Sum.Same(o.Sum) {
-		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d", o.Sum.Round))
+		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d, or its store was put back since", o.Sum.Round))
 	}
 	if err := g.study.Party.Opens(o.Sum, o.Set, sent.Signed.Digest); err != nil {
 		return own, refusal(err.Error())

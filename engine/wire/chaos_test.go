@@ -472,8 +472,11 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	stop()
 	cancel()
 	wg.Wait()
-	if err != nil && p.plan.Privacy.Secure() && drop != "" && strings.Contains(err.Error(), drop) {
-		return // an opener is gone, or a site of exact totals: the study ends with the reason
+	if err != nil && p.plan.Privacy.Secure() {
+		gone := drop != "" && strings.Contains(err.Error(), drop) // an opener, or a site of exact totals
+		if gone || back != "" && strings.Contains(err.Error(), back) && strings.Contains(err.Error(), "its store was put back since") {
+			return // the study ends with the reason
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
