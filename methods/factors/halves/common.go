@@ -31,8 +31,6 @@ type State struct {
 	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
 	// common with those of the others.
 	Apart []options.Apart `cbor:"apart,omitempty"`
-	// Standardised are those whose values the site seems to have scaled by itself, where others have not.
-	Standardised []options.SiteView `cbor:"standardised,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;

@@ -98,7 +98,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart, s.Standardised)
+		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart)
 		if err != nil {
 			return nil, err
 		}

@@ -238,7 +238,7 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskStatistics, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskOverview, TaskCoarse, TaskFine, TaskCheck, TaskAssess} {
 			times := 1
 			if kind == TaskFit {
 				times += o.Rounds
@@ -259,7 +259,7 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 		return o.Pools() && o.Mechanism == ""
 	case TaskFit:
 		return o.Mechanism == ""
-	case TaskStatistics:
+	case TaskOverview, TaskCoarse, TaskFine:
 		return o.Mechanism == MechanismStatistics
 	case TaskCheck:
 		return o.Mechanism == MechanismStatistics && p.Privacy.Diagnostics > 0
