@@ -3,7 +3,6 @@ package verify
 import (
 	"fmt"
 
-	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/methods/published/graffl"
 	"parley/privacy/account"
@@ -13,7 +12,6 @@ var mixtureFormats = map[string]func([]byte, *vectors.List) error{
 	"graffl/priors/1":      vectors.Format((*priorsFile).verify),
 	"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
 	"graffl/privacy/1":     vectors.Format((*privacyFile).verify),
-	"graffl/suffiae/1":     nn.Verify,
 }
 
 // The description's tolerances; the floors keep entries near zero from asking for

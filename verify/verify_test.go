@@ -22,7 +22,7 @@ var families = map[string]struct {
 }{
 	"fedmvppca/": {"../methods/factors/testdata/fedmvppca/*.json", 2, 8, 30, `^\.local_rank`},
 	"pvi/":       {"../methods/regression/testdata/pvi/*.json", 4, 9, 30, "^$"},
-	"graffl/":    {"../methods/mixture/testdata/graffl/*.json", 4, 3, 60, "^$"},
+	"graffl/":    {"../methods/mixture/testdata/graffl/*.json", 3, 3, 60, "^$"},
 }
 
 func TestPublishedVectorsAgreeAndChangedOnesDoNot(t *testing.T) {

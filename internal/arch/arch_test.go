@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"papers/quoted"},
 	{"papers/quoted/..."},
 	{"papers/dppvi", "papers/fedmvppca", "papers/graffl"},
-	{"papers/deal", "papers/experiment", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
+	{"papers/deal", "papers/experiment", "papers/graffl/scarce", "papers/graffl/suffiae", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
 	{"papers/internal/..."},
 	{"cmd/parley", "federation/acceptance", "tools/release"},
 	{"federation/doctor", "federation/live"},

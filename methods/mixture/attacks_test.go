@@ -8,15 +8,13 @@ import (
 	"parley/study"
 )
 
-// Whatever a plan says of classes and sums, it is its features that are attacked, in
+// Whatever a plan says of sums, it is its features that are attacked, in
 // studies that can be run.
 func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
-	const sick = ", scarce: {outcome: {column: sick, levels: [no, yes]}}"
 	for text, privacy := range map[string]string{
 		"components: 2, sketch: {frequencies: 70, scale: 0.2}": "{protection: none}",
 		"components: 2":                      "{protection: none}",
 		"components: 2, prior: {freedom: 9}": "{protection: none}",
-		"components: 2" + sick:               "{protection: none}",
 	} {
 		p := parsePlan(t, fmt.Sprintf("parley: 1\nname: any\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}]}]\nsubjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", text, privacy))
 		given := p.Method.Options.(*Options)

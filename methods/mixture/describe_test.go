@@ -19,7 +19,6 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 	}{
 		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
 		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their features."}},
-		{"icu/plan.yaml", "", "", []string{"the rows of class 1 of column death as a mixture of one group (normal component) in 4 features", "worth to a classifier of its own"}},
 	} {
 		data, err := os.ReadFile("../../examples/" + c.path)
 		if err != nil {

@@ -110,9 +110,6 @@ func (Method) Simplest(p *study.Plan) (*study.Plan, string) {
 // without noise. It is no result of a study, since nothing passed a gate.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
 	s, err := setupOf(p)
-	if err == nil {
-		err = ofAll(s.Setup)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +139,8 @@ func (Method) Chooses() string { return chosen }
 // ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
 // components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
-	s, err := setupOf(p)
-	if err != nil {
-		return "", err
-	}
-	return releasedName, notRefitted(s.Options)
+	_, err := setupOf(p)
+	return releasedName, err
 }
 
 // Refit implements [method.Refitter].

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
-	"parley/problem"
 	"parley/study"
 )
 
@@ -24,7 +22,6 @@ type Options struct {
 	Prior      PriorOptions   `json:"prior"`            // public, in terms of the features' ranges
 	Sketch     *SketchOptions `json:"sketch,omitempty"` // of what sites release
 	Draws      int            `json:"draws,omitempty"`  // parameters in the sample, 64 to 10000 (384)
-	Scarce     *ScarceOptions `json:"scarce,omitempty"` // none: the mixture is of all rows, and classes do not matter
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -52,27 +49,9 @@ type SketchOptions struct {
 	Rows float64 `json:"rows,omitempty"`
 }
 
-// ScarceOptions let the mixture be of the rows of one class, of which some sites have
-// few, and try at every site what rows drawn from it are worth there.
-type ScarceOptions struct {
-	Outcome Outcome `json:"outcome"` // what is to be predicted; no default
-	Class   string  `json:"class"`   // the level whose rows the mixture is of (the second)
-	// Held is the share of every site's rows, in [0, 0.9), that nothing is learned from
-	// and everything is judged by (0.25).
-	Held float64 `json:"held"`
-}
-
-// Outcome is a column that describes subjects, and its levels. A subject with none of
-// them takes no part.
-type Outcome struct {
-	Column string   `json:"column"`
-	Levels []string `json:"levels,omitempty"`
-}
-
 const (
 	// MaxDraws is the most parameters that a sample may have.
 	MaxDraws          = 10_000
-	maxHeld           = 0.9
 	fewestFrequencies = 64
 	// wideSpread is what covariances of components are expected to be before they are learned.
 	wideSpread = 0.02
@@ -93,8 +72,8 @@ func (*Options) Former(key string) string {
 		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
 	case "landmarks":
 		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what landmarks.bandwidth was"
-	case "encoder":
-		return "leave it out, and take few features that are known to matter: codes of many were no better (docs/how-to/help-a-scarce-class.md)"
+	case "encoder", "scarce":
+		return "leave it out: rows drawn from a mixture helped no classifier; name: pvi learns the outcome from all sites (docs/how-to/predict-an-outcome.md)"
 	case "published":
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
@@ -123,14 +102,6 @@ func (o *Options) FillMixture(p *study.Plan, missing func(key string) bool) {
 // Fill puts in the defaults that depend on the features.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.FillMixture(p, missing)
-	if s := o.Scarce; s != nil {
-		if missing("scarce.class") && len(s.Outcome.Levels) > 1 {
-			s.Class = s.Outcome.Levels[1]
-		}
-		if missing("scarce.held") {
-			s.Held = 0.25
-		}
-	}
 	if missing("draws") {
 		o.Draws = sketch.DefaultSampling(0).Particles
 	}
@@ -154,9 +125,6 @@ func (o *Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	ready := o.CheckMixture(p, o.Draws, "draws", report)
-	if o.Scarce != nil {
-		o.checkScarce(p, report)
-	}
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
 	}
@@ -244,29 +212,6 @@ func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 		report("", what, "the same; or fewer features")
 	}
 	return ok
-}
-
-func (o *Options) checkScarce(p *study.Plan, report study.Report) {
-	s := o.Scarce
-	switch y := s.Outcome; {
-	case y.Column == "":
-		report("scarce.outcome", "missing", "{column: …, levels: [other, scarce]}")
-	case !slices.Contains(p.Subjects, y.Column):
-		report("scarce.outcome.column", fmt.Sprintf("%q is not among the plan's subject columns", y.Column), "subjects: ["+y.Column+"]")
-	}
-	switch y := s.Outcome.Levels; {
-	case len(y) < 2:
-		report("scarce.outcome.levels", fmt.Sprintf("%d levels", len(y)), "at least two, as the subjects table writes them")
-	case slices.Contains(y, ""):
-		report("scarce.outcome.levels", "an empty level", "subjects without an outcome take no part")
-	case len(slices.Compact(slices.Sorted(slices.Values(y)))) != len(y):
-		report("scarce.outcome.levels", "a level that is there twice", "each once")
-	case !slices.Contains(y, s.Class):
-		report("scarce.class", fmt.Sprintf("%q is not a level of %s", s.Class, s.Outcome.Column), "one of "+problem.Names(y))
-	}
-	if !(s.Held >= 0 && s.Held < maxHeld) {
-		report("scarce.held", fmt.Sprintf("a share of %v of the rows", s.Held), fmt.Sprintf("from 0, below %v", maxHeld))
-	}
 }
 
 func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {

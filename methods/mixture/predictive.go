@@ -7,16 +7,12 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/problem"
 )
 
 var _ evaluate.Predictive = (*predictive)(nil)
 
 // Evaluator is what evaluation asks of a study's model. To a mixture a new site is as any other.
 func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
-	if err := ofAll(s); err != nil {
-		return nil, err
-	}
 	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
@@ -30,14 +26,6 @@ func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
 		return nil, err
 	}
 	return newPredictive(of, s), nil
-}
-
-// ofAll refuses plans whose mixture is not of all rows.
-func ofAll(s *Setup) error {
-	if s.Options.Scarce == nil {
-		return nil
-	}
-	return problem.Problem{Where: "method.scarce", What: "the mixture is of one class, and says nothing of other rows", Hint: "a run of the plan says what synthetic rows are worth at every site, on rows that it held out"}
 }
 
 // predictive is a sample of mixtures as evaluation sees it.

@@ -98,18 +98,7 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 }
 
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
-	p, r := ended(t, "private classes")
-	const want = "rows drawn from the study's own mixture"
-	if _, err := (Method{}).Refit(p, []byte("{}"), 2); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("selection says %v", err)
-	}
-	if fileOf(r, releasedName) != nil {
-		t.Error("what nothing can be made of is kept")
-	}
-	p, r = ended(t, "private")
+	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {

@@ -64,8 +64,5 @@ func (s *setup) tells() string {
 	if s.Sum != nil {
 		text += ", with noise"
 	}
-	if s.Options.Scarce != nil {
-		text += ", and tries for itself what rows drawn from the mixture are worth to a classifier of its own"
-	}
 	return text + "."
 }

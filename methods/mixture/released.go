@@ -49,15 +49,6 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 	return method.File{Name: releasedName, Data: append(data, '\n')}, err
 }
 
-// notRefitted says why other mixtures cannot be made of what the sites of a plan released.
-func notRefitted(o *Options) error {
-	if o.Scarce == nil {
-		return nil
-	}
-	return problem.Problem{Where: "method.scarce", What: "every site judges rows drawn from the study's own mixture, and would not have another, so no other number of components can be tried afterwards",
-		Hint: "parley run for each number of components, which asks the sites anew and under privacy is charged each time"}
-}
-
 // readReleased reads what the sites of a plan's study released, and checks it: the file may have
 // come from anywhere.
 func (s *setup) readReleased(data []byte) (*released, error) {

@@ -50,13 +50,11 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	if notRefitted(s.Options) == nil {
-		file, err := all.file(s.Plan)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
+	file, err := all.file(s.Plan)
+	if err != nil {
+		return nil, err
 	}
+	files = append(files, file)
 	var counted []figure.SiteSubjects
 	for _, a := range all.Sites {
 		counted = append(counted, method.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
@@ -105,9 +103,6 @@ func (v *view) metrics() map[string]float64 {
 
 func (v *view) headline() []figure.Fact {
 	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
-	if v.Options.Scarce != nil {
-		rows.Name += " of " + v.Class()
-	}
 	if v.observed.RowsVar > 0 {
 		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
@@ -211,9 +206,6 @@ func (v *view) samplingSection(all *released) figure.Section {
 		}
 	}
 	caption := "Rows that have all features; others take no part."
-	if v.Options.Scarce != nil {
-		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.Class()) + caption
-	}
 	if v.observed.RowsVar > 0 {
 		caption += " Counts are noised."
 	}

@@ -31,7 +31,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 func (h half) noised(ctx context.Context, s *privacy.Session) error {
 	x, n := make([]float64, len(h.Names)), h.Of.Len()
 	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
-		if !h.takes(row) || !Complete(row, x) {
+		if !Complete(row, x) {
 			return -1
 		}
 		h.Of.Features(v[:n], x)
@@ -57,7 +57,7 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error) {
 	a := sumsAnswer{Sums: make(wire.Vector, h.Of.Len())}
 	x, phi := make([]float64, len(h.Names)), make([]float64, h.Of.Len())
-	for row, err := range h.Mixed(data).Rows(ctx) {
+	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return a, err
 		}
@@ -76,9 +76,5 @@ func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error)
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
 func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	r, draws, err := own(ctx, h.Setup, shared, h.Mixed(data))
-	if err != nil || h.Options.Scarce == nil {
-		return r, err
-	}
-	return r, h.scarceReport(ctx, r, draws, data)
+	return Own(ctx, h.Setup, shared, data)
 }

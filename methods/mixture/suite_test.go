@@ -26,7 +26,7 @@ views:
 method: {name: graffl, components: 2, %s}
 privacy: %s
 `
-	classPlan = `
+	quorumPlan = `
 parley: 1
 name: hostile
 sites: [a, b]
@@ -34,8 +34,7 @@ quorum: 1
 privacy: %s
 views:
   - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}
-subjects: [sick]
-method: {name: graffl, components: 1, scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}, draws: 64}
+method: {name: graffl, components: 1, draws: 64}
 `
 	exact   = "{protection: none}"
 	private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"
@@ -44,11 +43,11 @@ method: {name: graffl, components: 1, scarce: {outcome: {column: sick, levels: [
 // plans are of every form and stage.
 var plans = map[string]string{
 	"frequencies":          fmt.Sprintf(plainPlan, "draws: 64", exact),
-	"classes":              fmt.Sprintf(classPlan, exact),
+	"quorum":               fmt.Sprintf(quorumPlan, exact),
 	"private":              fmt.Sprintf(plainPlan, "draws: 64", private),
 	"private, replace-one": fmt.Sprintf(plainPlan, "draws: 64", strings.Replace(private, "add-remove", "replace-one", 1)),
 	"private, few":         fmt.Sprintf(plainPlan, "sketch: {frequencies: 20}, draws: 64", private),
-	"private classes":      fmt.Sprintf(classPlan, private),
+	"private, quorum":      fmt.Sprintf(quorumPlan, private),
 }
 
 // digests of studies, on amd64; of private ones under seeded noise.
@@ -62,7 +61,7 @@ func parsePlan(t testing.TB, text string) *study.Plan {
 	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}))(t)
 }
 
-// rowsOf draws rows of a plan, of numbers as they are given; a third has each level of the outcome or none.
+// rowsOf draws rows of a plan, of numbers as they are given.
 func rowsOf(t testing.TB, p *study.Plan, n int, number func() float64) dataset.Source {
 	t.Helper()
 	var rows []dataset.Row
@@ -74,9 +73,6 @@ func rowsOf(t testing.TB, p *study.Plan, n int, number func() float64) dataset.S
 				x[j] = number()
 			}
 			row.Views = append(row.Views, x)
-		}
-		for range p.Subjects {
-			row.Subject = append(row.Subject, []string{"no", "yes", ""}[i%3])
 		}
 		rows = append(rows, row)
 	}

@@ -10,12 +10,8 @@ import (
 // Found says in words what a mixture is.
 func (v *View) Found() string {
 	n := v.Options.Components
-	what := "rows"
-	if v.Options.Scarce != nil {
-		what = "rows of " + v.Class()
-	}
 	if n == 1 {
-		return fmt.Sprintf("The %s of all sites were described as one group in %s.", what, figure.Plural(len(v.Names), "feature"))
+		return fmt.Sprintf("The rows of all sites were described as one group in %s.", figure.Plural(len(v.Names), "feature"))
 	}
 	shares := make([]string, 0, n)
 	for _, k := range v.bySize() {
@@ -24,6 +20,6 @@ func (v *View) Found() string {
 	if len(shares) > 4 {
 		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
 	}
-	return fmt.Sprintf("The %s of all sites were described as a mixture of %d components, in %s. They hold %s of the rows.",
-		what, n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
+	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of the rows.",
+		n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
 }

@@ -1,9 +1,10 @@
-package nn
+package suffiae
 
 import (
 	"errors"
 	"fmt"
 
+	"parley/internal/nn"
 	"parley/internal/stats"
 )
 
@@ -34,7 +35,7 @@ func (s *Network) Probability(code []float64) (float64, error) {
 
 var errCode = errors.New("suffiae: a code of another length")
 
-func (a *autoencoder) run(s Stack, code []float64) ([]float64, error) {
+func (a *autoencoder) run(s nn.Stack, code []float64) ([]float64, error) {
 	if len(code) != s.In() {
 		return nil, fmt.Errorf("%w: %d numbers, want %d", errCode, len(code), s.In())
 	}

@@ -1,4 +1,4 @@
-package nn
+package suffiae
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 )
 
 func TestDecoderMirrorsTheEncoder(t *testing.T) {
 	o := Defaults()
 	o.Dimension, o.Hidden = 3, []int{20, 9}
 	a := newAutoencoder(31, o, 1)
-	widths := func(s Stack) (w []int) {
+	widths := func(s nn.Stack) (w []int) {
 		w = append(w, s.In())
 		for i := range s {
 			w = append(w, s[i].Out)

@@ -1,4 +1,4 @@
-package nn
+package suffiae
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/stats"
 	"parley/internal/vectors"
 )
@@ -124,7 +125,7 @@ func (v *vector) network() (*autoencoder, error) {
 
 type namedLayer struct {
 	name  string
-	dense *Dense
+	dense *nn.Dense
 }
 
 // named returns the layers of a network with one hidden layer, as files name them.

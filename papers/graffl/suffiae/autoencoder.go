@@ -1,4 +1,4 @@
-package nn
+package suffiae
 
 import (
 	"math"
@@ -6,19 +6,20 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/stats"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed
 // through them.
 type autoencoder struct {
-	encoder, decoder, classifier Stack
+	encoder, decoder, classifier nn.Stack
 	reconstruction               float64 // λ
 	alpha                        float64 // α
 
 	theta, grad []float64 // parameters of all three, and a gradient by them
-	up          *Tape     // of the encoder; holds the batch's rows
-	back, aside *Tape     // of decoder and classifier, which share the noisy codes
+	up          *nn.Tape  // of the encoder; holds the batch's rows
+	back, aside *nn.Tape  // of decoder and classifier, which share the noisy codes
 	label       []bool
 	noise       []float64 // z − q(x), padded as codes are
 }
@@ -29,10 +30,10 @@ func newAutoencoder(width int, o Options, m int) *autoencoder {
 	a := &autoencoder{reconstruction: o.Reconstruction, alpha: o.Noise}
 	hidden := slices.Clone(o.Hidden)
 	at := 0
-	a.encoder, at = NewStack(at, slices.Concat([]int{width}, hidden, []int{o.Dimension})...)
+	a.encoder, at = nn.NewStack(at, slices.Concat([]int{width}, hidden, []int{o.Dimension})...)
 	slices.Reverse(hidden)
-	a.decoder, at = NewStack(at, slices.Concat([]int{o.Dimension}, hidden, []int{width})...)
-	a.classifier, at = NewStack(at, o.Dimension, 1)
+	a.decoder, at = nn.NewStack(at, slices.Concat([]int{o.Dimension}, hidden, []int{width})...)
+	a.classifier, at = nn.NewStack(at, o.Dimension, 1)
 	a.theta, a.grad = make([]float64, at), make([]float64, at)
 	a.up, a.back, a.aside = a.encoder.NewTape(m), a.decoder.NewTape(m), a.classifier.NewTape(m)
 	a.aside.Acts[0] = a.back.Acts[0]

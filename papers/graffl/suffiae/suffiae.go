@@ -1,9 +1,14 @@
-package nn
+// Package suffiae fits SuffiAE, the autoencoder of Hahn and Lee (GRAFFL, 2020, section 3.1): it brings rows of many
+// features to codes of few numbers in which two classes lie apart, to rows and a binary label. The claim of its
+// authors that codes are sufficient, or anonymous, is not made here: exact squared distances to d + 1 known points are
+// a code, and a code with its decoder is a row.
+package suffiae
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"parley/internal/nn"
 )
 
 // Options are the shape and the training of a [Network].
@@ -120,7 +125,7 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 	}
 	batch := min(o.Batch, len(rows))
 	net := newAutoencoder(width, o, batch)
-	for _, s := range []Stack{net.encoder, net.decoder, net.classifier} {
+	for _, s := range []nn.Stack{net.encoder, net.decoder, net.classifier} {
 		s.Start(net.theta, 1, rng)
 	}
 	order := make([]int, len(rows))
@@ -128,7 +133,7 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 		order[i] = i
 	}
 	s := &Network{net: net}
-	steps := NewAdam(len(net.theta), o.Rate)
+	steps := nn.NewAdam(len(net.theta), o.Rate)
 	for range o.Epochs {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-package nn
+package suffiae
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/nn"
 	"parley/internal/wire"
 )
 
@@ -124,7 +125,7 @@ func newLayer(in int, w, b []float64) Layer {
 }
 
 // export returns a stack's layers as plain matrices, as the encoder travels.
-func export(s Stack, theta []float64) []Layer {
+func export(s nn.Stack, theta []float64) []Layer {
 	var out []Layer
 	for i := range s {
 		l := &s[i]
@@ -218,12 +219,12 @@ func (e *Encoder) Encode(rows [][]float64) ([][]float64, error) {
 }
 
 // stack returns the encoder as layers for the kernels.
-func (e *Encoder) stack() (Stack, []float64) {
+func (e *Encoder) stack() (nn.Stack, []float64) {
 	widths := []int{len(e.Inputs.Centre)}
 	for i := range e.Layers {
 		widths = append(widths, len(e.Layers[i].Bias))
 	}
-	s, size := NewStack(0, widths...)
+	s, size := nn.NewStack(0, widths...)
 	theta := make([]float64, size)
 	for i := range s {
 		l := &s[i]
