@@ -102,22 +102,10 @@ func ExampleTable_Text() {
 	// Bilbao     1 204  39.7 %
 }
 
-func ExampleCorner() {
-	k := figure.Corner{Weights: figure.Numbers{1, 3}, Parameters: []figure.Parameter{
-		{Name: "weight", Group: "component 1", Values: figure.Numbers{0.3, 0.4}}, {Name: "mean", Group: "component 1", Values: figure.Numbers{-1, -1.5}}}}
-	if err := k.Table().Text(os.Stdout); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// draw  weight  component 1, weight  component 1, mean
-	//    1    0.25                  0.3                 −1
-	//    2    0.75                  0.4               −1.5
-}
-
 // A density of points, as contours with a group drawn over it.
 func ExampleKernelDensity() {
 	x, y := figure.Numbers{-1, 0, 1}, figure.Numbers{-1, 0, 1}
-	rows := figure.KernelDensity(figure.Numbers{0, 0, 0.5}, figure.Numbers{0, 0, -0.5}, nil, x, y)
+	rows := figure.KernelDensity(figure.Numbers{0, 0, 0.5}, figure.Numbers{0, 0, -0.5}, x, y)
 	k := figure.Contours{XAt: x, YAt: y, Panels: []figure.Panel{{Legend: "density", Values: rows}},
 		Groups: []figure.Group{{Name: "all", Mean: figure.Numbers{0, 0}, Cov: figure.Numbers{1, 0, 1}}}}
 	var svg strings.Builder

@@ -4,7 +4,7 @@
 // notes. Whoever receives them can draw a figure as SVG, write the numbers
 // behind it as CSV, print a table to a terminal or keep everything as JSON,
 // without knowing what was computed. The kinds of chart are [Overview],
-// [Heatmap], [Contours], [Scatter], [Pairs], [Corner], [Lines], [Bars],
+// [Heatmap], [Contours], [Scatter], [Pairs], [Lines], [Bars],
 // [Histograms] and [Strips].
 //
 // Every chart draws whatever it is given: nothing, one point, dozens of sites.
@@ -126,7 +126,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 }
 
 // kinds are those of charts, each empty.
-var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Corner{}, Pairs{}, Strips{}}
+var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Pairs{}, Strips{}}
 
 func decode(kind string, b []byte) (Chart, error) {
 	for _, c := range kinds {

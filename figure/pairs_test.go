@@ -2,7 +2,6 @@ package figure
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -36,25 +35,6 @@ func TestPairsDrawsEveryPair(t *testing.T) {
 	}
 	if table := k.Table(); table.Len() != 2*(1+3)+2 || len(table.Columns) != 3+3 {
 		t.Errorf("%d rows and %d columns; want a mean and three rows of a covariance of each group, two subjects", table.Len(), len(table.Columns))
-	}
-}
-
-// With groups every subject is a point of its group's colour, where it stands; one whose group
-// is not there is left out.
-func TestPairsDrawsSubjectsInTheirGroups(t *testing.T) {
-	k := Pairs{Features: []string{"a", "b"}, Groups: []Cloud{{Name: "x"}, {Name: "y"}}, Values: []Numbers{{0, 1, 2, 3}, {5, 6, 7, 8}}, Of: []int{0, 1, 1, 9}}
-	text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k}))
-	for g, want := range map[int]int{0: 1, 1: 2} {
-		points := regexp.MustCompile(`<path d="([^"]*)" stroke="` + styleOf(g).colour + `" stroke-width="3.2"`).FindStringSubmatch(text)
-		if points == nil || strings.Count(points[1], "h0") != want {
-			t.Errorf("group %d: %v, want %d points", g, points, want)
-		}
-	}
-	if !k.perSubject() {
-		t.Error("points are subjects")
-	}
-	if table := k.Table(); table.Len() != 4 || strings.Join(table.Columns[1].Text, ",") != "x,y,y," {
-		t.Errorf("the table has %d rows of the groups %v", table.Len(), table.Columns[1].Text)
 	}
 }
 

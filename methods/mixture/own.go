@@ -99,7 +99,7 @@ func ownFigures(s *Setup, m gmm.Mixture, columns []figure.Numbers, expected figu
 	}
 	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(m, 0, 1), Subject: true,
 		XAt: over(m, 0, columns[0]), YAt: over(m, 1, columns[1])}
-	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
+	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], c.XAt, c.YAt)}}
 	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", s.Names[0], s.Names[1]), Chart: c,
 		Caption: "Grey is the density of this site's rows, smoothed; marks and ellipses are the components of all sites' mixture, with half (solid) and nine tenths (dashed) of their rows.",
 		Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", s.Names[0], s.Names[1])}}

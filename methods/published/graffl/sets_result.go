@@ -27,7 +27,7 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
-		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), posteriorSection(&v), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.

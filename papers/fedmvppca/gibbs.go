@@ -387,19 +387,19 @@ const (
 	every  = 3 // sweeps for each draw that is kept
 )
 
-// Draw computes the criterion from draws of the posterior given subjects, begun at a fit:
+// drawn computes the criterion from draws of the posterior given subjects, begun at a fit:
 // rows[i] holds the values of subject i's features. It is an error where that posterior does
 // not exist, as with hardly more subjects than features.
-func Draw(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (Criterion, error) {
+func drawn(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (criterion, error) {
 	g, err := newGibbs(l, features, rows, start, rng)
 	if err != nil {
-		return Criterion{}, err
+		return criterion{}, err
 	}
 	kept := make([][]float64, 0, wanted)
 	scratch := make([]float64, g.subjects)
 	for i := 0; len(kept) < wanted; i++ {
 		if err := ctx.Err(); err != nil {
-			return Criterion{}, err
+			return criterion{}, err
 		}
 		logLik := scratch
 		if i >= burnIn && (i-burnIn)%every == 0 {
@@ -407,8 +407,51 @@ func Draw(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64
 			kept = append(kept, logLik)
 		}
 		if err := g.sweep(logLik); err != nil {
-			return Criterion{}, fmt.Errorf("sweep %d: %w", i, err)
+			return criterion{}, fmt.Errorf("sweep %d: %w", i, err)
 		}
 	}
-	return Of(kept)
+	return criterionOf(kept)
+}
+
+// criterion is the widely applicable information criterion and its parts.
+type criterion struct {
+	LPPD float64 // Σₙ ln meanₛ exp l(s, n)
+	P    float64 // Σₙ varianceₛ l(s, n), denominator S − 1: effective number of parameters
+	WAIC float64 // −2 (LPPD − P)
+}
+
+// criterionOf computes the criterion from logLik[s][n], the log-likelihood of subject n
+// under draw s of the parameters from their posterior, for two draws or more.
+// It means something only for draws from a real posterior: drawing W with the
+// factors held fixed makes P too small.
+func criterionOf(logLik [][]float64) (criterion, error) {
+	if len(logLik) < 2 {
+		return criterion{}, fmt.Errorf("the criterion needs two draws or more, got %d", len(logLik))
+	}
+	for s, row := range logLik {
+		if len(row) != len(logLik[0]) {
+			return criterion{}, fmt.Errorf("draw %d has %d subjects, draw 0 has %d", s, len(row), len(logLik[0]))
+		}
+		if err := ppca.Finite("log-likelihood", row); err != nil {
+			return criterion{}, err
+		}
+	}
+	var c criterion
+	draws := float64(len(logLik))
+	for n := range logLik[0] {
+		top, mean := math.Inf(-1), 0.0
+		for _, row := range logLik {
+			top = max(top, row[n])
+			mean += row[n] / draws
+		}
+		sum, square := 0.0, 0.0
+		for _, row := range logLik {
+			sum += math.Exp(row[n] - top)
+			square += (row[n] - mean) * (row[n] - mean)
+		}
+		c.LPPD += top + math.Log(sum/draws)
+		c.P += square / (draws - 1)
+	}
+	c.WAIC = -2 * (c.LPPD - c.P)
+	return c, nil
 }

@@ -1,10 +1,12 @@
 package fedmvppca
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -96,7 +98,7 @@ func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 // the number of parameters (Watanabe 2010).
 func TestEffectiveParameters(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 1500, 0.01, 6, 5)
-	c := factorstest.Must(Draw(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
+	c := factorstest.Must(drawn(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
 	// 80 draws: the sum of variances has a relative standard error near √(2/80)/√34 = 0.03.
 	if want := float64(11*2 - 1 + 11 + l.Groups()); math.Abs(c.P/want-1) > 0.12 {
 		t.Errorf("%.1f effective parameters, the model has %v", c.P, want)
@@ -107,5 +109,28 @@ func TestPosteriorThatDoesNotExist(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 12, 0.5, 6, 5)
 	if _, err := newGibbs(l, features, rows, start, rand.New(rand.NewPCG(1, 1))); err == nil {
 		t.Error("12 subjects, 11 features and 2 factors have no posterior under flat priors")
+	}
+}
+
+// The criterion is that of an independent implementation, given the log-likelihoods of its draws.
+func TestTheCriterionIsThePublishedOne(t *testing.T) {
+	for name, file := range testkit.Files(t, "../../methods/published/fedmvppca/testdata/case_*.json", 2) {
+		var f struct {
+			WAIC struct {
+				LogLik [][]float64 `json:"loglik"`
+				LPPD   float64     `json:"lppd"`
+				P      float64     `json:"p_waic"`
+				WAIC   float64     `json:"waic"`
+			} `json:"waic"`
+		}
+		if err := json.Unmarshal(file, &f); err != nil {
+			t.Fatal(err)
+		}
+		c := testkit.Get(criterionOf(f.WAIC.LogLik))(t)
+		for i, want := range []float64{f.WAIC.LPPD, f.WAIC.P, f.WAIC.WAIC} {
+			if got := []float64{c.LPPD, c.P, c.WAIC}[i]; math.Abs(got-want) > 1e-9*math.Abs(want) {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+		}
 	}
 }
