@@ -21,7 +21,7 @@ func (t *Attacks) Add(attack, needs, takes, given, finds string) {
 func (t *Attacks) Section(s *Setup) figure.Section {
 	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	return figure.Section{ID: "attacks", Title: "What an attacker can do with it",
-		Lead: lead + "\n\nThe command “parley attack " + s.Plan.Method.Name + "” mounts these attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
+		Lead: lead + "\n\nThe command “parley attack " + s.Plan.Method.Name + "” mounts such attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
 		Items: []figure.Item{{Table: &figure.Table{ID: "attacks", Title: "Attacks", Columns: []figure.Column{
 			{Name: "attack", Text: t.attack}, {Name: "the attacker needs", Text: t.needs}, {Name: "it takes", Text: t.takes},
 			{Name: "given in this study", Text: t.given}, {Name: "it finds here", Text: t.finds}}}}}}

@@ -171,16 +171,6 @@ func (v *Victims) Score(rows, guesses []float64, within float64) *method.Recover
 	return r
 }
 
-// Closest compares each row with the guess that is closest to it: for attacks that
-// find rows in no order.
-func (v *Victims) Closest(rows, guesses []float64, within float64) *method.Recovered {
-	var nearest []float64
-	for row := range slices.Chunk(rows, v.Dim) {
-		nearest = append(nearest, v.Nearest(row, guesses)...)
-	}
-	return v.Score(rows, nearest, within)
-}
-
 // Nearest is the one of some guesses that is closest to a row.
 func (v *Victims) Nearest(row, guesses []float64) (best []float64) {
 	least := math.Inf(1)

@@ -23,7 +23,7 @@ func TestScoresAreInStandardDeviations(t *testing.T) {
 	if r := v.Score(v.All(), means, 0.1); math.Abs(r.RMSE-1) > 1e-12 || r.Rows != 300 || r.Found > 30 || math.Abs(r.SD-1) > 0.1 {
 		t.Errorf("guessing means: %+v", r)
 	}
-	if r := v.Closest(v.All(), v.All(), 0.1); r.RMSE != 0 || r.Found != 300 {
+	if r := v.Score(v.All(), v.All(), 0.1); r.RMSE != 0 || r.Found != 300 {
 		t.Errorf("the rows themselves: %+v", r)
 	}
 }

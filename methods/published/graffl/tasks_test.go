@@ -1,7 +1,6 @@
 package graffl
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/gmm"
 )
 
 // The tasks of a plan cover its rounds once, and stay few.
@@ -105,30 +103,5 @@ func TestStatesBetweenTasksAreRefused(t *testing.T) {
 	whole := &rowsState{Iteration: leastBatch, Asked: true, Kept: kept}
 	if _, err := c.Restore(packed(t, whole)); err != nil {
 		t.Error(err)
-	}
-}
-
-// A scan's set is a single point, whatever the plan's prior.
-func TestTightSetsAreOnePoint(t *testing.T) {
-	p, _ := toy(t, ", algorithm: sets, set: {rows: 5}", 1, 1)
-	s := testkit.Get(setUp(p))(t)
-	want := []float64{3.25, -7.5}
-	each(s, 0, [][]float64{single(s, want)}, func(_ int, set []float64) {
-		for k := 0; k < len(set); k += 2 {
-			if e := math.Sqrt(gmm.SquaredDistance(set[k:k+2], want)); e > 1e-9 {
-				t.Errorf("row %d of the set is %v", k/2, set[k:k+2])
-			}
-		}
-		if len(set) != 10 {
-			t.Errorf("a set of %d numbers", len(set))
-		}
-	})
-}
-
-func TestTwoDigits(t *testing.T) {
-	for x, want := range map[float64]float64{1234: 1200, 0.0678: 0.068, 99.6: 100, 5: 5, 0: 0} {
-		if got := twoDigits(x); math.Abs(got-want) > 1e-12 {
-			t.Errorf("%v is rounded to %v, want %v", x, got, want)
-		}
 	}
 }
