@@ -13,6 +13,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture/gmm"
 	"parley/study"
 )
 
@@ -174,5 +175,72 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	}
 	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err == nil {
 		t.Error("descending candidates were taken")
+	}
+}
+
+// Whatever a file says, there is an error or an observation of finite numbers.
+func FuzzReleased(f *testing.F) {
+	var setups []*setup
+	for _, privacy := range []string{"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"} {
+		for _, features := range []int{1, 3} {
+			s := known(text(features, "components: 2", privacy))
+			all := &released{Sums: make([]float64, s.Of.Len())}
+			for _, site := range s.Plan.Sites {
+				one := releasedSite{Site: site, Rows: 100}
+				if s.Sum != nil {
+					one.SD, one.RowsSD = 2, 5
+				}
+				all.Sites = append(all.Sites, one)
+			}
+			file, err := all.file(s.Plan)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if _, err := s.readReleased(file.Data); err != nil {
+				f.Fatal(err)
+			}
+			setups = append(setups, s)
+			f.Add(file.Data)
+			for _, cut := range [][2]string{{"[0,", "[1e300,"}, {`"rows":100`, `"rows":-1e300`}, {`"rows":100`, `"rows":0`}, {`"sd":`, `"sd":1e308,"_":`}, {`"site":"`, `"site":"x`}} {
+				f.Add([]byte(strings.Replace(string(file.Data), cut[0], cut[1], 1)))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, s := range setups {
+			all, err := s.readReleased(data)
+			if err != nil {
+				continue
+			}
+			o, err := s.observation(all)
+			if err != nil {
+				continue
+			}
+			if text, err := json.Marshal(o); err != nil || !(o.Rows > 0) || math.IsInf(o.Rows, 0) {
+				t.Errorf("%s is observed, %v", text, err)
+			}
+		}
+	})
+}
+
+// What a sampler found its draws to be worth is kept where their weights do not tell it.
+func TestASampleKeepsItsEffectiveSize(t *testing.T) {
+	one := gmm.NewMixture(1, 1)
+	one.Weights[0], one.Covs[0] = 1, 1
+	p := &gmm.Posterior{Draws: []gmm.Mixture{one, one, one, one}, Weights: []float64{.25, .25, .25, .25}}
+	for size, kept := range map[float64]float64{4: 0, 1.5: 1.5} {
+		p.Size = size
+		s := packSample(p)
+		back, err := s.Posterior(1, 1)
+		if err != nil || s.Size != kept || back.Size != size {
+			t.Errorf("of %v are kept %v, and read %+v (%v)", size, s.Size, back, err)
+		}
+	}
+	for _, size := range []float64{-1, 4.1, math.NaN()} {
+		s := packSample(p)
+		s.Size = size
+		if _, err := s.Posterior(1, 1); err == nil {
+			t.Errorf("a size of %v was taken", size)
+		}
 	}
 }

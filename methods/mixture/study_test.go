@@ -3,9 +3,13 @@ package mixture_test
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +19,7 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/mixture"
+	"parley/sitestore"
 	"parley/study"
 )
 
@@ -172,5 +177,70 @@ func TestThePosteriorIsAFunctionOfTheSeed(t *testing.T) {
 	}
 	if bytes.Equal(sample(""), sample("seed: 9\n")) {
 		t.Error("two seeds give one sample")
+	}
+}
+
+var update = flag.Bool("update", false, "write the data of examples/mixture")
+
+// exampleMeans are the modes of section 4.2 of the paper, one for each site of
+// examples/mixture; every covariance is the identity.
+var exampleMeans = []struct {
+	site string
+	mean [2]float64
+}{{"west", [2]float64{-9, 3}}, {"south", [2]float64{0, -9}}, {"east", [2]float64{8, 3}}}
+
+// The data of examples/mixture are drawn, by this test with -update.
+func TestExampleDataAreWhatTheirSeedDraws(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	for _, s := range exampleMeans {
+		var subjects, rows bytes.Buffer
+		fmt.Fprintln(&subjects, "id")
+		fmt.Fprintln(&rows, "id,x,y")
+		for i := range 300 {
+			fmt.Fprintf(&subjects, "%s%03d\n", s.site, i+1)
+			fmt.Fprintf(&rows, "%s%03d,%.4f,%.4f\n", s.site, i+1, s.mean[0]+r.NormFloat64(), s.mean[1]+r.NormFloat64())
+		}
+		for name, want := range map[string][]byte{"subjects.csv": subjects.Bytes(), "view_point.csv": rows.Bytes()} {
+			path := filepath.Join("..", "..", "examples", "mixture", "data", s.site, name)
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, want, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s is not what the seed draws (%v): run this test with -update", path, err)
+			}
+		}
+	}
+}
+
+// A private run that has lost its checkpoint comes to the same bits from the sites'
+// stores alone, and no site is charged again: its ε stays what it was.
+func TestPrivateRunsComeBackFromTheStores(t *testing.T) {
+	p := parse(t, planText("draws: 64", protected))
+	c := local.Config{Plan: p, Methods: methods, Data: twoModes(t, p, 100), Dir: t.TempDir()}
+	first := posterior(t, run(t, c).Result)
+	if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
+		t.Fatal(err)
+	}
+	if again := posterior(t, run(t, c).Result); !bytes.Equal(first, again) {
+		t.Error("from what the sites had released came another posterior")
+	}
+	for _, name := range p.Sites {
+		store, err := sitestore.Open(filepath.Join(c.Dir, "sites", name, "site.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		charges, err := store.Reservations(0)
+		if err := errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(charges) != 1 {
+			t.Errorf("site %s was charged %d times", name, len(charges))
+		}
 	}
 }
