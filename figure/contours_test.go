@@ -150,19 +150,6 @@ func TestKernelDensityOfNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkKernelDensity(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	var px, py Numbers
-	for range 10_000 {
-		px, py = append(px, rng.NormFloat64()), append(py, rng.NormFloat64())
-	}
-	x := steps(-4, 4, 48)
-	b.ReportAllocs()
-	for b.Loop() {
-		KernelDensity(px, py, x, x)
-	}
-}
-
 func TestBandsAndReferences(t *testing.T) {
 	l := Lines{X: Axis{Label: "epsilon", Log: true}, Y: Axis{Label: "error"}, Series: []Line{
 		{Name: "best", X: Numbers{1, 10}, Y: Numbers{0.1, 0.1}, Reference: true},

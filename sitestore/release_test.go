@@ -273,30 +273,3 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkRelease is one release of a thousand noised numbers of five people:
-// a charge, the sum, and the bytes.
-func BenchmarkRelease(b *testing.B) {
-	for name, options := range map[string][]sitestore.Option{"durable": nil, "quick": {sitestore.Quick()}} {
-		b.Run(name, func(b *testing.B) {
-			s := testkit.Get(sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...))(b)
-			defer s.Close()
-			g := gate(s, 1000)
-			round := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				round++
-				testkit.Get(deliver(b.Context(), g, round))(b)
-			}
-		})
-	}
-	b.Run("memory", func(b *testing.B) {
-		g := gate(sitestore.NewMemory(), 1000)
-		round := 0
-		b.ReportAllocs()
-		for b.Loop() {
-			round++
-			testkit.Get(deliver(b.Context(), g, round))(b)
-		}
-	})
-}

@@ -2,6 +2,7 @@ package evaluate_test
 
 import (
 	"fmt"
+	"log"
 	"reflect"
 	"strings"
 	"testing"
@@ -171,4 +172,19 @@ func TestPlansKnowScenariosAndSchemes(t *testing.T) {
 	if want := "use one of " + strings.Join(study.Schemes, ", "); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// The third scheme of the paper, on its ten sites with 39074 rows of Adult.
+func ExampleScheme_Shares() {
+	c, err := evaluate.ParseScheme("C")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := c.Shares(10, 39074, 29711)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("small sites: %d subjects, %.0f %% of the smaller class; large sites: %d, %.0f %%\n", h.Small, 100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
+	// Output:
+	// small sites: 1172 subjects, 96 % of the smaller class; large sites: 6642, 11 %
 }

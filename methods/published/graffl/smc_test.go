@@ -264,15 +264,3 @@ func TestDiscrepancies(t *testing.T) {
 		t.Errorf("%s became %+v (%v)", data, back, err)
 	}
 }
-
-func BenchmarkSet(b *testing.B) {
-	sites := toySites(1, toyThirds)
-	s, err := newSMC(toyPrior, defaultSet(1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		distances(b, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(1), sites)
-	}
-}
