@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // Codes for missing values are read as missing in every way to write a number, and
@@ -24,21 +26,13 @@ func TestCodesForMissingValues(t *testing.T) {
 		filepath.Join(long, "long.csv"): "id,view,feature,value\na,v,x,-9.0\na,v,y,-9\na,v,c,NK\nb,v,x,1e3\nb,v,y,1\nb,v,c,I\n" +
 			"c,v,x,NK\nc,v,y,2\nc,v,c,-9\nd,v,x,-9.5\nd,v,y,1e3\nd,v,c,x\n",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 	nan := math.NaN()
 	want := [][]float64{{nan, -9, nan}, {nan, 1, 0}, {nan, 2, nan}, {-9.5, 1000, 1}}
 	for _, dir := range []string{wide, long} {
-		d, err := Open(t.Context(), dir, Options{Schema: &schema})
-		if err != nil {
-			t.Fatal(err)
-		}
-		table, err := Collect(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
+		table := testkit.Get(Collect(t.Context(), d))(t)
 		for i, row := range want {
 			for j, v := range row {
 				if got := table.Row(i).Views[0][j]; math.Float64bits(got) != math.Float64bits(v) {
@@ -53,18 +47,13 @@ func TestCodesForMissingValues(t *testing.T) {
 func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write("subjects.csv", "id,dose,site\na,1,\nb,-9.0,x\nc,,x\nd,NA,x\ne,unknown,x\nf,0,x\n")
 	write("view_v.csv", "id,x\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\n")
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}},
 		Subject: []Column{{Name: "dose", Kind: Label, Required: true, Missing: []string{"-9", "unknown"}}, {Name: "site", Kind: Label}}}
-	d, err := Open(t.Context(), dir, Options{Schema: &schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
 	var ids []string
 	for row, err := range d.Rows(t.Context()) {
 		if err != nil {
@@ -191,10 +180,7 @@ func TestAStandardisedViewIsDoubted(t *testing.T) {
 			}
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{values}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows))(t)
 		return describe(t, table)
 	}
 	const says = "every feature has a mean of 0 and a standard deviation of 1 at south, and elsewhere not"
@@ -211,10 +197,7 @@ func TestAStandardisedViewIsDoubted(t *testing.T) {
 func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 	schema := Schema{Subject: []Column{{Name: "sex", Kind: Label}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}, {Name: "c", Kind: Category, Levels: []string{"I", "II"}}}}}}
 	rows := func(dir string) (all []string, left string) {
-		d, err := Open(t.Context(), dir, Options{Schema: &schema, Tolerant: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema, Tolerant: true}))(t)
 		for row, err := range d.Rows(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
@@ -226,9 +209,7 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 	write := func(files map[string][]string) string {
 		dir := t.TempDir()
 		for name, lines := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 		}
 		return dir
 	}

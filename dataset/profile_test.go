@@ -24,10 +24,7 @@ func TestNumbersLeavesWordsOut(t *testing.T) {
 		"long": {long, []string{"long.csv:7: view t, feature day: left out: 1 of its 1", "long.csv:2: view v, feature stage: left out: 2 of its 2", "long.csv:4: view v, feature y: left out: 1 of its 3", "view t: left out: none"}},
 	} {
 		dir := folder(t, c.files)
-		d, err := Open(context.Background(), dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 		left, said, err := d.Numbers(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -43,10 +40,7 @@ func TestNumbersLeavesWordsOut(t *testing.T) {
 		}
 	}
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_v.csv": "id,x\na,one\n"})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	if _, _, err := d.Numbers(context.Background()); err == nil || !strings.Contains(err.Error(), "no view has a column that holds numbers only") {
 		t.Errorf("got %v", err)
 	}

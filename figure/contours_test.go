@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 func hill() Contours {
@@ -57,9 +59,7 @@ func TestContoursOfSubjectsStay(t *testing.T) {
 
 func TestContoursTable(t *testing.T) {
 	var b bytes.Buffer
-	if err := hill().Table().CSV(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, hill().Table().CSV(&b))
 	lines := strings.Split(b.String(), "\n")
 	if len(lines) != 1+1+3*121+1 {
 		t.Fatalf("%d lines", len(lines))
@@ -164,9 +164,7 @@ func TestBandsAndReferences(t *testing.T) {
 		t.Error("references look alike")
 	}
 	var svg strings.Builder
-	if err := (Figure{ID: "x", Chart: l}).SVG(&svg); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, (Figure{ID: "x", Chart: l}).SVG(&svg))
 	if n := strings.Count(svg.String(), `fill-opacity="0.15"`); n != 1 {
 		t.Errorf("%d bands", n)
 	}

@@ -458,12 +458,8 @@ func TestAModelIsFoundInItsDirectories(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 		return path
 	}
 	file := write("results/model/model.json", `{"format": "parley/second-model/1"}`)
@@ -498,9 +494,7 @@ func TestStoresAreFound(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"many/north/site.db", "many/south/site.db", "results/sites/north/site.db", "none/readme"} {
 		path := filepath.Join(dir, filepath.FromSlash(file))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)))
 	}
 	for _, c := range []struct{ path, site, want, wrong, hint string }{
 		{"many", "south", "many/south/site.db", "", ""},

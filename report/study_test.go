@@ -32,10 +32,7 @@ var program = sync.OnceValues(func() (string, error) {
 // study runs a plan with the program itself and returns the directory of its results.
 func study(t *testing.T, plan string) string {
 	t.Helper()
-	bin, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := testkit.Get(program())(t)
 	out := filepath.Join(t.TempDir(), "results")
 	if text, err := exec.Command(bin, "run", plan, "--out", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -150,12 +147,8 @@ func forty(t *testing.T) string {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	testkit.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // A study of forty sites has a page below a megabyte, and not many times as long as one of three.

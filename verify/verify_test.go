@@ -111,10 +111,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"README.md":      file("text"),
 		"below/a.json":   file(`{"schema": "fake/1"}`),
 	}
-	r, err := Run(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(Run(dir))(t)
 	got := map[string]File{}
 	for _, f := range r.Files {
 		got[f.Name] = f
@@ -136,9 +133,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		t.Errorf("%d files, in agreement: %v", len(r.Files), r.OK)
 	}
 	var b strings.Builder
-	if err := r.Print(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, r.Print(&b))
 	for _, line := range []string{"agrees.json   fake/1   2        2      agrees", "wrong.json    fake/1   2        1      DISAGREES", "damaged.json           0        0      DISAGREES", "  two: want 2, got 2.5", "  this is not JSON"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("%q is not in\n%s", line, b.String())

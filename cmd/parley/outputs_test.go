@@ -57,10 +57,7 @@ func TestNoCommandReplacesWhatIsThere(t *testing.T) {
 	}
 	shown := map[string]bool{} // by command and flag
 	for _, script := range scripts {
-		data, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(os.ReadFile(script))(t)
 		lines := strings.Split(string(data), "\n")
 		for i, line := range lines[:len(lines)-1] {
 			m := refusal.FindStringSubmatch(line)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // floors lists the packages of both modules from the top down. A package imports
@@ -82,10 +84,7 @@ const module = "parley"
 // source returns every Go file of both modules.
 func source(t *testing.T) []file {
 	t.Helper()
-	files, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Get(parsed())(t)
 	if len(files) < 100 {
 		t.Fatalf("only %d Go files were found", len(files))
 	}

@@ -140,9 +140,7 @@ func TestPersonPeriodsKeepEvents(t *testing.T) {
 			last += rapid.Float64Range(0.1, 20).Draw(t, "length")
 			ends = append(ends, last)
 		}
-		if err := ends.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, ends.Check())
 		time := rapid.Float64Range(0, 2*last).Draw(t, "time")
 		k, failed, err := ends.Seen(time, true)
 		if err != nil || failed != (time <= last) || k < 1 {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
@@ -58,11 +59,7 @@ const noProtection = "{protection: none}"
 
 func attacksOf(t *testing.T, section figure.Section) string {
 	t.Helper()
-	text, err := attacksText(section)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return testkit.Get(attacksText(section))(t)
 }
 
 func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
@@ -157,10 +154,7 @@ func TestRowsFollowFromExactSums(t *testing.T) {
 				rows = append(rows, float64(5*k)-5+r.Float64())
 			}
 		}
-		got, err := locate(f, sumsAt(f, rows), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Get(locate(f, sumsAt(f, rows), n))(t)
 		for row := range slices.Chunk(rows, d) {
 			least := math.Inf(1)
 			for g := range slices.Chunk(got, d) {

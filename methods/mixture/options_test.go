@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/study"
@@ -96,10 +97,7 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		if o := p.Method.Options.(*mixture.Options); !check(o) {
 			t.Errorf("%s: %+v", text, o)
 		}
-		data, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(p.Encode())(t)
 		again, err := study.Decode(data, methods)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -112,10 +110,7 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 
 func digest(t *testing.T, p *study.Plan) string {
 	t.Helper()
-	d, err := p.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(p.Digest())(t)
 	return d.String()
 }
 
@@ -149,18 +144,12 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
 		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their features."}},
 	} {
-		data, err := os.ReadFile("../../examples/" + c.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(os.ReadFile("../../examples/" + c.path))(t)
 		text := strings.Replace(string(data), "  components: 3\n", "  components: 3\n"+c.options, 1)
 		if c.privacy != "" {
 			text = strings.Replace(text, private, c.privacy, 1)
 		}
-		p, err := study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}}))(t)
 		got := mixture.Method{}.Describe(p)
 		for _, want := range c.want {
 			if !strings.Contains(got, want) || strings.Count(got, ". ") != 1 {

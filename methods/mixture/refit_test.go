@@ -45,10 +45,7 @@ func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 			if !strings.Contains(text, "sketch") {
 				text = strings.Replace(text, "draws: 64", "draws: 64, sketch: {frequencies: 64}", 1)
 			}
-			all, err := Method{}.Requests(parsePlan(t, text), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := testkit.Get(Method{}.Requests(parsePlan(t, text), "a"))(t)
 			return fmt.Sprintf("%+v", all)
 		}
 		if two, five := list(2), list(5); two != five {
@@ -67,17 +64,11 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 		}
 		released := fileOf(r, releasedName)
 		for _, k := range []int{2, 1, 3} {
-			again, err := Method{}.Refit(p, released, k)
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := testkit.Get(Method{}.Refit(p, released, k))(t)
 			if !bytes.Equal(fileOf(again, releasedName), released) {
 				t.Errorf("%s, %d components: the releases changed", name, k)
 			}
-			m, err := LoadModel(fileOf(again, "model/model.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testkit.Get(LoadModel(fileOf(again, "model/model.json")))(t)
 			if m.Mean.Components() != k || m.Options.Components != k {
 				t.Errorf("%s, %d components: the model has %d, and says %d", name, k, m.Mean.Components(), m.Options.Components)
 			}
@@ -114,14 +105,9 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 	released := string(fileOf(r, releasedName))
 	changed := func(change func(file map[string]any, first map[string]any)) string {
 		var file map[string]any
-		if err := json.Unmarshal([]byte(released), &file); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, json.Unmarshal([]byte(released), &file))
 		change(file, file["sites"].([]any)[0].(map[string]any))
-		data, err := json.Marshal(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(json.Marshal(file))(t)
 		return string(data)
 	}
 	if _, err := (Method{}).Refit(p, []byte(changed(func(_, _ map[string]any) {})), 1); err != nil {
@@ -152,18 +138,12 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	last := 0.0
-	out, err := Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }}))(t)
 	if last != 1 || len(out.Candidates) != 2 || out.Table.Len() != 2 || out.Option != "components" {
 		t.Errorf("%v done, %+v", last, out)
 	}
 	for _, c := range out.Candidates {
-		one, err := Method{}.Refit(p, released, c.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := testkit.Get(Method{}.Refit(p, released, c.Value))(t)
 		for name, x := range c.Scores {
 			if x != one.Metrics[name] {
 				t.Errorf("%d components: %s %v, a refit says %v", c.Value, name, x, one.Metrics[name])
@@ -192,10 +172,7 @@ func FuzzReleased(f *testing.F) {
 				}
 				all.Sites = append(all.Sites, one)
 			}
-			file, err := all.file(s.Plan)
-			if err != nil {
-				f.Fatal(err)
-			}
+			file := testkit.Get(all.file(s.Plan))(f)
 			if _, err := s.readReleased(file.Data); err != nil {
 				f.Fatal(err)
 			}

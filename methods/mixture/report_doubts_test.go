@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 )
@@ -14,10 +15,7 @@ import (
 // A component whose weight may be nothing was not found, one whose mean moves by much of the
 // distance to its neighbour may lie elsewhere, and nothing is said of one that is known.
 func TestDoubtsNameTheComponents(t *testing.T) {
-	prior, err := gmm.BoxPrior([]float64{-8, -8}, []float64{8, 8}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prior := testkit.Get(gmm.BoxPrior([]float64{-8, -8}, []float64{8, 8}, 2))(t)
 	sample := func(weight, sd, moves float64) *gmm.Posterior {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := &gmm.Posterior{}

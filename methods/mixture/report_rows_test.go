@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 )
@@ -21,9 +22,7 @@ import (
 func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, far int) dataset.Source {
 	t.Helper()
 	x := make([]float64, n*m.Dim)
-	if err := m.Simulate(rand.New(rand.NewPCG(seed, 6)), x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, m.Simulate(rand.New(rand.NewPCG(seed, 6)), x))
 	view := dataset.View{Name: "v"}
 	for i := range m.Dim {
 		view.Columns = append(view.Columns, dataset.Column{Name: fmt.Sprintf("f%d", i+1)})
@@ -37,11 +36,7 @@ func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, f
 		}
 		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%05d", i), Views: [][]float64{own}})
 	}
-	table, err := dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows))(t)
 }
 
 func modelOf(m gmm.Mixture) *Model {
@@ -80,10 +75,7 @@ func TestRowsBesideAMixture(t *testing.T) {
 			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
 				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
 			}
-			given, err := Share(truth)
-			if err != nil {
-				t.Fatal(err)
-			}
+			given := testkit.Get(Share(truth))(t)
 			own, err := Own(context.Background(), s, given, data)
 			if err != nil || len(own.Sections) != 2 {
 				t.Fatal(own, err)
@@ -115,10 +107,7 @@ func TestTransform(t *testing.T) {
 	for i := range mid {
 		mid[i] = (truth.Mean(0)[i] + truth.Mean(1)[i]) / 2
 	}
-	table, err := dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}}))(t)
 	var out bytes.Buffer
 	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err != nil {
 		t.Fatal(err)
@@ -178,9 +167,7 @@ func TestOwnPictures(t *testing.T) {
 	for _, d := range []int{1, 2, 3, 5} {
 		s, truth := drawnMixture(2, d)
 		rows := make([]float64, 300*d)
-		if err := truth.Simulate(rand.New(rand.NewPCG(1, 1)), rows); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, truth.Simulate(rand.New(rand.NewPCG(1, 1)), rows))
 		columns := make([]figure.Numbers, d)
 		for i, x := range rows {
 			columns[i%d] = append(columns[i%d], x)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
@@ -105,11 +106,7 @@ func (d driven) plan(t testing.TB) *study.Plan {
 
 func parse(t testing.TB, text string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}))(t)
 }
 
 // dataFor draws rows for a plan: some without a view, some without a cell.
@@ -136,10 +133,7 @@ func dataFor(t testing.TB, p *study.Plan) map[string]dataset.Source {
 			}
 			rows = append(rows, row)
 		}
-		table, err := dataset.NewTable(p.Schema(), rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 		data[site] = table
 	}
 	return data
@@ -177,24 +171,14 @@ func hostileSetup(t testing.TB, change ...string) (coordinator, *siteHalf) {
 	t.Helper()
 	text := strings.NewReplacer(change...).Replace(hostilePlan)
 	p := parse(t, text)
-	c, err := Method{}.Coordinator(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Method{}.Site(p, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Get(Method{}.Coordinator(p))(t)
+	h := testkit.Get(Method{}.Site(p, "a"))(t)
 	return c.(coordinator), h.(*siteHalf)
 }
 
 func pack(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := wire.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Get(wire.Marshal(v))(t)
 }
 
 func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
@@ -205,10 +189,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 	rows := "rounds: 3, algorithm: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}], global: {learning_rate: "
 	for rate, signs := range map[float64][]float64{40: {1, 1}, 50: {1, -1}, 1e20: {-1, 1}, 1e40: {-1, -1}} {
 		c, h := hostileSetup(t, "rounds: 3}", rows+fmt.Sprint(rate)+"}}")
-		ms, err := c.Init()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms := testkit.Get(c.Init())(t)
 		s := ms.(*State)
 		s.Phase = options.TaskUpdate
 		for range 30 {

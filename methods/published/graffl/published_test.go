@@ -70,14 +70,9 @@ func TestAcceptanceForgetsOrder(t *testing.T) {
 		}
 		var want *acceptance
 		for range 3 {
-			h, err := newAcceptance(limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := testkit.Get(newAcceptance(limit))(t)
 			for _, i := range rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1)).Perm(n) {
-				if err := h.Offer(answers[i]); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, h.Offer(answers[i]))
 			}
 			if want == nil {
 				want = h

@@ -69,9 +69,7 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 		}
 	}
 	refused(fold("a", ones(4*leastBatch+1)), "as many in each as the site has rows")
-	if err := fold("a", ones(4*leastBatch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*leastBatch)))
 	refused(fold("a", ones(4*leastBatch)), "already answered")
 	if err := fold("b", nil); err != nil { // a site may have no row with all features
 		t.Fatal(err)
@@ -79,14 +77,10 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 	next()
 	refused(fold("a", ones(5*leastBatch)), "5 rows from a site that had 4")
 	refused(fold("a", nil), "0 rows from a site that had 4")
-	if err := fold("a", ones(4*leastBatch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*leastBatch)))
 	next() // the last has three rounds
 	refused(fold("a", ones(4*leastBatch)), "as many in each")
-	if err := fold("a", ones(4*3)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*3)))
 }
 
 // A state between two tasks is of another plan, or damaged.
