@@ -10,15 +10,6 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// squaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
-// row x_k and the generated row g_k of the same index (section 3.1). Sets are
-// n × dim, by rows. d + 1 such answers about one row are that row: see [Trilaterate].
-func squaredDistances(dst, rows, generated []float64, dim int) {
-	for k := range dst {
-		dst[k] = gmm.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
-	}
-}
-
 // proposer makes the proposals of Algorithm 2: θ from the prior, and one row from
 // p(· | θ). Each is a function of the seed and its number, so that accepted ones
 // are drawn again instead of being kept. It is not safe for concurrent use.

@@ -108,7 +108,7 @@ func TestTrilaterationRecoversEveryRow(t *testing.T) {
 			points, squared := make([]float64, 2*rounds), make([]float64, rounds)
 			for i := range rounds {
 				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
-				squaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
+				squared[i] = gmm.SquaredDistance(rows[k:k+2], points[2*i:2*i+2])
 			}
 			got, err := Trilaterate(points, squared, 2)
 			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
