@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // floors lists the packages of both modules from the top down. A package imports
@@ -25,7 +27,7 @@ var floors = [][]string{
 	{"papers/quoted"},
 	{"papers/quoted/..."},
 	{"papers/dppvi", "papers/fedmvppca", "papers/graffl"},
-	{"papers/deal", "papers/experiment", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
+	{"papers/deal", "papers/experiment", "papers/graffl/scarce", "papers/graffl/suffiae", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
 	{"papers/internal/..."},
 	{"cmd/parley", "federation/acceptance", "tools/release"},
 	{"federation/doctor", "federation/live"},
@@ -82,10 +84,7 @@ const module = "parley"
 // source returns every Go file of both modules.
 func source(t *testing.T) []file {
 	t.Helper()
-	files, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Get(parsed())(t)
 	if len(files) < 100 {
 		t.Fatalf("only %d Go files were found", len(files))
 	}
