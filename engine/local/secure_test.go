@@ -77,9 +77,10 @@ func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset
 }
 
 const (
-	ofFactors    = "method: {name: mvppca, latent: 2, site_means: pooled, outliers: keep}"
-	ofRegression = "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}}"
-	ofMixture    = "method: {name: graffl, components: 2, draws: 64}"
+	ofFactors        = "method: {name: mvppca, latent: 2, site_means: pooled, outliers: keep}"
+	ofPrivateFactors = "method: {name: mvppca, latent: 2}"
+	ofRegression     = "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}}"
+	ofMixture        = "method: {name: graffl, components: 2, draws: 64}"
 )
 
 // closeTo says whether two files of numbers say the same, each number to a share of the largest beside it.
@@ -392,6 +393,26 @@ func TestSitesThatLeaveTotals(t *testing.T) {
 	}
 	if err := x.next(); err == nil || !strings.Contains(err.Error(), "quorum is 4") {
 		t.Errorf("three of a quorum of four: %v", err)
+	}
+}
+
+// Each private method runs on totals, and its model is at least as near to that of no noise as the plain one's, whose
+// noise is that of five parties.
+func TestNoisedTotalsAreOfEachMethod(t *testing.T) {
+	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofMixture: 1} {
+		p := totalsPlan(t, what, noisedSecure)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+		asked := map[string]bool{}
+		for _, r := range out.Rounds {
+			for _, s := range r.Sites {
+				if asked[s.Kind] = true; !s.Request.Masked && s.Request.Opens == 0 {
+					t.Errorf("%s: %q left site %s without a mask", what, s.Kind, s.Site)
+				}
+			}
+		}
+		if len(asked)-1 < kinds {
+			t.Errorf("%s: sites were asked for %v", what, slices.Sorted(maps.Keys(asked)))
+		}
 	}
 }
 
