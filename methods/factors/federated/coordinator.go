@@ -369,6 +369,9 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
 		return nil, nil, err
 	}
+	if !c.Options.Asks(c.Plan, options.TaskAssess) {
+		return nil, info, c.endTotals(s, model, sites[0])
+	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
 }

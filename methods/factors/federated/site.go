@@ -57,7 +57,11 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // sums is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	said, err := ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
+	describe := ppca.Describe
+	if h.Plan.Privacy.Secure() {
+		describe = ppca.Total
+	}
+	said, err := describe(h.Layout, model, blocks, h.Options.Minimum)
 	if err != nil {
 		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}

@@ -39,7 +39,10 @@ type State struct {
 	// HeldOut is how well views are predicted for subjects who took no part in the fit; nil where nobody could be
 	// left out, or nothing is known of subjects.
 	HeldOut *assess.HeldOut `cbor:"held_out,omitempty"`
-	Own     any             `cbor:"-"` // what [Way.Record] made
+	// OfTotals is how well the model describes all subjects, where the coordinator has totals over the sites and no
+	// site is asked.
+	OfTotals *options.Assessment `cbor:"of_totals,omitempty"`
+	Own      any                 `cbor:"-"` // what [Way.Record] made
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 

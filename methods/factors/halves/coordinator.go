@@ -139,6 +139,11 @@ func (c *Coordinator) check(s *State) error {
 	if len(s.Doubt) != 0 && len(s.Doubt) != d || slices.ContainsFunc(s.Doubt, func(x float64) bool { return x < 0 }) {
 		return fmt.Errorf("the doubt about %d features, where there are %d", len(s.Doubt), d)
 	}
+	if s.OfTotals != nil {
+		if err := s.OfTotals.Explained().Check(c.Layout); err != nil {
+			return err
+		}
+	}
 	if s.HeldOut != nil {
 		if err := s.HeldOut.Check(c.Layout.Views()); err != nil {
 			return err

@@ -154,6 +154,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("site_means") {
 		o.SiteMeans = MeansAuto
+		if p.Privacy.Secure() {
+			o.SiteMeans = meansPooled
+		}
 	}
 	if missing("outliers") {
 		o.Outliers = excludeOutliers
@@ -259,5 +262,35 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	case TaskOverview, TaskCoarse, TaskFine:
 		return o.Mechanism == MechanismStatistics
 	}
-	return kind == TaskAssess && o.Mechanism == ""
+	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
+}
+
+// mostSecure is how many features sums of products may be of, masked: they have 16 bytes each, and a message 64 MiB.
+const mostSecure = 2600
+
+// Summable implements [study.Summable].
+func (o *Options) Summable(p *study.Plan, report study.Report) {
+	const own = "leave it out: with sum: secure the coordinator does not learn what one site's subjects are like"
+	if o.Mechanism != "" {
+		if slices.ContainsFunc(o.Patterns, func(x pattern) bool { return x.Site != "" }) {
+			report("patterns", "a total is of all sites' subjects, whatever site they are at", "patterns without site, which any site's subjects can have")
+		}
+		return
+	}
+	if o.SiteMeans != meansPooled {
+		report("site_means", o.SiteMeans+" needs the sums of each site", "pooled, which is the default here")
+	}
+	if o.Scaling != ScaleStandard && o.Scaling != ScaleView {
+		report("scaling", fmt.Sprintf("%q is not learned from sums", o.Scaling), "standard, or view")
+	}
+	if len(o.Adjust) > 0 {
+		report("adjust", "needs products about the means of each site", own)
+	}
+	d := 0
+	for _, v := range p.Views {
+		d += len(v.Features)
+	}
+	if d > mostSecure {
+		report("", fmt.Sprintf("products of %d features are more than a masked message holds", d), fmt.Sprintf("at most %d features, or sum: plain", mostSecure))
+	}
 }
