@@ -2,13 +2,10 @@ package fitted
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,89 +23,6 @@ func exported(t testing.TB, m *Model, format string) map[string][]byte {
 		files[f.Name] = f.Data
 	}
 	return files
-}
-
-// tensors reads a safetensors file by its published layout.
-func tensors(t testing.TB, b []byte) (arrays map[string][]float64, metadata map[string]string) {
-	t.Helper()
-	n := binary.LittleEndian.Uint64(b)
-	var head map[string]json.RawMessage
-	if err := json.Unmarshal(b[8:8+n], &head); err != nil {
-		t.Fatal(err)
-	}
-	arrays = map[string][]float64{}
-	for name, raw := range head {
-		if name == "__metadata__" {
-			if err := json.Unmarshal(raw, &metadata); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		var e struct {
-			Offsets [2]uint64 `json:"data_offsets"`
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
-		for at := 8 + n + e.Offsets[0]; at < 8+n+e.Offsets[1]; at += 8 {
-			arrays[name] = append(arrays[name], math.Float64frombits(binary.LittleEndian.Uint64(b[at:])))
-		}
-	}
-	return arrays, metadata
-}
-
-// TestAllFormatsHoldTheSameModel reads what is written in each format and
-// compares it with the model, loadings in all three units.
-func TestAllFormatsHoldTheSameModel(t *testing.T) {
-	r := rand.New(rand.NewPCG(111, 1))
-	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerFeature, 4, 3), 2, 0.5)
-	m := modelOf(t, tr, r)
-	p, scale := m.params(), m.scale()
-	arrays, metadata := tensors(t, exported(t, m, exportSafetensors)["model.safetensors"])
-	var names modelNames
-	if err := json.Unmarshal([]byte(metadata["names"]), &names); err != nil || metadata["format"] != ModelFormat || metadata["plan_sha256"] != m.Plan {
-		t.Fatalf("%v: %v", metadata, err)
-	}
-	if !slices.Equal(names.Features, []string{"f0", "f1", "f2", "f3", "f4", "f5", "f6"}) || !slices.Equal(names.ViewOf, []int{0, 0, 0, 0, 1, 1, 1}) ||
-		!slices.Equal(names.Sites, []string{"one", "two"}) || names.Units[0] != "mm" {
-		t.Errorf("names %+v", names)
-	}
-	c := factorstest.Covariance(tr.L, p, p.Features)
-	for j := range p.Mu {
-		for a := range 2 {
-			w, i := p.W[j*2+a], j*2+a
-			if arrays["loadings_scaled"][i] != w || math.Abs(arrays["loadings_own"][i]-w/scale.Factor[j]) > 1e-12 ||
-				math.Abs(arrays["loadings_standardised"][i]-w/math.Sqrt(c[j*7+j])) > 1e-12 {
-				t.Errorf("feature %d, factor %d: scaled %v, own %v, standardised %v", j, a, arrays["loadings_scaled"][i], arrays["loadings_own"][i], arrays["loadings_standardised"][i])
-			}
-		}
-		if got, want := arrays["mean_own"][j], p.Mu[j]/scale.Factor[j]+scale.Shift[j]; math.Abs(got-want) > 1e-12*max(1, math.Abs(want)) {
-			t.Errorf("feature %d: mean %v, want %v", j, got, want)
-		}
-		if got, want := arrays["noise_variance_own"][j], p.Noise[j]/scale.Factor[j]/scale.Factor[j]; math.Abs(got-want) > 1e-12*want {
-			t.Errorf("feature %d: noise %v, want %v", j, got, want)
-		}
-	}
-	if !slices.Equal(arrays["site_latent_covariance"], []float64{1, 0, 0, 1, 1, 0, 0, 1}) || !slices.Equal(arrays["loading_sd_between_sites"], []float64{0.1, 0.1}) {
-		t.Errorf("sites %v, spread %v", arrays["site_latent_covariance"], arrays["loading_sd_between_sites"])
-	}
-	npy := exported(t, m, exportNPY)
-	if len(npy) != len(arrays)+1 {
-		t.Errorf("%d files for %d arrays", len(npy), len(arrays))
-	}
-	for name, want := range arrays {
-		b := npy[name+".npy"]
-		values := b[10+int(binary.LittleEndian.Uint16(b[8:])):]
-		for i, x := range want {
-			if got := math.Float64frombits(binary.LittleEndian.Uint64(values[8*i:])); got != x {
-				t.Errorf("%s.npy: entry %d is %v, want %v", name, i, got, x)
-			}
-		}
-	}
-	var again modelNames
-	if err := json.Unmarshal(npy["names.json"], &again); err != nil || !slices.Equal(again.Features, names.Features) {
-		t.Errorf("names.json %+v, %v", again, err)
-	}
 }
 
 // TestLoadingsAreRanked: each factor's, by the size of the unit-free loading.

@@ -19,12 +19,12 @@ type Apart struct {
 // nothing in common with others twenty of them away.
 const farApart = 20
 
-// FarApart names the views of sites whose values and those of the others have nothing in
+// liesApart names the views of sites whose values and those of the others have nothing in
 // common: those of which half of the features or more have a mean, or with extremes the middle
 // of their range, that lies more than 20 times the spread from the median of the sites'. The
 // spread is the median of the sites' standard deviations, or of half their ranges. Of two
 // sites, nobody can tell which is wrong, and both are named.
-func FarApart(l ppca.Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
+func liesApart(l ppca.Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
 	d := l.Features()
 	away := make([][]float64, len(sites)) // by site and feature, NaN where nobody can tell
 	for i := range away {
@@ -79,11 +79,11 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 // the views of sites that seem to be in other units; sites are numbered as in the plan.
 func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale, apart []Apart, err error) {
 	extremes := set.Options.Scaling == ScaleMinMax
-	apart = FarApart(set.Layout, all, extremes)
+	apart = liesApart(set.Layout, all, extremes)
 	for i := range apart {
 		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
 	}
-	pooled := NewFeatureSums(set.Layout.Features())
+	pooled := newFeatureSums(set.Layout.Features())
 	for _, a := range all {
 		pooled.Merge(a, extremes)
 	}

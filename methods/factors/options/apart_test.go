@@ -12,7 +12,7 @@ import (
 func TestFarApart(t *testing.T) {
 	l := ppca.Layout{Dims: []int{2, 2}}
 	site := func(n int, offset float64) *FeatureSums {
-		s := NewFeatureSums(4)
+		s := newFeatureSums(4)
 		for i := range n {
 			x := float64(i%7) - 3
 			for j := range 4 {
@@ -37,7 +37,7 @@ func TestFarApart(t *testing.T) {
 		"does not vary":    {[]*FeatureSums{{N: []float64{5, 5, 5, 5}, A: []float64{1, 1, 1, 1}, B: []float64{0, 0, 0, 0}}}, nil},
 		"a site by itself": {[]*FeatureSums{site(30, 1e12)}, nil},
 	} {
-		got := FarApart(l, c.sites, false)
+		got := liesApart(l, c.sites, false)
 		for i := range got {
 			if got[i].Times < farApart {
 				t.Errorf("%s: %v", name, got[i])
@@ -51,7 +51,7 @@ func TestFarApart(t *testing.T) {
 	ranges := func(low, high float64) *FeatureSums {
 		return &FeatureSums{N: []float64{9, 9, 9, 9}, A: []float64{low, low, 0, 0}, B: []float64{high, high, 1, 1}}
 	}
-	if got := FarApart(l, []*FeatureSums{ranges(0, 1), ranges(100, 101), ranges(0, 2)}, true); len(got) != 1 || got[0].Site != 1 || got[0].View != 0 {
+	if got := liesApart(l, []*FeatureSums{ranges(0, 1), ranges(100, 101), ranges(0, 2)}, true); len(got) != 1 || got[0].Site != 1 || got[0].View != 0 {
 		t.Errorf("ranges: %v", got)
 	}
 }

@@ -24,7 +24,7 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 	if err != nil {
 		return nil, err
 	}
-	sums := &RowSums{Extremes: NewFeatureSums(l.Features())}
+	sums := &RowSums{Extremes: newFeatureSums(l.Features())}
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -58,10 +58,10 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 
 // Moments turns blocks into what a common scale by moments needs.
 func (r *RowSums) Moments(d int) *FeatureSums {
-	out := NewFeatureSums(d)
+	out := newFeatureSums(d)
 	for i := range r.Blocks {
 		b := &r.Blocks[i]
-		one := NewFeatureSums(d)
+		one := newFeatureSums(d)
 		squares := make([]float64, len(b.Features))
 		b.Squares(squares)
 		for n, j := range b.Features {
@@ -129,7 +129,7 @@ func Common(set Setup, scaling string, sites ...*RowSums) (*ppca.Scale, error) {
 	case ScaleNone:
 		return unitScale(d), nil
 	}
-	pooled, extremes := NewFeatureSums(d), scaling == ScaleMinMax
+	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
 	for _, site := range sites {
 		one := site.Extremes
 		if !extremes {

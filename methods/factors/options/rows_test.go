@@ -26,7 +26,7 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	}
 	table := factorstest.Must(dataset.NewTable(schema, list))(t)
 	sums := factorstest.Must(Read(t.Context(), tr.L, table, nil))(t)
-	direct := NewFeatureSums(5)
+	direct := newFeatureSums(5)
 	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
 	scaled := factorstest.Must(ppca.NewAccumulator(tr.L, scale))(t)
 	for row, err := range table.Rows(t.Context()) {
@@ -56,9 +56,9 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 
 func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
 	for _, extremes := range []bool{false, true} {
-		all, merged := NewFeatureSums(2), NewFeatureSums(2)
+		all, merged := newFeatureSums(2), newFeatureSums(2)
 		for _, part := range [][]float64{{1e3, 1e3 + 2, 1e3 - 5}, {}, {1e3 + 7}, {1e3, 1e3}} {
-			one := NewFeatureSums(2)
+			one := newFeatureSums(2)
 			for _, x := range part {
 				all.add(0, x, extremes)
 				one.add(0, x, extremes)

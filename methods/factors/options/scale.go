@@ -18,8 +18,8 @@ type FeatureSums struct {
 	B wire.Vector `cbor:"b"` // squared deviations, or maximum
 }
 
-// NewFeatureSums are the sums of nobody, of d features.
-func NewFeatureSums(d int) *FeatureSums {
+// newFeatureSums are the sums of nobody, of d features.
+func newFeatureSums(d int) *FeatureSums {
 	return &FeatureSums{N: make([]float64, d), A: make([]float64, d), B: make([]float64, d)}
 }
 
@@ -36,7 +36,7 @@ func (s *FeatureSums) Raw() []float64 {
 // FeatureSumsOf is the inverse of [FeatureSums.Raw].
 func FeatureSumsOf(raw []float64) *FeatureSums {
 	d := len(raw) / 3
-	s := NewFeatureSums(d)
+	s := newFeatureSums(d)
 	for j := range d {
 		if n := raw[j]; n > 0 {
 			s.N[j], s.A[j] = n, raw[d+j]/n

@@ -21,7 +21,7 @@ type Site struct {
 }
 
 // Pooled adds up what sites said, but for the factors.
-func Pooled(sites []Site) *options.Assessment {
+func pooledOf(sites []Site) *options.Assessment {
 	var all []*options.Assessment
 	for _, site := range sites {
 		all = append(all, site.Assessment)

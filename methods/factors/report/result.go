@@ -21,7 +21,7 @@ import (
 // model describes their subjects. Spread says how the rounds settled that estimated how
 // sites differ; nil where nothing did.
 func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
-	pooled := Pooled(sites)
+	pooled := pooledOf(sites)
 	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
 	if x, ok := numbers["mean_absolute_error"]; ok {
 		off = strconv.FormatFloat(x, 'f', 3, 64)
@@ -126,7 +126,7 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 // AddSites puts in what the sites said of the finished model.
 func AddSites(m *fitted.Model, sites []Site) {
 	q := len(m.Factors)
-	m.Explains(Pooled(sites).Explained())
+	m.Explains(pooledOf(sites).Explained())
 	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
 	for _, site := range sites {
 		floats.Add(squares, site.ScoreSquares)
