@@ -143,8 +143,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 }
 
-// A view that one site has alone keeps the data from deciding whether sites have means of their
-// own. Where they differ, that is said, and so is what nobody knows if the plan gives them some.
+// Where sites have means of their own, what nobody knows of a view that one site has alone is said.
 func TestALoneViewIsNamedWhereSitesDiffer(t *testing.T) {
 	for _, c := range []struct {
 		shift   float64
@@ -152,7 +151,7 @@ func TestALoneViewIsNamedWhereSitesDiffer(t *testing.T) {
 		want    string
 	}{
 		{0, "", ""}, {1, "  site_means: pooled\n", ""},
-		{1, "", "Sites' means differ in v0 ("}, {1, "  site_means: separate\n", "Sites' means differ, and only one site has v2"},
+		{1, "", "Sites' means differ, and only one site has v2"}, {1, "  site_means: separate\n", "Sites' means differ, and only one site has v2"},
 	} {
 		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, lacks: map[[2]int]bool{{1, 2}: true, {2, 2}: true, {3, 2}: true},
 			options: "  latent: 1\n  rounds: 0\n" + c.options, shift: c.shift, seed: 3}.study(t)
