@@ -3,7 +3,6 @@ package fitted
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -241,28 +240,6 @@ func (m *Model) patterns(l ppca.Layout) (patterns []assess.Pattern) {
 		}
 	}
 	return patterns
-}
-
-// R2Interval returns intervals of 90 % for the share r2 of variance that all factors explain
-// of view k, found in samples of so many subjects; fitted is how many have the view of those
-// that the model was fitted to, of whom it explains more than of others. See
-// [assess.Interval].
-func (m *Model) R2Interval() func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
-	l, err := m.Layout()
-	var fit []float64
-	if err == nil && m.MaximumLikelihood() {
-		fit = assess.Fit(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
-	}
-	return func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
-		variance, of := math.NaN(), math.NaN()
-		if err == nil {
-			_, variance = assess.R2(l, m.params(), m.Factors, m.Fourths, k)
-		}
-		if fit != nil {
-			of = fit[k]
-		}
-		return assess.Interval(variance, of, len(m.Factors), fitted)
-	}
 }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not

@@ -64,7 +64,7 @@ func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set options.Setup, m *fitted.Model, pooled *options.Assessment, sites []Site) figure.Section {
+func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
@@ -95,37 +95,8 @@ func Variance(set options.Setup, m *fitted.Model, pooled *options.Assessment, si
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
 			Alt:     "Table of the share of variance explained by each factor in each view, for all sites and for each.",
 		}}}}
-	if m != nil && m.MaximumLikelihood() {
-		section.Items = append(section.Items, figure.Item{Figure: explainedFigure(set, m, facets)})
-	}
 	section.Items = append(section.Items, figure.Item{Figure: featureFigure(set, pooled)})
 	return section
-}
-
-// explainedFigure shows what all factors together explain, with intervals. The first of the
-// places is all sites.
-func explainedFigure(set options.Setup, m *fitted.Model, at []Site) *figure.Figure {
-	b := figure.Bars{X: figure.Axis{Label: "R² of the view, all factors together"}}
-	intervals := m.R2Interval()
-	for k, v := range set.Plan.Views {
-		interval := intervals(k, float64(having(at[0], k)))
-		for _, s := range at {
-			subjects := having(s, k)
-			x := s.Explained()
-			r2 := x.R2(k, x.Rank)
-			if subjects < 2 || math.IsNaN(r2) {
-				continue
-			}
-			low, high := interval(r2, float64(subjects))
-			b.Labels, b.Groups = append(b.Labels, v.Name), append(b.Groups, s.Name)
-			b.Values, b.Low, b.High = append(b.Values, r2), append(b.Low, low), append(b.High, high)
-		}
-	}
-	return &figure.Figure{
-		ID: "variance-intervals", Detail: true, Title: "How sure the explained variance is", Chart: b,
-		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. They are for subjects who lack views as often as these: factors follow the views of a subject more closely where there are fewer. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
-		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
-	}
 }
 
 // having returns how many of the subjects have a view.

@@ -63,7 +63,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, m, pooled, sites), m.LoadingSection(), factors)
+	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection(), factors)
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}
@@ -96,7 +96,7 @@ func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *opti
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing values that go with what is missing, and the order of rows are not on this page."}})
-	r.Sections = append(r.Sections, about, Variance(set, m, all, nil), m.LoadingSection())
+	r.Sections = append(r.Sections, about, Variance(set, all, nil), m.LoadingSection())
 	if settled != nil {
 		r.Sections = append(r.Sections, *settled)
 	}

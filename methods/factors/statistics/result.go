@@ -164,7 +164,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Setup, nil, own(s).Pooled, nil)
+	sec := report.Variance(c.Setup, own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
 		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
 	for i, caption := range []string{
