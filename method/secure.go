@@ -467,10 +467,12 @@ func (c secureCoordinator) Result(ms State) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, f := range r.Headline {
+	sites := len(c.plan.Sites) - len(s.Left)
+	for i, f := range r.Headline { // the method knows of one
 		if f.Name == "sites" {
-			r.Headline[i].Value = strconv.Itoa(len(c.plan.Sites) - len(s.Left))
+			r.Headline[i].Value = strconv.Itoa(sites)
 		}
+		r.Headline[i].Name = strings.Replace(f.Name, "at 1 site", "at "+figure.Plural(sites, "site"), 1)
 	}
 	r.Sections = append(r.Sections, figure.Section{ID: "secure-sum", Title: "Who could have seen a site's own sums",
 		Items: []figure.Item{{Note: &figure.Note{Title: "The coordinator learned totals over sites", Text: strings.Join(SecureLines(c.plan), " ")}}}})

@@ -528,3 +528,28 @@ func TestWhatASiteDemandsOfATotal(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// What a report of totals says is about numbers that there are.
+func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
+	for _, what := range []string{ofFactors, ofPrivateFactors, ofRegression, ofMixture} {
+		privacy := exactSecure
+		if what == ofPrivateFactors {
+			privacy = noisedSecure
+		}
+		p := totalsPlan(t, what, privacy)
+		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+		says := r.Found + r.Sure
+		for _, h := range r.Headline {
+			says += h.Name + " " + h.Value + "; "
+		}
+		for _, wrong := range []string{"Inf", "NaN", "all-sites", "1 site"} {
+			if strings.Contains(says, wrong) {
+				t.Errorf("%s: %q in %s", what, wrong, says)
+			}
+		}
+		last := r.Sections[len(r.Sections)-1]
+		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
+			t.Errorf("%s: no word on who could have seen a site's sums", what)
+		}
+	}
+}
