@@ -274,9 +274,6 @@ const mostSecure = 2600
 func (o *Options) Summable(p *study.Plan, report study.Report) {
 	const own = "leave it out: with sum: secure the coordinator does not learn what one site's subjects are like"
 	if o.Mechanism != "" {
-		if slices.ContainsFunc(o.Patterns, func(x pattern) bool { return x.Site != "" }) {
-			report("patterns", "a total is of all sites' subjects, whatever site they are at", "patterns without site, which any site's subjects can have")
-		}
 		return
 	}
 	if o.SiteMeans != meansPooled {
