@@ -16,11 +16,11 @@ import (
 	"parley/study"
 )
 
-// Cohort is the name of the one site that a method's halves know of where the plan has a secure sum.
-const Cohort = "all-sites"
+// cohort is the name of the one site that a method's halves know of where the plan has a secure sum.
+const cohort = "all-sites"
 
 // Additive is a method whose exact answers are sums over subjects, or follow from such sums, so that a secure
-// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, [Cohort].
+// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all-sites".
 type Additive interface {
 	Method
 	// Totals declares the sums of an answer to a task of this kind, with the grid that holds them.
@@ -49,7 +49,7 @@ const kindOpen = "open"
 // cohortPlan is a plan as the method's halves see it.
 func cohortPlan(p *study.Plan) *study.Plan {
 	q := *p
-	q.Sites, q.Quorum, q.Local = []string{Cohort}, 1, nil
+	q.Sites, q.Quorum, q.Local = []string{cohort}, 1, nil
 	q.Privacy.Openers, q.Privacy.Collusion, q.Privacy.Keys = nil, nil, nil
 	return &q
 }
@@ -89,7 +89,7 @@ func (m secureMethod) masked(p *study.Plan) ([]privacy.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := m.Method.Requests(one, Cohort)
+	list, err := m.Method.Requests(one, cohort)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (m secureMethod) Site(p *study.Plan, site string) (Site, error) {
 		return nil, err
 	}
 	one := cohortPlan(p)
-	half, err := m.Method.Site(one, Cohort)
+	half, err := m.Method.Site(one, cohort)
 	return maskedSite{half, one, additive}, err
 }
 
@@ -137,7 +137,7 @@ func (h maskedSite) Run(ctx context.Context, t Task, s *privacy.Session) (Answer
 		v, err := s.Unmask(t.Body)
 		return Answer{Body: v, State: s.State()}, err
 	}
-	t.Site = Cohort
+	t.Site = cohort
 	a, err := h.Site.Run(ctx, t, s)
 	if err != nil {
 		return Answer{}, err
@@ -175,7 +175,7 @@ func (m secureMethod) Coordinator(p *study.Plan) (Coordinator, error) {
 	if c.inner, err = m.Method.Coordinator(c.one); err != nil {
 		return nil, err
 	}
-	if c.group, err = GroupOf(p); err != nil {
+	if c.group, err = groupOf(p); err != nil {
 		return nil, err
 	}
 	list, err := m.masked(p)
@@ -183,9 +183,9 @@ func (m secureMethod) Coordinator(p *study.Plan) (Coordinator, error) {
 	return c, err
 }
 
-// GroupOf is what all sites of a plan with a secure sum know of each other. In a plan without keys, of a simulation, they
+// groupOf is what all sites of a plan with a secure sum know of each other. In a plan without keys, of a simulation, they
 // are ones that anybody can work out.
-func GroupOf(p *study.Plan) (*masks.Group, error) {
+func groupOf(p *study.Plan) (*masks.Group, error) {
 	g := &masks.Group{Quorum: p.Quorum}
 	digest, err := p.Digest()
 	if err != nil {
@@ -376,7 +376,7 @@ func (c secureCoordinator) take(s *secureState) error {
 	if err != nil {
 		return err
 	}
-	in := Contribution{Site: Cohort, Kind: s.Kind}
+	in := Contribution{Site: cohort, Kind: s.Kind}
 	sums, numbers, err := r.Unmasked(v, len(s.Set))
 	if err == nil && c.additive != nil {
 		in.Body, err = c.additive.Answer(c.one, s.Kind, numbers)
@@ -481,7 +481,7 @@ func (c secureCoordinator) Result(ms State) (*Result, error) {
 
 // Share implements [Coordinator].
 func (c secureCoordinator) Share(ms State, _ string) ([]byte, error) {
-	return c.inner.Share(ms.(*secureState).live, Cohort)
+	return c.inner.Share(ms.(*secureState).live, cohort)
 }
 
 // PartyOf is what a site brings to the secure sums of a plan; nil for any other plan. Its own keys are nil in a
@@ -490,7 +490,7 @@ func PartyOf(p *study.Plan, site string, keys *masks.Keys) (*masks.Party, error)
 	if !p.Privacy.Secure() {
 		return nil, nil
 	}
-	group, err := GroupOf(p)
+	group, err := groupOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -537,7 +537,7 @@ func Fingerprints(p *study.Plan) (list []string) {
 	if len(p.Privacy.Keys) == 0 {
 		return nil
 	}
-	g, err := GroupOf(p)
+	g, err := groupOf(p)
 	if err != nil {
 		return nil // of a plan that was not checked
 	}
