@@ -3,8 +3,10 @@ package privacy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 
 	"parley/internal/wire"
@@ -117,6 +119,12 @@ func (n *Noised) check(s Sum) error {
 // is accounted for (see package noise).
 const discreteness = 1e-6
 
+// share is the noise that this site adds, in units of what the mechanism's is in.
+func (s Sum) share() float64 { return s.Mechanism.Noise / math.Sqrt(float64(max(s.Honest, 1))) }
+
+// mostShares is of how many sites' noise a total is made at most.
+const mostShares = 1000
+
 // grid is the fixed-point arithmetic of a sum. It follows from what was
 // declared, so that both ends know it.
 func (s Sum) grid() (fixed.Grid, error) {
@@ -131,9 +139,14 @@ func (s Sum) grid() (fixed.Grid, error) {
 	default: // noise that was accounted for under another norm would be too little
 		return fixed.Grid{}, fmt.Errorf("sum %q: there is no grid for noise of kind %q", s.Name, string(s.Mechanism.Kind))
 	}
-	g, err := fixed.NewGrid(form, norm, s.Bound, s.Mechanism.Noise*(1+discreteness))
+	g, err := fixed.NewGrid(form, norm, s.Bound, s.share()*(1+discreteness))
 	if err == nil {
 		_, err = fixed.NewSum(g, []int{1}, s.records())
+	}
+	if err == nil && s.Honest > 1 {
+		if variance, _ := new(big.Float).SetInt(g.Noise).Float64(); account.SharesDiffer(variance, mostShares) > 0 {
+			err = errors.New("the shares of its noise are too coarse to add up to what is accounted for")
+		}
 	}
 	if err != nil {
 		return g, fmt.Errorf("sum %q: %w", s.Name, err)

@@ -48,7 +48,7 @@ var floors = [][]string{
 	{"privacy"},
 	{"sitestore", "privacy/policy"},
 	{"study"},
-	{"dataset", "figure", "privacy/account"},
+	{"dataset", "figure", "privacy/account", "privacy/masks"},
 	{"internal/nn", "internal/testkit", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }
@@ -268,7 +268,7 @@ var pure = []string{
 // import: what is below them, without what keeps, sends or reads anything. A name
 // stands for the packages below it, too, if it ends with a slash.
 var ours = []string{
-	"dataset", "figure", "judge/evaluate", "method", "method/association", "privacy", "privacy/account", "problem", "study",
+	"dataset", "figure", "judge/evaluate", "method", "method/association", "privacy", "privacy/account", "privacy/masks", "problem", "study",
 	"internal/linalg", "internal/stats", "internal/vectors", "internal/version", "internal/wire",
 }
 

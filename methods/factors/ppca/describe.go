@@ -86,6 +86,47 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 	return out, nil
 }
 
+// Total is the sums of a site's subjects as one set that has all features, so that those of sites add up to what one
+// site with all subjects would say. What subjects lack is filled as by [Describe]; without a model by a mean of 0
+// and a variance of 1, which is what features have in the units of a study that pools their scale.
+func Total(l Layout, model *Params, blocks []Block, minimum int) (*Description, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	out := &Description{}
+	subjects := 0.0
+	for i := range blocks {
+		subjects += blocks[i].N
+	}
+	if subjects < float64(minimum) {
+		return out, nil
+	}
+	by, all := model, l.AllFeatures()
+	if by == nil {
+		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)), Noise: make([]float64, l.Groups())}
+		for g := range by.Noise {
+			by.Noise[g] = 1
+		}
+	}
+	f, err := newFiller(l, by, blocks)
+	if err != nil {
+		return nil, err
+	}
+	f.all = all
+	b, err := f.fill(blocks)
+	if err != nil {
+		return nil, fmt.Errorf("filling what subjects lack: %w", err)
+	}
+	out.Filled = sum(b.Filled)
+	if model != nil {
+		if out.LogLik, _, err = LogLik(l, model, blocks); err != nil {
+			return nil, err
+		}
+	}
+	out.Blocks = []Block{b.Dense()}
+	return out, nil
+}
+
 func sum(x []float64) (s float64) {
 	for _, v := range x {
 		s += v

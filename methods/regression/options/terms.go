@@ -177,3 +177,10 @@ func (o *Options) columns(p *study.Plan) int {
 	}
 	return n
 }
+
+// Summable implements [study.Summable].
+func (o *Options) Summable(_ *study.Plan, report study.Report) {
+	if o.Random() {
+		report("site_effects", "random needs the sums of each site: with sum: secure nobody learns how sites differ", "none")
+	}
+}

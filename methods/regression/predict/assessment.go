@@ -177,3 +177,21 @@ func binOf(p float64) int {
 	}
 	return min(int(min(p, 1)*float64(Bins)), Bins-1)
 }
+
+// Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of
+// which so many are of periods.
+func Form(weights, classes, periods int) *Assessment {
+	a := NewAssessment()
+	a.Ranking, a.Counts = newRanking(), new(dispersion)
+	if classes == 1 {
+		a.Residuals = newResiduals(weights)
+	} else {
+		for range classes {
+			a.Classes = append(a.Classes, newResiduals(weights/classes))
+		}
+	}
+	if periods > 0 {
+		a.Periods = newPeriods(periods, weights-periods)
+	}
+	return a
+}
