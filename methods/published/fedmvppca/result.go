@@ -74,7 +74,7 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	}
 	m.LogLik = &s.LogLik
 	report.AddSites(m, sites)
-	m.Verdicts, err = report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart, s.Standardised)
+	m.Verdicts, err = report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
 	return m, err
 }
 
