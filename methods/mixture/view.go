@@ -266,7 +266,7 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 }
 
 func (v *View) weightsFigure() *figure.Figure {
-	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: ComponentNames(v.Options.Components)}
+	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.Options.Components)}
 	for k := range v.Options.Components {
 		w := weightOf(v.Posterior, k)
 		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
@@ -373,8 +373,8 @@ func (v *View) curvesFigure() *figure.Figure {
 		Alt:     "Density of each component and of the mixture, with the band of its posterior, over " + v.Names[0] + "."}
 }
 
-// ComponentNames are what pictures call k components.
-func ComponentNames(k int) (names []string) {
+// componentNames are what pictures call k components.
+func componentNames(k int) (names []string) {
 	for c := range k {
 		names = append(names, fmt.Sprintf("component %d", c+1))
 	}

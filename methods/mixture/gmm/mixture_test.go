@@ -206,7 +206,7 @@ func twoDraws() *Posterior {
 }
 
 // What is said of a row is what integrals over its features say, and what is said of one with
-// missing features is what integrals over these say: densities by NormalLogDensity on a grid.
+// missing features is what integrals over these say: densities by normalLogDensity on a grid.
 func TestPredictiveIsAnIntegral(t *testing.T) {
 	sample := twoDraws()
 	of := testkit.Get(NewPredictive(sample))(t)
@@ -221,11 +221,11 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 			part := make([]float64, 2)
 			for c := range part {
 				if got.Values == 3 {
-					part[c] = m.Weights[c] * math.Exp(NormalLogDensity(x, m.Mean(c), m.Cov(c)))
+					part[c] = m.Weights[c] * math.Exp(normalLogDensity(x, m.Mean(c), m.Cov(c)))
 					continue
 				}
 				for y := -9.0; y < 9; y += step {
-					part[c] += step * m.Weights[c] * math.Exp(NormalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c)))
+					part[c] += step * m.Weights[c] * math.Exp(normalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c)))
 				}
 			}
 			own = append(own, part[0]/(part[0]+part[1]))
@@ -234,7 +234,7 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 				for y := -9.0; y < 9; y += step {
 					at := 0.0
 					for c := range part {
-						at += step * sample.Weights[s] * m.Weights[c] * math.Exp(NormalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c))) / (part[0] + part[1])
+						at += step * sample.Weights[s] * m.Weights[c] * math.Exp(normalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c))) / (part[0] + part[1])
 					}
 					first, second = first+at*y, second+at*y*y
 				}

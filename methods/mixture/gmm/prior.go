@@ -72,7 +72,7 @@ func (p Prior) Check() error {
 	case len(p.Psi) != d*d:
 		return fmt.Errorf("prior: Ψ has %d numbers, want %d × %d", len(p.Psi), d, d)
 	}
-	if err := CheckPositiveDefinite(p.Psi, d); err != nil {
+	if err := checkPositiveDefinite(p.Psi, d); err != nil {
 		return fmt.Errorf("prior: Ψ %w", err)
 	}
 	return nil
@@ -93,8 +93,8 @@ func (p Prior) Symmetric() bool {
 	return true
 }
 
-// DirichletLogDensity returns ln Dir(π | α), with respect to the first K − 1 weights.
-func DirichletLogDensity(alpha, pi []float64) float64 {
+// dirichletLogDensity returns ln Dir(π | α), with respect to the first K − 1 weights.
+func dirichletLogDensity(alpha, pi []float64) float64 {
 	s := dirichletConstant(alpha)
 	for k, a := range alpha {
 		if a != 1 {
@@ -116,10 +116,10 @@ func dirichletConstant(alpha []float64) (s float64) {
 	return s + g
 }
 
-// InverseWishartLogDensity returns ln IW(Σ | ν, Ψ), with respect to the entries of
+// inverseWishartLogDensity returns ln IW(Σ | ν, Ψ), with respect to the entries of
 // the lower triangle: −½[(ν+d+1) ln|Σ| − ν ln|Ψ| + tr(ΨΣ⁻¹)] − ½νd ln 2 − ln Γ_d(ν/2).
 // It is −Inf where Σ is not positive definite.
-func InverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
+func inverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
 	w, ok1 := newWishart(nu, psi, d)
 	l := append([]float64(nil), sigma...)
 	logDet, ok2 := Cholesky(l, d)
@@ -164,8 +164,8 @@ func (w *wishart) log(sigma []float64, logSigma float64) float64 {
 	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
 }
 
-// NormalLogDensity returns ln N(x | mean, Σ); −Inf where Σ is not positive definite.
-func NormalLogDensity(x, mean, sigma []float64) float64 {
+// normalLogDensity returns ln N(x | mean, Σ); −Inf where Σ is not positive definite.
+func normalLogDensity(x, mean, sigma []float64) float64 {
 	d := len(x)
 	l, e := append([]float64(nil), sigma...), make([]float64, d)
 	logDet, ok := Cholesky(l, d)
@@ -184,14 +184,14 @@ func NormalLogDensity(x, mean, sigma []float64) float64 {
 // positive definite.
 func (p Prior) LogDensity(m Mixture) float64 {
 	d := p.Dim()
-	s := DirichletLogDensity(p.Alpha, m.Weights)
+	s := dirichletLogDensity(p.Alpha, m.Weights)
 	spread := make([]float64, d*d)
 	for k := range m.Weights {
-		s += InverseWishartLogDensity(p.Nu, p.Psi, m.Cov(k), d)
+		s += inverseWishartLogDensity(p.Nu, p.Psi, m.Cov(k), d)
 		for i, v := range m.Cov(k) {
 			spread[i] = v / p.Kappa
 		}
-		s += NormalLogDensity(m.Mean(k), p.Mean, spread)
+		s += normalLogDensity(m.Mean(k), p.Mean, spread)
 	}
 	return s
 }

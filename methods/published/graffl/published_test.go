@@ -113,7 +113,7 @@ func TestTrilaterationRecoversEveryRow(t *testing.T) {
 				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
 				squared[i] = gmm.SquaredDistance(rows[k:k+2], points[2*i:2*i+2])
 			}
-			got, err := Trilaterate(points, squared, 2)
+			got, err := trilaterate(points, squared, 2)
 			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
 				t.Fatalf("row %d of site %d is %v, recovered as %v (%v)", k/2, j, rows[k:k+2], got, err)
 			}
