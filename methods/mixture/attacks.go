@@ -102,7 +102,7 @@ func (a attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tasks, err := ask(s, s.Plan.Sites[j:j+1])
+			tasks, err := ask(s.Plan.Sites[j:j+1])
 			if err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, e
 
 // releases are n of the first site, if these were its rows.
 func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int) (all []*sums, err error) {
-	tasks, err := ask(s, s.Plan.Sites[:1])
+	tasks, err := ask(s.Plan.Sites[:1])
 	if err != nil {
 		return nil, err
 	}
