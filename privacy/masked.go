@@ -150,7 +150,7 @@ func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised,
 			return nil, nil, err
 		}
 		for range s.Mechanism.Count {
-			n := &Noised{step: grid.Step, sd: grid.SD() * math.Sqrt(float64(sites))}
+			n := &Noised{step: grid.Step, sd: grid.SD() * math.Sqrt(float64(sites)), times: math.Sqrt(float64(sites) / float64(max(s.Honest, 1)))}
 			for i := range s.Blocks {
 				block := make([]int64, s.entries(i))
 				for j := range block {

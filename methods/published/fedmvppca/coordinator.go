@@ -24,8 +24,8 @@ type state struct {
 	Trace   trace                          `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Views of sites that seem to be in other units.
-	Apart        []options.Apart    `cbor:"apart,omitempty"`
-	Strengths    wire.Vector        `cbor:"strengths"` // eigenvalues that order the factors, once they are final
+	Apart     []options.Apart `cbor:"apart,omitempty"`
+	Strengths wire.Vector     `cbor:"strengths"` // eigenvalues that order the factors, once they are final
 }
 
 // MarshalBinary implements [method.State].
