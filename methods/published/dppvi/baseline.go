@@ -26,8 +26,8 @@ func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *r
 	}
 	with := *c.own.Global
 	with.Steps, with.Batch = 1, minibatch
-	u := gradients{c.Likelihood, c.Encoding.Width(), max(all, minibatch), with}
-	from := glm.Point(q)
+	u := gradients{expected(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
+	from := pointOf(q)
 	squares, err := accumulators(carried, len(from))
 	if err != nil {
 		return nil, nil, err

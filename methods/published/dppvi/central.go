@@ -13,7 +13,7 @@ import (
 // centre is an exact fit of independent weights to all rows in one place.
 type centre struct {
 	Model *fitted.Model
-	Info  glm.Info // with the evidence lower bound as Value
+	Info  info // with the evidence lower bound as Value
 
 	*fitted.Forecaster
 }
@@ -36,7 +36,7 @@ func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 	if err != nil {
 		return nil, err
 	}
-	q, info, err := (&glm.Local{Likelihood: s.Likelihood, Data: d, Cavity: s.Prior}).Optimum(s.Prior, glm.Solve{})
+	q, info, err := (&freeEnergy{Likelihood: expected(s.Likelihood), Data: d, Cavity: s.Prior}).Optimum(s.Prior, solve{})
 	if err != nil {
 		return nil, err
 	}

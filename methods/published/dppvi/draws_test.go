@@ -3,56 +3,11 @@ package dppvi
 import (
 	"math"
 	"math/rand/v2"
-	"testing"
+
+	"pgregory.net/rapid"
 
 	"parley/methods/regression/glm"
 )
-
-// simulated draws a design of standard normal entries, a third of them zero, with
-// outcomes from its own weights.
-func simulated(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) float64) *glm.Design {
-	r := rand.New(rand.NewPCG(seed, 5))
-	w := make([]float64, columns)
-	for j := range w {
-		w[j] = r.NormFloat64()
-	}
-	d := glm.NewDesign(columns)
-	x := make([]float64, columns)
-	for range rows {
-		f := 0.0
-		for j := range x {
-			x[j] = 0
-			if r.Float64() > 1.0/3 {
-				x[j] = r.NormFloat64()
-			}
-			f += x[j] * w[j]
-		}
-		if err := d.AppendDense(x, outcome(r, f)); err != nil {
-			panic(err)
-		}
-	}
-	return d
-}
-
-func binary(r *rand.Rand, f float64) float64 {
-	if r.Float64() < 1/(1+math.Exp(-f)) {
-		return 1
-	}
-	return -1
-}
-
-// optimise returns the optimum from the prior, which has to be found.
-func optimise(t testing.TB, l *glm.Local) (glm.Gaussian, glm.Info) {
-	t.Helper()
-	q, info, err := l.Optimum(l.Cavity, glm.Solve{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !info.Converged || info.Gradient > 1e-6 {
-		t.Fatalf("%+v", info)
-	}
-	return q, info
-}
 
 // clippedSum is a session's sum for tests: rows drawn with a probability, clipped to
 // the bound, with normal noise of standard deviation sd on every entry.
@@ -66,7 +21,7 @@ func clippedSum(r *rand.Rand, d *glm.Design, length int, rate, bound, sd float64
 			clear(v)
 			contribution(d.Row(i), d.Outcome(i), v)
 			norm := glm.Row{Value: v}.Norm()
-			f := glm.ClipFactor(norm, bound)
+			f := clipFactor(norm, bound)
 			for j, x := range v {
 				sum[j] += f * x
 			}
@@ -80,7 +35,7 @@ func clippedSum(r *rand.Rand, d *glm.Design, length int, rate, bound, sd float64
 	}
 }
 
-func near(t testing.TB, what string, want, got []float64, tol float64) {
+func near(t rapid.TB, what string, want, got []float64, tol float64) {
 	t.Helper()
 	if len(want) != len(got) {
 		t.Fatalf("%s: %d numbers, want %d", what, len(got), len(want))

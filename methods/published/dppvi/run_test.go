@@ -150,7 +150,7 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 		t.Fatal(err)
 	}
 	updates := out.Result.Metrics["updates"]
-	if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
+	if kl, err := divergence(m.Posterior, central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
 		t.Errorf("%v nats from central inference after %v updates, %v", kl, updates, err)
 	}
 	d := simulated(1, 30, 8, binary)
@@ -232,7 +232,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kl, err := m.Posterior.KL(central.Model.Posterior)
+	kl, err := divergence(m.Posterior, central.Model.Posterior)
 	if err != nil || kl < 5 {
 		t.Errorf("only %v nats from central inference, %v", kl, err)
 	}

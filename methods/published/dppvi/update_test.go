@@ -22,7 +22,7 @@ func TestPaperUpdates(t *testing.T) {
 		{1172, [3]int{29, 67, 118}},
 		{6642, [3]int{30, 70, 124}},
 	} {
-		u := gradients{glm.Logistic{}, 108, c.rows, settings(t)}
+		u := gradients{logistic{}, 108, c.rows, settings(t)}
 		for i, epsilon := range []float64{0.5, 0.75, 1} {
 			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: paperDelta(c.rows)})
 			if err != nil || got != c.want[i] {
@@ -31,7 +31,7 @@ func TestPaperUpdates(t *testing.T) {
 		}
 	}
 	// Below ln(1/δ)/32 the orders end.
-	u := gradients{glm.Logistic{}, 108, 3907, settings(t)}
+	u := gradients{logistic{}, 108, 3907, settings(t)}
 	if n, err := allowed(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
 		t.Errorf("%d updates, %v, where the accountant promises nothing", n, err)
 	}
@@ -43,26 +43,26 @@ func TestPublishedUpdate(t *testing.T) {
 	d := simulated(7, 200, 4, binary)
 	prior := glm.Isotropic(4, 0, 1)
 	q := prior
-	want, _ := optimise(t, &glm.Local{Likelihood: glm.Logistic{}, Data: d, Cavity: prior})
-	u := gradients{glm.Logistic{}, 4, 200, settings(t)}
+	want, _ := optimise(t, &freeEnergy{Likelihood: logistic{}, Data: d, Cavity: prior})
+	u := gradients{logistic{}, 4, 200, settings(t)}
 	u.BatchShare = 0.5
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := clippedSum(r, d, 8, 0.5, 75, 0)
 	squares := make([]float64, 8)
-	before, err := q.KL(want)
+	before, err := divergence(q, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 8 {
 		x, err := u.run(q, prior, squares, r, sum)
 		if err == nil {
-			q, err = glm.FromPoint(x)
+			q, err = fromPoint(x)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	after, err := q.KL(want)
+	after, err := divergence(q, want)
 	if err != nil || !(after < before/20) {
 		t.Errorf("from %v to %v nats from the optimum (%v)", before, after, err)
 	}
@@ -76,7 +76,7 @@ func TestPublishedUpdate(t *testing.T) {
 // The same draws and sums give the same bits, and sums of a wrong form an error.
 func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	d, prior := simulated(9, 100, 3, binary), glm.Isotropic(3, 0, 1)
-	u := gradients{glm.Logistic{}, 3, 100, settings(t)}
+	u := gradients{logistic{}, 3, 100, settings(t)}
 	run := func() []float64 {
 		r := rand.New(rand.NewPCG(3, 4))
 		x, err := u.run(prior, prior, make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
@@ -90,7 +90,7 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 		sum := func(func(glm.Row, float64, []float64)) ([]float64, error) { return bad, nil }
 		x, err := u.run(prior, prior, make([]float64, 6), rand.New(rand.NewPCG(1, 1)), sum)
 		if err == nil {
-			_, err = glm.FromPoint(x)
+			_, err = fromPoint(x)
 		}
 		if err == nil {
 			t.Errorf("%s: no error", name)

@@ -19,6 +19,9 @@ func (c common) open(t method.Task) (*Task, glm.Normal, error) {
 	if t.Kind == taskSums && c.Options.Random() {
 		return nil, glm.Normal{}, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
+	if t.Kind == taskSums && len(task.At.Covariance) == 0 {
+		task.At.Covariance = make([]float64, glm.Triangle(len(task.At.Mean)))
+	}
 	q, err := c.check(task)
 	return task, q, err
 }

@@ -53,7 +53,7 @@ func TestOutcomesThatEnd(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}
 			if end, share := Bounded(sites, Pool(sites)); end != 0 {
 				said++

@@ -1,16 +1,18 @@
-package glm
+package dppvi
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/methods/regression/glm"
 )
 
 // sitesOf divides a design's rows unevenly.
-func sitesOf(d *Design, sites int) []*Design {
-	out := make([]*Design, sites)
+func sitesOf(d *glm.Design, sites int) []*glm.Design {
+	out := make([]*glm.Design, sites)
 	for m := range out {
-		out[m] = NewDesign(d.Columns())
+		out[m] = glm.NewDesign(d.Columns())
 	}
 	for i := range d.Rows() {
 		m := min(i*i%7, sites-1)
@@ -21,21 +23,21 @@ func sitesOf(d *Design, sites int) []*Design {
 	return out
 }
 
-// rounds are the updates of [Refine] without a study around them: q is the prior times
+// rounds are the updates of [refine] without a study around them: q is the prior times
 // the factors of the sites.
 type rounds struct {
-	likelihood Likelihood
-	sites      []*Design
+	likelihood likelihood
+	sites      []*glm.Design
 	damping    float64
-	solve      Solve
-	q          Gaussian
-	factors    []Gaussian
+	solve      solve
+	q          glm.Gaussian
+	factors    []glm.Gaussian
 }
 
-func begin(l Likelihood, sites []*Design, damping float64, prior Gaussian) *rounds {
+func begin(l likelihood, sites []*glm.Design, damping float64, prior glm.Gaussian) *rounds {
 	s := &rounds{likelihood: l, sites: sites, damping: damping, q: prior}
 	for range sites {
-		s.factors = append(s.factors, Flat(len(prior.Eta)))
+		s.factors = append(s.factors, glm.Flat(len(prior.Eta)))
 	}
 	return s
 }
@@ -45,12 +47,12 @@ func (s *rounds) update(t testing.TB, sites ...int) {
 	t.Helper()
 	from := s.q
 	for _, m := range sites {
-		local := Local{Likelihood: s.likelihood, Data: s.sites[m], Cavity: from.Over(s.factors[m])}
+		local := freeEnergy{Likelihood: s.likelihood, Data: s.sites[m], Cavity: from.Over(s.factors[m])}
 		target, info, err := local.Optimum(from, s.solve)
 		if err != nil || !info.Converged {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		factor, change, _ := Refine(s.factors[m], from, target, s.damping)
+		factor, change, _ := refine(s.factors[m], from, target, s.damping)
 		s.factors[m], s.q = factor, s.q.Times(change)
 	}
 }
@@ -68,27 +70,27 @@ func (s *rounds) sequential(t testing.TB, sites ...int) {
 func TestRoundsConvergeToCentralInference(t *testing.T) {
 	classes := func(r *rand.Rand, f float64) float64 { return math.Abs(math.Round(math.Max(-2, math.Min(f, 2)))) }
 	for name, c := range map[string]struct {
-		l     Likelihood
-		d     *Design
+		l     likelihood
+		d     *glm.Design
 		damp  float64
 		prior float64 // variance
 		run   func(s *rounds, r *rand.Rand)
 	}{
-		"sequential": {Logistic{}, simulated(1, 60, 3, binary), 1, 4,
+		"sequential": {logistic{}, simulated(1, 60, 3, binary), 1, 4,
 			func(s *rounds, _ *rand.Rand) { s.sequential(t, 0, 1, 2) }},
-		"synchronous": {Logistic{}, simulated(2, 60, 3, binary), 0.3, 4,
+		"synchronous": {logistic{}, simulated(2, 60, 3, binary), 0.3, 4,
 			func(s *rounds, _ *rand.Rand) { s.update(t, 0, 1, 2) }},
-		"any order": {Logistic{}, simulated(3, 60, 3, binary), 0.7, 4,
+		"any order": {logistic{}, simulated(3, 60, 3, binary), 0.7, 4,
 			func(s *rounds, r *rand.Rand) { s.sequential(t, r.IntN(3), r.IntN(3), r.IntN(3)) }},
-		"linear": {Linear{1}, simulated(4, 60, 3, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }), 1, 4,
+		"linear": {linear{glm.Linear{Variance: 1}}, simulated(4, 60, 3, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }), 1, 4,
 			func(s *rounds, _ *rand.Rand) { s.sequential(t, 0, 1, 2) }},
 		// What shifts all classes alike is settled by the prior alone, and slowly if that is wide.
-		"softmax": {Softmax{3}, simulated(5, 90, 2, classes), 1, 0.25,
+		"softmax": {softmax{glm.Softmax{Classes: 3}}, simulated(5, 90, 2, classes), 1, 0.25,
 			func(s *rounds, _ *rand.Rand) { s.sequential(t, 0, 1, 2) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prior := Isotropic(c.l.Activations()*c.d.Columns(), 0, c.prior)
-			want, _ := optimise(t, &Local{c.l, c.d, prior})
+			prior := glm.Isotropic(c.l.Activations()*c.d.Columns(), 0, c.prior)
+			want, _ := optimise(t, &freeEnergy{c.l, c.d, prior})
 			s := begin(c.l, sitesOf(c.d, 3), c.damp, prior)
 			r := rand.New(rand.NewPCG(1, 1))
 			for range 120 {
@@ -98,7 +100,7 @@ func TestRoundsConvergeToCentralInference(t *testing.T) {
 			near(t, "lambda", want.Lambda, s.q.Lambda, 1e-5)
 			total := 0.0
 			for m := range s.factors {
-				total += Information(s.factors[m], prior)
+				total += information(s.factors[m], prior)
 			}
 			sum := 0.0
 			for j := range s.q.Lambda {
