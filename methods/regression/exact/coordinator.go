@@ -132,6 +132,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		if err = c.pool(s); err == nil {
 			step.Tasks, err = c.ask(s)
 		}
+		if n := len(s.Unlike); n > 0 {
+			step.Info = method.Info{"ways in which sites are unlike, of which the report tells": float64(n)}
+		}
 	case taskMarginal, taskGrid:
 		step.Tasks, step.Info, err = c.search(s)
 	case taskSums:
