@@ -51,10 +51,10 @@ var privatePlans = map[string]driven{
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "22882c56d661ce2e4dd2196313767e2b035ad24d2221427d37bb1d93260c05fd"},
+	"joint, logistic": {twoClasses + "", noProtection, "8a4f4599cd59a6e920354244d61aceb51e6b36e0d8678e61ba5962032dcdffaf"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "6261159afb8ae1e10bc70c3afe05234d241916984e60d82ee1e3a170983840e7"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "f54a01e9e5de1ec4c5ad4cb117bdb377223ac456e64ecb0a520f75641569821a"},
+	"joint, softmax":  {threeClasses + "", noProtection, "54751859d8c46948daf67b1256acae024eaaf7b11e5468f09d858be7409f1711"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "dee25a7fc0a47f92063d7bf63722c568c3ec2d06a02d0399b55529d128eedbab"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

@@ -122,21 +122,13 @@ func (c coordinator) uneven(part remainder, curved bool, s *state, pooled *predi
 	if low, two := predict.TwoValues(part.sites, part.all); two && c.Options.Likelihood == options.LikelihoodLinear {
 		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
 	}
-	end, share := predict.Bounded(part.sites, part.all)
-	if end != 0 && c.estimated() && !curved {
-		side, last := "above", "highest"
-		if end < 0 {
-			side, last = "below", "lowest"
-		}
-		says = append(says, fmt.Sprintf("Outcomes end where the model expects more of them: by the model %.0f %% lie %s the %s of their site, and none does. Predictions and intervals reach beyond what there is, and effects are averages, smaller for subjects near that end. Fit counts by likelihood: poisson, name the values of a short score as levels, or take logarithms of a positive outcome.", 100*share, side, last))
-	}
 	wider := c.wider(s, pooled)
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Report the robust ones, which stand beside them, or take logarithms of a positive outcome.", problem.Names(wider)))
 	}
 	if i, times := predict.GroupwiseHeteroscedasticity(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
-	} else if c.estimated() && !curved && len(wider) == 0 && end == 0 { // which skew residuals too
+	} else if c.estimated() && !curved && len(wider) == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := part.all.SkewnessKurtosis(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
@@ -277,8 +269,10 @@ func (c coordinator) wider(s *state, pooled *predict.Assessment) (wider []string
 	}
 	q := s.Fit.At.normal()
 	vary := 2.0
-	if r := pooled.Residuals; !c.estimated() { // of numbers heavy tails may be what is looked for
+	if r := pooled.Residuals; !c.estimated() {
 		vary = max(vary, r.Fourth/r.Weight-1)
+	} else if _, _, _, heavy := r.SkewnessKurtosis(); heavy { // which may be what makes errors so
+		vary = math.Sqrt(vary * (r.Fourth/r.Weight - 1))
 	}
 	times := pooled.Scatter.Wider(q, pooled.Scatter.Robust(q, c.PriorOf(s.Scale)), vary)
 	for j, name := range c.Encoding.Features() {

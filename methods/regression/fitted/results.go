@@ -122,7 +122,7 @@ func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
 	case weights && linear && o.NoiseVariance != nil:
 		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights of a sample.")
 	case weights && linear:
-		says = append(says, "Whether outcomes end where the model expects more of them, and whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked, because rows have weights of a sample.")
+		says = append(says, "Whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked, because rows have weights of a sample.")
 	}
 	if says == nil {
 		return nil

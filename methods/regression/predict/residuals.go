@@ -26,11 +26,8 @@ type Residuals struct {
 	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v
 	Third    float64 `cbor:"third"`     // Σ w(r/√v)³
 	Fourth   float64 `cbor:"fourth"`    // Σ w(r/√v)⁴
-	Absolute float64 `cbor:"absolute"`  // Σ w|r|/√v
 	Total    float64 `cbor:"total"`     // Σ y
 	Squares  float64 `cbor:"squares"`   // Σ y²
-	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest, in steps
-	Above    float64 `cbor:"above"`     // and above its highest
 	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see package serial
 	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
 	NextVary float64 `cbor:"next_vary"` // Σ z²d²
@@ -76,10 +73,10 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsDisclosure is what residuals are.
-const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights; for each column its sum, its products with what is left, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how what is left of a row goes with that of the next, the sum of rows' weights; for each column its sum, its products with what is left, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 16 + (7+4*bins)*columns }
+func ResidualValues(columns int) int { return 13 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := &Residuals{without: make([]int, columns)}
@@ -101,7 +98,7 @@ func (s *Residuals) binned() []*wire.Vector {
 }
 
 func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above, &s.Next, &s.NextOwn, &s.NextVary}
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Total, &s.Squares, &s.Next, &s.NextOwn, &s.NextVary}
 }
 
 // count counts a row with an outcome y of so much expectation and variance. Cells that it lacks would move its expectation by so much, were they missing by chance.
@@ -121,7 +118,7 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	} else {
 		s.series = append(s.series, remaining{r, v})
 	}
-	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
+	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, y, y * y} {
 		add(s.numbers()[i], x)
 	}
 	for i, j := range row.Index {

@@ -188,7 +188,6 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		}
 		all.SkewnessKurtosis()
 		all.SerialCorrelation(1)
-		Bounded(sites, Pool(sites))
 	}
 }
 

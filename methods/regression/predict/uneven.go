@@ -34,9 +34,6 @@ func ResidualsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, s
 			s.count(row, (y+1)/2, expected, expected*(1-expected), expected*(1-expected)*moved)
 		}
 	}
-	if l, number := l.(glm.Linear); number && !s.Sampled {
-		s.beyond(m, l.Variance, d)
-	}
 	s.forgetFew()
 	s.neighbours()
 	return s
