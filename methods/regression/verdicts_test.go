@@ -92,7 +92,7 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				y = -y
 			}
 			row.Subject[2] = fmt.Sprint(y)
-		}, "Sites differ in the effect of age (lower at "},
+		}, "At south outcomes go with the features the other way round"},
 		"another unit at a site": {dead, func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp((row.Views[0][0]-60)/10))+r.Float64()))]
 			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them

@@ -249,7 +249,7 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 			return fmt.Errorf("points[%d]: %w", i, err)
 		}
 	}
-	best, info, err := local.Optimum(q, solve{})
+	best, info, err := local.Optimum(q, limits{})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *r
 	}
 	with := *c.own.Global
 	with.Steps, with.Batch = 1, minibatch
-	u := gradients{expected(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
+	u := gradients{expectationsOf(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
 	from := pointOf(q)
 	squares, err := accumulators(carried, len(from))
 	if err != nil {

@@ -153,9 +153,9 @@ func (c *common) changeSays() privacy.Content {
 
 // optimum is the exact update: it finds the optimum of the local free energy.
 func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, error) {
-	local := freeEnergy{Likelihood: expected(c.Likelihood), Data: d, Cavity: q.Over(factor)}
+	local := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: q.Over(factor)}
 	// Counts that are far from what others expect come nearer by a factor of e in a step.
-	target, info, err := local.Optimum(q, solve{MaxSteps: 1000})
+	target, info, err := local.Optimum(q, limits{MaxSteps: 1000})
 	if err != nil {
 		return nil, err
 	}

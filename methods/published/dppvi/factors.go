@@ -53,9 +53,9 @@ func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaus
 	return factor, change, projected
 }
 
-// information is what a factor says: the sum over weights of the precision it
+// informationOf is what a factor says: the sum over weights of the precision it
 // adds in units of the prior's, a measure of what each site contributed.
-func information(factor, prior glm.Gaussian) float64 {
+func informationOf(factor, prior glm.Gaussian) float64 {
 	s := 0.0
 	for j, l := range factor.Lambda {
 		s += l / prior.Lambda[j]

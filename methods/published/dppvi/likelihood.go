@@ -21,8 +21,8 @@ type likelihood interface {
 	Expect(y float64, a, c, first, second []float64) float64
 }
 
-// expected is a likelihood with its expectations.
-func expected(l glm.Likelihood) likelihood {
+// expectationsOf is a likelihood with its expectations.
+func expectationsOf(l glm.Likelihood) likelihood {
 	switch l := l.(type) {
 	case glm.Softmax:
 		return softmax{l}

@@ -7,9 +7,9 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// solve bounds a local optimisation. The zero value asks for the optimum to
+// limits bound a local optimisation. The zero value asks for the optimum to
 // about nine digits of a standard deviation.
-type solve struct {
+type limits struct {
 	// Tolerance is the largest Newton step, in posterior standard deviations of
 	// each weight, after which the optimum counts as found; 0 is 1e-7. As steps
 	// shrink quadratically, what is left is far less.
@@ -36,7 +36,7 @@ type info struct {
 // design matrix that are not zero, with more weights than rows too. The search
 // starts from a density; the optimum does not depend on it. If it does not
 // converge, the best point is returned and info says so.
-func (l *freeEnergy) Optimum(start glm.Gaussian, s solve) (glm.Gaussian, info, error) {
+func (l *freeEnergy) Optimum(start glm.Gaussian, s limits) (glm.Gaussian, info, error) {
 	if err := l.Check(); err != nil {
 		return glm.Gaussian{}, info{}, err
 	}

@@ -12,25 +12,8 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
-
-// taskNested asks for the log-likelihood without each term of the model, for tests of ratios of likelihoods.
-const taskNested = "nested"
-
-// nestedTask has the weights of the fit, and then of each model without a term.
-type nestedTask struct {
-	Scale  *options.Scale `cbor:"scale"`
-	Noise  float64        `cbor:"noise"`
-	Points []wire.Vector  `cbor:"points"`
-}
-
-// nestedAnswer has the log-likelihood at each point, and after the first its derivatives by all weights.
-type nestedAnswer struct {
-	Value    wire.Vector   `cbor:"value"`
-	Gradient []wire.Vector `cbor:"gradient"`
-}
 
 // terms are the terms of the model that can be left out of it, with their columns of all classes: not the intercept
 // and the periods, nor what an interaction is made of.
@@ -67,14 +50,14 @@ func (c coordinator) askNested(s *state) ([]method.Task, error) {
 	task := nestedTask{s.Scale, s.Fit.At.Noise, []wire.Vector{s.Fit.At.Mean}}
 	_, terms := c.terms()
 	for _, columns := range terms {
-		mean, _ := without(s.Fit.At.normal(), columns)
+		mean, _ := conditional(s.Fit.At.normal(), columns)
 		task.Points = append(task.Points, mean)
 	}
 	return method.Ask(taskNested, c.staying(s), func(string) (any, error) { return task, nil })
 }
 
-// without is the normal density given that some weights are 0: its mean, and its covariance.
-func without(q glm.Normal, columns []int) (mean []float64, covariance *mat.SymDense) {
+// conditional is the normal density given that some weights are 0: its mean, and its covariance.
+func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.SymDense) {
 	n := len(q.Mean)
 	own, across := mat.NewSymDense(len(columns), nil), mat.NewDense(n, len(columns), nil)
 	value := mat.NewVecDense(len(columns), nil)
@@ -128,7 +111,7 @@ func (h *site) nested(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	a := new(nestedAnswer)
 	for k, w := range task.Points {
-		value, gradient := slopes(h.at(task.Noise), w, d)
+		value, gradient := scoreOf(h.at(task.Noise), w, d)
 		a.Value = append(a.Value, value)
 		if k > 0 {
 			a.Gradient = append(a.Gradient, gradient)
@@ -137,8 +120,8 @@ func (h *site) nested(ctx context.Context, t method.Task, data dataset.Source) (
 	return a, nil
 }
 
-// slopes is the log-likelihood of the rows of a design, and its gradient.
-func slopes(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradient []float64) {
+// scoreOf is the log-likelihood of the rows of a design, and its gradient.
+func scoreOf(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradient []float64) {
 	k, columns := l.Activations(), d.Columns()
 	gradient = make([]float64, k*columns)
 	f, first := make([]float64, k), make([]float64, k)
@@ -158,26 +141,6 @@ func slopes(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradie
 	return value, gradient
 }
 
-// check refuses what cannot be added to what others gave.
-func (a *nestedAnswer) check(terms, weights int) error {
-	if len(a.Value) != 1+terms || len(a.Gradient) != terms {
-		return fmt.Errorf("%d likelihoods and %d gradients of %d terms", len(a.Value), len(a.Gradient), terms)
-	}
-	for _, v := range append([]wire.Vector{a.Value}, a.Gradient...) {
-		for _, x := range v {
-			if !glm.Inside(x, -largestSum, largestSum) {
-				return fmt.Errorf("a likelihood or a derivative of %v", x)
-			}
-		}
-	}
-	for _, g := range a.Gradient {
-		if len(g) != weights {
-			return fmt.Errorf("%d derivatives by %d weights", len(g), weights)
-		}
-	}
-	return nil
-}
-
 // test makes the tests of terms: twice the logarithm of the ratio of likelihoods, where that without a term is taken
 // to its mode by one more of Newton's steps.
 func (c coordinator) test(s *state) {
@@ -195,7 +158,7 @@ func (c coordinator) test(s *state) {
 	}
 	s.Ratios = nil
 	for k, columns := range terms {
-		mean, covariance := without(q, columns)
+		mean, covariance := conditional(q, columns)
 		n := len(mean)
 		gradient, left := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 		for _, a := range answers {

@@ -44,7 +44,7 @@ func (m *Model) Coefficients() []Coefficient {
 		j := len(out)
 		e := m.Effects[j]
 		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Estimate: e.Mean, SE: e.SD, P: m.P(e.Mean, e.SD),
-			Subjects: known(e.Subjects), Robust: known(e.Robust), BySite: known(e.BySite)}
+			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
 		g := groups[j%len(groups)]
 		if c.Base = g == glm.InterceptGroup || g == glm.PeriodGroup; c.Base || m.Private {
 			c.P = math.NaN()
@@ -73,8 +73,8 @@ func (m *Model) Coefficients() []Coefficient {
 	return out
 }
 
-// known is a number, or NaN if there is none.
-func known(x *float64) float64 {
+// orNaN is a number, or NaN if there is none.
+func orNaN(x *float64) float64 {
 	if x == nil {
 		return math.NaN()
 	}
@@ -163,11 +163,11 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
 		r := []string{c.Feature, c.Against, c.Unit}
 		for _, x := range []float64{c.Subjects, c.Estimate, c.SE, low, high, c.P, c.Robust, c.BySite} {
-			r = append(r, cell(x))
+			r = append(r, decimalIf(x))
 		}
 		if ratio {
 			for _, x := range []float64{c.Estimate, low, high} {
-				r = append(r, cell(math.Exp(x)))
+				r = append(r, decimalIf(math.Exp(x)))
 			}
 		}
 		only := ""
@@ -182,8 +182,8 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 	return writeCSV(records)
 }
 
-// cell is a number, or nothing if it is not finite.
-func cell(x float64) string {
+// decimalIf is a number, or nothing if it is not finite.
+func decimalIf(x float64) string {
 	if !glm.Finite(x) {
 		return ""
 	}

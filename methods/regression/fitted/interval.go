@@ -20,7 +20,7 @@ func (m *Model) Deviate(z float64) float64 {
 	if !(m.Free > 0) {
 		return z
 	}
-	return -student(m.Free).Quantile(math.Erfc(z/math.Sqrt2) / 2)
+	return -studentOf(m.Free).Quantile(math.Erfc(z/math.Sqrt2) / 2)
 }
 
-func student(free float64) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: free} }
+func studentOf(free float64) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: free} }

@@ -88,7 +88,7 @@ type ModelSite struct {
 	Name        string       `json:"name"`
 	Updates     int          `json:"updates"`               // of its factor, or exchanges of a joint fit
 	Rows        int          `json:"rows,omitempty"`        // of a joint fit
-	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [glm.Information]
+	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's
 	Left        bool         `json:"left,omitempty"`
 	Factor      glm.Gaussian `json:"factor,omitzero"` // of a product of factors
 }

@@ -30,7 +30,7 @@ type LeftOut struct {
 func (m *Model) P(estimate, se float64) float64 {
 	z := math.Abs(estimate) / se
 	if m.Free > 0 {
-		return 2 * student(m.Free).Survival(z)
+		return 2 * studentOf(m.Free).Survival(z)
 	}
 	return math.Erfc(z / math.Sqrt2)
 }

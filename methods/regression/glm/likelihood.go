@@ -66,11 +66,6 @@ func (Logistic) ExpectNone(a, c float64) (value, slope float64) {
 	return value, -d[0]
 }
 
-// logSigma returns ln σ(f).
-func logSigma(f float64) float64 {
-	return math.Min(f, 0) - math.Log1p(math.Exp(-math.Abs(f)))
-}
-
 // Linear is y ~ N(f, Variance): regression with known noise.
 type Linear struct{ Variance float64 } // > 0
 

@@ -45,6 +45,11 @@ const (
 	farAway  = 8.7 // deviations at which the normal density is left out: 3e-17
 )
 
+// logSigma returns ln σ(f).
+func logSigma(f float64) float64 {
+	return math.Min(f, 0) - math.Log1p(math.Exp(-math.Abs(f)))
+}
+
 // gridNode holds what does not depend on the activation's distribution.
 type gridNode struct {
 	value, d1, d2, d3, d4 float64 // ln σ and its derivatives, the first two less their probit parts

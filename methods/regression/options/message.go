@@ -34,7 +34,7 @@ func (m *Scale) Check() error {
 	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) || !glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
 		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
 	}
-	if m.Weight != 0 && !glm.Inside(m.Weight, 1/Largest, Largest) {
+	if m.Weight != 0 && !glm.Inside(m.Weight, 1/FactorLargest, FactorLargest) {
 		return fmt.Errorf("a mean weight of %v is beyond all measure", m.Weight)
 	}
 	for i, x := range m.Scale {

@@ -13,21 +13,21 @@ import (
 const (
 	// fewest values of a site, or of all others, say how large a number is.
 	fewest = 20
-	// wider is by how much more the logarithm of a standard deviation differs than between populations, and farther
+	// widerBy is by how much more the logarithm of a standard deviation differs than between populations, and fartherBy
 	// how many standard deviations of values, and of what sites differ by, a mean lies from that of others.
-	wider, farther = 4, 5
-	// nobody is the probability with which chance leaves a site without a level, at most.
-	nobody = 1e-6
+	widerBy, fartherBy = 4, 5
+	// missed is the probability with which chance leaves a site without a level, at most.
+	missed = 1e-6
 )
 
-// unit is how numbers become others in another unit, and what that is.
-type unit struct {
+// conversion is how numbers become others in another unit, and what that is.
+type conversion struct {
 	times, plus float64
 	what        string
 }
 
-// units are those in which the same is measured at different places.
-var units = []unit{
+// conversions are those in which the same is measured at different places.
+var conversions = []conversion{
 	{1.8, 32, "°F in place of °C"}, {1 / 1.8, -32 / 1.8, "°C in place of °F"}, {0.133322, 0, "kPa in place of mmHg"},
 	{1 / 0.133322, 0, "mmHg in place of kPa"}, {88.42, 0, "µmol/l in place of mg/dl, as of creatinine"},
 	{1 / 88.42, 0, "mg/dl in place of µmol/l, as of creatinine"}, {38.67, 0, "mg/dl in place of mmol/l, as of cholesterol"},
@@ -100,18 +100,18 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 		if len(means) == 0 {
 			continue
 		}
-		m, s := median(means), math.Exp(median(logs))
+		m, s := medianOf(means), math.Exp(medianOf(logs))
 		var far []float64
 		for _, x := range means {
 			far = append(far, math.Abs(x-m))
 		}
-		spread := math.Sqrt(s*s + 4*1.48*1.48*median(far)*median(far))
+		spread := math.Sqrt(s*s + 4*1.48*1.48*medianOf(far)*medianOf(far))
 		chance := 2 * math.Sqrt(3/a.N[i])
-		by := math.Abs(own-m) / spread / farther
+		by := math.Abs(own-m) / spread / fartherBy
 		if p := m - math.Floor(m); sd > 0 {
-			by = max(by, math.Abs(math.Log(sd/s))/(math.Log(wider)+chance))
+			by = max(by, math.Abs(math.Log(sd/s))/(math.Log(widerBy)+chance))
 		} else if math.Abs(p*(1-p)-s*s) < 0.01*s*s { // two values, of which the site has one
-			if share := math.Abs(own - m); a.N[i]*math.Log1p(-share) < math.Log(nobody) {
+			if share := math.Abs(own - m); a.N[i]*math.Log1p(-share) < math.Log(missed) {
 				by = max(by, 1+share)
 			}
 		}
@@ -120,7 +120,7 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 		}
 		o := off{site: sites[k], mean: own, sd: sd, m: m, s: s, by: by}
 		least := 1.0
-		for _, u := range units { // in which the site would be as the others
+		for _, u := range conversions { // in which the site would be as the others
 			back, width := (own-u.plus)/u.times, sd/math.Abs(u.times)
 			if d := math.Abs(back-m)/(2*spread) + math.Abs(math.Log(width/s))/(math.Log(2)+chance); d < least {
 				least, o.unit = d, u.what
@@ -173,10 +173,10 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 					there += count(b, l)
 				}
 			}
-			if there == 0 && others*math.Log1p(-here/own) < math.Log(nobody) {
+			if there == 0 && others*math.Log1p(-here/own) < math.Log(missed) {
 				alone = append(alone, level)
 			}
-			if here == 0 && own*math.Log1p(-there/others) < math.Log(nobody) {
+			if here == 0 && own*math.Log1p(-there/others) < math.Log(missed) {
 				lacks = append(lacks, level)
 			}
 		}
@@ -192,7 +192,7 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 	return says
 }
 
-func median(v []float64) float64 {
+func medianOf(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
 }
