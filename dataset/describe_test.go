@@ -11,16 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
+
 	"gonum.org/v1/gonum/stat"
 )
 
 func describe(t testing.TB, src Source) *Summary {
 	t.Helper()
-	s, err := Describe(context.Background(), src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Get(Describe(context.Background(), src))(t)
 }
 
 // TestMoments compares with gonum's two-pass formulas, far from zero too.
@@ -40,10 +38,7 @@ func TestMoments(t *testing.T) {
 			}
 			rows = append(rows, Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{a, b}}})
 		}
-		table, err := NewTable(schema, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(schema, rows))(t)
 		for j, values := range [][]float64{x, holes} {
 			f := describe(t, table).Views[0].Features[j]
 			mean, sd := stat.MeanStdDev(values, nil)
@@ -68,10 +63,7 @@ func TestDescribeCounts(t *testing.T) {
 	if c := s.Columns; len(c) != 1 || fmt.Sprint(c[0].Name, c[0].Levels, c[0].Many) != "g[{0 2} {1 1} {2 2}] false" {
 		t.Errorf("columns %+v", c)
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Get(json.Marshal(s))(t)
 	for k := range s.Views {
 		for j := range s.Views[k].Features {
 			f := &s.Views[k].Features[j]
@@ -136,18 +128,13 @@ func TestDescribeIsBounded(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	table, err := NewTable(schema, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(NewTable(schema, rows))(t)
 	s := describe(t, table)
 	if len(s.Patterns) != maxPatterns || s.OtherPatterns != 1<<views-maxPatterns || !s.Columns[0].Many || s.Columns[0].Levels != nil {
 		t.Errorf("%d patterns, %d other, column %+v", len(s.Patterns), s.OtherPatterns, s.Columns[0])
 	}
 	var b bytes.Buffer
-	if err := s.Print(&b, false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.Print(&b, false))
 	for _, line := range strings.Split(b.String(), "\n")[3:][:views] {
 		if n := strings.Count(line, present) + strings.Count(line, absent) + strings.Count(line, mixed); n != barWidth {
 			t.Errorf("bar of %d blocks, want %d: %s", n, barWidth, line)
@@ -157,10 +144,7 @@ func TestDescribeIsBounded(t *testing.T) {
 
 func TestDescribeRefusesOverflow(t *testing.T) {
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}
-	table, err := NewTable(schema, []Row{{ID: "a", Views: [][]float64{{-1e308}}}, {ID: "b", Views: [][]float64{{1e308}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(NewTable(schema, []Row{{ID: "a", Views: [][]float64{{-1e308}}}, {ID: "b", Views: [][]float64{{1e308}}}}))(t)
 	if _, err := Describe(context.Background(), table); err == nil || !strings.Contains(err.Error(), "feature x: values from -1e+308 to 1e+308 are too large") {
 		t.Errorf("got %v, want a refusal", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // column is a table of one feature.
@@ -16,10 +18,7 @@ func oneColumn(t *testing.T, values []float64) *Summary {
 	for i, v := range values {
 		rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{v}}})
 	}
-	table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows))(t)
 	return describe(t, table)
 }
 
@@ -186,10 +185,7 @@ func TestCodesAmongOutcomes(t *testing.T) {
 			}
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{rng.Float64()}}, Subject: []string{cell}})
 		}
-		table, err := NewTable(Schema{Subject: []Column{{Name: "y"}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(Schema{Subject: []Column{{Name: "y"}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows))(t)
 		if got := describe(t, table).Doubts().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
@@ -346,10 +342,7 @@ func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 		for i := range 100 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{float64(i)}}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}, BeyondRange: "and are left out"}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}, BeyondRange: "and are left out"}, rows))(t)
 		if got := fmt.Sprint(describe(t, table).Doubts()); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("range from %v: %s", low, got)
 		}
@@ -385,10 +378,7 @@ func TestIDsOfVisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		s, err := Describe(t.Context(), table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Get(Describe(t.Context(), table))(t)
 		if said := s.Doubts().Error(); c.want == "" && strings.Contains(said, "alike but") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: said %q, want %q", name, said, c.want)
 		}

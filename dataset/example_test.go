@@ -10,64 +10,6 @@ import (
 	"parley/dataset"
 )
 
-func Example() {
-	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for row, err := range dir.Rows(context.Background()) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(row.ID, row.Subject, row.Views[2])
-		break
-	}
-	// Output:
-	// p0001 [75.0] [0.6843307431 0.01269900092 0.003785855108 0.01267831312 0.0022142991]
-}
-
-func ExampleCollect() {
-	ctx := context.Background()
-	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	table, err := dataset.Collect(ctx, dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	// A site with two of the subjects, which does not measure the first view.
-	site, err := table.SelectIDs("p0003", "p0001")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for row := range site.Without(0).Rows(ctx) {
-		fmt.Println(row.ID, row.Views[0] == nil, row.Views[1])
-	}
-	// Output:
-	// p0001 true [154.0160647 67.97050899 132.5719161]
-	// p0003 true [163.6376684 66.70437805 110.0499236]
-}
-
-func ExampleDescribe() {
-	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	summary, err := dataset.Describe(context.Background(), dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, view := range summary.Views {
-		f := view.Features[0]
-		fmt.Printf("%s: %d subjects, %d features; %s %.3f ± %.3f\n", view.Name, view.Subjects, len(view.Features), f.Name, f.Moments.Mean, f.Moments.SD)
-	}
-	// Output:
-	// clinic: 1000 subjects, 7 features; CDRSB 1.240 ± 1.340
-	// csf: 1000 subjects, 3 features; ABETA.MEDIAN 178.471 ± 52.004
-	// mri: 1000 subjects, 5 features; WholeBrain 0.680 ± 0.049
-}
-
 func ExampleSummary_Print() {
 	// Three of five subjects have both views, one has neither.
 	schema := dataset.Schema{

@@ -11,6 +11,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"parley/internal/tabular"
+	"parley/internal/testkit"
 )
 
 // asXLSX is a table of CSV cells as a workbook; numbers stay texts, as they often do.
@@ -20,27 +21,18 @@ func asXLSX(t *testing.T, table string) string {
 	defer book.Close()
 	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
 		cells := strings.Split(line, ",")
-		at, err := excelize.CoordinatesToCellName(1, i+1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := book.SetSheetRow("Sheet1", at, &cells); err != nil {
-			t.Fatal(err)
-		}
+		at := testkit.Get(excelize.CoordinatesToCellName(1, i+1))(t)
+		testkit.Do(t, book.SetSheetRow("Sheet1", at, &cells))
 	}
 	var b bytes.Buffer
-	if err := book.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, book.Write(&b))
 	return b.String()
 }
 
 func asParquet(t *testing.T, table string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := tabular.WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, tabular.WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }))
 	return b.String()
 }
 
@@ -72,9 +64,7 @@ func TestFormatsAgree(t *testing.T) {
 	long := longHeader + "\na,v,x,1\nb,v,x,2\n"
 	for _, kind := range []string{".xlsx", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "measured"+kind)
-		if err := os.WriteFile(path, []byte(kinds[kind](t, long)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.WriteFile(path, []byte(kinds[kind](t, long)), 0o666))
 		d, err := Open(t.Context(), path, Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
@@ -88,10 +78,7 @@ func TestFormatsAgree(t *testing.T) {
 // Messages name the row of the sheet.
 func TestRowsOfAWorkbookAreNamed(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": "id\na\nb\n", "view_v.xlsx": asXLSX(t, "id,x\na,1\nb,high\n")})
-	d, err := Open(t.Context(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(t.Context(), dir, Options{}))(t)
 	if _, err := Count(t.Context(), d); err == nil || !strings.Contains(err.Error(), "view_v.xlsx:3:3: subject b, feature x: \"high\" is not a number") {
 		t.Errorf("got %v", err)
 	}

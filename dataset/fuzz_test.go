@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"parley/internal/testkit"
 	"parley/problem"
 )
 
@@ -142,9 +143,7 @@ func FuzzRecords(f *testing.F) {
 // order, or as a list of problems that name their file.
 func readFuzzed(t *testing.T, name string, text []byte, extra map[string]string) *Table {
 	dir := folder(t, extra)
-	if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o666))
 	var tables []*Table
 	for _, memory := range []int{0, 100} {
 		table, err := readAll(dir, Options{sortMemory: memory})
@@ -187,10 +186,7 @@ func FuzzView(f *testing.F) {
 			return
 		}
 		// What was accepted is what encoding/csv and strconv read.
-		rows, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff")))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := testkit.Get(csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff")))).ReadAll())(t)
 		for _, cells := range rows[1:] {
 			i := slices.IndexFunc(table.rows, func(r Row) bool { return r.ID == strings.Trim(cells[0], " \t") })
 			for j, cell := range cells[1:] {

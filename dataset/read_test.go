@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/testkit"
+
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
@@ -46,11 +48,7 @@ func sameRows(a, b *Table) string {
 
 func collect(t testing.TB, path string, opts Options) *Table {
 	t.Helper()
-	table, err := readAll(path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(readAll(path, opts))(t)
 }
 
 // layout writes one data set in many ways, rows in the order of perm.
@@ -199,10 +197,7 @@ func TestSortSpills(t *testing.T) {
 	ctx := context.Background()
 	l := newLayout(rand.New(rand.NewPCG(8, 8)), 300)
 	slices.Reverse(l.ids)
-	d, err := Open(ctx, folder(t, l.wide(l.ids)), Options{sortMemory: 3000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(ctx, folder(t, l.wide(l.ids)), Options{sortMemory: 3000}))(t)
 	if len(d.Warnings()) != 3 {
 		t.Errorf("warnings %v, want one for each of 3 files", d.Warnings())
 	}
@@ -211,16 +206,11 @@ func TestSortSpills(t *testing.T) {
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	j, err := d.join(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Get(d.join(ctx))(t)
 	if s := j.master.(*subjectCursor).src.(*sorter); len(s.runs) < 10 {
 		t.Errorf("%d runs on disk, want many", len(s.runs))
 	}
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, j.close())
 	for row, err := range d.Rows(ctx) {
 		if err != nil || row.ID != "s0000" {
 			t.Errorf("first row %v, %v, want s0000", row, err)
@@ -256,14 +246,8 @@ func TestSchemaOrdersColumns(t *testing.T) {
 		},
 		Subject: []Column{{Name: "sex", Kind: Label}},
 	}
-	d, err := Open(context.Background(), dir, Options{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := Collect(context.Background(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{Schema: schema}))(t)
+	table := testkit.Get(Collect(context.Background(), d))(t)
 	nan := math.NaN()
 	want, err := NewTable(*schema, []Row{
 		{ID: "a", Views: [][]float64{nil, {2, 1}, nil}, Subject: []string{"f"}},
@@ -316,10 +300,7 @@ func TestLongTableByItself(t *testing.T) {
 
 func TestLineBreaksInQuotes(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": "id,note\r\na,\"two\r\nlines, \"\"quoted\"\"\"\r\n\"b,c\",\" kept \"\r\n", "view_v.csv": "id,x\na,1\n\"b,c\",?\n"})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	if _, err := Collect(context.Background(), d); err == nil || !strings.Contains(err.Error(), "view_v.csv:3:7: subject b,c, feature x") {
 		t.Errorf("got %v, want the place in line 3", err)
 	}
@@ -339,10 +320,7 @@ func TestStopEarly(t *testing.T) {
 		fmt.Fprintf(&text, "%07d,1\n", i)
 	}
 	dir := folder(t, map[string]string{"subjects.csv": zipped(subjects("0000000")), "view_v.csv": zipped(text.String())})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	rows := 0
 	for _, err := range d.Rows(context.Background()) {
 		if err != nil {
@@ -361,10 +339,7 @@ func TestCancel(t *testing.T) {
 	dir := folder(t, each(l.wide(l.ids), zipped))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	d, err := Open(ctx, dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(ctx, dir, Options{}))(t)
 	rows := 0
 	var last error
 	for _, err := range d.Rows(ctx) {
@@ -393,14 +368,8 @@ func TestCancel(t *testing.T) {
 
 func TestChangedFile(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_v.csv": "id,x\na,1\n"})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := Count(context.Background(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
+	before := testkit.Get(Count(context.Background(), d))(t)
 	path := filepath.Join(dir, "view_v.csv")
 	os.WriteFile(path, []byte("id,x\na,2\n"), 0o666)
 	os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0))
@@ -408,14 +377,8 @@ func TestChangedFile(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	fingerprint := func() string {
-		d, err := Open(context.Background(), dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := Count(context.Background(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
+		c := testkit.Get(Count(context.Background(), d))(t)
 		return c.Hex()
 	}
 	if after := fingerprint(); after == before.Hex() || len(after) != 64 {
@@ -435,14 +398,9 @@ func TestRoundTrip(t *testing.T) {
 		want := drawTable(rt)
 		n++
 		dir := filepath.Join(base, fmt.Sprint(n))
-		if err := Write(context.Background(), dir, want); err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Do(rt, Write(context.Background(), dir, want))
 		schema := want.Schema()
-		got, err := readAll(dir, Options{Schema: &schema})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		got := testkit.Get(readAll(dir, Options{Schema: &schema}))(rt)
 		if diff := sameRows(got, want); diff != "" {
 			rt.Fatal(diff)
 		}
@@ -470,11 +428,7 @@ func drawTable(t *rapid.T) *Table {
 		}
 		rows = append(rows, row)
 	}
-	table, err := NewTable(schema, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(NewTable(schema, rows))(t)
 }
 
 func BenchmarkRead(b *testing.B) {
@@ -495,10 +449,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 			}
 			dir := folder(b, map[string]string{"subjects.csv": subjects(ids...), "view_v.csv": text.String()})
-			d, err := Open(context.Background(), dir, Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			d := testkit.Get(Open(context.Background(), dir, Options{}))(b)
 			b.SetBytes(int64(text.Len()))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -517,15 +468,10 @@ func BenchmarkRead(b *testing.B) {
 func TestOtherLevels(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c,x\n1,a,5\n2,new,7\n3,NA,6\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"}, {Name: "x"}}}}}
-	d, err := Open(t.Context(), dir, Options{Schema: &schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
 	var got []float64
 	for row, err := range d.Rows(t.Context()) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/problem"
 )
 
@@ -19,9 +20,7 @@ func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	return dir
 }
@@ -403,10 +402,7 @@ func TestTooLargeToSort(t *testing.T) {
 
 func TestNoRowAfterAFault(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a", "b", "c"), "view_v.csv": "id,x\na,1\nb,?\nc,3\n"})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	var ids []string
 	errs := 0
 	for row, err := range d.Rows(context.Background()) {

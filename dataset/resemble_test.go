@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // planned has the views clinic, genes, visit1, visit2 and mri; every feature is
@@ -55,19 +57,14 @@ func TestFileThatResemblesNoPlannedViewIsNotRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,genes_x\na,1\n", name: "id,x\na,1\n"})
-			d, err := Open(context.Background(), dir, Options{Schema: planned})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := testkit.Get(Open(context.Background(), dir, Options{Schema: planned}))(t)
 			if got := len(d.Warnings()) > 0; got != mentioned {
 				t.Errorf("got the warnings %v", d.Warnings())
 			}
 		})
 	}
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,genes_x\na,1\n"})
-	if err := os.Mkdir(filepath.Join(dir, "clinic"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.Mkdir(filepath.Join(dir, "clinic"), 0o777))
 	if d, err := Open(context.Background(), dir, Options{Schema: planned}); err != nil || len(d.Warnings()) > 0 {
 		t.Errorf("a folder named like a view: %v, %v", err, d.Warnings())
 	}
@@ -145,10 +142,7 @@ func TestFileThatResemblesSubjects(t *testing.T) {
 
 func TestLookAlikesWithoutAPlan(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,x\na,1\n", "view_clinic.tsv": "", "view_genes.xlsx": "", "genes.txt": "", "mri.parquet": "", "notes.txt": ""})
-	d, err := Open(context.Background(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	got := d.Warnings().Error()
 	for _, name := range []string{"view_clinic.tsv", "view_genes.xlsx", "genes.txt", "mri.parquet"} {
 		if !strings.Contains(got, name+": is no part of the data set and ignored\n  hint: a view is one file: view_NAME.csv, view_NAME.xlsx or view_NAME.parquet") {
@@ -203,7 +197,5 @@ func TestFiles(t *testing.T) {
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 }

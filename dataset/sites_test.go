@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // severalSites describes one feature at sites.
@@ -134,10 +136,7 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 		for i := range 12 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}}, Subject: []string{labels[i%len(labels)]}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "sex", Kind: Label}}}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "sex", Kind: Label}}}, rows))(t)
 		return describe(t, table)
 	}
 	for name, c := range map[string]struct {
@@ -169,10 +168,7 @@ func TestCopiesAreCounted(t *testing.T) {
 		for i := range 30 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", first+i), Views: [][]float64{values(first + i)}})
 		}
-		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows))(t)
 		return describe(t, table)
 	}
 	drawn := func(i int) []float64 { return []float64{float64(i) + 0.5, 0.25, float64(i*i) / 64.5} }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // small is a table of n subjects s0, s1, … with two views of one feature, the
@@ -24,11 +26,7 @@ func small(t testing.TB, n int) *Table {
 		}
 		rows = append(rows, row)
 	}
-	table, err := NewTable(schema, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(NewTable(schema, rows))(t)
 }
 
 func ids(table *Table) string {
@@ -92,10 +90,7 @@ func TestNewTableRefuses(t *testing.T) {
 
 func TestCollectKeepsNothingOfTheSource(t *testing.T) {
 	table := small(t, 5)
-	got, err := Collect(context.Background(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Get(Collect(context.Background(), table))(t)
 	if diff := sameRows(got, table); diff != "" {
 		t.Error(diff)
 	}
@@ -121,10 +116,7 @@ func TestLabels(t *testing.T) {
 func TestReadingAllocatesOnlyIDs(t *testing.T) {
 	l := newLayout(rand.New(rand.NewPCG(4, 4)), 4000)
 	count := func(n int) float64 {
-		d, err := Open(context.Background(), folder(t, l.wide(l.ids[:n])), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Get(Open(context.Background(), folder(t, l.wide(l.ids[:n])), Options{}))(t)
 		return testing.AllocsPerRun(3, func() {
 			for _, err := range d.Rows(context.Background()) {
 				if err != nil {
@@ -194,9 +186,7 @@ func TestSplit(t *testing.T) {
 		}
 		return int(r.ID[1]-'0') % 2, nil
 	}
-	if err := Split(context.Background(), table, []string{base + "/even", base + "/odd"}, at, [][]int{{0}, nil}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, Split(context.Background(), table, []string{base + "/even", base + "/odd"}, at, [][]int{{0}, nil}))
 	schema := table.Schema()
 	even := collect(t, base+"/even", Options{Schema: &schema})
 	odd := collect(t, base+"/odd", Options{Schema: &schema})

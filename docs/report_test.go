@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // writers are where sections of a run's report are made. What other commands make pages of is
@@ -90,10 +92,7 @@ func headings(t *testing.T) map[string]*regexp.Regexp {
 		}
 	}
 	// The page itself has some: those of its own sections and notes.
-	page, err := os.ReadFile("../report/page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Get(os.ReadFile("../report/page.html"))(t)
 	for _, m := range regexp.MustCompile(`(?:<aside[^>]*>|<section[^>]*>)\s*<h2[^>]*>([^<{]+)</h2>`).FindAllSubmatch(page, -1) {
 		found[regexp.QuoteMeta(string(m[1]))] = regexp.MustCompile("^" + regexp.QuoteMeta(string(m[1])) + "$")
 	}
@@ -121,10 +120,7 @@ var (
 // Every section that a run's report can have is described on its page, and there is no
 // description of anything else. A description stands for longer titles that begin with it.
 func TestEverySectionOfTheReportIsDescribed(t *testing.T) {
-	page, err := os.ReadFile("explanation/report.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Get(os.ReadFile("explanation/report.md"))(t)
 	var words []string
 	for _, e := range entry.FindAllSubmatch(page, -1) {
 		for _, m := range described.FindAllSubmatch(e[1], -1) {

@@ -223,6 +223,10 @@ func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
 		err = errors.New("the release does not answer the task that was sent")
 	case o.Seeded && !r.Simulation:
 		err = errors.New("its noise came from a seed, which protects nobody")
+	case o.Masked != nil:
+		if alike, _ := common(p.task); o.Masked.Sum.Task != alike {
+			err = errors.New("what it masks is not the answer to the task that all sites were sent")
+		}
 	}
 	if err != nil {
 		return nil, &invalidError{err}
@@ -261,7 +265,7 @@ func (r *run) fold(all []*contribution, lost map[*pending]error) (taken []*contr
 
 func (r *run) take(c *contribution) error {
 	return guarded(func() error {
-		s, err := r.Method.Fold(r.state, method.Contribution{Site: c.p.Site, Kind: c.p.Kind, Body: c.opened.Body, Sums: c.opened.Sums})
+		s, err := r.Method.Fold(r.state, method.Contribution{Site: c.p.Site, Kind: c.p.Kind, Body: c.opened.Body, Sums: c.opened.Sums, Masked: c.opened.Masked})
 		if err == nil {
 			r.state = s
 		}

@@ -153,6 +153,9 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 		return Answer{}, s.whole(err, past, t.Head)
 	}
 	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: TaskID(encoded)}
+	if ask.Common, err = common(encoded); err != nil {
+		return Answer{}, err
+	}
 	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {
 		// Whether it had been computed when somebody ended the wait for it would tell of rows.
 		if err := s.wait(ctx, t.Kind, began); err != nil {
@@ -166,6 +169,9 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	records, err := s.verify(t, past)
 	if err != nil {
 		return Answer{}, err
+	}
+	if ask, err = s.Gate.Vet(ask, t.Body); err != nil {
+		return Answer{}, toldOf(err)
 	}
 	if err := s.Gate.Check(ask); err != nil {
 		return Answer{}, toldOf(err)

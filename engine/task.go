@@ -27,6 +27,17 @@ type task struct {
 // TaskID names a task by its bytes.
 func TaskID(encoded []byte) [32]byte { return sha256.Sum256(encoded) }
 
+// common names what all sites of a round are asked alike: the task without the site's name.
+func common(encoded []byte) ([32]byte, error) {
+	t, err := decodeTask(encoded)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	t.Site = ""
+	alike, err := wire.Marshal(t)
+	return TaskID(alike), err
+}
+
 func decodeTask(data []byte) (t task, err error) {
 	if err := wire.Unmarshal(data, &t); err != nil {
 		return t, fmt.Errorf("decoding a task: %w", err)

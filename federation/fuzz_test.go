@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/engine/wire"
+	"parley/internal/testkit"
 	encoding "parley/internal/wire"
 )
 
@@ -20,19 +21,11 @@ import (
 // other end may be hostile. Reading ends in an error or in what it should be.
 
 func key(t testing.TB) *wire.Key {
-	k, err := wire.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return testkit.Get(wire.NewKey())(t)
 }
 
 func bytesOf(t testing.TB, marshal func() ([]byte, error)) []byte {
-	data, err := marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Get(marshal())(t)
 }
 
 func invitation(t testing.TB, coordinator, secret *wire.Key) *Invitation {
@@ -79,9 +72,7 @@ func FuzzUnarmour(f *testing.F) {
 func FuzzParseCertificate(f *testing.F) {
 	k := key(f)
 	c := Certificate{Site: "north", Serial: 1, Peer: bytesOf(f, k.Peer().MarshalBinary), User: "U"}
-	if err := c.Issue(k); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Do(f, c.Issue(k))
 	f.Add(bytesOf(f, c.Encode))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := ParseCertificate(data)
@@ -97,9 +88,7 @@ func FuzzParseCertificate(f *testing.F) {
 func FuzzOpenHello(f *testing.F) {
 	co, k := key(f), key(f)
 	c := Certificate{Site: "north", Serial: 1, Peer: bytesOf(f, k.Peer().MarshalBinary)}
-	if err := c.Issue(co); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Do(f, c.Issue(co))
 	certificate := bytesOf(f, c.Encode)
 	f.Add(bytesOf(f, func() ([]byte, error) {
 		return encoding.Marshal(Hello{Nonce: []byte("x"), Studies: []Standing{{Study: strings.Repeat("0", 64), Word: Approved, Text: "a\nb"}}})
@@ -137,10 +126,7 @@ func FuzzOpenBoard(f *testing.F) {
 		return encoding.Marshal(Board{Nonce: []byte("x"), Studies: []Posted{{Study: strings.Repeat("0", 64), Plan: []byte("x"), Needs: "a\nb"}}})
 	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		message, err := co.Seal(k.Peer(), BoardKey("north"), data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := testkit.Get(co.Seal(k.Peer(), BoardKey("north"), data))(t)
 		b, err := OpenBoard(k, co.Peer(), "north", message)
 		if err != nil {
 			return
@@ -161,27 +147,19 @@ func FuzzJoining(f *testing.F) {
 	}))
 	f.Add(bytesOf(f, func() ([]byte, error) { return encoding.Marshal(Grant{Certificate: []byte("x"), JWT: "x"}) }))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		message, err := guest.Seal(co.Peer(), requestPlace(i.ID), data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := testkit.Get(guest.Seal(co.Peer(), requestPlace(i.ID), data))(t)
 		if r, err := OpenRequest(co, guest.Peer(), i.ID, message); err == nil {
 			if _, err := wire.ParsePeer(r.Peer); err != nil {
 				t.Error(err)
 			}
 		}
-		if message, err = co.Seal(k.Peer(), grantPlace(i.ID), data); err != nil {
-			t.Fatal(err)
-		}
+		message = testkit.Get(co.Seal(k.Peer(), grantPlace(i.ID), data))(t)
 		i.OpenGrant(k, message) // whether it makes sense is for the certificate in it to say
 	})
 }
 
 func FuzzParseEnding(f *testing.F) {
-	packed, err := Pack([]File{{Name: "model/a", Data: []byte("x")}}, 1000)
-	if err != nil {
-		f.Fatal(err)
-	}
+	packed := testkit.Get(Pack([]File{{Name: "model/a", Data: []byte("x")}}, 1000))(f)
 	f.Add(bytesOf(f, func() ([]byte, error) { return Ending{Share: []byte("x")}.Encode(packed) }), false)
 	for _, name := range []string{"../x", "/model/x", "model/../../x", `model\..\x`, "model/x:y", "site.db", "", "model/"} {
 		f.Add(bytesOf(f, func() ([]byte, error) { return encoding.Marshal([]File{{Name: name}}) }), true)
@@ -212,14 +190,8 @@ func TestEndingsAreReadAsWritten(t *testing.T) {
 		for range rapid.IntRange(0, 5).Draw(t, "files") {
 			e.Files = append(e.Files, File{Name: "model/" + rapid.StringMatching(`[a-z]{1,9}(/[a-z]{1,9})?`).Draw(t, "name"), Data: rapid.SliceOf(rapid.Byte()).Draw(t, "data")})
 		}
-		packed, err := Pack(e.Files, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := e.Encode(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		packed := testkit.Get(Pack(e.Files, 1<<20))(t)
+		data := testkit.Get(e.Encode(packed))(t)
 		got, err := ParseEnding(data)
 		if err != nil || !bytes.Equal(got.Share, e.Share) || got.Words != e.Words || len(got.Files) != len(e.Files) {
 			t.Fatalf("%+v came as %+v, %v", e, got, err)
@@ -244,10 +216,7 @@ func TestLargeResultsAreLeftOut(t *testing.T) {
 	}
 	files[0].Data = noise
 	for most, want := range map[int]int{1 << 20: 2, 100: 1, 30: 0} {
-		packed, err := Pack(files, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		packed := testkit.Get(Pack(files, most))(t)
 		e, err := ParseEnding(bytesOf(t, func() ([]byte, error) { return Ending{}.Encode(packed) }))
 		if err != nil || len(e.Files) != want || (e.Words == "") != (want == 2) {
 			t.Errorf("at most %d bytes: %d files, %q, %v", most, len(e.Files), e.Words, err)

@@ -2,9 +2,14 @@ package figure
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 func hill() Contours {
@@ -54,9 +59,7 @@ func TestContoursOfSubjectsStay(t *testing.T) {
 
 func TestContoursTable(t *testing.T) {
 	var b bytes.Buffer
-	if err := hill().Table().CSV(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, hill().Table().CSV(&b))
 	lines := strings.Split(b.String(), "\n")
 	if len(lines) != 1+1+3*121+1 {
 		t.Fatalf("%d lines", len(lines))
@@ -76,5 +79,163 @@ func TestContoursWithAGap(t *testing.T) {
 	got := string(svg(t, Figure{ID: "k", Chart: k}))
 	if !strings.Contains(got, "observed: not available in part") || strings.Count(got, "evenodd") < 5 {
 		t.Error("the gap is not said, or took everything with it")
+	}
+}
+
+// The grid's estimate is the sum of kernels at the points, up to the step of the grid.
+func TestKernelDensityIsASumOfKernels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var px, py Numbers
+	for range 133 {
+		px, py = append(px, rng.NormFloat64()*2), append(py, 1+rng.NormFloat64()/2)
+	}
+	x, y := steps(-10, 10, 201), steps(-2, 4, 201)
+	rows := KernelDensity(append(px, math.NaN()), append(py, 1), x, y) // one that takes no part
+	total := 0.0
+	for _, row := range rows {
+		for _, v := range row {
+			total += v * 0.1 * 0.03
+		}
+	}
+	if math.Abs(total-1) > 1e-6 {
+		t.Errorf("the density integrates to %v", total)
+	}
+	width := func(v []float64) float64 { // Silverman's rule, with quantiles that are values
+		mean, variance, n := 0.0, 0.0, float64(len(v))
+		for _, x := range v {
+			mean += x / n
+		}
+		for _, x := range v {
+			variance += (x - mean) * (x - mean) / n
+		}
+		sorted := slices.Sorted(slices.Values(v))
+		iqr := sorted[int(math.Ceil(0.75*n))-1] - sorted[int(math.Ceil(0.25*n))-1]
+		return min(math.Sqrt(variance), iqr/1.34) * math.Pow(n, -1./6)
+	}
+	hx, hy := width(px), width(py)
+	peak := 0.0
+	for j := 20; j < 201; j += 40 {
+		for i := 20; i < 201; i += 40 {
+			want := 0.0
+			for k := range px {
+				a, b := (x[i]-px[k])/hx, (y[j]-py[k])/hy
+				want += math.Exp(-(a*a+b*b)/2) / float64(len(px)) / (2 * math.Pi * hx * hy)
+			}
+			peak = max(peak, want)
+			if got := rows[j][i]; math.Abs(got-want) > 0.004*0.2 {
+				t.Errorf("at (%v, %v): %v, want %v", x[i], y[j], got, want)
+			}
+		}
+	}
+	if peak < 0.1 {
+		t.Errorf("the places compared have at most a density of %v", peak)
+	}
+}
+
+func TestKernelDensityOfNothing(t *testing.T) {
+	at := Numbers{0, 1, 2}
+	for name, rows := range map[string][]Numbers{
+		"no points":     KernelDensity(nil, nil, at, at),
+		"beyond":        KernelDensity(Numbers{5}, Numbers{1}, at, at),
+		"not available": KernelDensity(Numbers{1}, Numbers{math.NaN()}, at, at),
+		"no grid":       KernelDensity(Numbers{1}, Numbers{1}, at, Numbers{1}),
+		"falling grid":  KernelDensity(Numbers{1}, Numbers{1}, at, Numbers{2, 1, 0}),
+	} {
+		if rows != nil {
+			t.Errorf("%s: %v", name, rows)
+		}
+	}
+	if rows := KernelDensity(Numbers{1}, Numbers{1}, at, at); !(rows[1][1] > rows[0][1] && rows[0][1] > 0) {
+		t.Errorf("one point: %v", rows)
+	}
+}
+
+func TestBandsAndReferences(t *testing.T) {
+	l := Lines{X: Axis{Label: "epsilon", Log: true}, Y: Axis{Label: "error"}, Series: []Line{
+		{Name: "best", X: Numbers{1, 10}, Y: Numbers{0.1, 0.1}, Reference: true},
+		{Name: "private", X: Numbers{1, 3, 10}, Y: Numbers{0.4, 0.3, 0.2}, Low: Numbers{0.3, 0.2, 0.15}, High: Numbers{0.6, 0.4, 0.25}},
+		{Name: "worst", X: Numbers{1, 10}, Y: Numbers{0.5, 0.5}, Reference: true},
+	}}
+	styles := l.styles()
+	if styles[1] != styleOf(0) {
+		t.Error("a reference took a colour from the others")
+	}
+	if styles[0].dash == styles[2].dash || styles[0].colour != muted {
+		t.Error("references look alike")
+	}
+	var svg strings.Builder
+	testkit.Do(t, (Figure{ID: "x", Chart: l}).SVG(&svg))
+	if n := strings.Count(svg.String(), `fill-opacity="0.15"`); n != 1 {
+		t.Errorf("%d bands", n)
+	}
+	table := l.Table()
+	if len(table.Columns) != 5 || table.Columns[4].Numbers[2] != 0.6 || !math.IsNaN(table.Columns[3].Numbers[0]) {
+		t.Errorf("got %+v", table.Columns)
+	}
+	// A band is broken where the line is, and one point has none.
+	l.Series[1].Y[1] = math.NaN()
+	svg.Reset()
+	if err := (Figure{ID: "x", Chart: l}).SVG(&svg); err != nil || strings.Contains(svg.String(), "fill-opacity") {
+		t.Errorf("%v: a band across a gap", err)
+	}
+}
+
+func TestHistogramsAndPointsAmongLines(t *testing.T) {
+	l := Lines{Series: []Line{
+		{Name: "rows", X: Numbers{0, 1, 2}, Y: Numbers{4, 8, 0}, Steps: true},
+		{Name: "curve", X: Numbers{0, 1, 2}, Y: Numbers{5, 7, 6}},
+		{Name: "observed", X: Numbers{0, 1, 2}, Y: Numbers{5, 6, 7}, Points: true}}}
+	got := string(svg(t, Figure{ID: "l", Chart: l}))
+	if n := strings.Count(got, `fill-opacity="0.22"`); n != 2 {
+		t.Errorf("%d grey areas, want the histogram's and its key's", n)
+	}
+	if n := strings.Count(got, `stroke-linejoin="round"`); n != 1 {
+		t.Errorf("%d lines, want that of the curve alone", n)
+	}
+	if !strings.Contains(got, ">0<") {
+		t.Error("the axis of a histogram does not begin at zero")
+	}
+}
+
+func twoClouds() Pairs {
+	return Pairs{Features: []string{"a", "b", "c"}, Groups: []Cloud{
+		{Name: "component 1", Share: 0.995, Mean: Numbers{0, 1, 2}, Cov: Numbers{1, 0.5, 0, 0.5, 2, 0, 0, 0, 3}},
+		{Name: "component 2", Share: 0.005, Mean: Numbers{900, 900, 900}, Cov: Numbers{1, 0, 0, 0, 1, 0, 0, 0, 1}}}}
+}
+
+// Every pair has both ellipses of a group, and a group that hardly anybody belongs to
+// does not stretch the axes until nothing else is seen.
+func TestPairsDrawsEveryPair(t *testing.T) {
+	k := twoClouds()
+	text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k}))
+	if n := strings.Count(text, "component 1: holds 90 % of its subjects"); n != 3 {
+		t.Errorf("%d outer ellipses of three pairs", n)
+	}
+	if strings.Contains(text, "component 2: mean") || strings.Contains(text, ">900<") {
+		t.Error("a group without subjects stretched the axes")
+	}
+	if e := k.extent(0); e.lo > -2.1 || e.hi > 3 {
+		t.Errorf("feature a is drawn from %v to %v; nine tenths of component 1 lie in ±2.15", e.lo, e.hi)
+	}
+	if (Figure{Chart: k}).PerSubject() {
+		t.Error("ellipses show no subject")
+	}
+	k.Values = []Numbers{{0, 1}, {2, 3}, {4, 5}}
+	if !(Figure{Chart: k}).PerSubject() {
+		t.Error("rows are subjects'")
+	}
+	if table := k.Table(); table.Len() != 2*(1+3)+2 || len(table.Columns) != 3+3 {
+		t.Errorf("%d rows and %d columns; want a mean and three rows of a covariance of each group, two subjects", table.Len(), len(table.Columns))
+	}
+}
+
+func TestPairsSaysWhatItLeavesOut(t *testing.T) {
+	var k Pairs
+	for i := range maxPairs + 2 {
+		k.Features = append(k.Features, fmt.Sprintf("f%d", i+1))
+	}
+	k.Groups = []Cloud{{Name: "g", Share: 1}}
+	if text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k})); !strings.Contains(text, fmt.Sprintf("The first %d of %d features.", maxPairs, maxPairs+2)) {
+		t.Error("features were left out without a word")
 	}
 }

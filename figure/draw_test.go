@@ -38,7 +38,7 @@ func axes(t *rapid.T) Axis {
 // charts draws any kind of chart of any shape, consistent or not.
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 8).Draw(t, "kind") {
 	case 0:
 		o := Overview{}
 		for _, n := range names(12) {
@@ -72,7 +72,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return l
 	case 4:
-		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline"), Band: labels.Draw(t, "band")}
+		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline")}
 		if rapid.Bool().Draw(t, "rising") {
 			for i := range rapid.IntRange(0, 20).Draw(t, "bins") {
 				h.Edges = append(h.Edges, float64(i))
@@ -81,7 +81,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			h.Edges = numbers(6).Draw(t, "edges")
 		}
 		h.Cells = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Histogram {
-			return Histogram{numbers(12).Draw(t, "filled"), numbers(12).Draw(t, "outline"), numbers(12).Draw(t, "low"), numbers(12).Draw(t, "high"), labels.Draw(t, "note")}
+			return Histogram{numbers(12).Draw(t, "filled"), numbers(12).Draw(t, "outline"), labels.Draw(t, "note")}
 		}), 0, 12).Draw(t, "cells")
 		return h
 	case 5:
@@ -91,12 +91,6 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return s
 	case 6:
-		k := Corner{Weights: numbers(30).Draw(t, "weights"), Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"B", "A"}), 0, 2).Draw(t, "order")}
-		for _, n := range names(16) {
-			k.Parameters = append(k.Parameters, Parameter{n, rapid.SampledFrom([]string{"", "A", "B"}).Draw(t, "group"), numbers(30).Draw(t, "draws")})
-		}
-		return k
-	case 7:
 		k := Contours{X: axes(t), Y: axes(t), Subject: rapid.Bool().Draw(t, "subject")}
 		if rapid.Bool().Draw(t, "rising") {
 			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"), rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
@@ -111,9 +105,8 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
 		}
 		return k
-	case 8:
-		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values"),
-			Of: rapid.SliceOfN(rapid.IntRange(-1, 9), 0, 25).Draw(t, "of")}
+	case 7:
+		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
 		for _, n := range names(30) {
 			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t, "share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
 		}
@@ -359,7 +352,6 @@ func FuzzFigureJSON(f *testing.F) {
 		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
 		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,3],"outline":[2,2]}]}}`,
 		`{"id":"a","kind":"strips","chart":{"groups":["g"],"panels":[{"name":"p","values":[[1,2,2,3]]}]}}`,
-		`{"id":"a","kind":"corner","chart":{"parameters":[{"name":"p","values":[1,2,2,3]},{"name":"q","group":"g","values":[1,null,0,3]}],"weights":[1,2,0,1]}}`,
 		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],[0,null,1]],"diverging":true}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
 		`{"kind":"pie"}`,
 	} {

@@ -1,7 +1,6 @@
 package figure_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -36,55 +35,6 @@ func Example() {
 	// Aachen,3,-40.125
 }
 
-func ExampleOverview() {
-	o := figure.Overview{
-		Views: []figure.ViewSize{{Name: "MRI", Features: 68}, {Name: "CSF", Features: 3}},
-		Sites: []figure.SiteSubjects{{Name: "Aachen", Patterns: []figure.Pattern{
-			{Present: []bool{true, false}, Subjects: 40},
-			{Present: []bool{true, true}, Subjects: 310},
-		}}},
-	}
-	if err := o.Table().Text(os.Stdout); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// site    subjects  MRI (d = 68)  CSF (d = 3)
-	// Aachen       310  present       present
-	// Aachen        40  present       missing
-}
-
-func ExampleHeatmap() {
-	h := figure.Heatmap{
-		Legend: "variance explained", Format: figure.Percent,
-		Rows: []string{"Factor 1", "Factor 2"}, Columns: []string{"MRI"}, TotalLabel: "All factors",
-		Facets: []figure.Facet{{Title: "All sites", Values: []figure.Numbers{{0.31}, {0.12}}, Totals: figure.Numbers{0.4}}},
-	}
-	if err := h.Table().Text(os.Stdout); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// facet      row          column  variance explained
-	// All sites  Factor 1     MRI                 31.0 %
-	// All sites  Factor 2     MRI                 12.0 %
-	// All sites  All factors  MRI                 40.0 %
-}
-
-// A figure can be kept with a model and drawn again later.
-func ExampleFigure_MarshalJSON() {
-	f := figure.Figure{ID: "loadings", Title: "Loadings", Chart: figure.Bars{Labels: []string{"hippocampus", "age"}, Values: figure.Numbers{0.8, -0.4}}}
-	stored, err := json.Marshal(f)
-	if err != nil {
-		log.Fatal(err)
-	}
-	var back figure.Figure
-	if err := json.Unmarshal(stored, &back); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(back.Chart.(figure.Bars).Labels)
-	// Output:
-	// [hippocampus age]
-}
-
 func ExampleTable_Text() {
 	t := figure.Table{Title: "Sites", Columns: []figure.Column{
 		{Name: "site", Text: []string{"Aachen", "Bilbao"}},
@@ -100,33 +50,6 @@ func ExampleTable_Text() {
 	// site    subjects      R²
 	// Aachen       350  41.2 %
 	// Bilbao     1 204  39.7 %
-}
-
-func ExampleCorner() {
-	k := figure.Corner{Weights: figure.Numbers{1, 3}, Parameters: []figure.Parameter{
-		{Name: "weight", Group: "component 1", Values: figure.Numbers{0.3, 0.4}}, {Name: "mean", Group: "component 1", Values: figure.Numbers{-1, -1.5}}}}
-	if err := k.Table().Text(os.Stdout); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// draw  weight  component 1, weight  component 1, mean
-	//    1    0.25                  0.3                 −1
-	//    2    0.75                  0.4               −1.5
-}
-
-// A density of points, as contours with a group drawn over it.
-func ExampleKernelDensity() {
-	x, y := figure.Numbers{-1, 0, 1}, figure.Numbers{-1, 0, 1}
-	rows := figure.KernelDensity(figure.Numbers{0, 0, 0.5}, figure.Numbers{0, 0, -0.5}, nil, x, y)
-	k := figure.Contours{XAt: x, YAt: y, Panels: []figure.Panel{{Legend: "density", Values: rows}},
-		Groups: []figure.Group{{Name: "all", Mean: figure.Numbers{0, 0}, Cov: figure.Numbers{1, 0, 1}}}}
-	var svg strings.Builder
-	if err := (figure.Figure{ID: "density", Title: "Where points are", Chart: k}).SVG(&svg); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(rows[1][1] > rows[0][0], strings.HasPrefix(svg.String(), "<svg "))
-	// Output:
-	// true true
 }
 
 // People read an interval beside its number, programs in columns of their own.

@@ -4,7 +4,7 @@
 // notes. Whoever receives them can draw a figure as SVG, write the numbers
 // behind it as CSV, print a table to a terminal or keep everything as JSON,
 // without knowing what was computed. The kinds of chart are [Overview],
-// [Heatmap], [Contours], [Scatter], [Pairs], [Corner], [Lines], [Bars],
+// [Heatmap], [Contours], [Scatter], [Pairs], [Lines], [Bars],
 // [Histograms] and [Strips].
 //
 // Every chart draws whatever it is given: nothing, one point, dozens of sites.
@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 )
 
 // Figure is one picture with the words that belong to it.
@@ -126,7 +127,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 }
 
 // kinds are those of charts, each empty.
-var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Corner{}, Pairs{}, Strips{}}
+var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Pairs{}, Strips{}}
 
 func decode(kind string, b []byte) (Chart, error) {
 	for _, c := range kinds {
@@ -137,4 +138,62 @@ func decode(kind string, b []byte) (Chart, error) {
 		}
 	}
 	return nil, fmt.Errorf("unknown kind of chart %q", kind)
+}
+
+// Section is a part of a report: a heading, what it is about in plain
+// sentences, and the things to look at, in order.
+type Section struct {
+	ID    string `json:"id"` // anchor: a-z, 0-9 and hyphens
+	Title string `json:"title"`
+	Lead  string `json:"lead,omitempty"` // paragraphs, parted by empty lines
+	Items []Item `json:"items,omitempty"`
+}
+
+// Item is one thing to look at: exactly one of its fields is set.
+type Item struct {
+	Figure *Figure `json:"figure,omitempty"`
+	Table  *Table  `json:"table,omitempty"`
+	Note   *Note   `json:"note,omitempty"`
+}
+
+// Note is a statement set apart from the text, such as what a run did and did
+// not protect.
+type Note struct {
+	Title   string `json:"title"`
+	Text    string `json:"text"`              // paragraphs, parted by empty lines
+	Warning bool   `json:"warning,omitempty"` // speaks against relying on something, which the title names by itself
+}
+
+// Warning is the title of a note that warns, and the identifier of its section.
+type Warning struct{ Title, Section string }
+
+// Warnings are those of some sections, in reading order, each title once.
+func Warnings(sections []Section) (all []Warning) {
+	for _, s := range sections {
+		for _, item := range s.Items {
+			if n := item.Note; n != nil && n.Warning && !slices.ContainsFunc(all, func(w Warning) bool { return w.Title == n.Title }) {
+				all = append(all, Warning{n.Title, s.ID})
+			}
+		}
+	}
+	return all
+}
+
+// Verdicts is the section that opens a report with warnings; there is none without notes.
+func Verdicts(notes []Note) []Section {
+	if len(notes) == 0 {
+		return nil
+	}
+	s := Section{ID: "verdicts", Title: "Before you rely on this result"}
+	for _, n := range notes {
+		n.Warning = true
+		s.Items = append(s.Items, Item{Note: &n})
+	}
+	return []Section{s}
+}
+
+// Fact is a name and its value, for people.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }

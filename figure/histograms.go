@@ -10,8 +10,7 @@ import (
 // Histograms is a grid of small histograms on one axis, such as one for every
 // site and view. Each holds up to two distributions of counts: one filled, one
 // drawn as an outline over it. Every distribution has the same area, so that
-// shapes compare whatever the counts. The filled one may have a band to compare
-// it with.
+// shapes compare whatever the counts.
 type Histograms struct {
 	X       Axis        `json:"x"`     // Log has no effect
 	Edges   Numbers     `json:"edges"` // rising, one more than there are bins
@@ -20,7 +19,6 @@ type Histograms struct {
 	Cells   []Histogram `json:"cells"`             // by row, then column
 	Filled  string      `json:"filled,omitempty"`  // what the filled ones are
 	Outline string      `json:"outline,omitempty"` // what the outlines are
-	Band    string      `json:"band,omitempty"`    // what the bands are
 
 	peak float64 // the largest height, if the rows are a part of more
 }
@@ -29,8 +27,6 @@ type Histograms struct {
 type Histogram struct {
 	Filled  Numbers `json:"filled,omitempty"` // counts by bin, zero or more
 	Outline Numbers `json:"outline,omitempty"`
-	Low     Numbers `json:"low,omitempty"` // band to compare the filled counts with, by bin
-	High    Numbers `json:"high,omitempty"`
 	Note    string  `json:"note,omitempty"` // a few words above it
 }
 
@@ -58,44 +54,19 @@ func (h Histograms) bins() int {
 func (h Histograms) Table() Table {
 	t := Table{Columns: []Column{{Name: "row"}, {Name: "column"}, numberColumn("from"), numberColumn("to"),
 		{Name: cmp.Or(h.Filled, "filled"), Format: Count, Numbers: Numbers{}},
-		{Name: cmp.Or(h.Outline, "outline"), Format: Count, Numbers: Numbers{}}, numberColumn("low"), numberColumn("high")}}
-	bands := false
+		{Name: cmp.Or(h.Outline, "outline"), Format: Count, Numbers: Numbers{}}}}
 	for i := range h.Rows {
 		for j := range h.Columns {
 			c := h.cell(i, j)
 			if len(c.Filled)+len(c.Outline) == 0 {
 				continue
 			}
-			bands = bands || c.banded()
 			for b := range h.bins() {
-				t.Add(h.Rows[i], h.Columns[j], h.Edges[b], h.Edges[b+1], c.Filled.at(b), c.Outline.at(b), c.Low.at(b), c.High.at(b))
+				t.Add(h.Rows[i], h.Columns[j], h.Edges[b], h.Edges[b+1], c.Filled.at(b), c.Outline.at(b))
 			}
 		}
 	}
-	if !bands {
-		t.Columns = t.Columns[:6]
-	}
 	return t
-}
-
-func (c Histogram) banded() bool { return len(c.Low)+len(c.High) > 0 }
-
-// band turns the ends of a cell's band into heights, as density does with its filled
-// counts. Nothing is returned if a bin lacks an end.
-func (h Histograms) band(c Histogram) (low, high Numbers, most float64) {
-	total := h.total(c.Filled)
-	if !(total > 0) {
-		return nil, nil, 0
-	}
-	for b := range h.bins() {
-		l, u := c.Low.at(b), c.High.at(b)
-		if !available(l) || !available(u) {
-			return nil, nil, 0
-		}
-		low, high = append(low, h.height(l, total, b)), append(high, h.height(u, total, b))
-		most = max(most, low[b], high[b])
-	}
-	return low, high, most
 }
 
 // density turns counts into heights, and returns the largest. Nothing is
@@ -164,7 +135,7 @@ func (h Histograms) plan(page float64) histogramPlan {
 		p.across = min(p.columns, max(int((page-p.left)/(100+cellSpace)), 1))
 	}
 	p.wide = min(max((page-p.left)/float64(max(p.across, 1))-cellSpace, 62), widestCell)
-	if h.Filled != "" || h.Outline != "" || h.Band != "" {
+	if h.Filled != "" || h.Outline != "" {
 		p.top += 24
 	}
 	for i := range p.rows {
@@ -173,8 +144,6 @@ func (h Histograms) plan(page float64) histogramPlan {
 				_, most := h.density(counts)
 				p.peak = max(p.peak, most)
 			}
-			_, _, most := h.band(h.cell(i, j))
-			p.peak = max(p.peak, most)
 		}
 	}
 	return p
@@ -232,17 +201,10 @@ func (h Histograms) column(c *canvas, p histogramPlan, j int, x scale, top float
 	}
 }
 
-// Bands of a histogram have a colour that no filled one has.
-const (
-	bandColour  = ink
-	bandOpacity = 0.1
-)
-
-// histogramKey says what is filled, what is drawn as an outline and what the bands are, below
-// each other on a slim page. It returns the height of what is below the first line.
+// histogramKey says what is filled and what is drawn as an outline, below each other on a slim page. It returns the height of what is below the first line.
 func (c *canvas) histogramKey(h Histograms, left float64) float64 {
 	x, y := left, 8.0
-	for _, part := range []struct{ words, look string }{{h.Filled, "filled"}, {h.Outline, "outline"}, {h.Band, "band"}} {
+	for _, part := range []struct{ words, look string }{{h.Filled, "filled"}, {h.Outline, "outline"}} {
 		if part.words == "" {
 			continue
 		}
@@ -254,8 +216,6 @@ func (c *canvas) histogramKey(h Histograms, left float64) float64 {
 			c.el("rect", "", "x", x, "y", y, "width", 16.0, "height", 11.0, "fill", muted, "fill-opacity", 0.5)
 		case "outline":
 			c.line(x, y+5, x+18, y+5, ink, "stroke-width", 1.8)
-		case "band":
-			c.el("rect", "", "x", x, "y", y, "width", 16.0, "height", 11.0, "fill", bandColour, "fill-opacity", bandOpacity)
 		}
 		c.text(x+24, y+9, part.words, smallSize, max(c.w-x-26, 20), "fill", muted)
 		x += 46 + textWidth(part.words, smallSize)
@@ -286,16 +246,6 @@ func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int,
 		}
 		fmt.Fprintf(&d, "V%s", num(y))
 		return d.String()
-	}
-	if low, high, _ := h.band(cell); low != nil { // below the bars, its ends above
-		var d, ends strings.Builder
-		for b := range low {
-			from, to := num(x.at(h.Edges[b])), num(x.at(h.Edges[b+1]))
-			fmt.Fprintf(&d, "M%s %sH%sV%sH%sz", from, num(up(low[b])), to, num(up(high[b])), from)
-			fmt.Fprintf(&ends, "M%s %sH%sM%s %sH%s", from, num(up(low[b])), to, from, num(up(high[b])), to)
-		}
-		c.el("path", tip, "d", d.String(), "fill", bandColour, "fill-opacity", bandOpacity)
-		defer c.el("path", "", "d", ends.String(), "fill", "none", "stroke", bandColour, "stroke-opacity", 0.6, "stroke-width", 0.8)
 	}
 	if filled != nil {
 		c.el("path", tip, "d", steps(filled)+"z", "fill", styleOf(column).colour, "fill-opacity", 0.5)

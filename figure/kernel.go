@@ -1,9 +1,10 @@
 package figure
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // KernelDensity estimates the density of points in the plane at the crossings of
@@ -13,14 +14,12 @@ import (
 // far points do not blur the rest), but no narrower than half a step of the grid.
 // The kernel's centre is rounded to the grid, linearly shared among its neighbours.
 //
-// Without weights all are alike. Points that are not available, have no positive
-// weight or lie beyond the grid take no part. With those that lie
-// beyond, the estimate integrates to 1 over the plane. Nil is returned if no point
+// Points that are not available or lie beyond the grid take no part. With those that lie beyond, the estimate integrates to 1 over the plane. Nil is returned if no point
 // takes part, or if the grid has fewer than two places along an axis or does not
 // rise. Where points are few the estimate shows each of them, so one of subjects' values
 // is for their own site alone.
-func KernelDensity(px, py, weights, x, y Numbers) []Numbers {
-	s := newSample(px, py, weights)
+func KernelDensity(px, py, x, y Numbers) []Numbers {
+	s := newSample(px, py)
 	l, ok := s.lattice(x, y)
 	if !ok {
 		return nil
@@ -36,50 +35,15 @@ func KernelDensity(px, py, weights, x, y Numbers) []Numbers {
 	return rows
 }
 
-// sample is weighted points in the plane; weights sum to 1.
-type sample struct{ x, y, w []float64 }
+// sample is points in the plane.
+type sample struct{ x, y []float64 }
 
-// shares scales the weights of n values to sum to 1: none stand for equal ones. What
-// is not positive, or not available, is 0. All are 0 if none is positive.
-func shares(weights Numbers, n int) []float64 {
-	w := make([]float64, n)
-	top := 0.0
-	for i := range w {
-		if w[i] = 1; len(weights) > 0 {
-			w[i] = max(weights.at(i), 0)
-			if math.IsNaN(w[i]) {
-				w[i] = 0
-			}
+// newSample keeps the points that are available.
+func newSample(x, y Numbers) (s sample) {
+	for i := range min(len(x), len(y)) {
+		if a, b := x.at(i), y.at(i); available(a) && available(b) {
+			s.x, s.y = append(s.x, a), append(s.y, b)
 		}
-		top = max(top, w[i])
-	}
-	if top == 0 {
-		return w
-	}
-	sum := 0.0
-	for i := range w {
-		w[i] /= top
-		sum += w[i]
-	}
-	for i := range w {
-		w[i] /= sum
-	}
-	return w
-}
-
-// newSample keeps the points that are available and have a weight.
-func newSample(x, y, weights Numbers) (s sample) {
-	n := min(len(x), len(y))
-	w := shares(weights, n)
-	total := 0.0
-	for i := range n {
-		if a, b := x.at(i), y.at(i); available(a) && available(b) && w[i] > 0 {
-			s.x, s.y, s.w = append(s.x, a), append(s.y, b), append(s.w, w[i])
-			total += w[i]
-		}
-	}
-	for i := range s.w {
-		s.w[i] /= total
 	}
 	return s
 }
@@ -92,8 +56,8 @@ func (s sample) lattice(x, y []float64) (lattice, bool) {
 		return l, false
 	}
 	dx, dy := (x[len(x)-1]-x[0])/float64(len(x)-1), (y[len(y)-1]-y[0])/float64(len(y)-1)
-	some := false
-	for k, w := range s.w {
+	some, w := false, 1/float64(max(len(s.x), 1))
+	for k := range s.x {
 		u, v := (s.x[k]-x[0])/dx, (s.y[k]-y[0])/dy
 		if !(u >= 0 && u <= float64(len(x)-1) && v >= 0 && v <= float64(len(y)-1)) {
 			continue
@@ -110,11 +74,7 @@ func (s sample) lattice(x, y []float64) (lattice, bool) {
 	if !some {
 		return l, false
 	}
-	size := 0.0
-	for _, w := range s.w {
-		size += w * w
-	}
-	kx, ky := kernel(s.x, s.w, dx, size), kernel(s.y, s.w, dy, size)
+	kx, ky := kernel(s.x, dx), kernel(s.y, dy)
 	smooth(l.values, len(x), len(y), 1, len(x), kx)
 	smooth(l.values, len(y), len(x), len(x), 1, ky)
 	return l, true
@@ -129,23 +89,15 @@ func rises(v []float64) bool {
 	return true
 }
 
-// kernel returns half of a Gaussian kernel in steps of a grid, from its middle. The
-// squares of the weights sum to square: its inverse is how many points they are
-// worth.
-func kernel(v, w []float64, step, square float64) []float64 {
-	mean, variance := 0.0, 0.0
-	for i := range v {
-		mean += w[i] * v[i] / step
-	}
-	for i := range v {
-		t := v[i]/step - mean
-		variance += w[i] * t * t
-	}
-	spread := math.Sqrt(variance)
-	if iqr := (weightedQuantile(v, w, 0.75) - weightedQuantile(v, w, 0.25)) / step / 1.34; iqr > 0 {
+// kernel returns half of a Gaussian kernel in steps of a grid, from its middle.
+func kernel(v []float64, step float64) []float64 {
+	sorted := slices.Sorted(slices.Values(v))
+	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, sorted, nil) }
+	spread := math.Sqrt(stat.PopVariance(sorted, nil)) / step
+	if iqr := (quantile(0.75) - quantile(0.25)) / step / 1.34; iqr > 0 {
 		spread = min(spread, iqr)
 	}
-	h := spread * math.Pow(square, 1./6) // (4/(d+2))^(1/(d+4)) is 1 for d = 2
+	h := spread * math.Pow(float64(len(v)), -1./6) // (4/(d+2))^(1/(d+4)) is 1 for d = 2
 	if !(h >= 0.5) {
 		h = 0.5
 	}
@@ -186,41 +138,6 @@ func smooth(values []float64, n, lines, stride, between int, half []float64) {
 			line[i*stride] = sum
 		}
 	}
-}
-
-// weightedQuantile returns the smallest of the values at which a share p of the
-// weight is reached, which sums to 1. There must be values.
-func weightedQuantile(values, weights []float64, p float64) float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	sum := 0.0
-	for _, i := range order {
-		if sum += weights[i]; sum >= p {
-			return values[i]
-		}
-	}
-	return values[order[len(order)-1]]
-}
-
-// holding returns the level above which a density on an even grid has a share p of
-// what it has on all of it: the border of the smallest region that holds it.
-func (l lattice) holding(p float64) float64 {
-	sorted := slices.Clone(l.values)
-	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
-	total := 0.0
-	for _, v := range sorted {
-		total += v
-	}
-	sum := 0.0
-	for _, v := range sorted {
-		if sum += v; sum >= p*total {
-			return v
-		}
-	}
-	return 0
 }
 
 // steps returns n places from lo to hi, ends included.

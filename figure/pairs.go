@@ -9,16 +9,12 @@ import (
 
 // Pairs shows normal distributions of several features in all their pairs: below the
 // diagonal the ellipses that hold half and nine tenths of each, on it its density, as
-// large as its share. Under both may lie the density of values, such as a site's rows; or the
-// values are drawn one by one, in the colours of their groups.
+// large as its share. Under both may lie the density of values, such as a site's rows.
 type Pairs struct {
 	Features []string `json:"features"`
 	Groups   []Cloud  `json:"groups"`
 	// Values are subjects', by feature: with them the picture is for their own site only.
 	Values []Numbers `json:"values,omitempty"`
-	// Of is the group of every subject, as its place in Groups. With it subjects are points in
-	// their groups' colours, and the diagonal shows how each group is spread.
-	Of []int `json:"of,omitempty"`
 	// Low and High are what each feature can be at least and at most, if that is known: ellipses
 	// are cut there.
 	Low  Numbers `json:"low,omitempty"`
@@ -58,14 +54,6 @@ func (k Pairs) value(feature, subject int) float64 {
 	return math.NaN()
 }
 
-// group is a subject's place in Groups; −1 for none.
-func (k Pairs) group(subject int) int {
-	if subject < len(k.Of) && k.Of[subject] >= 0 && k.Of[subject] < len(k.Groups) {
-		return k.Of[subject]
-	}
-	return -1
-}
-
 // Table has a row for the mean of every group and for every row of its covariance, then
 // one for every subject.
 func (k Pairs) Table() Table {
@@ -91,11 +79,7 @@ func (k Pairs) Table() Table {
 		}
 	}
 	for s := range k.subjects() {
-		name := ""
-		if g := k.group(s); g >= 0 {
-			name = k.Groups[g].Name
-		}
-		add("row", name, math.NaN(), func(i int) float64 { return k.value(i, s) })
+		add("row", "", math.NaN(), func(i int) float64 { return k.value(i, s) })
 	}
 	return t
 }
@@ -106,7 +90,9 @@ const (
 	pairsGrid      = 36 // places along an axis at which it is computed
 	pairsCurve     = 72 // steps of a curve on the diagonal
 	leastPairShare = 0.01
-	maxPairPoints  = 3000 // bounds the size of the file, over all pairs
+	maxSlim        = 4    // rows of a matrix of pairs on a phone
+	pairsBins      = 18   // of a feature by itself
+	pairsSpace     = 10.0 // between columns
 )
 
 func (k Pairs) draw(c *canvas) {
@@ -120,8 +106,8 @@ func (k Pairs) draw(c *canvas) {
 		return
 	}
 	const left, top, foot = 66.0, 14.0, 48.0
-	side := min((c.w-left-8)/float64(n)-cornerSpace, 180)
-	step := side + cornerSpace
+	side := min((c.w-left-8)/float64(n)-pairsSpace, 180)
+	step := side + pairsSpace
 	c.h = top + step*float64(n) + foot
 	scales := make([]scale, n)
 	for i := range scales {
@@ -136,17 +122,11 @@ func (k Pairs) draw(c *canvas) {
 		if i > 0 {
 			c.upTicks(k.Features[i], scales[i].up(y, side), left, y, side)
 		}
-		c.footAxis(k.Features[i], scales[i], left+step*float64(i), top+step*float64(n)-cornerSpace, side)
+		c.footAxis(k.Features[i], scales[i], left+step*float64(i), top+step*float64(n)-pairsSpace, side)
 	}
 	k.groupKey(c, min(left+step*float64(n)/2+70, c.w-112), top+14, top+step*float64(n)/2-20)
 	words := "Marks: means. Ellipses: half (solid) and nine tenths (dashed)."
-	switch {
-	case len(k.Of) > 0:
-		words = "Every mark is one subject."
-		if every := k.every(n); every > 1 {
-			words = fmt.Sprintf("One subject in %d is drawn.", every)
-		}
-	case k.perSubject():
+	if k.perSubject() {
 		words += " Grey: where the rows are."
 	}
 	if n < len(k.Features) {
@@ -190,10 +170,8 @@ func (k Pairs) extent(i int) (e extent) {
 // pair draws features j and i.
 func (c *canvas) pair(k Pairs, j, i int, x, y scale) {
 	b := box{left: x.a, right: x.b, top: y.b, bottom: y.a}
-	if len(k.Of) > 0 {
-		c.members(k, j, i, x, y)
-	} else if k.perSubject() {
-		s := newSample(k.column(j), k.column(i), nil)
+	if k.perSubject() {
+		s := newSample(k.column(j), k.column(i))
 		if l, ok := s.lattice(steps(x.lo, x.hi, pairsGrid), steps(y.lo, y.hi, pairsGrid)); ok {
 			highest := slices.Max(l.values)
 			for n := range pairsBands {
@@ -223,69 +201,12 @@ func (k Pairs) column(i int) Numbers {
 	return nil
 }
 
-// every is of how many subjects one is drawn, of n features.
-func (k Pairs) every(n int) int {
-	all := k.subjects() * n * (n - 1) / 2
-	return max((all+maxPairPoints-1)/maxPairPoints, 1)
-}
-
-// members draws the subjects in features j and i, each in its group's colour.
-func (c *canvas) members(k Pairs, j, i int, x, y scale) {
-	paths := make([]strings.Builder, len(k.Groups))
-	n := min(len(k.Features), maxPairs)
-	if c.slim() {
-		n = min(n, maxSlim)
-	}
-	every := k.every(n)
-	for s := 0; s < len(k.Of); s += every {
-		u, v, g := k.value(j, s), k.value(i, s), k.group(s)
-		if g >= 0 && u >= x.lo && u <= x.hi && v >= y.lo && v <= y.hi {
-			paths[g].WriteString(dot(x.at(u), y.at(v)))
-		}
-	}
-	for g, d := range paths {
-		if d.Len() > 0 {
-			c.el("path", k.Groups[g].Name, "d", d.String(), "stroke", styleOf(g).colour, "stroke-width", 3.2, "stroke-linecap", "round", "stroke-opacity", 0.6)
-		}
-	}
-}
-
-// spread draws how the subjects of each group are spread over feature i: all groups with the
-// same area, as far as that fits.
-func (c *canvas) spread(k Pairs, i int, x scale, y, side float64) {
-	curves := make([][]float64, len(k.Groups))
-	top := 0.0
-	for g := range k.Groups {
-		column := make(Numbers, 0, len(k.Of))
-		for s := range k.Of {
-			if k.group(s) == g {
-				column = append(column, k.value(i, s))
-			}
-		}
-		heights, rows := bins(column, x)
-		for b := range heights {
-			heights[b] /= max(rows, 1)
-			top = max(top, heights[b])
-		}
-		if rows > 0 {
-			curves[g] = heights
-		}
-	}
-	for g, heights := range curves {
-		if heights != nil {
-			c.el("path", k.Groups[g].Name, "d", skyline(heights, x.a, y+side, side, 0.94*side/max(top, 1e-300)),
-				"fill", styleOf(g).colour, "fill-opacity", 0.08, "stroke", styleOf(g).colour, "stroke-width", 1.4, "stroke-dasharray", styleOf(g).dash)
-		}
-	}
-	c.line(x.a, y+side, x.b, y+side, muted)
-}
-
 // bins counts values in equal bins over a scale, and how many there are.
 func bins(values Numbers, x scale) (heights []float64, rows float64) {
-	heights = make([]float64, cornerBins)
+	heights = make([]float64, pairsBins)
 	for _, v := range values {
 		if available(v) && v >= x.lo && v <= x.hi {
-			heights[min(int((v-x.lo)/(x.hi-x.lo)*cornerBins), cornerBins-1)]++
+			heights[min(int((v-x.lo)/(x.hi-x.lo)*pairsBins), pairsBins-1)]++
 			rows++
 		}
 	}
@@ -305,10 +226,6 @@ func skyline(heights []float64, left, foot, side, unit float64) string {
 
 // alone draws feature i by itself: its values in grey, and every group's density.
 func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
-	if len(k.Of) > 0 {
-		c.spread(k, i, x, y, side)
-		return
-	}
 	wide := x.hi - x.lo
 	heights, rows := bins(k.column(i), x)
 	curves := make([][]float64, len(k.Groups))
@@ -326,7 +243,7 @@ func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
 		}
 	}
 	for b := range heights {
-		if heights[b] *= cornerBins / max(rows, 1); heights[b] > top {
+		if heights[b] *= pairsBins / max(rows, 1); heights[b] > top {
 			top = heights[b]
 		}
 	}
@@ -360,11 +277,7 @@ func (k Pairs) groupKey(c *canvas, x, y, end float64) {
 			name = fmt.Sprintf("and %d more", left)
 		} else {
 			var d strings.Builder
-			shape := styleOf(n).marker
-			if len(k.Of) > 0 {
-				shape = 0
-			}
-			marker(&d, shape, x+6, y-4, 4.5)
+			marker(&d, styleOf(n).marker, x+6, y-4, 4.5)
 			c.el("path", "", "d", d.String(), "fill", styleOf(n).colour)
 		}
 		c.text(x+18, y, name, fontSize, c.w-x-24)
@@ -372,4 +285,31 @@ func (k Pairs) groupKey(c *canvas, x, y, end float64) {
 			return
 		}
 	}
+}
+
+// upTicks names what runs up the left of a row of cells.
+func (c *canvas) upTicks(name string, up scale, left, y, side float64) {
+	for _, t := range up.ticks {
+		if at := up.position(t.value); at >= y+5 && at <= y+side-3 {
+			c.line(left-4, at, left, at, muted)
+			c.text(left-7, at+4, t.label, smallSize, left-26, "text-anchor", "end", "fill", muted)
+		}
+	}
+	at := fmt.Sprintf("rotate(-90 %s %s)", num(14), num(y+side/2))
+	c.text(14, y+side/2, name, smallSize, side+pairsSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
+}
+
+// footAxis names what runs along the foot of a column of cells.
+func (c *canvas) footAxis(name string, x scale, left, y, side float64) {
+	x.a, x.b = left, left+side
+	from := left - pairsSpace/2
+	for _, t := range x.ticks {
+		at, room := x.position(t.value), textWidth(t.label, smallSize)/2
+		c.line(at, y, at, y+4, muted)
+		if at-room >= from && at+room <= left+side+pairsSpace/2 {
+			c.text(at, y+16, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
+			from = at + room + 3
+		}
+	}
+	c.text(left+side/2, y+33, name, smallSize, side+pairsSpace-4, "text-anchor", "middle", "font-weight", "600")
 }

@@ -357,27 +357,6 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func TestBandsLieOnTheScaleOfTheirHistogram(t *testing.T) {
-	h := Histograms{Edges: Numbers{0, 1, 3, 4}, Rows: []string{"r"}, Columns: []string{"c"}, Cells: []Histogram{{Filled: Numbers{2, 4, 2}, Low: Numbers{1, 2, 1}, High: Numbers{3, 6, 4}}}}
-	heights, _ := h.density(h.Cells[0].Filled)
-	low, high, most := h.band(h.Cells[0])
-	for b := range heights {
-		if math.Abs(low[b]-heights[b]/2) > 1e-12 || high[b] <= heights[b] {
-			t.Errorf("bin %d of height %v: band from %v to %v", b, heights[b], low[b], high[b])
-		}
-	}
-	if math.Abs(most-2) > 1e-12 { // four counts of eight, in a quarter of the range
-		t.Errorf("the band reaches to %v, want 2", most)
-	}
-	if n := len(h.Table().Columns); n != 8 {
-		t.Errorf("%d columns, want 8 with the band's ends", n)
-	}
-	h.Cells[0].High = Numbers{3}
-	if low, _, _ := h.band(h.Cells[0]); low != nil {
-		t.Error("a band without ends is drawn")
-	}
-}
-
 // Beside the wide intervals of others a narrow one keeps its digits, and a number beside
 // a bar is not taken for zero because ticks are far apart.
 func TestDigitsOfWhatIsNarrow(t *testing.T) {

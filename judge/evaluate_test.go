@@ -228,10 +228,7 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 // that it gave over ten repeats (standard deviation between folds about 0.0016
 // in error, 0.03 in accuracy). One repeat's mean has to lie within two of them.
 func TestAlzheimerAgreesWithAnIndependentImplementation(t *testing.T) {
-	p, err := study.Load("../examples/alzheimer/plan.yaml", methods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Get(study.Load("../examples/alzheimer/plan.yaml", methods))(t)
 	ev, err := judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3, Repeats: 1,
 		Scenarios: []evaluate.Scenario{evaluate.IID, evaluate.GK}, Dir: t.TempDir()})
 	if err != nil {

@@ -33,10 +33,7 @@ func shiftedData(t *testing.T, options string) *study.Plan {
 // shift adds to the columns of a table, up and down in turn.
 func shift(t *testing.T, file string, by float64) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(os.Open(file))(t)
 	records, err := csv.NewReader(f).ReadAll()
 	f.Close()
 	if err != nil {
@@ -59,10 +56,7 @@ func shift(t *testing.T, file string, by float64) {
 func TestSubjectsHeldOutAreAtHome(t *testing.T) {
 	got := map[string]float64{}
 	for _, options := range []string{"", ", site_means: pooled", ", site_means: separate"} {
-		ev, err := judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: shiftedData(t, options), Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: shiftedData(t, options), Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 		s := ev.Find("folds", "column", judge.Federated, judge.LogLik, "")
 		if s == nil {
 			t.Fatal("no log-likelihood")

@@ -111,7 +111,7 @@ type member struct {
 }
 
 func (l laboratory) join(p *study.Plan, site string, data dataset.Source) (*member, error) {
-	list, err := l.method.Requests(p, site)
+	list, err := method.ForPlan(l.method, p).Requests(p, site)
 	if err != nil {
 		return nil, fmt.Errorf("site %s: %w", site, err)
 	}
@@ -119,7 +119,10 @@ func (l laboratory) join(p *study.Plan, site string, data dataset.Source) (*memb
 	if err != nil {
 		return nil, err
 	}
-	half, err := l.method.Site(p, site)
+	if s.Party, err = method.PartyOf(p, site, nil); err != nil {
+		return nil, err
+	}
+	half, err := method.ForPlan(l.method, p).Site(p, site)
 	if err != nil {
 		return nil, fmt.Errorf("site %s: %w", site, err)
 	}
@@ -138,7 +141,12 @@ func (m *member) answer(ctx context.Context, round int, t method.Task) (c method
 	if err := context.Cause(ctx); err != nil {
 		return c, err
 	}
-	session, err := m.gate.Admit(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: sha256.Sum256(t.Body)})
+	id := sha256.Sum256(t.Body) // the same at all sites that are asked the same
+	ask, err := m.gate.Vet(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: id, Common: id}, t.Body)
+	if err != nil {
+		return c, err
+	}
+	session, err := m.gate.Admit(ask)
 	if err != nil {
 		return c, err
 	}
@@ -152,5 +160,5 @@ func (m *member) answer(ctx context.Context, round int, t method.Task) (c method
 	}
 	i := slices.IndexFunc(m.study.Requests, func(l privacy.Listed) bool { return l.Kind == t.Kind })
 	opened, err := privacy.Open(release.Bytes(), m.study.Requests[i].Request)
-	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body, Sums: opened.Sums}, err
+	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body, Sums: opened.Sums, Masked: opened.Masked}, err
 }

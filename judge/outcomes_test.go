@@ -186,23 +186,11 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	ev := evaluation(t, judge.EvaluationConfig{Plan: p})
 	others := *p
 	others.Sites, others.Quorum = []string{"north", "south"}, 2
-	b, err := local.Bind(t.Context(), p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := local.Run(t.Context(), local.Config{Plan: &others, Methods: predictors, Data: map[string]dataset.Source{"north": b.Data["north"], "south": b.Data["south"]}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := regression.Method{}.Evaluator(&others, out.Result.Files, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Get(local.Bind(t.Context(), p, nil))(t)
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: &others, Methods: predictors, Data: map[string]dataset.Source{"north": b.Data["north"], "south": b.Data["south"]}}))(t)
+	m := testkit.Get(regression.Method{}.Evaluator(&others, out.Result.Files, true))(t)
 	outcome := evaluate.Outcome{Column: "relapse", Levels: []string{"no", "yes"}}
-	j, err := outcome.Judge(t.Context(), m, b.Data["east"], judge.Level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Get(outcome.Judge(t.Context(), m, b.Data["east"], judge.Level))(t)
 	got := map[string]float64{}
 	for _, s := range ev.Results {
 		if s.Part == "sites" && s.Site == "east" && s.Fit == judge.Federated {

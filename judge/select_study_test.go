@@ -42,14 +42,8 @@ func ended(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest, err := p.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := p.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := testkit.Get(p.Digest())(t)
+	plan := testkit.Get(p.YAML())(t)
 	dir := t.TempDir()
 	put(t, dir, "plan.yaml", string(plan))
 	put(t, dir, "provenance.json", `{"plan_sha256": "`+digest.String()+`", "finished": "2026-11-21T08:00:00Z", "sites_left": ["south"]}`)
@@ -65,10 +59,7 @@ func put(t *testing.T, dir, name, text string) {
 
 func TestOpenStudy(t *testing.T) {
 	dir := ended(t)
-	s, err := OpenStudy(dir, toys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(OpenStudy(dir, toys))(t)
 	o := s.Origin
 	if string(s.Released) != "word" || o.Study != "small" || o.Plan == "" || len(o.Guarantee) == 0 || len(o.Broken) > 0 || len(o.Left) != 1 ||
 		o.Released != "98c1eb4ee93476743763878fcb96a25fbc9a175074d64004779ecb5242f645e6" { // sha256sum of "word"
@@ -76,23 +67,17 @@ func TestOpenStudy(t *testing.T) {
 	}
 	// A study that did not keep its promise hands that down.
 	put(t, dir, "privacy.json", `{"holds": false, "broken": ["the noise came from a seed"]}`)
-	if s, err = OpenStudy(dir, toys); err != nil || len(s.Origin.Broken) != 1 {
+	if s, err := OpenStudy(dir, toys); err != nil || len(s.Origin.Broken) != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	refit := filepath.Join(t.TempDir(), "refit")
-	r, err := s.Refit(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(s.Refit(3))(t)
 	testkit.Do(t, s.WriteRefit(refit, 3, r, time.Unix(0, 0)))
 	page, err := os.ReadFile(filepath.Join(refit, "report.html"))
 	if err != nil || !strings.Contains(string(page), "The study itself has no guarantee") || !strings.Contains(string(page), "the noise came from a seed") {
 		t.Errorf("the report does not say that the study is not protected (%v)", err)
 	}
-	again, err := OpenStudy(refit, toys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := testkit.Get(OpenStudy(refit, toys))(t)
 	a, _ := json.Marshal(s.Origin)
 	b, _ := json.Marshal(again.Origin)
 	if string(a) != string(b) {

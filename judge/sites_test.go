@@ -227,10 +227,7 @@ func unequal(t *testing.T, how string) *study.Plan {
 
 func TestUnequalSites(t *testing.T) {
 	config := judge.EvaluationConfig{Plan: unequal(t, "rho: 0.5, kappa: 0.5"), Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}
-	ev, err := judge.Evaluate(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ev := testkit.Get(judge.Evaluate(context.Background(), config))(t)
 	if ev.Subjects != 60 {
 		t.Errorf("%d subjects", ev.Subjects)
 	}
@@ -243,7 +240,7 @@ func TestUnequalSites(t *testing.T) {
 		t.Errorf("sites left out: %+v", s)
 	}
 	config.Plan.Local.Split.Kappa = 0.25
-	_, err = judge.Evaluate(context.Background(), config)
+	_, err := judge.Evaluate(context.Background(), config)
 	if want := "local.split of unequal sites rho 0.5, kappa 0.5, not rho 0.5, kappa 0.25"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

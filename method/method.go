@@ -144,6 +144,8 @@ type Contribution struct {
 	// plan lists: number and lengths of blocks, step and noise. (Of the blocks that
 	// were declared there may be only the first.)
 	Sums map[string][]*privacy.Noised
+	// Masked is what there is in place of Body and Sums where the plan has a secure sum: see [ForPlan].
+	Masked *privacy.Masked
 }
 
 // Sum returns a noised sum that the site was to make once.
@@ -286,7 +288,7 @@ func (r Registry) Cost(p *study.Plan) (*ledger.Cost, error) {
 		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
 	}
 	return ledger.CostOf(p, func(site string) ([]privacy.Request, error) {
-		list, err := m.Requests(p, site)
+		list, err := ForPlan(m, p).Requests(p, site)
 		return privacy.Requests(list), err
 	})
 }

@@ -36,12 +36,11 @@ var uses = map[string]method.Registry{
 	"parley-alzheimer":            {factors.Method{}, fedmvppcamethod.Method{}},
 	"parley-components":           {mixture.Method{}},
 	"parley-mixtures":             {mixture.Method{}},
-	"parley-scarce":               {mixture.Method{}},
-	"parley-verdict":              {mixture.Method{}},
 	"parley-income":               {regression.Method{}, dppvimethod.Method{}},
 	"parley-intercepts":           {regression.Method{}},
 	"parley-intervals":            {regression.Method{}},
 	"parley-reference":            {regression.Method{}},
+	"parley-totals":               {factors.Method{}, regression.Method{}, mixture.Method{}},
 	"parley-rivals":               {regression.Method{}, dppvimethod.Method{}},
 }
 

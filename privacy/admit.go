@@ -55,7 +55,7 @@ func (g *Gate) Admit(a Ask) (*Session, error) {
 	if s.state, err = g.journal.State(a.Study); err != nil {
 		return nil, err
 	}
-	if r.Protection == Differential && !g.study.Noised() {
+	if r.Protection == Differential && r.Opens == 0 && !g.study.Noised() {
 		s.state = nil // an exact task of the study may have sealed it
 	}
 	if kept.Key != nil {
@@ -169,6 +169,9 @@ func (g *Gate) allow(a Ask, r Request) error {
 	}
 	if last := g.book.round; a.Round < 1 || a.Round <= last && !again {
 		no.add("", fmt.Sprintf("round %d comes after round %d: rounds rise", a.Round, last), "")
+	}
+	if r.Opens > 0 {
+		g.allowOpening(no, a)
 	}
 	if err := no.err(); err != nil {
 		return err

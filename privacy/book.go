@@ -13,10 +13,13 @@ type book struct {
 	ours      map[Unit]account.Tally // charges of the study, for each unit
 	boundless map[Unit]bool          // the study has charged what has no bound for the unit
 	all       account.Tally          // charges of all studies, for single subjects
+	masked    int                    // the last round of the study with a masked release
+	opened    map[int]string         // the release that opens a round's sum
+	set       string                 // whose masks the study's first opening took away
 }
 
 func newBook(study string) *book {
-	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]account.Tally{}, boundless: map[Unit]bool{}}
+	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]account.Tally{}, boundless: map[Unit]bool{}, opened: map[int]string{}}
 }
 
 // read takes in the lines that have been added.
@@ -36,6 +39,15 @@ func (b *book) read(j Journal) error {
 			}
 			b.round = max(b.round, c.Round)
 			b.charged[line.Release] = c
+			if c.Masked {
+				b.masked = max(b.masked, c.Round)
+			}
+			if c.Request.Opens > 0 {
+				b.opened[c.Opens] = line.Release
+				if b.set == "" {
+					b.set = c.Set
+				}
+			}
 		}
 		b.add(line.Study == b.study, c.Request)
 		b.lines = line.Seq

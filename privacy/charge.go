@@ -20,15 +20,39 @@ type Charge struct {
 	Kind      string     `cbor:"kind,omitempty"`
 	Guarantee *Guarantee `cbor:"guarantee,omitempty"`
 	Seeded    bool       `cbor:"seeded,omitempty"`
+	// Of an opening: the round of the sum, and whose masks were taken away.
+	Opens int    `cbor:"opened,omitempty"`
+	Set   string `cbor:"set,omitempty"`
+	// Of a masked release: who can open the total, on which the charge of its noise rests.
+	Trust *Trust `cbor:"trust,omitempty"`
 	Request
+}
+
+// Trust is what the protection of a masked release rests on.
+type Trust struct {
+	Openers   []string `cbor:"openers" json:"openers"`     // who can see the site's own sums if all of them work together
+	Quorum    int      `cbor:"quorum" json:"quorum"`       // sites in a total, at least
+	Collusion int      `cbor:"collusion" json:"collusion"` // sites whose noise may be known; −1 where there is none
 }
 
 const chargeVersion = 2
 
+// trust is that of a request's release; nil if it is not masked.
+func (g *Gate) trust(r Request) *Trust {
+	if !r.Masked || g.study.Party == nil {
+		return nil
+	}
+	t := &Trust{Quorum: g.study.Party.Quorum, Collusion: g.study.Collusion}
+	for _, o := range g.study.Party.Openers {
+		t.Openers = append(t.Openers, g.study.Party.Members[o].Name)
+	}
+	return t
+}
+
 func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
 	b, err := wire.Marshal(Charge{
 		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round, Kind: a.Kind,
-		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Request: r,
+		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Opens: a.Opens, Set: a.Set, Trust: g.trust(r), Request: r,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the charge: %w", err)

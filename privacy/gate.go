@@ -35,6 +35,7 @@ import (
 
 	"parley/dataset"
 	"parley/privacy/internal/noise"
+	"parley/privacy/masks"
 	"parley/privacy/policy"
 	"parley/sitestore"
 )
@@ -50,11 +51,16 @@ var (
 
 // Ask names the task that a release answers.
 type Ask struct {
-	Study string   // hexadecimal digest of the plan
-	Site  string   // who is asked
-	Round int      // the coordinator's count, from 1
-	Kind  string   // what is asked, in the method's words
-	Task  [32]byte // identity of the task
+	Study  string   // hexadecimal digest of the plan
+	Site   string   // who is asked
+	Round  int      // the coordinator's count, from 1
+	Kind   string   // what is asked, in the method's words
+	Task   [32]byte // identity of the task
+	Common [32]byte // digest of the task without the site's name, which all sites of a round share
+	// Of the task of an opener, as [Gate.Vet] fills them in: the round of the sum, and whose masks are taken
+	// away, as places among the plan's sites.
+	Opens int
+	Set   string
 }
 
 func (a Ask) release() string { return fmt.Sprintf("%s/%s/%d", a.Study, a.Site, a.Round) }
@@ -94,6 +100,12 @@ type Study struct {
 	Data func() ([32]byte, error)
 	// Guarantee is what the plan promises in total; nil if it promises nothing.
 	Guarantee *Guarantee
+	// Party holds the site's own keys and what all sites know of each other, for a plan with a
+	// secure sum; nil for any other.
+	Party *masks.Party
+	// Collusion is how many sites may work together with the coordinator in a plan with a secure sum and
+	// noise; −1 in any other.
+	Collusion int
 }
 
 // Noised says whether everything that the study may release has differential protection.

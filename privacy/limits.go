@@ -114,6 +114,9 @@ func (l *limits) checkStudy(no *RefusalError) {
 	if s.Quorum < p.Minimum.Sites {
 		no.add("minimum.sites", fmt.Sprintf("the plan's quorum is %d, and it wants at least %d sites to contribute", s.Quorum, p.Minimum.Sites), "raise the plan's quorum")
 	}
+	if t := p.Minimum.Collusion; s.Collusion >= 0 && s.Collusion < t {
+		no.add("minimum.collusion", fmt.Sprintf("the plan's noise is enough where %d sites work together with the coordinator, and it wants that for %d", s.Collusion, t), "raise collusion in the plan")
+	}
 	switch {
 	case p.Minimum.Subjects == 0:
 	case s.Subjects == 0:
@@ -146,7 +149,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 	if err := r.Check(); err != nil {
 		return err
 	}
-	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected || r.perPattern()) {
+	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected && !r.Masked || r.perPattern()) {
 		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it wants at least %d", r.PatternMinimum, want), "")
 	}
 	if r.Protection == Unprotected {

@@ -3,8 +3,10 @@ package privacy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 
 	"parley/internal/wire"
@@ -19,6 +21,8 @@ type Noised struct {
 	blocks [][]int64 // entries in units of step; for Moments the upper triangle by rows
 	step   float64   // > 0
 	sd     float64
+	// times is, of a total over sites, how many times the noise that was declared sd is: 1 and more; else 0.
+	times float64
 }
 
 // Blocks returns how many blocks the sum has.
@@ -47,11 +51,12 @@ type noisedFile struct {
 	Blocks [][]int64 `cbor:"blocks" json:"blocks"`
 	Step   float64   `cbor:"step" json:"step"`
 	SD     float64   `cbor:"sd" json:"sd"`
+	Times  float64   `cbor:"times,omitempty" json:"times,omitempty"`
 }
 
 // MarshalCBOR encodes the sum for whoever keeps it.
 func (n *Noised) MarshalCBOR() ([]byte, error) {
-	return wire.Marshal(noisedFile{n.blocks, n.step, n.sd})
+	return wire.Marshal(noisedFile{n.blocks, n.step, n.sd, n.times})
 }
 
 // UnmarshalCBOR decodes what MarshalCBOR wrote; [Noised.Check] says whether it
@@ -59,13 +64,13 @@ func (n *Noised) MarshalCBOR() ([]byte, error) {
 func (n *Noised) UnmarshalCBOR(data []byte) error {
 	var f noisedFile
 	err := wire.Unmarshal(data, &f)
-	*n = Noised{f.Blocks, f.Step, f.SD}
+	*n = Noised{f.Blocks, f.Step, f.SD, f.Times}
 	return err
 }
 
 // MarshalJSON encodes the sum for whoever keeps it.
 func (n *Noised) MarshalJSON() ([]byte, error) {
-	return json.Marshal(noisedFile{n.blocks, n.step, n.sd})
+	return json.Marshal(noisedFile{n.blocks, n.step, n.sd, n.times})
 }
 
 // UnmarshalJSON decodes what MarshalJSON wrote.
@@ -74,13 +79,13 @@ func (n *Noised) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(&f)
-	*n = Noised{f.Blocks, f.Step, f.SD}
+	*n = Noised{f.Blocks, f.Step, f.SD, f.Times}
 	return err
 }
 
 // Check reports whether a sum that was kept is one that s declares: its first
 // blocks and their lengths, and the step and noise that follow from s, to a
-// thousandth.
+// thousandth; of a total over sites so many times the noise.
 func (n *Noised) Check(s Sum) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("sum %q: %w", s.Name, err)
@@ -90,7 +95,11 @@ func (n *Noised) Check(s Sum) error {
 		return err
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= b/1000 }
-	if !near(n.step, grid.Step) || !near(n.sd, grid.SD()) {
+	step, times := grid.Step, max(n.times, 1)
+	if n.times >= 1 && n.step < step { // shares of noise may need a finer grid
+		step = n.step
+	}
+	if !near(n.step, step) || !near(n.sd, grid.SD()*times) {
 		return fmt.Errorf("sum %q: step %v and noise %v are not the declared %v and %v", s.Name, n.step, n.sd, grid.Step, grid.SD())
 	}
 	return n.check(s)
@@ -117,6 +126,12 @@ func (n *Noised) check(s Sum) error {
 // is accounted for (see package noise).
 const discreteness = 1e-6
 
+// share is the noise that this site adds, in units of what the mechanism's is in.
+func (s Sum) share() float64 { return s.Mechanism.Noise / math.Sqrt(float64(max(s.Honest, 1))) }
+
+// mostShares is of how many sites' noise a total is made at most.
+const mostShares = 1000
+
 // grid is the fixed-point arithmetic of a sum. It follows from what was
 // declared, so that both ends know it.
 func (s Sum) grid() (fixed.Grid, error) {
@@ -131,9 +146,14 @@ func (s Sum) grid() (fixed.Grid, error) {
 	default: // noise that was accounted for under another norm would be too little
 		return fixed.Grid{}, fmt.Errorf("sum %q: there is no grid for noise of kind %q", s.Name, string(s.Mechanism.Kind))
 	}
-	g, err := fixed.NewGrid(form, norm, s.Bound, s.Mechanism.Noise*(1+discreteness))
+	g, err := fixed.NewGrid(form, norm, s.Bound, s.share()*(1+discreteness))
 	if err == nil {
 		_, err = fixed.NewSum(g, []int{1}, s.records())
+	}
+	if err == nil && s.Honest > 1 {
+		if variance, _ := new(big.Float).SetInt(g.Noise).Float64(); account.SharesDiffer(variance, mostShares) > 0 {
+			err = errors.New("the shares of its noise are too coarse to add up to what is accounted for")
+		}
 	}
 	if err != nil {
 		return g, fmt.Errorf("sum %q: %w", s.Name, err)

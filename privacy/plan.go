@@ -9,8 +9,12 @@ func StudyOf(p *study.Plan, site string, list []Listed) (Study, error) {
 	if err != nil {
 		return Study{}, err
 	}
+	collusion := -1
+	if t := p.Privacy.Collusion; t != nil {
+		collusion = *t
+	}
 	return Study{
-		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Person: p.Privacy.Person, Guarantee: guaranteeOf(p.Privacy), Requests: list,
+		Collusion: collusion, Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Person: p.Privacy.Person, Guarantee: guaranteeOf(p.Privacy), Requests: list,
 	}, nil
 }
 

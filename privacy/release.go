@@ -22,8 +22,9 @@ func (r Release) Bytes() []byte { return bytes.Clone(r.sealed) }
 // envelope is a release as it travels; its receiver reads it through [Open].
 type envelope struct {
 	frame
-	Request Request   `cbor:"request"`
-	Sums    []sentSum `cbor:"sums,omitempty"`
+	Request Request     `cbor:"request"`
+	Sums    []sentSum   `cbor:"sums,omitempty"`
+	Masked  *sentMasked `cbor:"masked,omitempty"`
 }
 
 // received is an envelope of which nothing has been decoded yet that takes
@@ -32,6 +33,7 @@ type received struct {
 	frame
 	Request wire.Raw `cbor:"request"`
 	Sums    wire.Raw `cbor:"sums,omitempty"`
+	Masked  wire.Raw `cbor:"masked,omitempty"`
 }
 
 type frame struct {
@@ -53,7 +55,7 @@ type sentSum struct {
 }
 
 // envelopeVersion 2 added sums, the minimum per pattern, and seeded noise;
-// version 3 has the noised sums outside the body.
+// version 3 has the noised sums outside the body, or masks.
 const envelopeVersion = 3
 
 // Opened is a release as its receiver sees it.
@@ -62,6 +64,7 @@ type Opened struct {
 	Request Request
 	Seeded  bool                 // its noise came from a seed: a simulation that protects nobody
 	Sums    map[string][]*Noised // by name, in the order in which they were made
+	Masked  *Masked              // in place of Sums and Body, if the request is a masked one
 	Body    []byte               // the method's own encoding
 }
 
@@ -125,6 +128,16 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 	}
 	o = Opened{Ask: Ask{Study: e.Study, Site: e.Site, Round: e.Round, Kind: e.Kind}, Request: request, Seeded: e.Seeded, Body: e.Body}
 	copy(o.Task[:], e.Task)
+	if request.Masked {
+		if e.Sums != nil || len(e.Body) > 0 {
+			return o, 0, errors.New("a masked release has numbers beside what is masked")
+		}
+		o.Masked, err = request.masked(o.Ask, e.Masked)
+		return o, e.Version, err
+	}
+	if e.Masked != nil {
+		return o, 0, errors.New("it is masked, and that was not declared")
+	}
 	o.Sums, err = request.noised(e.Sums)
 	return o, e.Version, err
 }
@@ -217,6 +230,17 @@ func (r Request) agrees(declared Request) bool {
 func (r Request) maxBytes() int {
 	const frame = 1 << 14
 	n := frame
+	if r.Masked || r.Opens > 0 {
+		words := r.Opens
+		if r.Masked {
+			words = r.Shape().Words()
+		}
+		n = account.AddCounts(n, account.MultiplyCounts(8, words))
+		if own, err := wire.Marshal(r); err == nil {
+			n = account.AddCounts(n, len(own))
+		}
+		return min(n, wire.MaxBytes)
+	}
 	for _, c := range r.Contents {
 		n = account.AddCounts(n, account.MultiplyCounts(18, max(c.Values, 0)))
 	}

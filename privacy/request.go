@@ -1,10 +1,13 @@
 package privacy
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/privacy/account"
+	"parley/privacy/masks"
 )
 
 // Protection says how a release is protected.
@@ -36,6 +39,21 @@ type Request struct {
 	// views for which the method gives numbers of their own; 0 if it keeps to
 	// no minimum.
 	PatternMinimum int `cbor:"pattern_minimum,omitempty" json:"pattern_minimum,omitempty"`
+	// Masked says that the numbers of the release, all of Sums and Totals, are masked: whoever has it
+	// learns nothing of them but, from the plan's openers, their total over the sites. It has no body.
+	Masked bool `cbor:"masked,omitempty" json:"masked,omitempty"`
+	// Totals are what a masked release without protection is made from, with different names.
+	Totals []Total `cbor:"totals,omitempty" json:"totals,omitempty"`
+	// Opens, in an opener's request, is the largest number of words of the masked sums that it opens: what it
+	// releases follows from no row. It needs protection [Differential], and declares no sums.
+	Opens int `cbor:"opens,omitempty" json:"opens,omitempty"`
+}
+
+// Total declares exact numbers that are released masked: integers in steps of a public grid.
+type Total struct {
+	Name    string     `cbor:"name" json:"name"`
+	Numbers int        `cbor:"numbers" json:"numbers"`
+	Grid    masks.Grid `cbor:"grid" json:"grid"`
 }
 
 // Unit is what one record of a mechanism is: whom the noise protects.
@@ -74,6 +92,9 @@ type Sum struct {
 	Kept bool `cbor:"kept,omitempty" json:"kept,omitempty"`
 	// Mechanism is the charge, in units of Bound (Vectors) or Bound² (Moments).
 	Mechanism account.Mechanism `cbor:"mechanism" json:"mechanism"`
+	// Honest, of a masked sum, is how many sites' noise the charge counts on: this site adds
+	// 1/Honest of the variance that Mechanism names. 0 and 1 are all of it.
+	Honest int `cbor:"honest,omitempty" json:"honest,omitempty"`
 }
 
 // Guarantee is what a plan promises in total.
@@ -116,8 +137,24 @@ func (r Request) Check() error {
 		return fmt.Errorf("protection %q is not known here", string(r.Protection))
 	case r.Protection == Unprotected && len(r.Sums) > 0:
 		return fmt.Errorf("noised sums in a request with protection %q: they need protection %q", Unprotected, Differential)
+	case r.Opens != 0:
+		if r.Opens < 0 || r.Protection != Differential || r.Masked || len(r.Sums) > 0 || len(r.Totals) > 0 {
+			return errors.New("a request to open sums declares sums of its own")
+		}
+		return nil
 	case r.Protection == Differential && len(r.Sums) == 0:
 		return fmt.Errorf("a request with protection %q declares no sum", Differential)
+	case len(r.Totals) > 0 && (!r.Masked || r.Protection != Unprotected):
+		return errors.New("exact totals need masks, and no noise")
+	case r.Masked:
+		if err := r.Shape().Check(); err != nil {
+			return err
+		}
+	}
+	for i, t := range r.Totals {
+		if t.Name == "" || t.Grid != masks.Raw && t.Grid != masks.Standardised || slices.ContainsFunc(r.Totals[:i], func(o Total) bool { return o.Name == t.Name }) {
+			return fmt.Errorf("total %d has no name or grid of its own", i+1)
+		}
 	}
 	names := map[string]bool{}
 	for _, s := range r.Sums {
@@ -125,6 +162,9 @@ func (r Request) Check() error {
 			return fmt.Errorf("two sums are called %q", s.Name)
 		}
 		names[s.Name] = true
+		if s.Honest < 0 || s.Honest > 1 && !r.Masked || r.Masked && (s.Kept || s.Mechanism.Kind != account.Gaussian) {
+			return fmt.Errorf("sum %q: shares of noise belong to masked sums, which have Gaussian noise and are released", s.Name)
+		}
 		if err := s.check(); err != nil {
 			return fmt.Errorf("sum %q: %w", s.Name, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/privacy/internal/noise"
+	"parley/privacy/masks"
 )
 
 // Session is the right to answer one task, paid for in the ledger. It is used
@@ -26,6 +27,7 @@ type Session struct {
 	key     [noise.KeySize]byte
 	used    map[string]int // how often each sum was made
 	made    []sentSum      // noised sums that the release holds
+	totals  map[string]masks.Vector
 	ended   bool
 }
 
@@ -53,10 +55,21 @@ func (s *Session) Seal(body, state []byte) (Release, error) {
 	if s.ended {
 		return Release{}, errEnded
 	}
-	sealed, err := wire.Marshal(envelope{Request: s.request, Sums: s.made, frame: frame{
+	sent := envelope{Request: s.request, Sums: s.made, frame: frame{
 		Version: envelopeVersion, Study: s.ask.Study, Site: s.ask.Site, Round: s.ask.Round, Kind: s.ask.Kind,
 		Task: s.ask.Task[:], Seeded: s.gate.seeds(s.request), Body: body,
-	}})
+	}}
+	if s.request.Masked {
+		if len(body) > 0 {
+			return Release{}, errors.New("a masked release has no body")
+		}
+		masked, err := s.mask()
+		if err != nil {
+			return Release{}, fmt.Errorf("masking the release: %w", err)
+		}
+		sent.Sums, sent.Masked = nil, masked
+	}
+	sealed, err := wire.Marshal(sent)
 	if err != nil {
 		return Release{}, fmt.Errorf("encoding the release: %w", err)
 	}

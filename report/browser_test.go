@@ -163,9 +163,7 @@ func TestPageInABrowser(t *testing.T) {
 		for _, width := range []int64{390, 1280} {
 			t.Run(fmt.Sprintf("%d sites, %d wide", c.sites, width), func(t *testing.T) {
 				dir := t.TempDir()
-				if err := sample(c.sites, c.views, c.factors).WriteFiles(dir); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, sample(c.sites, c.views, c.factors).WriteFiles(dir))
 				ctx := open(t, filepath.Join(dir, "report.html"), width, 800)
 				if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure > .scroll svg').length`); count != 2*6 {
 					t.Errorf("%d pictures, want 6 at two widths", count)
@@ -186,9 +184,7 @@ func TestScript(t *testing.T) {
 	}
 	r.Sections = append(r.Sections, figure.Section{ID: "choice", Title: "Choice", Items: []figure.Item{bars("one"), bars("two"),
 		{Table: &figure.Table{ID: "long", Title: "Long", Columns: []figure.Column{{Name: "n", Numbers: figure.Numbers{3, math.NaN(), -1, 10, 2, 5, 7, 8, 9, 4, 6, 1}}}}}}})
-	if err := r.WriteFiles(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, r.WriteFiles(dir))
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
 	column := `[...document.querySelectorAll('#table-long tbody tr')].filter(r => !r.hidden).map(r => r.textContent).join(' ')`
 	testkit.Act(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
@@ -224,9 +220,7 @@ func TestScript(t *testing.T) {
 func TestContentsLeadToTheirSections(t *testing.T) {
 	dir := t.TempDir()
 	r := sample(3, 4, 6)
-	if err := r.WriteFiles(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, r.WriteFiles(dir))
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
 	testkit.Act(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}}))
@@ -248,14 +242,9 @@ func TestContentsLeadToTheirSections(t *testing.T) {
 
 func TestPagePrints(t *testing.T) {
 	dir := t.TempDir()
-	if err := sample(3, 4, 6).WriteFiles(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, sample(3, 4, 6).WriteFiles(dir))
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
-	pdf, err := chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pdf := testkit.Get(chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4))))(t)
 	if !strings.HasPrefix(string(pdf), "%PDF-") {
 		t.Error("not a PDF")
 	}

@@ -227,11 +227,3 @@ func TestPageIsDeterministic(t *testing.T) {
 		t.Error("two pages of one report differ")
 	}
 }
-
-func BenchmarkHTML(b *testing.B) {
-	r := sample(10, 6, 8)
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.Do(b, r.HTML(io.Discard))
-	}
-}

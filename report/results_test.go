@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/dataset"
 	"parley/engine"
 	"parley/figure"
 	"parley/internal/testkit"
@@ -423,6 +424,99 @@ func TestExchangesAreSummedOverRounds(t *testing.T) {
 			if !slices.Equal(records[i+1], w) {
 				t.Errorf("%s, line %d: %v, want %v", name, i+1, records[i+1], w)
 			}
+		}
+	}
+}
+
+// opener is a method that has models and nothing else.
+type opener struct {
+	method.Method
+	name    string
+	formats []string
+}
+
+func (o opener) Name() string           { return o.name }
+func (o opener) ModelFormats() []string { return o.formats }
+func (o opener) OpenModel(data []byte) (method.Model, error) {
+	if strings.Contains(string(data), "broken") {
+		return nil, errors.New("it is broken")
+	}
+	return opened{o.name}, nil
+}
+
+type opened struct{ method string }
+
+func (o opened) Method() string         { return o.method }
+func (o opened) Schema() dataset.Schema { return dataset.Schema{} }
+
+var openers = method.Registry{
+	opener{name: "first", formats: []string{"parley/first-model/2", "parley/first-model/3"}},
+	opener{name: "second", formats: []string{"parley/second-model/1"}},
+}
+
+func TestAModelIsFoundInItsDirectories(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
+		return path
+	}
+	file := write("results/model/model.json", `{"format": "parley/second-model/1"}`)
+	for _, path := range []string{file, filepath.Dir(file), filepath.Join(dir, "results")} {
+		if m, err := ReadModel(openers, path); err != nil || m.Method() != "second" {
+			t.Errorf("%s: %v, %v", path, m, err)
+		}
+	}
+	write("begun/provenance.json", "{}")
+	write("empty/other.txt", "")
+	broken := write("broken.json", `{"format": "parley/second-model/1", "broken": 1}`)
+	text := write("text.json", `hello`)
+	for path, want := range map[string]string{
+		filepath.Join(dir, "begun"): "has not ended",
+		filepath.Join(dir, "empty"): "there is no model in this directory",
+		filepath.Join(dir, "none"):  "there is no such model",
+		broken:                      "it is broken",
+		text:                        "this is not a model",
+	} {
+		_, err := ReadModel(openers, path)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path+": ") {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	var p problem.Problem
+	if _, err := ReadModel(openers, text); !errors.As(err, &p) || p.Hint == "" {
+		t.Errorf("no hint in %v", err)
+	}
+}
+
+func TestStoresAreFound(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"many/north/site.db", "many/south/site.db", "results/sites/north/site.db", "none/readme"} {
+		path := filepath.Join(dir, filepath.FromSlash(file))
+		testkit.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)))
+	}
+	for _, c := range []struct{ path, site, want, wrong, hint string }{
+		{"many", "south", "many/south/site.db", "", ""},
+		{"many/north/site.db", "", "many/north/site.db", "", ""},
+		{"many/north", "", "many/north/site.db", "", ""},
+		{"many/north", "north", "many/north/site.db", "", ""},
+		{"results", "", "results/sites/north/site.db", "", ""},
+		{"results", "north", "results/sites/north/site.db", "", ""},
+		{"many", "", "", "2 sites have stores here", "north, south"},
+		{"many", "sooth", "", `site "sooth" has no store here`, "did you mean south?"},
+		{"none", "north", "", "no site's store is here", "local.stores"},
+		{"nowhere", "north", "", "there is no such store", ""},
+	} {
+		got, err := FindStore(filepath.Join(dir, filepath.FromSlash(c.path)), c.site)
+		if c.want != "" {
+			if err != nil || got != filepath.Join(dir, filepath.FromSlash(c.want)) {
+				t.Errorf("%s, %q: %q, %v", c.path, c.site, got, err)
+			}
+			continue
+		}
+		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.wrong) || !strings.Contains(p.Hint, c.hint) {
+			t.Errorf("%s, %q: %v", c.path, c.site, err)
 		}
 	}
 }

@@ -32,10 +32,7 @@ var program = sync.OnceValues(func() (string, error) {
 // study runs a plan with the program itself and returns the directory of its results.
 func study(t *testing.T, plan string) string {
 	t.Helper()
-	bin, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := testkit.Get(program())(t)
 	out := filepath.Join(t.TempDir(), "results")
 	if text, err := exec.Command(bin, "run", plan, "--out", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -54,7 +51,7 @@ func TestMain(m *testing.M) {
 // The reports of every example, the shared one and that of a site: whole on a phone, a tablet, a
 // desktop and paper, in light and dark, quick to open, and all of it reached by keys.
 func TestReportsOfTheExamples(t *testing.T) {
-	plans := []string{"alzheimer/plan", "income/plan", "mixture/plan", "alzheimer/private", "icu/plan", "icu/private"}
+	plans := []string{"alzheimer/plan", "income/plan", "mixture/plan", "alzheimer/private", "icu/plan"}
 	plans = plans[:testkit.Sized(3, len(plans))] // one of each method
 	for _, plan := range plans {
 		t.Run(plan, func(t *testing.T) {
@@ -150,12 +147,8 @@ func forty(t *testing.T) string {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	testkit.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // A study of forty sites has a page below a megabyte, and not many times as long as one of three.

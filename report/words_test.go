@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/report"
 )
 
@@ -55,9 +56,7 @@ func TestTooLongPicturesAreParted(t *testing.T) {
 	marks := 0
 	for _, p := range parts {
 		var svg strings.Builder
-		if err := p.SVG(&svg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, p.SVG(&svg))
 		marks += strings.Count(svg.String(), `rx="1"`)
 		if !strings.Contains(svg.String(), ">100</text>") {
 			t.Errorf("%s is not on the scale of all", p.ID)

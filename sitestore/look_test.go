@@ -225,10 +225,7 @@ func TestCopyOfTheFileAloneIsComplete(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Get(os.ReadFile(path))(t)
 		n++
 		other := filepath.Join(copies, fmt.Sprint(n), "site.db")
 		testkit.Do(t, errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, content, 0o600)))
@@ -281,10 +278,7 @@ func TestLookingFindsNoStore(t *testing.T) {
 
 func TestLookingNoticesDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
-	s, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(Open(path))(t)
 	testkit.Do(t, errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}, key(1)), s.Close()))
 	content, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(content, []byte("recognisable")) {

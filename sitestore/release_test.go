@@ -96,10 +96,7 @@ func charges(t *testing.T, s *sitestore.Store) int {
 // that was charged before the disk was full, once, and what was computed for it
 // each time are the same bytes, which are stored when there is room.
 func TestFullDiskCostsNothing(t *testing.T) {
-	s, err := sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
 	j := &spy{Store: s, full: true}
 	for range 10 {
@@ -221,21 +218,12 @@ func TestSwappedReleasesAreNoticed(t *testing.T) {
 // make the charge again that a crash forfeited, once.
 func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 	for version := 1; version <= 2; version++ {
-		dump, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema-%d.sql", version)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dump := testkit.Get(os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema-%d.sql", version))))(t)
 		path := filepath.Join(t.TempDir(), "site.db")
-		db, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := testkit.Get(sql.Open("sqlite", path))(t)
 		testkit.Get(db.Exec(string(dump)))(t)
 		db.Close()
-		s, err := sitestore.Open(path, sitestore.Quick())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Get(sitestore.Open(path, sitestore.Quick()))(t)
 		found, err := ledger.Verify(s)
 		if err != nil || found.Lines != 2 || found.Stored != 1 {
 			t.Fatalf("schema %d: %+v, %v", version, found, err)
@@ -272,31 +260,4 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// BenchmarkRelease is one release of a thousand noised numbers of five people:
-// a charge, the sum, and the bytes.
-func BenchmarkRelease(b *testing.B) {
-	for name, options := range map[string][]sitestore.Option{"durable": nil, "quick": {sitestore.Quick()}} {
-		b.Run(name, func(b *testing.B) {
-			s := testkit.Get(sitestore.Open(filepath.Join(b.TempDir(), "site.db"), options...))(b)
-			defer s.Close()
-			g := gate(s, 1000)
-			round := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				round++
-				testkit.Get(deliver(b.Context(), g, round))(b)
-			}
-		})
-	}
-	b.Run("memory", func(b *testing.B) {
-		g := gate(sitestore.NewMemory(), 1000)
-		round := 0
-		b.ReportAllocs()
-		for b.Loop() {
-			round++
-			testkit.Get(deliver(b.Context(), g, round))(b)
-		}
-	})
 }

@@ -135,24 +135,3 @@ func FuzzDamagedStore(f *testing.F) {
 		}
 	})
 }
-
-func Example() {
-	dir, err := os.MkdirTemp("", "site")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	s, err := Open(filepath.Join(dir, "site.db"))
-	if err != nil {
-		panic(err)
-	}
-	defer s.Close()
-	fmt.Println(s.Reserve(Reservation{Release: "r1", Study: "3fa9", Request: []byte("charge")}, [32]byte{1}))
-	fmt.Println(s.Commit("r1", []byte("sealed bytes"), nil))
-	r, ok, err := s.Release("r1")
-	fmt.Println(string(r.Sealed), ok, err)
-	// Output:
-	// <nil>
-	// <nil>
-	// sealed bytes true <nil>
-}

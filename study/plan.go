@@ -250,6 +250,7 @@ func (p *Plan) fill(missing func(path string) bool) {
 			}
 		}
 	}
+	p.fillSecure(missing)
 	if options, ok := p.Method.Options.(Filler); ok {
 		options.Fill(p, func(key string) bool { return missing("method." + key) })
 	}

@@ -57,7 +57,44 @@ type Privacy struct {
 	// how long computing took does not show; empty for none. In a simulation
 	// nobody waits.
 	AnswerAfter Duration `json:"answer_after,omitempty"`
+
+	// Sum is [SumSecure] where the coordinator is to learn of every sum only its total over the sites,
+	// and empty where it learns each site's.
+	Sum string `json:"sum,omitempty"`
+	// Openers are the sites that open totals together; who works with all of them can see each
+	// site's own sums. All sites by default, and the first five of more.
+	Openers []string `json:"openers,omitempty"`
+	// Collusion is how many sites may work together with the coordinator and the noise still be
+	// what the total promises: of a quorum Q of sites, each adds 1/(Q − Collusion) of the variance. By
+	// default all openers but one. Without differential privacy it has no meaning.
+	Collusion *int `json:"collusion,omitempty"`
+	// Keys are the public keys of the sites, in their order, as masks.Member has them. Whoever submits
+	// the plan to sites fills them in; in a simulation there are none.
+	Keys []string `json:"keys,omitempty"`
 }
+
+// What a coordinator may learn of sums: those of each site, or totals over sites.
+const (
+	SumPlain  = "plain" // the default, which a plan need not name
+	SumSecure = "secure"
+)
+
+// Secure says whether of every sum only its total over the sites is learned.
+func (p Privacy) Secure() bool { return p.Sum == SumSecure }
+
+// Honest is Q − t: how many sites' shares make up the noise of a total at least. It is 1 where
+// every site adds all of it.
+func (p *Plan) Honest() int {
+	if !p.Privacy.Secure() || p.Privacy.Collusion == nil {
+		return 1
+	}
+	return max(p.Quorum-*p.Privacy.Collusion, 1)
+}
+
+// Summable is implemented by options of methods whose sites answer with sums alone, so that a secure
+// sum can carry them. Summable reports what of the plan's options needs a site's own sums; the plan
+// names [SumSecure].
+type Summable interface{ Summable(p *Plan, report Report) }
 
 // Differential says whether releases are noised.
 func (p Privacy) Differential() bool { return p.Protection == ProtectionDifferential }
@@ -80,6 +117,7 @@ func (c *checker) privacy() {
 	default:
 		c.report("privacy.protection", fmt.Sprintf("unknown protection %q", p.Protection), protectionLike(p.Protection))
 	}
+	c.sum()
 }
 
 // protectionLike returns a hint at what was meant.

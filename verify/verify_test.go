@@ -21,7 +21,6 @@ var families = map[string]struct {
 	unused          string
 }{
 	"fedmvppca/": {"../methods/factors/testdata/fedmvppca/*.json", 2, 8, 30, `^\.local_rank`},
-	"graffl/":    {"../methods/mixture/testdata/graffl/*.json", 4, 3, 60, "^$"},
 }
 
 func TestPublishedVectorsAgreeAndChangedOnesDoNot(t *testing.T) {
@@ -43,8 +42,6 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		`{"schema": "fedmvppca/one-shot/1", "q": 2}`:    "no views",
 		`{"schema": "fedmvppca/one-shot/1"}`:            "layout",
 		`{"schema": "fedmvppca/one-shot/1", "dims": 3}`: "json",
-		`{"schema": "graffl/privacy/1", "extra": 1}`:    "unknown field",
-		`{"schema": "graffl/setdistance/1"}`:            "has no rows",
 	} {
 		family, _, _ := strings.Cut(strings.TrimPrefix(file, `{"schema": "`), "/")
 		if _, err := runs[family+"/"]([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
@@ -106,10 +103,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"README.md":      file("text"),
 		"below/a.json":   file(`{"schema": "fake/1"}`),
 	}
-	r, err := Run(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(Run(dir))(t)
 	got := map[string]File{}
 	for _, f := range r.Files {
 		got[f.Name] = f
@@ -131,9 +125,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		t.Errorf("%d files, in agreement: %v", len(r.Files), r.OK)
 	}
 	var b strings.Builder
-	if err := r.Print(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, r.Print(&b))
 	for _, line := range []string{"agrees.json   fake/1   2        2      agrees", "wrong.json    fake/1   2        1      DISAGREES", "damaged.json           0        0      DISAGREES", "  two: want 2, got 2.5", "  this is not JSON"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("%q is not in\n%s", line, b.String())

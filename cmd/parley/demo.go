@@ -40,6 +40,9 @@ func demoCommand() *cobra.Command {
 			for _, site := range plan.Sites {
 				fmt.Fprintf(out, "  parley site join %s\n", filepath.Join(dir, site+".invitation"))
 			}
+			if plan.Privacy.Secure() {
+				fmt.Fprintf(out, "\nOnce all of them have joined, since the plan names their keys:\n  parley coordinator submit %s %s\n", f.Path, a[0])
+			}
 			if noServe {
 				fmt.Fprintf(out, "\nBefore that, here:\n  parley coordinator serve %s\n", f.Path)
 				return nil
@@ -110,8 +113,10 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 	if f, err = coordinator.Init(path, methods, c, coordinator.Account{}); err != nil {
 		return nil, err
 	}
-	if _, _, err := f.Submit(plan); err != nil {
-		return nil, err
+	if !plan.Privacy.Secure() { // which names the keys of sites that have joined
+		if _, _, err := f.Submit(plan); err != nil {
+			return nil, err
+		}
 	}
 	for _, site := range plan.Sites {
 		if err := writeInvitation(f, site, filepath.Join(dir, site+".invitation"), 7*24*time.Hour, false); err != nil {

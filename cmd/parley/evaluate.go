@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"parley/engine/local"
 	"parley/judge"
 	"parley/judge/evaluate"
+	"parley/method"
+	"parley/report"
 	"parley/study"
+	"parley/verify"
 )
 
 func evaluateCommand() *cobra.Command {
@@ -84,4 +92,139 @@ func present(cmd *cobra.Command, as form, dir, kind string, results interface{ P
 		_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir, "report.html"))
 		return err
 	})
+}
+
+func attackCommand() *cobra.Command {
+	c := judge.AttackConfig{}
+	var as form
+	cmd := &cobra.Command{
+		Use:   "attack [METHOD [PLAN]]",
+		Short: "Attack simulated studies of a method",
+		Long: "Attack simulated studies of a method, and print what is recovered. The rows are made up, or those\n" +
+			"of the plan's simulated sites. Without METHOD it lists what can be attacked.",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			targets := judge.AttackTargets(methods)
+			if len(a) == 0 {
+				return as.line(cmd, targets, func(w io.Writer) error {
+					for _, name := range targets {
+						fmt.Fprintln(w, "parley attack", name)
+					}
+					return nil
+				})
+			}
+			m, ok := methods.Lookup(a[0])
+			if !ok {
+				return &usageError{fmt.Errorf("method %q is not known\n  hint: what can be attacked is %s", a[0], strings.Join(targets, ", "))}
+			}
+			c.Method = m
+			if len(a) == 2 {
+				var err error
+				if c.Plan, err = study.Load(a[1], methods); err != nil {
+					return err
+				}
+				if c.Plan.Method.Name == m.Name() { // else it is refused before anybody reads data
+					bound, err := local.Bind(cmd.Context(), c.Plan, nil)
+					if err != nil {
+						return err
+					}
+					c.Data = bound.Data
+				}
+			}
+			show := newProgress(cmd)
+			defer show.close()
+			c.Tell = func(what string) { show.step("attacking %s", what) }
+			report, err := judge.Attack(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			show.close()
+			err = as.object(cmd, report, report.Print)
+			if err == nil && !report.OK {
+				err = errors.New("not everything went as the method's documentation says")
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
+	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside the plan's own")
+	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets")
+	return as.flag(cmd, "print every attack, or the list, as JSON")
+}
+
+func compareCommand() *cobra.Command {
+	var on string
+	var page accountPage
+	var as form
+	cmd := &cobra.Command{
+		Use:   "compare MODEL MODEL",
+		Short: "Compare two fits",
+		Long:  "Show how alike two fits of one method are: factors matched, or effects side by side.",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
+			account, err := compare(cmd.Context(), a[0], a[1], on)
+			if err != nil {
+				return err
+			}
+			if err := page.write("Two fits compared", account); err != nil {
+				return err
+			}
+			return printAccount(cmd, account, as)
+		},
+	}
+	cmd.Flags().StringVar(&on, "data", "", "also compare their predictions for the subjects of this data set")
+	page.flag(cmd)
+	return as.flag(cmd, "print everything as JSON")
+}
+
+// compare holds two models against each other, on data unless there are none.
+func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
+	if on == "" {
+		first, err := openModel[method.Comparer](a, "compared")
+		if err != nil {
+			return nil, err
+		}
+		second, err := report.ReadModel(methods, b)
+		if err != nil {
+			return nil, err
+		}
+		return first.Compare(second)
+	}
+	first, data, notes, err := openUse[method.DataComparer](ctx, []string{a, on}, "compared on data", "")
+	if err != nil {
+		return nil, err
+	}
+	second, err := report.ReadModel(methods, b)
+	if err != nil {
+		return nil, err
+	}
+	account, err := first.CompareOn(ctx, second, data)
+	if err != nil {
+		return nil, err
+	}
+	account.Notes = append(notes, account.Notes...)
+	return account, nil
+}
+
+func verifyCommand() *cobra.Command {
+	var as form
+	cmd := &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Check the program against published test vectors",
+		Long:  "Run every test vector of a folder, JSON with a \"schema\", and print where the program disagrees.",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			report, err := verify.Run(os.DirFS(a[0]))
+			if err != nil {
+				return fmt.Errorf("verifying %s: %w", a[0], err)
+			}
+			err = as.object(cmd, report, report.Print)
+			if err == nil && !report.OK {
+				err = errors.New("this installation does not agree with the test vectors")
+			}
+			return err
+		},
+	}
+	return as.flag(cmd, "print the agreement of every entry as JSON")
 }

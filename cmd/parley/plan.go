@@ -13,6 +13,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
+	"parley/method"
 	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
@@ -74,11 +75,13 @@ func planCheckCommand() *cobra.Command {
 				Digest  string       `json:"digest"`
 				Privacy *ledger.Cost `json:"privacy"`
 				Notes   []string     `json:"notes"`
-			}{plan.Name, digest.String(), cost, lines}
+				Sum     []string     `json:"sum,omitempty"` // who could see a site's own sums, if they are secure
+			}{plan.Name, digest.String(), cost, lines, method.SecureLines(plan)}
 			return as.line(cmd, checked, func(w io.Writer) error {
 				printLines(w, "note:", lines)
 				fmt.Fprintf(w, "plan %s is in order; digest %s\n", plan.Name, digest)
 				printLines(w, "privacy:", cost.Lines())
+				printLines(w, "sum:", checked.Sum)
 				return nil
 			})
 		},

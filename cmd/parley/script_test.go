@@ -36,10 +36,7 @@ func TestMain(m *testing.M) {
 // partitioned variational inference, and $INCOME the data of the income example.
 func TestScripts(t *testing.T) {
 	abs := func(path string) string {
-		path, err := filepath.Abs(filepath.FromSlash(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		path = testkit.Get(filepath.Abs(filepath.FromSlash(path)))(t)
 		return path
 	}
 	scripts, err := filepath.Glob(filepath.Join("testdata", testkit.Sized("script", "script*"), "*.txt"))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
+	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
@@ -89,7 +90,7 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 	var list []*ledger.Admission
 	for _, site := range sites {
 		m, _ := methods.Lookup(plan.Method.Name) // the plan was checked
-		requests, err := m.Requests(plan, site)
+		requests, err := method.ForPlan(m, plan).Requests(plan, site)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}

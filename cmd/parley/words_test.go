@@ -129,10 +129,7 @@ func TestUnitsStartCommandsThatExist(t *testing.T) {
 			t.Errorf("%s starts %d programs", unit, found)
 		}
 	}
-	file, err := os.ReadFile("../../deploy/Containerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Get(os.ReadFile("../../deploy/Containerfile"))(t)
 	if !strings.Contains(string(file), "./cmd/parley") || !strings.Contains(string(file), `ENTRYPOINT ["/parley"]`) {
 		t.Error("the container starts something else")
 	}

@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/masks"
 	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
@@ -48,6 +49,8 @@ type Host struct {
 	Policy  policy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
+	// Keys are the site's own, for plans with a secure sum; nil in a simulation.
+	Keys *masks.Keys
 
 	mu      sync.Mutex      // of counted and halves
 	counted *dataset.Census // once it was needed
@@ -158,14 +161,17 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 	if !ok {
 		return nil, privacy.Study{}, fmt.Errorf("method %q is not known", p.Method.Name)
 	}
-	list, err := m.Requests(p, h.Site)
+	list, err := method.ForPlan(m, p).Requests(p, h.Site)
 	if err != nil {
 		return nil, privacy.Study{}, err
 	}
 	s, err := privacy.StudyOf(p, h.Site, list)
+	if err == nil {
+		s.Party, err = method.PartyOf(p, h.Site, h.Keys)
+	}
 	for _, site := range p.Sites {
 		if err == nil {
-			list, err = m.Requests(p, site)
+			list, err = method.ForPlan(m, p).Requests(p, site)
 		}
 		for _, l := range list {
 			s.Rounds += l.Times
@@ -346,7 +352,7 @@ func (h *Host) half(m method.Method, p *study.Plan, digest string) (method.Site,
 	if kept := h.halves[digest]; kept != nil {
 		return kept, nil
 	}
-	half, err := m.Site(p, h.Site)
+	half, err := method.ForPlan(m, p).Site(p, h.Site)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ type Preview struct {
 	Requests    []privacy.Listed  `json:"requests"`            // everything that the gate would grant
 	Numbers     int               `json:"numbers"`             // that leave at most, in all releases together
 	Promise     []string          `json:"promise"`             // of the plan, in words
+	Secure      []string          `json:"secure,omitempty"`    // of a secure sum: who would have to work together to see this site's own
+	Keys        []string          `json:"keys,omitempty"`      // of its sites, by name: short fingerprints, for comparing by another way
 	Charges     int               `json:"charges"`             // in the ledger so far, of all studies
 	Spent       []ledger.Loss     `json:"spent"`               // by their noised sums, for one subject
 	Admission   *ledger.Admission `json:"admission"`           // whether policy and ledger let it take part, and what that costs
@@ -70,7 +72,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 		return nil, err
 	}
 	out.Subjects = s.Subjects
-	out.Promise = cost.Lines()
+	out.Promise, out.Secure, out.Keys = cost.Lines(), method.SecureLines(p), method.Fingerprints(p)
 	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,16 @@ func (p *Preview) Text(w io.Writer) error {
 	}
 	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"), size(8*float64(p.Numbers))))
 
+	if len(p.Secure) > 0 {
+		t.head("Who could see this site's own sums")
+		for _, line := range p.Secure {
+			t.line(1, line)
+		}
+		if len(p.Keys) > 0 {
+			t.line(1, "Keys that the plan names, to be compared with each site by another way than this program: "+strings.Join(p.Keys, ", ")+".")
+		}
+	}
+
 	t.head("What it costs")
 	for _, line := range p.Promise {
 		t.line(1, sentence(line))
@@ -116,7 +126,14 @@ func (t *page) request(l privacy.Listed) {
 		often = fmt.Sprintf("at most %d times: %s each time", l.Times, many)
 	}
 	how := "Exact numbers leave: they are not protected by noise."
-	if l.Request.Protection == privacy.Differential {
+	switch {
+	case l.Request.Opens > 0:
+		how = "They are masks, and tell nothing of this site's rows."
+	case l.Request.Protection == privacy.Differential && l.Request.Masked:
+		how = "They are masked; their total over the sites has noise."
+	case l.Request.Masked:
+		how = "They are masked; their total over the sites is exact."
+	case l.Request.Protection == privacy.Differential:
 		how = "They are protected by noise."
 	}
 	t.line(1, fmt.Sprintf("%s, %s. %s", l.Kind, often, how))

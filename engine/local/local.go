@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 	if !ok {
 		return nil, fmt.Errorf("method %q is not known", c.Plan.Method.Name)
 	}
-	coordinator, err := m.Coordinator(c.Plan)
+	coordinator, err := method.ForPlan(m, c.Plan).Coordinator(c.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 	out = &Outcome{config: c, hosts: map[string]*host.Host{}}
 	var refusals []error
 	for _, name := range c.Plan.Sites {
-		if run.Requests[name], err = m.Requests(c.Plan, name); err != nil {
+		if run.Requests[name], err = method.ForPlan(m, c.Plan).Requests(c.Plan, name); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		s, err := c.store(name)

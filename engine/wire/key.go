@@ -14,6 +14,7 @@ import (
 	"time"
 
 	encoding "parley/internal/wire"
+	"parley/privacy/masks"
 )
 
 // Key is what one end of a study signs and opens messages with. It never
@@ -92,6 +93,22 @@ func (k *Key) Peer() Peer {
 // MarshalBinary encodes the peer, for those who are to know it.
 func (p Peer) MarshalBinary() ([]byte, error) {
 	return encoding.Marshal(keyBytes{Sign: p.verify, Open: p.seal.Bytes()})
+}
+
+// Masks is the key as secure sums use it: the same two secrets, for what is marked as another purpose.
+func (k *Key) Masks() (masks.Keys, error) {
+	secret, err := k.open.Bytes()
+	if err != nil {
+		return masks.Keys{}, err
+	}
+	open, err := ecdh.X25519().NewPrivateKey(secret)
+	return masks.Keys{Sign: k.sign, Open: open}, err
+}
+
+// Masks is the public half of [Key.Masks], of a site of that name.
+func (p Peer) Masks(site string) (masks.Member, error) {
+	open, err := ecdh.X25519().NewPublicKey(p.seal.Bytes())
+	return masks.Member{Name: site, Verify: p.verify, Open: open}, err
 }
 
 // Name is a short name of the key, for records and for comparing by telephone: the

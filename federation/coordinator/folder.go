@@ -326,6 +326,9 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 	if slices.Contains(p.Sites, brokerName) {
 		return "", false, fmt.Errorf("a site of the plan is called %s, as the other end is\n  hint: give the site another name", brokerName)
 	}
+	if p, err = f.withKeys(p); err != nil {
+		return "", false, err
+	}
 	d, err := p.Digest()
 	if err != nil {
 		return "", false, err
@@ -347,6 +350,35 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 		err = f.Audit.Add("submitted", digest, "", "plan "+p.Name)
 	}
 	return digest, fresh, err
+}
+
+// withKeys is a plan with the public keys of its sites, where it has a secure sum and does not name them: sites
+// mask for these keys and no others, so that whoever compares them by another way knows who can open a total.
+func (f *Folder) withKeys(p *study.Plan) (*study.Plan, error) {
+	if !p.Privacy.Secure() || len(p.Privacy.Keys) > 0 {
+		return p, nil
+	}
+	r, err := f.Registry()
+	if err != nil {
+		return nil, err
+	}
+	named := *p
+	for _, site := range p.Sites {
+		m := r.member(site)
+		if m == nil || m.Revoked {
+			return nil, fmt.Errorf("the plan has sum: secure, and site %s has not joined: its keys are not known\n  hint: submit the plan once all of its sites have joined", site)
+		}
+		peer, err := wire.ParsePeer(m.Peer)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		keys, err := peer.Masks(site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		named.Privacy.Keys = append(named.Privacy.Keys, keys.Text())
+	}
+	return &named, nil
 }
 
 // Stopped says whether a study has stopped, and has not been aborted: then [Order]

@@ -19,6 +19,7 @@ import (
 	"parley/federation"
 	"parley/internal/files"
 	"parley/internal/version"
+	"parley/method"
 	"parley/privacy"
 	"parley/report"
 	"parley/study"
@@ -308,7 +309,7 @@ func (s *running) run(ctx context.Context) error {
 	if r := began.Revision; r != 0 && r != m.Revision() {
 		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with revision %d of the method, with which the study began", r, m.Name(), version.String(), m.Revision(), began.Version, r)
 	}
-	half, err := m.Coordinator(s.plan)
+	half, err := method.ForPlan(m, s.plan).Coordinator(s.plan)
 	if err != nil {
 		return err
 	}
@@ -326,7 +327,7 @@ func (s *running) run(ctx context.Context) error {
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
 	for _, site := range s.plan.Sites {
-		if c.Requests[site], err = m.Requests(s.plan, site); err != nil {
+		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
 		c.Links[site] = s.links[site]

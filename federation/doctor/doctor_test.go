@@ -75,10 +75,7 @@ func free(t *testing.T) string {
 func newCoordinator(t *testing.T) *world {
 	t.Helper()
 	t.Setenv("NO_PROXY", "*") // for the site that joins
-	f, err := coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), methods, coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), methods, coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{}))(t)
 	w := &world{t: t, coordinator: f, o: Options{Proxy: direct}, stop: func() {}}
 	t.Cleanup(func() { w.stop() })
 	return w

@@ -514,7 +514,11 @@ func (f *Folder) host(ctx context.Context, p *study.Plan, unasked bool) (*host.H
 		return nil, err
 	}
 	schema := p.Schema()
-	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.Receipts()}
+	keys, err := f.Secrets.Key.Masks()
+	if err != nil {
+		return nil, err
+	}
+	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.Receipts(), Keys: &keys}
 	noised, err := h.Noised(p)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // floors lists the packages of both modules from the top down. A package imports
@@ -25,7 +27,7 @@ var floors = [][]string{
 	{"papers/quoted"},
 	{"papers/quoted/..."},
 	{"papers/dppvi", "papers/fedmvppca", "papers/graffl"},
-	{"papers/deal", "papers/experiment", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
+	{"papers/deal", "papers/experiment", "papers/graffl/scarce", "papers/graffl/suffiae", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
 	{"papers/internal/..."},
 	{"cmd/parley", "federation/acceptance", "tools/release"},
 	{"federation/doctor", "federation/live"},
@@ -46,7 +48,7 @@ var floors = [][]string{
 	{"privacy"},
 	{"sitestore", "privacy/policy"},
 	{"study"},
-	{"dataset", "figure", "privacy/account"},
+	{"dataset", "figure", "privacy/account", "privacy/masks"},
 	{"internal/nn", "internal/testkit", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }
@@ -82,10 +84,7 @@ const module = "parley"
 // source returns every Go file of both modules.
 func source(t *testing.T) []file {
 	t.Helper()
-	files, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Get(parsed())(t)
 	if len(files) < 100 {
 		t.Fatalf("only %d Go files were found", len(files))
 	}
@@ -269,7 +268,7 @@ var pure = []string{
 // import: what is below them, without what keeps, sends or reads anything. A name
 // stands for the packages below it, too, if it ends with a slash.
 var ours = []string{
-	"dataset", "figure", "judge/evaluate", "method", "method/association", "privacy", "privacy/account", "problem", "study",
+	"dataset", "figure", "judge/evaluate", "method", "method/association", "privacy", "privacy/account", "privacy/masks", "problem", "study",
 	"internal/linalg", "internal/stats", "internal/vectors", "internal/version", "internal/wire",
 }
 

@@ -80,9 +80,7 @@ func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
 func TestCreateReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
 	file, folder, link, dangling := filepath.Join(dir, "file"), filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
-	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Mkdir(folder, 0o700), os.Symlink(file, link), os.Symlink(filepath.Join(dir, "nowhere"), dangling)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Mkdir(folder, 0o700), os.Symlink(file, link), os.Symlink(filepath.Join(dir, "nowhere"), dangling)))
 	for _, linkable := range []bool{true, false} {
 		withoutLinks(t, !linkable)
 		for _, path := range []string{file, folder, link, dangling} {

@@ -179,3 +179,64 @@ func BenchmarkCholesky(b *testing.B) {
 		})
 	}
 }
+
+// TestLeadingOfFewDirections: what data do not have, Leading makes up, of length 1 and
+// with an eigenvalue of zero.
+func TestLeadingOfFewDirections(t *testing.T) {
+	const d, rank = 300, 5
+	for name, weight := range map[string]float64{"two": 1, "none": 0, "huge": 1e70, "tiny": 1e-90} {
+		times := func(dst, x []float64, q int) {
+			ld := Stride(q)
+			for a := range q { // 9 at the first coordinate and 4 at the last
+				dst[a] += 9 * weight * x[a]
+				dst[(d-1)*ld+a] += 4 * weight * x[(d-1)*ld+a]
+			}
+		}
+		values, vectors, err := Leading(times, d, rank, max(13*weight, 1e-99))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a, want := range []float64{9, 4, 0, 0, 0} {
+			if math.Abs(values[a]-want*weight) > 1e-12*weight {
+				t.Errorf("%s: eigenvalue %d is %v, want %v", name, a, values[a], want*weight)
+			}
+			for b := range a + 1 {
+				s := 0.0
+				for i := range d {
+					s += vectors[i*rank+a] * vectors[i*rank+b]
+				}
+				if a == b {
+					s--
+				}
+				if math.Abs(s) > 1e-12 {
+					t.Errorf("%s: vectors %d and %d have the inner product %v more than they should", name, a, b, s)
+				}
+			}
+		}
+	}
+}
+
+// Slices are zeros of their own, whoever had their memory before.
+func TestWorkspaces(t *testing.T) {
+	for range 3 {
+		for _, n := range []int{0, 1, 5, 8, 300, 1 << 14, 1 << 15} { // the last two on both sides of what is kept
+			var a, b, c []float64
+			w := Allot(Each(n, &a, &b), Each(1, &c))
+			if len(a) != n || cap(a) != n || len(b) != n || len(c) != 1 {
+				t.Fatalf("%d, %d and %d numbers, want %d, %d and 1", len(a), len(b), len(c), n, n)
+			}
+			for i := range a {
+				if a[i] != 0 || b[i] != 0 {
+					t.Fatalf("of %d, number %d is not zero", n, i)
+				}
+				a[i], b[i] = 1, 2
+			}
+			if c[0] != 0 || n > 0 && (a[n-1] != 1 || b[0] != 2) {
+				t.Fatalf("slices of %d numbers share some", n)
+			}
+			c[0] = 3
+			w.Release()
+			w.Release() // again, which does nothing
+		}
+	}
+}

@@ -1,4 +1,4 @@
-// Package nn is small dense networks on internal/kernel, with tanh between layers, their
+// Package nn is small dense networks on internal/linalg, with tanh between layers, their
 // gradients and two optimisers. No well-kept Go library fits: of
 // those tried, gorgonia could not be had, spago is dormant, and gomlx brings a
 // hundred megabytes of source and a backend that promises portability, neither
@@ -7,13 +7,6 @@
 // the number of cores nor on which kernel runs.
 //
 // Lengths are the caller's duty; a wrong one panics.
-//
-// [Train] fits SuffiAE, the autoencoder of Hahn and Lee (GRAFFL, 2020, section
-// 3.1): it brings rows of many features to codes of few numbers in which two
-// classes lie apart, to rows and a binary label. [Encoder] is the part that travels
-// and encodes the rows of others. The claim of its authors that codes are sufficient, or anonymous, is not made
-// here: exact squared distances to d + 1 known points are a code, and a code with
-// its decoder is a row.
 package nn
 
 import (

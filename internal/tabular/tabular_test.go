@@ -35,10 +35,7 @@ func workbook(t testing.TB, sheets ...[][]any) []byte {
 
 func TestXLSX(t *testing.T) {
 	cells := [][]any{{"id", "age", "note"}, {"s1", 0.1, "a, \"b\""}, {}, {"s2", nil, " c"}, {"s3", 1e-7}, {7, -9, "x", "beyond"}}
-	r, err := XLSX(bytes.NewReader(workbook(t, cells, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(XLSX(bytes.NewReader(workbook(t, cells, nil))))(t)
 	defer r.Close()
 	got, err := io.ReadAll(r)
 	want := "id,age,note\ns1,0.1,\"a, \"\"b\"\"\"\n\ns2,,\" c\"\ns3,0.0000001,\n7,-9,x,beyond\n"

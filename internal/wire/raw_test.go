@@ -5,14 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 )
 
 func TestElementsAreCountedBeforeTheyAreDecoded(t *testing.T) {
-	data, err := wire.Marshal([]any{1, "two", []int{3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(wire.Marshal([]any{1, "two", []int{3}}))(t)
 	elements, err := wire.Elements(data, 1, 3)
 	if err != nil || len(elements) != 3 || !bytes.Equal(elements[2], []byte{0x81, 3}) {
 		t.Fatalf("%x, %v", elements, err)

@@ -174,10 +174,7 @@ func adcsf(t *testing.T) *dataset.Table {
 
 func TestAllComponentsReconstructEverything(t *testing.T) {
 	data := adcsf(t)
-	m, err := evaluate.FitPCA(ctx, 131, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Get(evaluate.FitPCA(ctx, 131, data))(t)
 	s, err := evaluate.Evaluate(ctx, m, data)
 	if err != nil || s.MAE > 1e-10 {
 		t.Fatalf("error %g (%v)", s.MAE, err)
@@ -215,10 +212,7 @@ func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		k, repeats, seed := rapid.IntRange(2, 6).Draw(t, "k"), rapid.IntRange(1, 3).Draw(t, "repeats"), rapid.Uint64().Draw(t, "seed")
-		folds, err := evaluate.Folds(subjects, k, repeats, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		folds := testkit.Get(evaluate.Folds(subjects, k, repeats, seed))(t)
 		again, err := evaluate.Folds(shuffled(subjects), k, repeats, seed)
 		if err != nil || fmt.Sprint(folds) != fmt.Sprint(again) {
 			t.Fatalf("another order of the subjects changes the folds (%v)", err)
@@ -280,9 +274,7 @@ func TestMeanOfASite(t *testing.T) {
 	site := testkit.Get(dataset.NewTable(data.Schema(), []dataset.Row{data.Row(1)}))(t) // 3, and nothing else
 	at := testkit.Get(all.At(ctx, site))(t)
 	var post evaluate.Posterior
-	if err := at.Infer(&dataset.Row{Views: [][]float64{{7, 7}, {7}}}, &post); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, at.Infer(&dataset.Row{Views: [][]float64{{7, 7}, {7}}}, &post))
 	if got := slices.Concat(post.Mean...); !slices.Equal(got, []float64{3, 20, 5}) {
 		t.Errorf("a mean of %v", got)
 	}

@@ -31,32 +31,23 @@ func (s sure) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64)
 func TestImputeHidesEachViewFromThoseWhoHaveAnother(t *testing.T) {
 	// Subject 2 has one view only. The others: v is (1, 10) and (5, 30), w is 5 and 5.
 	m := sure{constant{[][]float64{{2, 20}, {5}}, 0}, 4}
-	got, err := evaluate.Impute(ctx, nil, m, small(t, nil), 0.9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Get(evaluate.Impute(ctx, nil, m, small(t, nil), 0.9))(t)
 	// Inside 1.645 × 4 = 6.58: both of a, neither of b, both of c.
 	if got.MAE != 24.0/6 || !slices.Equal(got.ViewMAE, []float64{6, 0}) || got.Coverage != 4.0/6 || !slices.Equal(got.ViewCoverage, []float64{0.5, 1}) {
 		t.Errorf("got %+v", got)
 	}
-	unit, err := evaluate.FitMinMax(ctx, small(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unit := testkit.Get(evaluate.FitMinMax(ctx, small(t, nil)))(t)
 	// In parts of the ranges 4 and 20: ¼ + ¾ + ½ + ½ over four, and a constant.
-	if got, err = evaluate.Impute(ctx, unit, m, small(t, nil), 0.9); err != nil || got.ViewMAE[0] != 0.5 || got.Coverage != 4.0/6 {
+	if got, err := evaluate.Impute(ctx, unit, m, small(t, nil), 0.9); err != nil || got.ViewMAE[0] != 0.5 || got.Coverage != 4.0/6 {
 		t.Errorf("scaled: got %+v (%v)", got, err)
 	}
-	if got, err = evaluate.Impute(ctx, nil, m.constant, small(t, nil), 0.9); err != nil || !math.IsNaN(got.Coverage) || got.MAE != 4 {
+	if got, err := evaluate.Impute(ctx, nil, m.constant, small(t, nil), 0.9); err != nil || !math.IsNaN(got.Coverage) || got.MAE != 4 {
 		t.Errorf("not predictive: got %+v (%v)", got, err)
 	}
 }
 
 func TestImputeSeesNothingOfWhatItHides(t *testing.T) {
-	pca, err := evaluate.FitMean(ctx, small(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pca := testkit.Get(evaluate.FitMean(ctx, small(t, nil)))(t)
 	got, err := evaluate.Impute(ctx, nil, pca, small(t, nil), 0.9)
 	// Means 3, 20 and 5.
 	if err != nil || got.ViewMAE[0] != (2+10+2+10)/4.0 || got.ViewMAE[1] != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -54,14 +55,8 @@ func TestLDADoesNotDependOnTheBasis(t *testing.T) {
 			}
 			return m
 		}
-		plain, err := evaluate.FitLDA(train)
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := evaluate.FitLDA(moved(train))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := testkit.Get(evaluate.FitLDA(train))(t)
+		other := testkit.Get(evaluate.FitLDA(moved(train)))(t)
 		if p, q := plain.Accuracy(test), other.Accuracy(moved(test)); p != q {
 			t.Fatalf("accuracy %v, and %v in another basis", p, q)
 		}

@@ -271,32 +271,3 @@ func TestOutcomesThatCannotBeJudged(t *testing.T) {
 		}
 	}
 }
-
-// The base rate is right for the population, and of no use for anybody in it.
-func ExampleOutcome_Judge() {
-	rows, err := outcomeRows([]string{"no", "yes", "no", "no"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	outcome := evaluate.Outcome{Column: "y", Levels: []string{"no", "yes"}}
-	rate, err := outcome.FitBaseRate(context.Background(), rows)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	j, err := outcome.Judge(context.Background(), rate, rows, 0.9)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, m := range outcome.Scoring(0.9).Measures {
-		fmt.Printf("%s %.3f\n", m.Heading, j.Marks[m.Name])
-	}
-	// Output:
-	// log-likelihood -0.579
-	// accuracy 0.750
-	// AUC 0.500
-	// Brier score 0.194
-	// calibration error 0.083
-}

@@ -38,10 +38,7 @@ func TestAssignPlacesEverySubjectOnceWhateverTheOrder(t *testing.T) {
 		sites := evaluate.SiteNames(rapid.IntRange(1, 9).Draw(t, "sites"))
 		sc := rapid.SampledFrom([]evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}).Draw(t, "scenario")
 		seed := rapid.Uint64().Draw(t, "seed")
-		placed, err := evaluate.Assign(subjects, sites, sc, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		placed := testkit.Get(evaluate.Assign(subjects, sites, sc, seed))(t)
 		again, err := evaluate.Assign(shuffled(subjects), sites, sc, seed)
 		if err != nil || !reflect.DeepEqual(placed, again) {
 			t.Fatalf("another order of the subjects changes the split (%v)", err)

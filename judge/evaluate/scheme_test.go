@@ -2,12 +2,14 @@ package evaluate_test
 
 import (
 	"fmt"
+	"log"
 	"reflect"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/study"
 )
@@ -36,10 +38,7 @@ func TestUnequalSitesHaveTheirShares(t *testing.T) {
 		if smaller > larger {
 			larger, group = smaller, "yes"
 		}
-		h, err := s.Shares(sites, len(subjects), larger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := testkit.Get(s.Shares(sites, len(subjects), larger))(t)
 		possible := h.Valid() && h.Small > 0 && h.Target >= 0 && h.Target <= 1
 		placed, err := s.Assign(subjects, evaluate.SiteNames(sites), 3)
 		if possible != (err == nil) {
@@ -76,10 +75,7 @@ func TestUnequalSitesHaveTheirShares(t *testing.T) {
 
 func TestUnequalSitesFollowTheSeed(t *testing.T) {
 	s, subjects := evaluate.Scheme{Rho: 0.5, Kappa: 0.5}, classes(60, 40)
-	one, err := s.Assign(subjects, evaluate.SiteNames(4), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := testkit.Get(s.Assign(subjects, evaluate.SiteNames(4), 1))(t)
 	two, err := s.Assign(subjects, evaluate.SiteNames(4), 2)
 	if err != nil || reflect.DeepEqual(one, two) {
 		t.Fatalf("two seeds give one split (%v)", err)
@@ -92,10 +88,7 @@ func TestUnequalSitesFollowTheSeed(t *testing.T) {
 func TestLargeSitesAreMixed(t *testing.T) {
 	subjects := classes(5000, 3500)
 	s := evaluate.Scheme{Rho: 0.411764706, Kappa: 0.4333} // small sites: 1250 subjects, 958 of the larger class
-	placed, err := s.Assign(subjects, evaluate.SiteNames(4), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	placed := testkit.Get(s.Assign(subjects, evaluate.SiteNames(4), 1))(t)
 	n := count(subjects, placed, 4)
 	all, yes := n[2]["no"]+n[2]["yes"]+n[3]["no"]+n[3]["yes"], n[2]["yes"]+n[3]["yes"]
 	if all < 5990 || yes < 2900 || yes > 3100 {
@@ -109,10 +102,7 @@ func TestLargeSitesAreMixed(t *testing.T) {
 // Of two equally large classes, the first in order is the larger.
 func TestEquallyLargeClasses(t *testing.T) {
 	subjects := classes(20, 20)
-	placed, err := evaluate.Scheme{Kappa: 0.6}.Assign(subjects, evaluate.SiteNames(2), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	placed := testkit.Get(evaluate.Scheme{Kappa: 0.6}.Assign(subjects, evaluate.SiteNames(2), 1))(t)
 	want := []map[string]int{{"no": 16, "yes": 4}, {"no": 4, "yes": 16}}
 	if got := count(subjects, placed, 2); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
@@ -171,4 +161,19 @@ func TestPlansKnowScenariosAndSchemes(t *testing.T) {
 	if want := "use one of " + strings.Join(study.Schemes, ", "); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// The third scheme of the paper, on its ten sites with 39074 rows of Adult.
+func ExampleScheme_Shares() {
+	c, err := evaluate.ParseScheme("C")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := c.Shares(10, 39074, 29711)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("small sites: %d subjects, %.0f %% of the smaller class; large sites: %d, %.0f %%\n", h.Small, 100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
+	// Output:
+	// small sites: 1172 subjects, 96 % of the smaller class; large sites: 6642, 11 %
 }

@@ -1,12 +1,10 @@
 package factors
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,12 +14,10 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"gonum.org/v1/gonum/floats"
-	"pgregory.net/rapid"
 
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
@@ -137,32 +133,6 @@ func (s shape) study(t testing.TB) *small {
 	return out
 }
 
-// drawShape draws a study whose features are all measured somewhere.
-func drawShape(t *rapid.T) shape {
-	s := shape{
-		dims: rapid.SliceOfN(rapid.IntRange(1, 4), 1, 3).Draw(t, "features"), sites: rapid.IntRange(1, 3).Draw(t, "sites"),
-		rows: rapid.IntRange(15, 40).Draw(t, "subjects"), lacks: map[[2]int]bool{}, seed: rapid.Uint64Range(1, 1e9).Draw(t, "seed"),
-		missing: rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "missing cells"), gaps: rapid.SampledFrom([]float64{0, 0, 0.2}).Draw(t, "missing views"),
-	}
-	if s.dims[0] == 1 {
-		s.dims[0] = 2 // one factor at least has two features
-	}
-	for k := 1; k < len(s.dims); k++ { // the first site has everything, and every site the first view
-		for i := 1; i < s.sites; i++ {
-			s.lacks[[2]int{i, k}] = rapid.IntRange(0, 3).Draw(t, "lacks") == 0
-		}
-	}
-	features := 0
-	for _, d := range s.dims {
-		features += d
-	}
-	latent := rapid.IntRange(1, min(3, features-1)).Draw(t, "latent")
-	s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  scaling: %s\n  noise: %s\n",
-		latent, rapid.IntRange(0, 5).Draw(t, "rounds"),
-		rapid.SampledFrom(options.Scalings).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
-	return s
-}
-
 // play runs a study as an engine would, and lets a test interfere.
 type play struct {
 	*small
@@ -174,11 +144,7 @@ type play struct {
 	kinds       []string
 
 	state  method.State
-	order  func([]method.Task)            // in which answers are folded; nil: as given
-	said   func(method.Contribution)      // sees every answer; may be nil
-	crash  bool                           // the state passes through its encoding after every step
 	absent func(round int, s string) bool // the site leaves instead of answering
-	left   map[string]error               // sites that had to leave; nil if none may
 	gates  map[string]*gated              // the sites' own; nil: a new one for every answer, which refuses nothing
 }
 
@@ -201,24 +167,6 @@ func newPlay(t testing.TB, s *small) *play {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// reload crashes the coordinator and restores it.
-func (p *play) reload() {
-	p.t.Helper()
-	if !p.crash {
-		return
-	}
-	saved, err := p.state.MarshalBinary()
-	if err != nil {
-		p.t.Fatalf("saving the state: %v", err)
-	}
-	if p.state, err = p.coordinator.Restore(saved); err != nil {
-		p.t.Fatalf("restoring the state: %v", err)
-	}
-	if again, err := p.state.MarshalBinary(); err != nil || !bytes.Equal(saved, again) {
-		p.t.Fatalf("a restored state is saved as other bytes (%v)", err)
-	}
 }
 
 // release lets a site answer a task through a gate of its own, and holds what
@@ -284,7 +232,6 @@ func (p *play) step() (method.Step, error) {
 		p.t.Fatalf("progress is %d of %d", step.Progress, step.Of)
 	}
 	p.state = step.State
-	p.reload()
 	return step, nil
 }
 
@@ -300,9 +247,6 @@ func (p *play) run() (*method.Result, error) {
 		}
 		p.round++
 		p.kinds = append(p.kinds, step.Tasks[0].Kind)
-		if p.order != nil {
-			p.order(step.Tasks)
-		}
 		for _, task := range step.Tasks {
 			if p.absent != nil && p.absent(p.round, task.Site) {
 				if p.state, err = p.coordinator.Leave(p.state, task.Site); err != nil {
@@ -310,10 +254,13 @@ func (p *play) run() (*method.Result, error) {
 				}
 				continue
 			}
-			if err := p.exchange(task); err != nil {
+			said, err := p.answer(task)
+			if err != nil {
+				return nil, fmt.Errorf("site %s: %w", task.Site, err)
+			}
+			if p.state, err = p.coordinator.Fold(p.state, said); err != nil {
 				return nil, err
 			}
-			p.reload()
 		}
 	}
 	if again, err := p.step(); err != nil || !again.Done || len(again.Tasks) > 0 {
@@ -362,82 +309,6 @@ func numbersIn(t testing.TB, body []byte) int {
 	return count(v)
 }
 
-// exchange lets a site answer a task and folds the answer. Where sites may
-// leave, it does with them what an engine does.
-func (p *play) exchange(task method.Task) error {
-	before, err := p.state.MarshalBinary()
-	if err != nil {
-		return err
-	}
-	said, err := p.answer(task)
-	if err != nil {
-		err = fmt.Errorf("site %s: %w", task.Site, err)
-	} else {
-		if p.said != nil {
-			p.said(said)
-		}
-		if p.state, err = p.coordinator.Fold(p.state, said); err == nil {
-			return nil
-		}
-	}
-	if p.left == nil {
-		return err
-	}
-	p.left[task.Site] = err
-	if p.state, err = p.coordinator.Restore(before); err != nil {
-		return err
-	}
-	p.state, err = p.coordinator.Leave(p.state, task.Site)
-	return err
-}
-
-func sameResult(t testing.TB, what string, a, b *method.Result) {
-	t.Helper()
-	for i, f := range a.Files {
-		if f.Name != b.Files[i].Name || !bytes.Equal(f.Data, b.Files[i].Data) {
-			t.Fatalf("%s: %s differs", what, f.Name)
-		}
-	}
-	if !maps.Equal(a.Metrics, b.Metrics) || !slices.Equal(a.Headline, b.Headline) {
-		t.Fatalf("%s: metrics %v and %v", what, a.Metrics, b.Metrics)
-	}
-}
-
-// Whatever the study: a coordinator that crashes after every step, and answers
-// that arrive in another order, change no bit; and no site sends more than it
-// declared (answer checks that).
-func TestStudiesSurviveCrashesAndAnyOrderOfArrival(t *testing.T) {
-	ran, failed := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
-		s := drawShape(rt).study(t)
-		plain, err := newPlay(t, s).run()
-		for name, change := range map[string]func(*play){
-			"crashing after every step": func(p *play) { p.crash = true },
-			"folding backwards":         func(p *play) { p.order = slices.Reverse[[]method.Task] },
-		} {
-			p := newPlay(t, s)
-			change(p)
-			other, otherErr := p.run()
-			if (err == nil) != (otherErr == nil) {
-				rt.Fatalf("%s: %v, without: %v", name, otherErr, err)
-			}
-			if err == nil {
-				sameResult(t, name, plain, other)
-			}
-		}
-		if err != nil {
-			rt.Log(err)
-			failed++
-			return
-		}
-		ran++
-		checkResult(t, s.plan, plain)
-	})
-	if failed > ran/10 {
-		t.Errorf("%d of %d studies could not be fitted", failed, ran+failed)
-	}
-}
-
 // threeSites is a study that all tests of single steps can share: the last
 // site alone lacks nothing, so that the others may leave.
 func threeSites(t testing.TB, options string) *small {
@@ -450,39 +321,6 @@ const (
 	federatedOptions = "  latent: 2\n"
 	adjustedOptions  = "  latent: 2\n  adjust: [age, {column: sex, levels: [f, m]}]\n"
 )
-
-func TestSiteMayLeaveAtAnyRound(t *testing.T) {
-	for _, options := range []string{federatedOptions, adjustedOptions} {
-		s := threeSites(t, options)
-		whole := newPlay(t, s)
-		if _, err := whole.run(); err != nil {
-			t.Fatal(err)
-		}
-		for leaves := range whole.kinds {
-			p := newPlay(t, s)
-			p.crash = true
-			p.absent = func(round int, site string) bool { return site == "site-1" && round == leaves+1 }
-			r, err := p.run()
-			if err != nil {
-				t.Errorf("leaving in round %d (%s): %v", leaves+1, whole.kinds[leaves], err)
-				continue
-			}
-			checkResult(t, s.plan, r)
-			m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
-			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
-				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
-			}
-		}
-	}
-}
-
-func TestStudyEndsWithoutAnySite(t *testing.T) {
-	p := newPlay(t, threeSites(t, federatedOptions))
-	p.absent = func(int, string) bool { return true }
-	if _, err := p.run(); err == nil || !strings.Contains(err.Error(), "no site is left") {
-		t.Fatalf("got %v", err)
-	}
-}
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {

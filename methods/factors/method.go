@@ -7,8 +7,8 @@
 // x ~ N(0, I) and one noise variance per view or per feature. In the first exchange each site
 // describes its subjects, those who have the same views together, and the coordinator fits one
 // model to these descriptions. Exchanges after that, if wanted, estimate how sites differ.
-// Under differential protection each site releases clipped and noised sums over its subjects
-// once, and the coordinator makes the model of them.
+// Under differential protection each site releases three clipped and noised sums over its
+// subjects, and the coordinator makes the model of them.
 package factors
 
 import (
@@ -70,7 +70,7 @@ func siteOf(p *study.Plan, name string) (*halves.Site, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 17 }
+func (Method) Revision() int { return 18 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

@@ -21,11 +21,11 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 	}
 	private := underTotal("  latent: 2\n" + all)
 	for name, x := range map[string]struct{ text, want string }{
-		"as it is":       {private, "13"},
-		"smaller ε":      {strings.Replace(private, "epsilon: 3", "epsilon: 0.3", 1), "103"},
+		"as it is":       {private, "14"},
+		"smaller ε":      {strings.Replace(private, "epsilon: 3", "epsilon: 0.3", 1), "108"},
 		"one factor":     {strings.Replace(private, "latent: 2", "latent: 1", 1), "7"},
 		"more sites":     {strings.Replace(private, "[north, south]", "[north, south, west, east, a, b, c, d]", 1), "7"},
-		"with a checkup": {strings.Replace(private, "delta: 1e-5}", "delta: 1e-5}, diagnostics: 0.5", 1), "18"},
+		"with a checkup": {strings.Replace(private, "delta: 1e-5}", "delta: 1e-5}, diagnostics: 0.5", 1), "19"},
 	} {
 		if got := needed(x.text); got != x.want {
 			t.Errorf("%s: %s subjects, want %s", name, got, x.want)

@@ -10,7 +10,9 @@ func underTotal(options string) string {
 	return privatePlan("{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}", options)
 }
 
-func underRelease(options string) string { return privatePlan(perReleaseBudget, options) }
+func underRelease(options string) string {
+	return privatePlan("{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}", options)
+}
 
 func privatePlan(privacy, options string) string {
 	const views = "  - {name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [20, 200]}]}\n" +

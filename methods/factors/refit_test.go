@@ -110,7 +110,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"nothing":        {"", "this is not what sites released"},
 		"more":           {released + "{}", "something follows its end"},
 		"unknown field":  {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
-		"format":         {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/2", 1), `this program reads "parley/mvppca-released/1"`},
+		"format":         {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1), `this program reads "parley/mvppca-released/2"`},
 		"another plan":   {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
 		"a site less":    {changed(func(s []any) []any { return s[1:] }), "2 sites released something, and the plan's quorum is 3"},
 		"a site twice":   {changed(func(s []any) []any { return []any{s[0], s[1], s[1]} }), "there twice"},
@@ -120,8 +120,8 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"another step":   {field("coarse", "step", 1), "are not the declared"},
 		"blocks missing": {field("fine", "blocks", []any{}), "blocks where"},
 		"block too long": {field("overview", "blocks", []any{[]any{1, 2}}), "entries, not"},
-		"a lens missing": {changed(func(s []any) []any { s[2].(map[string]any)["lenses"] = []any{}; return s }), "0 lenses"},
-		"no answer":      {changed(func(s []any) []any { s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}; return s }), "0 lenses"},
+		"lenses missing": {strings.Replace(released, `"fine_lenses":[`, `"fine_lenses":[],"coarse_lenses":[`, 1), "there is no lens of the pattern"},
+		"no answer":      {changed(func(s []any) []any { s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}; return s }), "are not the declared"},
 	} {
 		for _, f := range []func() error{
 			func() error { _, err := Method{}.Refit(p, []byte(c.text), 2); return err },
@@ -195,7 +195,7 @@ func FuzzReleased(f *testing.F) {
 	}
 	released := fileOf(f, r, statistics.ReleasedName)
 	f.Add(released)
-	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"lenses":[{`, `"lenses":[{"views":[7],`}, {`"numbers":[`, `"numbers":[1e300,`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
+	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
 		f.Add([]byte(strings.Replace(string(released), cut[0], cut[1], 1)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

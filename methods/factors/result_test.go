@@ -70,16 +70,6 @@ func pictures(r *method.Result) map[string]*figure.Figure {
 	return found
 }
 
-func TestResultBeforeTheEndIsAnError(t *testing.T) {
-	p := newPlay(t, threeSites(t, federatedOptions))
-	if _, err := p.step(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.coordinator.Result(p.state); err == nil || !strings.Contains(err.Error(), "not done") {
-		t.Fatalf("got %v", err)
-	}
-}
-
 // No section of the shared result may hold anything of a single subject: the
 // size of everything in it depends on sites, views and factors, not on subjects.
 func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {

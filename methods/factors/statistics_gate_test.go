@@ -10,25 +10,16 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
-)
-
-const (
-	statisticsOptions = "  latent: 2\n"
-	patternsOptions   = statisticsOptions + "  patterns: [{views: [v0, v1]}, {views: [v1]}, {site: site-1, views: [v0]}]\n"
-	checkedBudget     = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: 0.1}"
 )
 
 // gated is a site's gate with its ledger and the plan's guarantee.
@@ -72,7 +63,7 @@ func (g *gated) ledger(t testing.TB) []ledger.Entry {
 	return l.Entries
 }
 
-// A study is charged its plan's total, in one release of each site, or two
+// A study is charged its plan's total, in three releases of each site, or four
 // where the plan spends a share on diagnostics.
 func TestStatisticsCostThePlansTotal(t *testing.T) {
 	for _, adjacency := range []account.Adjacency{account.AddRemove, account.ReplaceOne} {
@@ -81,11 +72,10 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 			s := private(statisticsOptions, fmt.Sprintf("{protection: differential, unit: subject, adjacency: %s, total: {epsilon: %v, delta: %v}, diagnostics: %v}",
 				adjacency, total.Epsilon, total.Delta, share)).study(t)
 			p := newPlay(t, s).behindGates(1)
-			p.crash = true
 			if _, err := p.run(); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{options.TaskStatistics, options.TaskCheck}[:1+int(math.Ceil(share))]
+			want := []string{options.TaskOverview, options.TaskCoarse, options.TaskFine, options.TaskCheck}[:3+int(math.Ceil(share))]
 			if !slices.Equal(p.kinds, want) {
 				t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 			}
@@ -208,92 +198,6 @@ func (p *play) counted(t *testing.T) (views []moments.ViewCheck) {
 		views = append(views, checker.Read(k, sum, 1e-9))
 	}
 	return views
-}
-
-// A site may leave before it released anything, or before the diagnostics.
-func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
-	for leaves := 1; leaves <= 2; leaves++ {
-		for _, all := range []bool{false, true} {
-			p := newPlay(t, private(statisticsOptions, checkedBudget).study(t)).behindGates(7)
-			p.crash = true
-			p.absent = func(round int, site string) bool { return round == leaves && (all || site == "site-0") }
-			r, err := p.run()
-			if leaves == 1 && all {
-				if err == nil || !strings.Contains(err.Error(), "no site is left") {
-					t.Errorf("no site released anything: %v", err)
-				}
-				continue
-			}
-			if err != nil {
-				t.Fatalf("leaving in round %d: %v", leaves, err)
-			}
-			var file struct {
-				Sites []struct{ Diagnostics any }
-			}
-			i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
-			if err := json.Unmarshal(r.Files[i].Data, &file); err != nil {
-				t.Fatal(err)
-			}
-			checked := 0
-			for _, site := range file.Sites {
-				if site.Diagnostics != nil {
-					checked++
-				}
-			}
-			if want := 1 + leaves; len(file.Sites) != want {
-				t.Errorf("leaving in round %d: the model rests on %d sites, want %d", leaves, len(file.Sites), want)
-			}
-			if want := map[bool]int{true: 0, false: 2}[all]; checked != want {
-				t.Errorf("leaving in round %d: diagnostics of %d sites, want %d", leaves, checked, want)
-			}
-			if notes := notesOf(r); !strings.Contains(notes, "Not all sites said how well the model predicts") {
-				t.Errorf("leaving in round %d: the result says:\n%s", leaves, notes)
-			}
-		}
-	}
-}
-
-// Request is declared by the plan alone, whatever the task says: a coordinator
-// cannot make a site release more by another model.
-func TestDiagnosticsOfAHostileModel(t *testing.T) {
-	s := private(statisticsOptions, checkedBudget).study(t)
-	p := newPlay(t, s)
-	l := factorstest.Must(options.SetUp(s.plan))(t).Layout
-	honest := factorstest.Must(p.halves["site-0"].(*halves.Site).Request(options.TaskCheck))(t)
-	if honest.Protection != privacy.Differential {
-		t.Errorf("protection %q", honest.Protection)
-	}
-	params := func(change func(*ppca.Params)) options.Params {
-		m := ppca.Params{Features: l.AllFeatures(), Rank: 2, W: make([]float64, 10), Mu: make([]float64, 5), Noise: []float64{1, 1}}
-		change(&m)
-		return options.PackParams(l, &m)
-	}
-	for name, c := range map[string]struct {
-		task    statistics.CheckTask
-		refused bool
-	}{
-		"plain":        {statistics.CheckTask{Model: params(func(*ppca.Params) {})}, false},
-		"large":        {statistics.CheckTask{Model: params(func(m *ppca.Params) { m.W[0], m.W[3], m.Mu[1] = 1e70, -1e70, 1e70 })}, false},
-		"enormous":     {statistics.CheckTask{Model: params(func(m *ppca.Params) { m.W[0], m.W[3], m.Mu[1] = 1e90, -1e90, 1e90 })}, true},
-		"sharp":        {statistics.CheckTask{Model: params(func(m *ppca.Params) { m.Noise[0], m.Noise[1] = 1e-90, 1e-90 })}, false},
-		"another rank": {statistics.CheckTask{Model: params(func(m *ppca.Params) { m.Rank, m.W = 1, m.W[:5] })}, true},
-		"no features":  {statistics.CheckTask{}, true},
-		"doubt":        {statistics.CheckTask{Model: params(func(*ppca.Params) {}), Doubt: wire.Vector{-1, 0, 0, 0, 0}}, true},
-		"endless":      {statistics.CheckTask{Model: params(func(m *ppca.Params) { m.Mu[0] = math.Inf(1) })}, true},
-	} {
-		body, err := wire.Marshal(c.task)
-		if err != nil { // what cannot be sent
-			continue
-		}
-		task := method.Task{Site: "site-0", Kind: options.TaskCheck, Body: body}
-		o, err := p.release(task)
-		if (err != nil) != c.refused {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err == nil && fmt.Sprint(o.Request) != fmt.Sprint(honest) {
-			t.Errorf("%s: the site asked for %+v", name, o.Request)
-		}
-	}
 }
 
 func notesOf(r *method.Result) string {

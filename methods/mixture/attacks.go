@@ -76,7 +76,7 @@ func (a attacker) exactSums(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.Found(method.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+	a.Found(method.Attack{Variant: withoutNoise, Name: "C: differencing two studies", Answers: 2, Of: "releases", Active: true,
 		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	return nil
 }
@@ -127,7 +127,7 @@ func (a attacker) smallSites(ctx context.Context) error {
 		if n > 5 {
 			expected = 0.5
 		}
-		a.Found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
+		a.Found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("C: all rows of a site with %d", n), Answers: 1, Of: "release",
 			Needs: "nothing but to read the one release of an honest study"}, a.Score(truth, guesses, 0.01), expected, false)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (a attacker) privateSums(ctx context.Context) error {
 		if a.Target.Adjacency == account.ReplaceOne {
 			needs = "two private studies, charged twice; the row of one person, whom another known one has replaced between them or not"
 		}
-		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
+		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "C: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
 		a.Tell(variant + ": telling neighbours apart")
 		told, err := a.tellApart(ctx, s)
 		if err != nil {

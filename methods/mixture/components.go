@@ -233,54 +233,18 @@ type shared struct {
 	Weights wire.Vector `cbor:"weights"`
 	Means   wire.Vector `cbor:"means"`
 	Covs    wire.Vector `cbor:"covariances"`
-	Sample  *sample     `cbor:"sample,omitempty"` // of the posterior, to draw rows of a scarce class from
 }
 
 // Share encodes the mixture that sites get back; an empty one where there is none.
 func Share(m gmm.Mixture) ([]byte, error) {
-	return wire.Marshal(shared{m.Weights, m.Means, m.Covs, nil})
-}
-
-// share is what sites of this method get back.
-func (s *setup) share(p *gmm.Posterior) ([]byte, error) {
-	m := p.Mean()
-	out := shared{m.Weights, m.Means, m.Covs, nil}
-	if s.Options.Scarce != nil {
-		d := len(s.Names)
-		out.Sample = packSample(p.Thin(min(maxShared, max(1, maxSharedNumbers/(s.Options.Components*(1+d+d*d))))))
-	}
-	return wire.Marshal(out)
+	return wire.Marshal(shared{m.Weights, m.Means, m.Covs})
 }
 
 // open checks it: whoever asks may send anything.
-func (m *shared) open(s *Setup) (x gmm.Mixture, draws *gmm.Posterior, err error) {
-	k, d := s.Options.Components, len(s.Names)
-	x = gmm.Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
-	if len(m.Weights) != k {
-		return x, nil, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
+	x = gmm.Mixture{Dim: len(s.Names), Weights: m.Weights, Means: m.Means, Covs: m.Covs}
+	if k := s.Options.Components; len(m.Weights) != k {
+		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
 	}
-	if err := x.Check(); err != nil || s.Options.Scarce == nil {
-		return x, nil, err
-	}
-	if m.Sample == nil || len(m.Sample.Weights) > maxShared {
-		return x, nil, fmt.Errorf("synthetic rows are drawn from a sample of 1 to %d draws, and there is none", maxShared)
-	}
-	if draws, err = m.Sample.Posterior(k, d); err != nil {
-		return x, nil, err
-	}
-	for i, one := range draws.Draws {
-		for j, v := range one.Means {
-			if !s.Near(j%d, v) {
-				return x, nil, fmt.Errorf("a mean of %v in draw %d: no study finds that", v, i+1)
-			}
-		}
-		for c := range one.Weights {
-			for j := range d {
-				if v := one.Cov(c)[j*d+j]; !s.Narrow(j, math.Sqrt(v)) {
-					return x, nil, fmt.Errorf("a variance of %v in draw %d: no study finds that", v, i+1)
-				}
-			}
-		}
-	}
-	return x, draws, nil
+	return x, x.Check()
 }

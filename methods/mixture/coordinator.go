@@ -172,7 +172,7 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.share(p)
+	return Share(p.Mean())
 }
 
 // sampling says how the posterior is sampled.

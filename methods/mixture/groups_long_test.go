@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -95,17 +96,7 @@ func drawnStudy(t *testing.T, shape string, d, groups, k, rows int, seed uint64)
 	}
 	s := known(fmt.Sprintf("parley: 1\nname: drawn\nseed: %d\nsites: [a]\nviews: [{name: v, features: [%s]}]\nmethod: {name: graffl, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
 	all := &released{Sums: sumsAt(s.Of, x), Sites: []releasedSite{{Site: "a", Rows: float64(rows)}}}
-	o, err := s.observation(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.posterior(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := s.view(p, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	o := testkit.Get(s.observation(all))(t)
+	p := testkit.Get(s.posterior(o))(t)
+	return testkit.Get(s.view(p, all))(t)
 }

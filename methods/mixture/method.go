@@ -1,12 +1,25 @@
+// Package mixture is a Bayesian Gaussian mixture from rows that stay at their sites, which
+// plans name graffl. [Method] is all that a program needs; a plan's [Options] choose
+// what it does. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch),
+// noised if the plan is private; the noise is part of the likelihood. After that one release nothing more is asked
+// of a site. What arrives is taken as numbers that noise may have moved anywhere
+// (messages.go), and vulnerability.go says in each report what an attacker can do with it. It grew out of GRAFFL (Hahn
+// and Lee 2020), whose sections are cited. [Setup], [View], [Own] and [Attacker] serve the method as published, too.
+//
+// Everything here is a function of its arguments and seeds, to the last bit on one
+// architecture, on any number of cores. What comes from elsewhere is checked and gives
+// errors, never panics.
 package mixture
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/sketch"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -110,9 +123,6 @@ func (Method) Simplest(p *study.Plan) (*study.Plan, string) {
 // without noise. It is no result of a study, since nothing passed a gate.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
 	s, err := setupOf(p)
-	if err == nil {
-		err = ofAll(s.Setup)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +152,8 @@ func (Method) Chooses() string { return chosen }
 // ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
 // components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
-	s, err := setupOf(p)
-	if err != nil {
-		return "", err
-	}
-	return releasedName, notRefitted(s.Options)
+	_, err := setupOf(p)
+	return releasedName, err
 }
 
 // Refit implements [method.Refitter].
@@ -163,4 +170,38 @@ func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []by
 		return nil, err
 	}
 	return selected(ctx, p, releases, c)
+}
+
+// Notes implements [method.Noter]: what plans give away that are not private, and how many rows
+// a mixture takes.
+func (Method) Notes(p *study.Plan) (notes problem.List) {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil
+	}
+	noteSketch(p, o, &notes)
+	return notes
+}
+
+// noteSketch says of how many rows the components of a plan can be told apart, and what
+// is given away without noise.
+func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
+	if !p.Privacy.Differential() {
+		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
+			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
+	}
+	if o.Sketch.Rows > 0 {
+		return // refused if they are too few
+	}
+	found, precise, err := o.RowsNeeded(p)
+	if err != nil {
+		return // which the plan says already
+	}
+	if o.Components == 1 {
+		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("the mean of one component in %d dimensions is at most %v times as uncertain as all rows leave it from about %s complete rows of all sites together on: with fewer, the report says so", Features(p), sketch.Precise, RowsText(precise)),
+			Hint: "if there may be fewer, take fewer features or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
+		return
+	}
+	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, Features(p), RowsText(found), sketch.Precise, RowsText(precise)),
+		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }

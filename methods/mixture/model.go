@@ -202,9 +202,6 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	table := parameterTable(shown)
 	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: strings.TrimSuffix(m.Method()+", "+m.Options.Form, ", ")},
 		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
-	if y := m.Options.Scarce; y != nil {
-		facts = append(facts, figure.Fact{Name: "rows are of", Value: y.Outcome.Column + " " + y.Class})
-	}
 	if m.accepted() {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
+	"parley/privacy/account"
 	"parley/problem"
 	"parley/study"
 )
@@ -24,7 +24,6 @@ type Options struct {
 	Prior      PriorOptions   `json:"prior"`            // public, in terms of the features' ranges
 	Sketch     *SketchOptions `json:"sketch,omitempty"` // of what sites release
 	Draws      int            `json:"draws,omitempty"`  // parameters in the sample, 64 to 10000 (384)
-	Scarce     *ScarceOptions `json:"scarce,omitempty"` // none: the mixture is of all rows, and classes do not matter
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -52,27 +51,9 @@ type SketchOptions struct {
 	Rows float64 `json:"rows,omitempty"`
 }
 
-// ScarceOptions let the mixture be of the rows of one class, of which some sites have
-// few, and try at every site what rows drawn from it are worth there.
-type ScarceOptions struct {
-	Outcome Outcome `json:"outcome"` // what is to be predicted; no default
-	Class   string  `json:"class"`   // the level whose rows the mixture is of (the second)
-	// Held is the share of every site's rows, in [0, 0.9), that nothing is learned from
-	// and everything is judged by (0.25).
-	Held float64 `json:"held"`
-}
-
-// Outcome is a column that describes subjects, and its levels. A subject with none of
-// them takes no part.
-type Outcome struct {
-	Column string   `json:"column"`
-	Levels []string `json:"levels,omitempty"`
-}
-
 const (
 	// MaxDraws is the most parameters that a sample may have.
 	MaxDraws          = 10_000
-	maxHeld           = 0.9
 	fewestFrequencies = 64
 	// wideSpread is what covariances of components are expected to be before they are learned.
 	wideSpread = 0.02
@@ -93,8 +74,8 @@ func (*Options) Former(key string) string {
 		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
 	case "landmarks":
 		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what landmarks.bandwidth was"
-	case "encoder":
-		return "leave it out, and take few features that are known to matter: codes of many were no better (docs/how-to/help-a-scarce-class.md)"
+	case "encoder", "scarce":
+		return "leave it out: rows drawn from a mixture helped no classifier; name: pvi learns the outcome from all sites (docs/how-to/predict-an-outcome.md)"
 	case "published":
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
@@ -123,14 +104,6 @@ func (o *Options) FillMixture(p *study.Plan, missing func(key string) bool) {
 // Fill puts in the defaults that depend on the features.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.FillMixture(p, missing)
-	if s := o.Scarce; s != nil {
-		if missing("scarce.class") && len(s.Outcome.Levels) > 1 {
-			s.Class = s.Outcome.Levels[1]
-		}
-		if missing("scarce.held") {
-			s.Held = 0.25
-		}
-	}
 	if missing("draws") {
 		o.Draws = sketch.DefaultSampling(0).Particles
 	}
@@ -154,9 +127,6 @@ func (o *Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	ready := o.CheckMixture(p, o.Draws, "draws", report)
-	if o.Scarce != nil {
-		o.checkScarce(p, report)
-	}
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
 	}
@@ -246,29 +216,6 @@ func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 	return ok
 }
 
-func (o *Options) checkScarce(p *study.Plan, report study.Report) {
-	s := o.Scarce
-	switch y := s.Outcome; {
-	case y.Column == "":
-		report("scarce.outcome", "missing", "{column: …, levels: [other, scarce]}")
-	case !slices.Contains(p.Subjects, y.Column):
-		report("scarce.outcome.column", fmt.Sprintf("%q is not among the plan's subject columns", y.Column), "subjects: ["+y.Column+"]")
-	}
-	switch y := s.Outcome.Levels; {
-	case len(y) < 2:
-		report("scarce.outcome.levels", fmt.Sprintf("%d levels", len(y)), "at least two, as the subjects table writes them")
-	case slices.Contains(y, ""):
-		report("scarce.outcome.levels", "an empty level", "subjects without an outcome take no part")
-	case len(slices.Compact(slices.Sorted(slices.Values(y)))) != len(y):
-		report("scarce.outcome.levels", "a level that is there twice", "each once")
-	case !slices.Contains(y, s.Class):
-		report("scarce.class", fmt.Sprintf("%q is not a level of %s", s.Class, s.Outcome.Column), "one of "+problem.Names(y))
-	}
-	if !(s.Held >= 0 && s.Held < maxHeld) {
-		report("scarce.held", fmt.Sprintf("a share of %v of the rows", s.Held), fmt.Sprintf("from 0, below %v", maxHeld))
-	}
-}
-
 func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
 	s, d := o.Sketch, Features(p)
 	switch {
@@ -320,4 +267,95 @@ func (o *Options) BoxPrior(p *study.Plan) (gmm.Prior, error) {
 		q.Psi[i*d+i] = cmp.Or(o.Prior.Spread, wideSpread) * (q.Nu - float64(d+1)) * r * r
 	}
 	return q, q.Check()
+}
+
+// parameters of a mixture with full covariances.
+func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 1 }
+
+// mostComponents is how many components can be fitted to what the sites of a plan release. How many frequencies there are follows from the plan's own number
+// of components, unless the plan says it; nothing else that a site releases depends on that number.
+func (o *Options) mostComponents(p *study.Plan) int {
+	d := Features(p)
+	return min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
+}
+
+// frequenciesEach is how many frequencies there are for each parameter of the mixture.
+func (o *Options) frequenciesEach(p *study.Plan) float64 {
+	return float64(o.Sketch.Frequencies) / float64(o.parameters(Features(p)))
+}
+
+// withComponents is a plan's options with another number of components, for what was released to
+// the plan's own.
+func (o *Options) withComponents(p *study.Plan, components int) (*Options, error) {
+	if most := o.mostComponents(p); components < 1 || components > most {
+		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
+		if components > most {
+			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released sums at", components, o.Sketch.Frequencies)
+			hint += ", or another study, whose plan has more components or states method.sketch.frequencies"
+		}
+		return nil, problem.Problem{Where: "components", What: what, Hint: hint}
+	}
+	out := *o
+	out.Components = components
+	return &out, nil
+}
+
+// RowsText is a number of rows in words.
+func RowsText(n float64) string {
+	if n > 1e12 {
+		return "more than any study has"
+	}
+	digits := math.Pow(10, math.Floor(math.Log10(n))-1)
+	return fmt.Sprintf("%.0f", math.Ceil(n/digits)*digits)
+}
+
+// drawFrequencies draws those of a sketch from the plan.
+func (o *Options) drawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
+	_, lo, hi := Box(p)
+	scale := make([]float64, len(lo))
+	for i := range scale {
+		scale[i] = o.Sketch.Scale * (hi[i] - lo[i])
+	}
+	return sketch.New(lo, hi, scale, o.Sketch.Frequencies, seedOf(p, "frequencies"))
+}
+
+// RowsNeeded says how many rows all sites of a sketch must have together for
+// its components to be found, and for its means to be precise: see [sketch.Frequencies.RowsNeeded].
+// It follows from the plan alone.
+func (o *Options) RowsNeeded(p *study.Plan) (found, precise float64, err error) {
+	f, err := o.drawFrequencies(p)
+	if err != nil {
+		return 0, 0, err
+	}
+	var noise sketch.Noise
+	if p.Privacy.Differential() && p.Privacy.Total != nil {
+		m, err := releaseNoise(p)
+		if err != nil {
+			return 0, 0, err
+		}
+		sd := m.Noise * releaseBound() * math.Sqrt(float64(len(p.Sites)))
+		noise = sketch.Noise{SD: sd * f.NormBound(), Rows: sd / countEntry}
+	}
+	found, precise = f.RowsNeeded(o.Components, noise, seedOf(p, "rows needed"))
+	return found, precise, nil
+}
+
+// countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
+// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
+// deviation of four times the noise.
+const countEntry = 0.25
+
+// releaseBound is the norm of what a row contributes at most.
+func releaseBound() float64 { return math.Sqrt(1 + countEntry*countEntry) }
+
+// releaseNoise is the mechanism of a site's one release, whose noise spends the plan's total.
+func releaseNoise(p *study.Plan) (account.Mechanism, error) {
+	// Clipping is to a ball, so that two rows may be a diameter apart.
+	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
+	factor, err := account.Scale([]account.Mechanism{m}, p.Privacy.Adjacency, *p.Privacy.Total)
+	if err != nil {
+		return m, err
+	}
+	m.Noise = account.RoundUp(factor)
+	return m, nil
 }

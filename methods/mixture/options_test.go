@@ -2,9 +2,12 @@ package mixture_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
+	"parley/method"
 	"parley/methods/mixture"
 	"parley/study"
 )
@@ -54,14 +57,6 @@ func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
 }
 
-// scarcePlan is a plan of two features and an outcome, at two sites.
-func scarcePlan(options, privacy string) string {
-	return fmt.Sprintf("parley: 1\nname: scarce\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}\nsubjects: [sick]\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
-		strings.ReplaceAll(options, "\n", "\n  "), privacy)
-}
-
-const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}}"
-
 // Of dozens of features without a range some are named, and the rest counted; of a range
 // that is upside down nothing is said that follows from it.
 func TestRangesAreAskedForOnce(t *testing.T) {
@@ -84,23 +79,6 @@ func TestRangesAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// Classes that mean nothing are refused too.
-func TestClassesThatMeanNothingAreRefused(t *testing.T) {
-	for options, want := range map[string]string{
-		"scarce: {held: 0.2}": "method.scarce.outcome: missing",
-		"scarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
-		"scarce: {outcome: {column: sick, levels: [yes]}}":       "method.scarce.outcome.levels: 1 levels",
-		"scarce: {outcome: {column: sick, levels: [yes, yes]}}":  "a level that is there twice",
-		"scarce: {outcome: {column: sick, levels: [yes, \"\"]}}": "an empty level",
-		strings.Replace(sick, "}}", "}, class: maybe}", 1):       `method.scarce.class: "maybe" is not a level of sick`,
-		strings.Replace(sick, "}}", "}, held: 0.9}", 1):          "method.scarce.held: a share of 0.9",
-		strings.Replace(sick, "}}", "}, held: -1}", 1):           "method.scarce.held: a share of -1",
-	} {
-		refused(t, scarcePlan(options, unprotected), want)
-	}
-	refused(t, scarcePlan(sick, strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
-}
-
 func refused(t *testing.T, plan, want string) {
 	t.Helper()
 	if _, err := study.Parse("plan.yaml", []byte(plan), methods); err == nil || !strings.Contains(err.Error(), want) {
@@ -111,23 +89,15 @@ func refused(t *testing.T, plan, want string) {
 // Defaults follow the features and survive the plan's encoding.
 func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 	for text, check := range map[string]func(o *mixture.Options) bool{
-		sick: func(o *mixture.Options) bool { return o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 },
 		"sketch: {}": func(o *mixture.Options) bool {
 			return o.Draws == 384 && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64 && o.Prior.Freedom == 4 && o.Prior.Spread == 0
 		},
 	} {
-		plan := planText(text, unprotected)
-		if text == sick {
-			plan = scarcePlan(text, unprotected)
-		}
-		p := parse(t, plan)
+		p := parse(t, planText(text, unprotected))
 		if o := p.Method.Options.(*mixture.Options); !check(o) {
 			t.Errorf("%s: %+v", text, o)
 		}
-		data, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(p.Encode())(t)
 		again, err := study.Decode(data, methods)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -140,16 +110,13 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 
 func digest(t *testing.T, p *study.Plan) string {
 	t.Helper()
-	d, err := p.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Get(p.Digest())(t)
 	return d.String()
 }
 
 // What was a key is refused with what stands in its place.
 func TestFormerKeysSayWhatToUse(t *testing.T) {
-	for key, want := range map[string]string{"variant: landmark": "leave it out", "landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out", "encoder: {dimension: 3}": "take few features that are known to matter"} {
+	for key, want := range map[string]string{"variant: landmark": "leave it out", "landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out", "encoder: {dimension: 3}": "leave it out", "scarce: {held: 0.2}": "name: pvi learns the outcome"} {
 		refused(t, planText(key, unprotected), want)
 	}
 }
@@ -164,5 +131,48 @@ func TestSketchesHaveLimits(t *testing.T) {
 		{"sketch: {rows: -1}", "-1 rows"},
 	} {
 		refused(t, planText(c.text, protected), c.want)
+	}
+}
+
+// What people are told follows the options.
+func TestDescribeFollowsTheOptions(t *testing.T) {
+	const private, exact = "privacy:\n  protection: differential\n  unit: subject\n  adjacency: add-remove\n  total: {epsilon: 5, delta: 1e-5}\n", "privacy: {protection: none}\n"
+	for _, c := range []struct {
+		path, options, privacy string
+		want                   []string
+	}{
+		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
+		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their features."}},
+	} {
+		data := testkit.Get(os.ReadFile("../../examples/" + c.path))(t)
+		text := strings.Replace(string(data), "  components: 3\n", "  components: 3\n"+c.options, 1)
+		if c.privacy != "" {
+			text = strings.Replace(text, private, c.privacy, 1)
+		}
+		p := testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}}))(t)
+		got := mixture.Method{}.Describe(p)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) || strings.Count(got, ". ") != 1 {
+				t.Errorf("%s: %s", c.options, got)
+			}
+		}
+	}
+}
+
+// Plans that give rows away say so, and private ones have nothing to say.
+func TestPlansSayWhatTheyGiveAway(t *testing.T) {
+	for _, x := range []struct{ options, privacy, want string }{
+		{"sketch: {rows: 1000}", unprotected, "every row of a site with up to 128 of them"},
+		{"sketch: {}", protected, "2 components in 1 dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about"},
+		{"sketch: {rows: 1e6}", protected, ""},
+	} {
+		notes := mixture.Method{}.Notes(parse(t, planText(x.options, x.privacy)))
+		if x.want == "" && len(notes) > 0 || x.want != "" && (len(notes) != 1 || !strings.Contains(notes.Error(), x.want)) {
+			t.Errorf("%s: %v, want %q", x.options, notes, x.want)
+		}
+	}
+	one := strings.Replace(planText("sketch: {}", protected), "components: 2", "components: 1", 1)
+	if notes := (mixture.Method{}).Notes(parse(t, one)); len(notes) != 1 || !strings.Contains(notes.Error(), "the mean of one component in 1 dimensions is at most 1.5 times") {
+		t.Errorf("one component: %v", notes)
 	}
 }

@@ -16,21 +16,15 @@ import (
 
 // Own shows a site where its own rows lie in the mixture that it gets back. It never leaves.
 func Own(ctx context.Context, s *Setup, data []byte, rows dataset.Source) (*method.Result, error) {
-	r, _, err := own(ctx, s, data, rows)
-	return r, err
-}
-
-func own(ctx context.Context, s *Setup, data []byte, rows dataset.Source) (*method.Result, *gmm.Posterior, error) {
 	model := new(shared)
 	if err := wire.Unmarshal(data, model); err != nil {
-		return nil, nil, fmt.Errorf("decoding the shared model: %w", err)
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	m, draws, err := model.open(s)
+	m, err := model.open(s)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the shared model: %w", err)
+		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	r, err := ownResult(ctx, s, m, rows)
-	return r, draws, err
+	return ownResult(ctx, s, m, rows)
 }
 
 func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source) (*method.Result, error) {
@@ -62,7 +56,7 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 		}
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: subjects(s) + " here", Value: figure.Count.Text(float64(rows))}}}
+		Headline: []figure.Fact{{Name: "subjects here", Value: figure.Count.Text(float64(rows))}}}
 	verdicts := own.notes()
 	if note := leftOut(left, rows+left); note != nil {
 		verdicts = append(verdicts, *note)
@@ -77,7 +71,7 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 	if !math.IsInf(logLik, 0) && !math.IsNaN(logLik) { // as it is of gross errors
 		r.Metrics["log_density_per_subject"] = logLik / float64(rows)
 	}
-	section := figure.Section{ID: "own", Title: "Your " + subjects(s) + " in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
+	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
 	for _, f := range ownFigures(s, m, columns, own.expected) {
 		section.Items = append(section.Items, figure.Item{Figure: f})
 	}
@@ -87,14 +81,6 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: ComponentNames(m.Components()), Values: own.expected}}})
 	r.Sections = append(r.Sections, section)
 	return r, nil
-}
-
-// subjects is whose rows the mixture is of.
-func subjects(s *Setup) string {
-	if s.Options.Scarce != nil {
-		return "subjects of " + s.Class()
-	}
-	return "subjects"
 }
 
 // ownFigures draw the density of the site's rows, given by column, with the shared
@@ -113,7 +99,7 @@ func ownFigures(s *Setup, m gmm.Mixture, columns []figure.Numbers, expected figu
 	}
 	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(m, 0, 1), Subject: true,
 		XAt: over(m, 0, columns[0]), YAt: over(m, 1, columns[1])}
-	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
+	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], c.XAt, c.YAt)}}
 	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", s.Names[0], s.Names[1]), Chart: c,
 		Caption: "Grey is the density of this site's rows, smoothed; marks and ellipses are the components of all sites' mixture, with half (solid) and nine tenths (dashed) of their rows.",
 		Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", s.Names[0], s.Names[1])}}

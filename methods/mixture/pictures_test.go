@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 )
@@ -38,19 +39,14 @@ func pictured(t *testing.T, k, d int) *view {
 	post.Size = gmm.EffectiveSize(post.Weights)
 	o := sketch.Observation{Mean: make([]float64, s.Of.Len()), Rows: 500}
 	phi, x := make([]float64, s.Of.Len()), make([]float64, 500*d)
-	if err := truth.SimulateBalanced(rng, x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, truth.SimulateBalanced(rng, x))
 	for row := range slices.Chunk(x, d) {
 		s.Of.Features(phi, row)
 		for i, v := range phi {
 			o.Mean[i] += v / 500
 		}
 	}
-	fit, err := s.Of.Fit(o, post)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(s.Of.Fit(o, post))(t)
 	return newView(s, post, o, fit)
 }
 

@@ -13,6 +13,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture/gmm"
 	"parley/study"
 )
 
@@ -44,10 +45,7 @@ func TestReleasesDoNotDependOnTheNumberOfComponents(t *testing.T) {
 			if !strings.Contains(text, "sketch") {
 				text = strings.Replace(text, "draws: 64", "draws: 64, sketch: {frequencies: 64}", 1)
 			}
-			all, err := Method{}.Requests(parsePlan(t, text), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := testkit.Get(Method{}.Requests(parsePlan(t, text), "a"))(t)
 			return fmt.Sprintf("%+v", all)
 		}
 		if two, five := list(2), list(5); two != five {
@@ -66,17 +64,11 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 		}
 		released := fileOf(r, releasedName)
 		for _, k := range []int{2, 1, 3} {
-			again, err := Method{}.Refit(p, released, k)
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := testkit.Get(Method{}.Refit(p, released, k))(t)
 			if !bytes.Equal(fileOf(again, releasedName), released) {
 				t.Errorf("%s, %d components: the releases changed", name, k)
 			}
-			m, err := LoadModel(fileOf(again, "model/model.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testkit.Get(LoadModel(fileOf(again, "model/model.json")))(t)
 			if m.Mean.Components() != k || m.Options.Components != k {
 				t.Errorf("%s, %d components: the model has %d, and says %d", name, k, m.Mean.Components(), m.Options.Components)
 			}
@@ -98,18 +90,7 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 }
 
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
-	p, r := ended(t, "private classes")
-	const want = "rows drawn from the study's own mixture"
-	if _, err := (Method{}).Refit(p, []byte("{}"), 2); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, nil, method.SelectConfig{}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("selection says %v", err)
-	}
-	if fileOf(r, releasedName) != nil {
-		t.Error("what nothing can be made of is kept")
-	}
-	p, r = ended(t, "private")
+	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {
@@ -124,14 +105,9 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 	released := string(fileOf(r, releasedName))
 	changed := func(change func(file map[string]any, first map[string]any)) string {
 		var file map[string]any
-		if err := json.Unmarshal([]byte(released), &file); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, json.Unmarshal([]byte(released), &file))
 		change(file, file["sites"].([]any)[0].(map[string]any))
-		data, err := json.Marshal(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(json.Marshal(file))(t)
 		return string(data)
 	}
 	if _, err := (Method{}).Refit(p, []byte(changed(func(_, _ map[string]any) {})), 1); err != nil {
@@ -162,18 +138,12 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	last := 0.0
-	out, err := Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }}))(t)
 	if last != 1 || len(out.Candidates) != 2 || out.Table.Len() != 2 || out.Option != "components" {
 		t.Errorf("%v done, %+v", last, out)
 	}
 	for _, c := range out.Candidates {
-		one, err := Method{}.Refit(p, released, c.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := testkit.Get(Method{}.Refit(p, released, c.Value))(t)
 		for name, x := range c.Scores {
 			if x != one.Metrics[name] {
 				t.Errorf("%d components: %s %v, a refit says %v", c.Value, name, x, one.Metrics[name])
@@ -185,5 +155,69 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	}
 	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err == nil {
 		t.Error("descending candidates were taken")
+	}
+}
+
+// Whatever a file says, there is an error or an observation of finite numbers.
+func FuzzReleased(f *testing.F) {
+	var setups []*setup
+	for _, privacy := range []string{"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"} {
+		for _, features := range []int{1, 3} {
+			s := known(text(features, "components: 2", privacy))
+			all := &released{Sums: make([]float64, s.Of.Len())}
+			for _, site := range s.Plan.Sites {
+				one := releasedSite{Site: site, Rows: 100}
+				if s.Sum != nil {
+					one.SD, one.RowsSD = 2, 5
+				}
+				all.Sites = append(all.Sites, one)
+			}
+			file := testkit.Get(all.file(s.Plan))(f)
+			if _, err := s.readReleased(file.Data); err != nil {
+				f.Fatal(err)
+			}
+			setups = append(setups, s)
+			f.Add(file.Data)
+			for _, cut := range [][2]string{{"[0,", "[1e300,"}, {`"rows":100`, `"rows":-1e300`}, {`"rows":100`, `"rows":0`}, {`"sd":`, `"sd":1e308,"_":`}, {`"site":"`, `"site":"x`}} {
+				f.Add([]byte(strings.Replace(string(file.Data), cut[0], cut[1], 1)))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, s := range setups {
+			all, err := s.readReleased(data)
+			if err != nil {
+				continue
+			}
+			o, err := s.observation(all)
+			if err != nil {
+				continue
+			}
+			if text, err := json.Marshal(o); err != nil || !(o.Rows > 0) || math.IsInf(o.Rows, 0) {
+				t.Errorf("%s is observed, %v", text, err)
+			}
+		}
+	})
+}
+
+// What a sampler found its draws to be worth is kept where their weights do not tell it.
+func TestASampleKeepsItsEffectiveSize(t *testing.T) {
+	one := gmm.NewMixture(1, 1)
+	one.Weights[0], one.Covs[0] = 1, 1
+	p := &gmm.Posterior{Draws: []gmm.Mixture{one, one, one, one}, Weights: []float64{.25, .25, .25, .25}}
+	for size, kept := range map[float64]float64{4: 0, 1.5: 1.5} {
+		p.Size = size
+		s := packSample(p)
+		back, err := s.Posterior(1, 1)
+		if err != nil || s.Size != kept || back.Size != size {
+			t.Errorf("of %v are kept %v, and read %+v (%v)", size, s.Size, back, err)
+		}
+	}
+	for _, size := range []float64{-1, 4.1, math.NaN()} {
+		s := packSample(p)
+		s.Size = size
+		if _, err := s.Posterior(1, 1); err == nil {
+			t.Errorf("a size of %v was taken", size)
+		}
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"parley/dataset"
+	"parley/figure"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 )
@@ -19,9 +22,7 @@ import (
 func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, far int) dataset.Source {
 	t.Helper()
 	x := make([]float64, n*m.Dim)
-	if err := m.Simulate(rand.New(rand.NewPCG(seed, 6)), x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, m.Simulate(rand.New(rand.NewPCG(seed, 6)), x))
 	view := dataset.View{Name: "v"}
 	for i := range m.Dim {
 		view.Columns = append(view.Columns, dataset.Column{Name: fmt.Sprintf("f%d", i+1)})
@@ -35,11 +36,7 @@ func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, f
 		}
 		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%05d", i), Views: [][]float64{own}})
 	}
-	table, err := dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows))(t)
 }
 
 func modelOf(m gmm.Mixture) *Model {
@@ -78,10 +75,7 @@ func TestRowsBesideAMixture(t *testing.T) {
 			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
 				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
 			}
-			given, err := Share(truth)
-			if err != nil {
-				t.Fatal(err)
-			}
+			given := testkit.Get(Share(truth))(t)
 			own, err := Own(context.Background(), s, given, data)
 			if err != nil || len(own.Sections) != 2 {
 				t.Fatal(own, err)
@@ -113,10 +107,7 @@ func TestTransform(t *testing.T) {
 	for i := range mid {
 		mid[i] = (truth.Mean(0)[i] + truth.Mean(1)[i]) / 2
 	}
-	table, err := dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}}))(t)
 	var out bytes.Buffer
 	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err != nil {
 		t.Fatal(err)
@@ -143,5 +134,72 @@ func TestTransform(t *testing.T) {
 	m.Sample = nil
 	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err == nil || !strings.Contains(err.Error(), "no part of the posterior") {
 		t.Errorf("a model without a sample: %v", err)
+	}
+}
+
+// drawnMixture is one of k components in d features at known places, and the setup of a
+// plan that looks for it.
+func drawnMixture(k, d int) (*Setup, gmm.Mixture) {
+	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
+	truth := gmm.NewMixture(k, d)
+	for c := range k {
+		truth.Weights[c] = 2 * float64(c+1) / float64(k*(k+1))
+		for i := range d {
+			truth.Mean(c)[i] = rng.Float64()*12 - 6
+			truth.Cov(c)[i*d+i] = 1 + rng.Float64()
+		}
+	}
+	return known(text(d, fmt.Sprintf("components: %d", k), noProtection)).Setup, truth
+}
+
+// A site's own pictures count every row, and are for the site alone.
+func TestOwnPictures(t *testing.T) {
+	integral := func(l figure.Line, steps bool) (s float64) {
+		for i := range len(l.X) - 1 {
+			y := l.Y[i]
+			if !steps {
+				y = (l.Y[i] + l.Y[i+1]) / 2
+			}
+			s += y * (l.X[i+1] - l.X[i])
+		}
+		return s
+	}
+	for _, d := range []int{1, 2, 3, 5} {
+		s, truth := drawnMixture(2, d)
+		rows := make([]float64, 300*d)
+		testkit.Do(t, truth.Simulate(rand.New(rand.NewPCG(1, 1)), rows))
+		columns := make([]figure.Numbers, d)
+		for i, x := range rows {
+			columns[i%d] = append(columns[i%d], x)
+		}
+		all := ownFigures(s, truth, columns, figure.Numbers{75, 225})
+		if len(all) != 1 {
+			t.Errorf("%d features: %d pictures, want one of all", d, len(all))
+		}
+		for _, f := range all {
+			if !f.PerSubject() {
+				t.Errorf("%d features: %s may leave the site", d, f.ID)
+			}
+			if err := f.SVG(io.Discard); err != nil {
+				t.Error(err)
+			}
+		}
+		if d > 1 {
+			continue
+		}
+		lines := all[0].Chart.(figure.Lines).Series
+		// A component's curve spans all but its tails.
+		for i, want := range []float64{1, 0.25, 0.75, 1} {
+			if got := integral(lines[i], lines[i].Steps); math.Abs(got-want) > 0.03 {
+				t.Errorf("%s has the area %v, want %v", lines[i].Name, got, want)
+			}
+		}
+	}
+}
+
+func TestHistogramOfEqualRows(t *testing.T) {
+	l := histogram("rows", figure.Numbers{3, 3, 3})
+	if l.X[0] != 2.5 || l.X[len(l.X)-1] != 3.5 || len(l.X) != 9 {
+		t.Errorf("bins at %v", l.X)
 	}
 }

@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -50,13 +51,11 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	if notRefitted(s.Options) == nil {
-		file, err := all.file(s.Plan)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
+	file, err := all.file(s.Plan)
+	if err != nil {
+		return nil, err
 	}
+	files = append(files, file)
 	var counted []figure.SiteSubjects
 	for _, a := range all.Sites {
 		counted = append(counted, method.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
@@ -105,9 +104,6 @@ func (v *view) metrics() map[string]float64 {
 
 func (v *view) headline() []figure.Fact {
 	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
-	if v.Options.Scarce != nil {
-		rows.Name += " of " + v.Class()
-	}
 	if v.observed.RowsVar > 0 {
 		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
@@ -211,9 +207,6 @@ func (v *view) samplingSection(all *released) figure.Section {
 		}
 	}
 	caption := "Rows that have all features; others take no part."
-	if v.Options.Scarce != nil {
-		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.Class()) + caption
-	}
 	if v.observed.RowsVar > 0 {
 		caption += " Counts are noised."
 	}
@@ -224,4 +217,97 @@ func (v *view) samplingSection(all *released) figure.Section {
 			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
 	}
 	return section
+}
+
+// componentsSection draws the components over what is known of the rows.
+func (v *view) componentsSection() figure.Section {
+	section := v.View.ComponentsSection()
+	var says []figure.Item
+	for _, note := range v.statements() {
+		says = append(says, figure.Item{Note: &note})
+	}
+	for _, note := range []*figure.Note{leftOut(v.lacking, int(v.observed.Rows)+v.lacking)} {
+		if note != nil {
+			says = append(says, figure.Item{Note: note})
+		}
+	}
+	section.Items = slices.Concat(says, section.Items)
+	return section
+}
+
+// misfits reports whether what was released speaks against the mixture.
+func (v *view) misfits() bool {
+	return v.fit.Tail <= Level
+}
+
+// fitSection compares what sites released with what the mixture expects.
+func (v *view) fitSection() figure.Section {
+	lead := fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.own.Of.Len()/2, v.fit.Largest)
+	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise. By them, a mixture that is right is off by as much in %s of studies.", sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail))
+	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
+	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
+	return section
+}
+
+// rarity writes a share of studies.
+func rarity(p float64) string {
+	if p <= Level {
+		return "1\u00a0% or fewer"
+	}
+	return fmt.Sprintf("%.2g\u00a0%%", 100*p)
+}
+
+// fitFigure compares mean by mean.
+func (v *view) fitFigure() *figure.Figure {
+	order := make([]int, v.own.Of.Len())
+	for r := range order {
+		order[r] = r
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.fit.Expected[a], v.fit.Expected[b]) })
+	observed, expected := figure.Line{Name: "observed", Points: true}, figure.Line{Name: "expected, with 90 %"}
+	const z90 = 1.6448536269514722
+	for i, r := range order {
+		at, e := float64(i+1), v.fit.Expected[r]
+		observed.X, observed.Y = append(observed.X, at), append(observed.Y, v.observed.Mean[r])
+		expected.X, expected.Y = append(expected.X, at), append(expected.Y, e)
+		expected.Low, expected.High = append(expected.Low, e-z90*v.fit.SD[r]), append(expected.High, e+z90*v.fit.SD[r])
+	}
+	caption := "Cosines and sines in the order of what the mixture expects of them. The band holds nine of ten observed means if the mixture is right."
+	if v.observed.NoiseVar > 0 {
+		caption += fmt.Sprintf(" Privacy noise is part of it: a standard deviation of %.2g on every mean.", math.Sqrt(v.observed.NoiseVar))
+	}
+	return &figure.Figure{ID: "frequency-means", Title: "Observed and expected means", Caption: caption,
+		Chart: figure.Lines{X: figure.Axis{Label: "frequency", Count: true}, Y: figure.Axis{Label: "mean cosine or sine"}, Series: []figure.Line{expected, observed}},
+		Alt:   "Observed means of what the sites released, against the expected ones with their band."}
+}
+
+// Found says in words what a mixture is.
+func (v *View) Found() string {
+	n := v.Options.Components
+	if n == 1 {
+		return fmt.Sprintf("The rows of all sites were described as one group in %s.", figure.Plural(len(v.Names), "feature"))
+	}
+	shares := make([]string, 0, n)
+	for _, k := range v.bySize() {
+		shares = append(shares, fmt.Sprintf("%.0f %%", 100*weightOf(v.Posterior, k).mean))
+	}
+	if len(shares) > 4 {
+		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
+	}
+	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of the rows.",
+		n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
+}
+
+// seriously is the share of subjects who lack a feature from which on a report warns: wrong by
+// as much can a weight be, if all of them belong to one component.
+const seriously = 0.05
+
+// leftOut warns that so many of all subjects take no part because they lack a feature; nil if
+// those are too few to matter.
+func leftOut(lacking, all int) *figure.Note {
+	if lacking == 0 || float64(lacking) < seriously*float64(all) {
+		return nil
+	}
+	return &figure.Note{Warning: true, Title: "Subjects who lack a feature take no part",
+		Text: fmt.Sprintf("%d of %d subjects lack a feature, and the mixture is of the others. Where that goes with the component that they belong to, weights are wrong by it, and means and standard deviations can be. Leave out of the plan what many lack.", lacking, all)}
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"math"
 
+	"parley/dataset"
 	"parley/internal/wire"
+	"parley/judge/evaluate"
+	"parley/method"
 	"parley/methods/mixture/gmm"
 )
 
@@ -67,4 +70,105 @@ func (s *sample) Posterior(k, d int) (*gmm.Posterior, error) {
 		p.Size = gmm.EffectiveSize(p.Weights)
 	}
 	return p, nil
+}
+
+// Draws that a model keeps: most, or as many as have keptNumbers together, but fewest.
+const (
+	mostKept, fewestKept = 64, 16
+	keptNumbers          = 100_000
+)
+
+// kept is the part of a posterior that a model keeps.
+func kept(p *gmm.Posterior) *gmm.Posterior {
+	k, d := p.Draws[0].Components(), p.Draws[0].Dim
+	return p.Thin(min(max(keptNumbers/(k*(1+d+d*d)), fewestKept), mostKept))
+}
+
+// checkKept reports what is wrong with such a part of the posterior of mixtures of k components in d
+// dimensions; nil if there is none.
+func checkKept(p *gmm.Posterior, k, d int) error {
+	if p == nil {
+		return nil
+	}
+	sum := 0.0
+	for i, x := range p.Draws {
+		if x.Components() != k || x.Dim != d {
+			return fmt.Errorf("draw %d of its sample has %d components in %d dimensions", i+1, x.Components(), x.Dim)
+		}
+		if err := x.Check(); err != nil {
+			return fmt.Errorf("draw %d of its sample: %w", i+1, err)
+		}
+	}
+	for i, w := range p.Weights {
+		if !(w >= 0) {
+			return fmt.Errorf("draw %d of its sample has weight %v", i+1, w)
+		}
+		sum += w
+	}
+	if len(p.Draws) != len(p.Weights) || math.Abs(sum-1) > 1e-6 {
+		return fmt.Errorf("a sample of %d draws and %d weights that sum to %v", len(p.Draws), len(p.Weights), sum)
+	}
+	return nil
+}
+
+var _ evaluate.Predictive = (*predictive)(nil)
+
+// Evaluator is what evaluation asks of a study's model. To a mixture a new site is as any other.
+func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.Predictive()
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(of, s), nil
+}
+
+// predictive is a sample of mixtures as evaluation sees it.
+type predictive struct {
+	*gmm.Predictive
+	widths      []int
+	mean, noise []float64
+}
+
+// newPredictive makes one.
+func newPredictive(of *gmm.Predictive, s *Setup) evaluate.Model {
+	d := len(s.Names)
+	return &predictive{of, s.Widths(), make([]float64, d), make([]float64, d)}
+}
+
+// Infer implements [evaluate.Model]. The latent variables are the probabilities of all components
+// but the last, which the others tell.
+func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	return m.Predict(row, dst, nil)
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	x := observed(row, m.widths)
+	says, err := m.Of(x)
+	if err != nil {
+		return err
+	}
+	m.Expect(x, m.mean, m.noise)
+	dst.Resize(m.Components()-1, m.widths)
+	copy(dst.Latent, says.Probability)
+	dst.LogLik = says.LogDensity
+	j := 0
+	for k, d := range m.widths {
+		for i := range d {
+			dst.Mean[k][i] = m.mean[j]
+			if sd != nil && gmm.NotFinite(x[j:j+1]) == 0 {
+				sd[k][i] = math.Sqrt(m.noise[j])
+			}
+			j++
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture/sketch"
 )
@@ -75,10 +76,7 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 
 // How often a recommendation was right is what the record of its measurement says.
 func TestReliabilityIsThatOfItsRecord(t *testing.T) {
-	data, err := os.ReadFile("../../docs/experiments/records/parley-components.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(os.ReadFile("../../docs/experiments/records/parley-components.json"))(t)
 	var record struct {
 		Tables []struct {
 			Columns []struct {
@@ -87,9 +85,7 @@ func TestReliabilityIsThatOfItsRecord(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(data, &record); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, json.Unmarshal(data, &record))
 	columns := map[string][]string{}
 	for _, c := range record.Tables[0].Columns {
 		columns[c.Name] = c.Text

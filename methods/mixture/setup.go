@@ -6,13 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
-	"slices"
 
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/sketch"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -25,7 +24,6 @@ type Setup struct {
 	Names   []string  // of the features
 	Lo, Hi  []float64 // the public box
 	Prior   gmm.Prior
-	outcome int // of the classes, among subject columns
 }
 
 // NewSetup works it out from a plan that has been checked, of this method or of one that says the same in options
@@ -36,11 +34,6 @@ func NewSetup(p *study.Plan, opts *Options) (*Setup, error) {
 	var err error
 	if s.Prior, err = opts.BoxPrior(p); err != nil {
 		return nil, err
-	}
-	if opts.Scarce != nil {
-		if s.outcome = slices.Index(p.Subjects, opts.Scarce.Outcome.Column); s.outcome < 0 {
-			return nil, fmt.Errorf("the plan has no subject column %q", opts.Scarce.Outcome.Column)
-		}
 	}
 	return s, nil
 }
@@ -66,9 +59,6 @@ func seedOf(p *study.Plan, purpose string) uint64 {
 
 // NoRows is the error of a study whose sites have nothing that the mixture is of.
 func (s *Setup) NoRows() error {
-	if s.Options.Scarce != nil {
-		return fmt.Errorf("no site has a row of %s that may be learned from", s.Class())
-	}
 	return errors.New("no site has a row with all features")
 }
 
@@ -86,9 +76,6 @@ func (s *Setup) Labels() (all []string) {
 	return all
 }
 
-// Class is the scarce class in words.
-func (s *Setup) Class() string { return s.Options.Scarce.Outcome.Column + " " + s.Options.Scarce.Class }
-
 // farthest is how many widths of its public range a mean may lie outside, and a
 // standard deviation measure, in what a site takes from whoever asks: the prior has less than 1e-100 beyond.
 const farthest = 1e50
@@ -105,7 +92,7 @@ func (s *Setup) Narrow(i int, x float64) bool {
 func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
 	x := make([]float64, len(s.Names))
 	lacking, all := 0, 0
-	for row, err := range s.Mixed(rows).Rows(ctx) {
+	for row, err := range rows.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -123,64 +110,11 @@ func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes probl
 // Describe says what is described, and by what.
 func (s *Setup) Describe() string {
 	o := s.Options
-	groups, rows := fmt.Sprintf("%d groups (normal components)", o.Components), "the rows"
+	groups := fmt.Sprintf("%d groups (normal components)", o.Components)
 	if o.Components == 1 {
 		groups = "one group (normal component)"
 	}
-	if o.Scarce != nil {
-		rows = fmt.Sprintf("the rows of class %s of column %s", o.Scarce.Class, o.Scarce.Outcome.Column)
-	}
-	return fmt.Sprintf("It describes %s as a mixture of %s in %d features: how large, where and how wide each is.", rows, groups, len(s.Names))
-}
-
-// Known returns the class of a subject: whether it is the scarce one, and whether its
-// outcome is one of the plan's levels.
-func (s *Setup) Known(row *dataset.Row) (scarce, known bool) {
-	y := s.Options.Scarce
-	level := row.Subject[s.outcome]
-	return level == y.Class, slices.Contains(y.Outcome.Levels, level)
-}
-
-// Held says whether nothing may be learned from a subject. It follows from the plan's
-// seed and the subject's ID, so that it is the same whenever it is asked.
-func (s *Setup) Held(id string) bool {
-	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d held %s", s.Plan.Seed, id))
-	return float64(binary.LittleEndian.Uint64(sum[:])>>11)/(1<<53) < s.Options.Scarce.Held
-}
-
-// takes says whether the mixture is of a subject: one of the scarce class that is not
-// held, where the plan has classes.
-func (s *Setup) takes(row *dataset.Row) bool {
-	if s.Options.Scarce == nil {
-		return true
-	}
-	scarce, _ := s.Known(row)
-	return scarce && !s.Held(row.ID)
-}
-
-// Mixed are those of a site's subjects that the mixture is of.
-func (s *Setup) Mixed(data dataset.Source) dataset.Source {
-	if s.Options.Scarce == nil {
-		return data
-	}
-	return some{data, s.takes}
-}
-
-// some are those of a source's subjects that are wanted.
-type some struct {
-	dataset.Source
-	wants func(*dataset.Row) bool
-}
-
-// Rows implements [dataset.Source].
-func (x some) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for row, err := range x.Source.Rows(ctx) {
-			if (err != nil || x.wants(row)) && !yield(row, err) {
-				return
-			}
-		}
-	}
+	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each is.", groups, len(s.Names))
 }
 
 // Widths are how many features each view has.
@@ -229,4 +163,63 @@ func Seal(t method.Task, answer any, err error) (method.Answer, error) {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, answer, nil)
+}
+
+// setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
+// sines at public frequencies, over its rows, and how many rows there are.
+type setup struct {
+	*Setup
+	Of    sketch.Frequencies
+	Scale float64      // B of NormBound
+	Sum   *privacy.Sum // under differential privacy; nil without it
+}
+
+// setupOf works it out from a plan that has been checked.
+func setupOf(p *study.Plan) (*setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+	}
+	s, err := NewSetup(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	f, err := opts.drawFrequencies(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &setup{Setup: s, Of: f, Scale: f.NormBound()}
+	if p.Privacy.Differential() {
+		m, err := releaseNoise(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Sum = &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors,
+			Blocks: []int{f.Len() + 1}, Bound: releaseBound(), Mechanism: m}
+	}
+	return out, nil
+}
+
+const (
+	sumName = "cosines and sines at the frequencies, and a count"
+	// task asks for the sums at the frequencies: where they are, the plan says.
+	task = "frequencies"
+)
+
+// request is the one noised sum under differential protection, else the exact sums.
+func (s *setup) request() privacy.Request {
+	if s.Sum != nil {
+		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
+	}
+	return Unprotected(privacy.Content{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
+		privacy.Content{What: RowsReleased, Values: 1})
+}
+
+// tells says what a site tells.
+func (s *setup) tells() string {
+	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features", s.Of.Len())
+	if s.Sum != nil {
+		text += ", with noise"
+	}
+	return text + "."
 }

@@ -3,9 +3,13 @@ package mixture_test
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +17,10 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/mixture"
+	"parley/sitestore"
 	"parley/study"
 )
 
@@ -34,11 +40,7 @@ func planText(options, privacy string) string {
 
 func parse(t testing.TB, text string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(text), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), methods))(t)
 }
 
 // twoModes gives site a the rows around −4 and site b those around 4.
@@ -53,10 +55,7 @@ func twoModes(t testing.TB, p *study.Plan, rows int) map[string]dataset.Source {
 		}
 		// A row without its feature takes no part.
 		table = append(table, dataset.Row{ID: "none", Views: [][]float64{nil}})
-		source, err := dataset.NewTable(p.Schema(), table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testkit.Get(dataset.NewTable(p.Schema(), table))(t)
 		out[site] = source
 	}
 	return out
@@ -64,29 +63,19 @@ func twoModes(t testing.TB, p *study.Plan, rows int) map[string]dataset.Source {
 
 func run(t testing.TB, c local.Config) *local.Outcome {
 	t.Helper()
-	out, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return testkit.Get(local.Run(t.Context(), c))(t)
 }
 
 // column returns a column of model/posterior.csv.
 func column(t testing.TB, r *method.Result, name string) (values []float64) {
 	t.Helper()
-	lines, err := csv.NewReader(bytes.NewReader(posterior(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := testkit.Get(csv.NewReader(bytes.NewReader(posterior(t, r))).ReadAll())(t)
 	at := slices.Index(lines[0], name)
 	if at < 0 {
 		t.Fatalf("no column %q in %q", name, lines[0])
 	}
 	for _, line := range lines[1:] {
-		x, err := strconv.ParseFloat(line[at], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := testkit.Get(strconv.ParseFloat(line[at], 64))(t)
 		values = append(values, x)
 	}
 	return values
@@ -135,10 +124,7 @@ func TestTheModesOfTheSitesAreFound(t *testing.T) {
 			if len(weights) != 256 || math.Abs(sum-1) > 1e-9 {
 				t.Errorf("%d draws of weight %v", len(weights), sum)
 			}
-			half, err := mixture.Method{}.Site(p, "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			half := testkit.Get(mixture.Method{}.Site(p, "a"))(t)
 			own, err := half.Report(t.Context(), out.Shares["a"], data["a"])
 			if err != nil || own.Metrics["subjects"] != 300 || own.Metrics["left_out"] != 1 {
 				t.Errorf("the report of site a: %+v, %v", own, err)
@@ -172,5 +158,59 @@ func TestThePosteriorIsAFunctionOfTheSeed(t *testing.T) {
 	}
 	if bytes.Equal(sample(""), sample("seed: 9\n")) {
 		t.Error("two seeds give one sample")
+	}
+}
+
+var update = flag.Bool("update", false, "write the data of examples/mixture")
+
+// exampleMeans are the modes of section 4.2 of the paper, one for each site of
+// examples/mixture; every covariance is the identity.
+var exampleMeans = []struct {
+	site string
+	mean [2]float64
+}{{"west", [2]float64{-9, 3}}, {"south", [2]float64{0, -9}}, {"east", [2]float64{8, 3}}}
+
+// The data of examples/mixture are drawn, by this test with -update.
+func TestExampleDataAreWhatTheirSeedDraws(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	for _, s := range exampleMeans {
+		var subjects, rows bytes.Buffer
+		fmt.Fprintln(&subjects, "id")
+		fmt.Fprintln(&rows, "id,x,y")
+		for i := range 300 {
+			fmt.Fprintf(&subjects, "%s%03d\n", s.site, i+1)
+			fmt.Fprintf(&rows, "%s%03d,%.4f,%.4f\n", s.site, i+1, s.mean[0]+r.NormFloat64(), s.mean[1]+r.NormFloat64())
+		}
+		for name, want := range map[string][]byte{"subjects.csv": subjects.Bytes(), "view_point.csv": rows.Bytes()} {
+			path := filepath.Join("..", "..", "examples", "mixture", "data", s.site, name)
+			if *update {
+				testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+				testkit.Do(t, os.WriteFile(path, want, 0o666))
+			}
+			got, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s is not what the seed draws (%v): run this test with -update", path, err)
+			}
+		}
+	}
+}
+
+// A private run that has lost its checkpoint comes to the same bits from the sites'
+// stores alone, and no site is charged again: its ε stays what it was.
+func TestPrivateRunsComeBackFromTheStores(t *testing.T) {
+	p := parse(t, planText("draws: 64", protected))
+	c := local.Config{Plan: p, Methods: methods, Data: twoModes(t, p, 100), Dir: t.TempDir()}
+	first := posterior(t, run(t, c).Result)
+	testkit.Do(t, os.Remove(filepath.Join(c.Dir, local.CheckpointName)))
+	if again := posterior(t, run(t, c).Result); !bytes.Equal(first, again) {
+		t.Error("from what the sites had released came another posterior")
+	}
+	for _, name := range p.Sites {
+		store := testkit.Get(sitestore.Open(filepath.Join(c.Dir, "sites", name, "site.db")))(t)
+		charges, err := store.Reservations(0)
+		testkit.Do(t, errors.Join(err, store.Close()))
+		if len(charges) != 1 {
+			t.Errorf("site %s was charged %d times", name, len(charges))
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package mixture
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
@@ -26,7 +30,7 @@ views:
 method: {name: graffl, components: 2, %s}
 privacy: %s
 `
-	classPlan = `
+	quorumPlan = `
 parley: 1
 name: hostile
 sites: [a, b]
@@ -34,8 +38,7 @@ quorum: 1
 privacy: %s
 views:
   - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}
-subjects: [sick]
-method: {name: graffl, components: 1, scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}, draws: 64}
+method: {name: graffl, components: 1, draws: 64}
 `
 	exact   = "{protection: none}"
 	private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"
@@ -44,11 +47,11 @@ method: {name: graffl, components: 1, scarce: {outcome: {column: sick, levels: [
 // plans are of every form and stage.
 var plans = map[string]string{
 	"frequencies":          fmt.Sprintf(plainPlan, "draws: 64", exact),
-	"classes":              fmt.Sprintf(classPlan, exact),
+	"quorum":               fmt.Sprintf(quorumPlan, exact),
 	"private":              fmt.Sprintf(plainPlan, "draws: 64", private),
 	"private, replace-one": fmt.Sprintf(plainPlan, "draws: 64", strings.Replace(private, "add-remove", "replace-one", 1)),
 	"private, few":         fmt.Sprintf(plainPlan, "sketch: {frequencies: 20}, draws: 64", private),
-	"private classes":      fmt.Sprintf(classPlan, private),
+	"private, quorum":      fmt.Sprintf(quorumPlan, private),
 }
 
 // digests of studies, on amd64; of private ones under seeded noise.
@@ -62,7 +65,7 @@ func parsePlan(t testing.TB, text string) *study.Plan {
 	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}))(t)
 }
 
-// rowsOf draws rows of a plan, of numbers as they are given; a third has each level of the outcome or none.
+// rowsOf draws rows of a plan, of numbers as they are given.
 func rowsOf(t testing.TB, p *study.Plan, n int, number func() float64) dataset.Source {
 	t.Helper()
 	var rows []dataset.Row
@@ -74,9 +77,6 @@ func rowsOf(t testing.TB, p *study.Plan, n int, number func() float64) dataset.S
 				x[j] = number()
 			}
 			row.Views = append(row.Views, x)
-		}
-		for range p.Subjects {
-			row.Subject = append(row.Subject, []string{"no", "yes", ""}[i%3])
 		}
 		rows = append(rows, row)
 	}
@@ -127,4 +127,62 @@ func FuzzModel(f *testing.F) {
 			m.Schema()
 		}
 	})
+}
+
+// text is a plan of sites a and b with some features, each from −8 to 8; method is what it
+// says of the method, as in components: 2, and privacy its protection.
+func text(features int, method, privacy string) string {
+	out := "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - name: v\n    features:\n"
+	for i := range features {
+		out += fmt.Sprintf("      - {name: f%d, range: [-8, 8]}\n", i+1)
+	}
+	return out + fmt.Sprintf("subjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", method, privacy)
+}
+
+// known is what both halves know of a plan. It panics if the plan is wrong.
+func known(text string) *setup {
+	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
+	if err != nil {
+		panic(err)
+	}
+	s, err := setupOf(p)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// attacksText is the table of attacks in a report's section of them, as text.
+func attacksText(s figure.Section) (string, error) {
+	if !strings.Contains(s.Lead, "parley attack graffl") || len(s.Items) != 1 {
+		return "", fmt.Errorf("no section of attacks: %+v", s)
+	}
+	var b strings.Builder
+	err := s.Items[0].Table.Text(&b)
+	return b.String(), err
+}
+
+// shown returns the figures of a section, and an error if something in it cannot be shown,
+// is not drawn twice alike, or shows a row.
+func shown(s figure.Section) (figures []*figure.Figure, err error) {
+	var all []error
+	for _, item := range s.Items {
+		switch {
+		case item.Figure != nil:
+			f := item.Figure
+			var one, two bytes.Buffer
+			all = append(all, f.SVG(&one), f.SVG(&two), f.CSV(io.Discard))
+			if !bytes.Equal(one.Bytes(), two.Bytes()) || f.Alt == "" || f.Caption == "" || f.PerSubject() || bytes.Contains(one.Bytes(), []byte("Not available")) {
+				all = append(all, fmt.Errorf("figure %s: alt %q, caption %q, per subject %v, or it is not drawn twice alike", f.ID, f.Alt, f.Caption, f.PerSubject()))
+			}
+			figures = append(figures, f)
+		case item.Table != nil:
+			if item.Table.Len() == 0 {
+				all = append(all, fmt.Errorf("table %s is empty", item.Table.ID))
+			}
+		case item.Note == nil:
+			all = append(all, errors.New("an empty item"))
+		}
+	}
+	return figures, errors.Join(all...)
 }

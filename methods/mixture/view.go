@@ -82,10 +82,6 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 		f.Caption += " Others take no part."
 	}
 	f.Alt = "For every site, how many rows the mixture was learned from."
-	if v.Options.Scarce != nil {
-		f.Title = "Rows of " + v.Class() + " by site"
-		f.Caption += " Only rows of " + v.Class() + " count: the mixture is of them."
-	}
 	return section
 }
 

@@ -51,10 +51,10 @@ var privatePlans = map[string]driven{
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "8a4f4599cd59a6e920354244d61aceb51e6b36e0d8678e61ba5962032dcdffaf"},
+	"joint, logistic": {twoClasses + "", noProtection, "d9d84c3381c9ec26a6a83da43dd83c2f86516ceec3f351f8c11bb41f21efdab6"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "54751859d8c46948daf67b1256acae024eaaf7b11e5468f09d858be7409f1711"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "dee25a7fc0a47f92063d7bf63722c568c3ec2d06a02d0399b55529d128eedbab"},
+	"joint, softmax":  {threeClasses + "", noProtection, "a78d1003c040164cc81d79faf1b96a5fdb15cf4837131f4e4871f5a5680cb398"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "52553158b384bf4ec17f358e92dd18ba8cdf30f966d02693362bb71e0b1c6734"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

@@ -10,7 +10,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/published/fedmvppca"
 	"parley/papers/experiment"
 )
 
@@ -102,7 +101,7 @@ func (r *rowsAt) criterion(ctx context.Context, set options.Setup, q int) (float
 			}
 		}
 	}
-	w, err := fedmvppca.Draw(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
+	w, err := drawn(ctx, set.Layout, features, values, &fit.Params, options.Draws(set.Plan.Seed, "selection: gibbs", q))
 	return w.WAIC, err
 }
 

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/internal/nn"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
+	"parley/papers/graffl/scarce"
+	"parley/papers/graffl/suffiae"
 )
 
 // The arms, beside those of the constants of controls: what sites do with codes, of an
@@ -37,7 +37,7 @@ func private(epsilon float64) string { return fmt.Sprintf("%s, ε %v", mixed, ep
 
 // arms are all of them, in the order of tables.
 func arms() []string {
-	all := []string{RidgeAllRows, PVIOverSites, RidgeAtSite, freeAtSite, allCodes}
+	all := []string{ridgeAllRows, pviOverSites, ridgeAtSite, freeAtSite, allCodes}
 	kinds := []string{raw, again, smote, elsewhere, published, ceiling}
 	for _, k := range kinds {
 		all = append(all, own+k)
@@ -102,8 +102,8 @@ func (t *trial) features(ctx context.Context) error {
 			arm     string
 			train   scarce.Labelled
 			penalty float64
-		}{{RidgeAllRows, t.all, RidgePenalty}, {freeAtSite, site, 1e-4}, {RidgeAtSite, site, RidgePenalty}} {
-			p, err := Ridge(c.train, t.held.Rows, c.penalty)
+		}{{ridgeAllRows, t.all, ridgePenalty}, {freeAtSite, site, 1e-4}, {ridgeAtSite, site, ridgePenalty}} {
+			p, err := ridge(c.train, t.held.Rows, c.penalty)
 			if err == nil {
 				err = t.judge(c.arm, p)
 			}
@@ -117,7 +117,7 @@ func (t *trial) features(ctx context.Context) error {
 		return err
 	}
 	for range t.sites[t.targets:] {
-		if err := t.judge(PVIOverSites, p); err != nil {
+		if err := t.judge(pviOverSites, p); err != nil {
 			return err
 		}
 	}
@@ -139,17 +139,17 @@ type coded struct {
 	head *scarce.LinearClassifier // that the encoder was trained with
 }
 
-func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*nn.Network, error) {
-	in, err := nn.FitInputs(of.Rows, inputLimit)
+func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*suffiae.Network, error) {
+	in, err := suffiae.FitInputs(of.Rows, inputLimit)
 	if err != nil {
 		return nil, err
 	}
-	o := nn.Defaults()
+	o := suffiae.Defaults()
 	o.Dimension = t.codes
-	return nn.Train(ctx, in, of.Rows, of.Labels, o, rand.New(rand.NewPCG(t.seed, site)))
+	return suffiae.Train(ctx, in, of.Rows, of.Labels, o, rand.New(rand.NewPCG(t.seed, site)))
 }
 
-func (t *trial) encode(n *nn.Network, of scarce.Labelled) (c coded, err error) {
+func (t *trial) encode(n *suffiae.Network, of scarce.Labelled) (c coded, err error) {
 	c.head = &scarce.LinearClassifier{Weights: n.Classifier.Weights.Data, Intercept: n.Classifier.Bias[0]}
 	c.Labels = of.Labels
 	if c.Rows, err = n.Encoder.Encode(of.Rows); err == nil {

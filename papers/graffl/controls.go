@@ -10,34 +10,34 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/nn"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mixture/scarce"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
+	"parley/papers/graffl/scarce"
+	"parley/papers/graffl/suffiae"
 	"parley/study"
 )
 
 // What any site should be held against before anything is made up for it: regressions on
 // the features themselves.
 const (
-	RidgeAtSite  = "ridge at the site"
-	RidgeAllRows = "ridge on all rows"
-	PVIOverSites = "pvi over all sites"
+	ridgeAtSite  = "ridge at the site"
+	ridgeAllRows = "ridge on all rows"
+	pviOverSites = "pvi over all sites"
 )
 
-// RidgePenalty is C = 0.01; nothing is tuned on held rows.
-const RidgePenalty = 100
+// ridgePenalty is C = 0.01; nothing is tuned on held rows.
+const ridgePenalty = 100
 
 // inputLimit is where standardised features end.
 const inputLimit = 4
 
-// Ridge fits a penalised logistic regression to rows, standardised by themselves, and
+// ridge fits a penalised logistic regression to rows, standardised by themselves, and
 // returns the probabilities of the class of held rows. What is missing, NaN, is as the
 // centre of its feature.
-func Ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64, error) {
-	in, err := nn.FitInputs(train.Rows, inputLimit)
+func ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64, error) {
+	in, err := suffiae.FitInputs(train.Rows, inputLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64,
 }
 
 // standardised brings rows to the units of an encoder's inputs; what is missing becomes 0.
-func standardised(in *nn.Inputs, rows [][]float64) (out [][]float64) {
+func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64) {
 	for _, row := range rows {
 		x := make([]float64, len(row))
 		for j, v := range row {
@@ -68,10 +68,10 @@ type Regression struct {
 	class      int // its level of the outcome
 }
 
-// FitPVI fits pvi with its defaults to the sites' rows. plan has what a plan must say
+// fitPVI fits pvi with its defaults to the sites' rows. plan has what a plan must say
 // beside its name and method: seed, sites, views, subjects, privacy. levels are those of the
 // outcome, of which the class is one.
-func FitPVI(ctx context.Context, plan map[string]any, outcome string, levels []string, class string, data map[string]dataset.Source) (*Regression, error) {
+func fitPVI(ctx context.Context, plan map[string]any, outcome string, levels []string, class string, data map[string]dataset.Source) (*Regression, error) {
 	plan = maps.Clone(plan)
 	plan["parley"], plan["name"] = study.Version, "control"
 	plan["method"] = map[string]any{"name": regression.Method{}.Name(), "outcome": map[string]any{"column": outcome, "levels": levels}}
@@ -134,7 +134,7 @@ func overSites(ctx context.Context, sites []scarce.Labelled, held [][]float64, s
 			return nil, err
 		}
 	}
-	m, err := FitPVI(ctx, map[string]any{"seed": seed, "sites": names, "subjects": []string{"class"}, "views": []map[string]any{{"name": view.Name, "features": features}},
+	m, err := fitPVI(ctx, map[string]any{"seed": seed, "sites": names, "subjects": []string{"class"}, "views": []map[string]any{{"name": view.Name, "features": features}},
 		"privacy": map[string]any{"protection": study.ProtectionNone}}, "class", levels, levels[1], data)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package graffl
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
@@ -106,25 +109,37 @@ func fromSums(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm.Post
 	return f.Posterior(o, prior, sampling)
 }
 
-// fromAlgorithm2 returns what the published algorithm accepts.
+// fromAlgorithm2 returns what the published algorithm accepts of so many proposals: as many for each row, in whole
+// rounds, those whose row came closest to its partner.
 func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*gmm.Posterior, error) {
 	prior, err := codePrior(d, publishedParts)
 	if err != nil {
 		return nil, err
 	}
-	kept, err := graffl.Published(prior, sites, proposals, draws, seed)
-	if err != nil {
-		return nil, err
+	rows := slices.Concat(sites...)
+	if len(rows) == 0 {
+		return nil, errors.New("the sites have no rows")
 	}
-	counts := make([]int, len(sites))
-	for j, rows := range sites {
-		counts[j] = len(rows) / d
+	type proposal struct {
+		number   int
+		distance float64
 	}
-	proposer, p := graffl.NewProposer(prior, seed), &gmm.Posterior{}
-	for _, a := range kept.Sorted() {
+	n := len(rows) / d
+	all, x := make([]proposal, proposals/n*n), make([]float64, d)
+	proposer := graffl.NewProposer(prior, seed)
+	for i := range all {
+		proposer.Row(i, x)
+		all[i] = proposal{i, gmm.SquaredDistance(x, rows[i%n*d:][:d])}
+	}
+	slices.SortFunc(all, func(a, b proposal) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.number, b.number))
+	})
+	all = all[:min(draws, len(all))]
+	p := new(gmm.Posterior)
+	for _, a := range all {
 		m := gmm.NewMixture(publishedParts, d)
-		proposer.Parameter(a.Number(counts), m)
-		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept.Kept)))
+		proposer.Parameter(a.number, m)
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(all)))
 	}
 	return p, nil
 }

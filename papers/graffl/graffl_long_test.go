@@ -45,7 +45,7 @@ func TestEveryArmIsMeasured(t *testing.T) {
 	if a, b := of(one+mixed), of(one+ceiling); math.Abs(a-b) > 0.02 || a < of(one+raw) {
 		t.Errorf("AUC %v by sums, %v by pooled codes, %v raw", a, b, of(one+raw))
 	}
-	for _, arm := range []string{RidgeAllRows, allCodes} {
+	for _, arm := range []string{ridgeAllRows, allCodes} {
 		if a, b := of(arm), of(one+mixed); a < b-0.02 {
 			t.Errorf("AUC %v of %s, %v of synthetic rows", a, arm, b)
 		}

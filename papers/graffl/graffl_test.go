@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/stat/distmv"
 
 	"parley/internal/testkit"
-	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
+	"parley/papers/graffl/scarce"
 	"parley/papers/graffl/toy"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/methods/mixture/scarce"
 	"parley/papers/experiment"
+	"parley/papers/graffl/scarce"
 )
 
 // source is a data set with an outcome, whose class "1" is the one that may be scarce.

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/judge/evaluate"
-	"parley/methods/mixture/scarce"
+	"parley/papers/graffl/scarce"
 )
 
 // The measures of an arm at a site.

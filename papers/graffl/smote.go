@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/mixture/scarce"
+	"parley/papers/graffl/scarce"
 )
 
 // smoted returns SMOTE: extra rows, each at a uniformly drawn place between a random row

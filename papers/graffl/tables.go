@@ -126,7 +126,7 @@ func contest(o experiment.Outcomes, settings []setting) figure.Table {
 			ours   string
 			rivals []string // to which those on features come
 		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}}, {one + mixed, []string{one + raw, one + elsewhere}}} {
-			for _, rival := range append(c.rivals, RidgeAtSite, PVIOverSites) {
+			for _, rival := range append(c.rivals, ridgeAtSite, pviOverSites) {
 				var with, without []float64
 				for _, v := range s.outcomes(o) {
 					a, b := v[c.ours+", "+auc], v[rival+", "+auc]
@@ -280,9 +280,9 @@ func figure4(all []experiment.Values) figure.Figure {
 		}
 	}
 	for k := range 3 {
-		put(RidgeAtSite, fmt.Sprintf("site %d", k+1), k, math.NaN())
+		put(ridgeAtSite, fmt.Sprintf("site %d", k+1), k, math.NaN())
 	}
-	put(PVIOverSites, "all", 0, math.NaN())
+	put(pviOverSites, "all", 0, math.NaN())
 	return figure.Figure{ID: "auc", Title: "AUC of each site", Chart: b,
 		Alt:     "AUC of each of three sites, raw, with GRAFFL, and of the controls, with the published values as strokes.",
 		Caption: fmt.Sprintf("Mean ± standard deviation over %d splits; strokes are the published values. The paper has no controls.", len(all))}

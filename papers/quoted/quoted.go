@@ -14,6 +14,7 @@ import (
 	"parley/papers/quoted/oneshot"
 	"parley/papers/quoted/private"
 	"parley/papers/quoted/regression"
+	"parley/papers/quoted/totals"
 )
 
 // Paper is its page.
@@ -35,11 +36,9 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 		"parley-private-sites":    "At 34 sites and ε 1, 4000 subjects leave an error of 0.0811 (without privacy 0.0757), and 400 subjects teach nothing.",
 		"parley-mixtures":         "Of 9000 rows, the error of the means is 1.07 times a sampler's without privacy, and 1.18 times at ε 5.",
 		"parley-components":       "A report always doubts a plan with one component too few, and the right number only where groups are close or skewed.",
-		"parley-scarce":           "Synthetic rows help beyond chance in no unit, and lower the AUC in three of four.",
-		"parley-verdict":          "Sites keep useless rows in at most 8 % of cases, and rows of the class's own law in 25 to 58 %.",
 	}}
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments(), totals.Experiments())
 }

@@ -23,6 +23,8 @@ type Cost struct {
 	Total      *account.Budget   `json:"total,omitempty"`       // promised; nil if nothing is
 	PerRelease *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one; no promise
 	Sites      []SiteCost        `json:"sites,omitempty"`       // in the plan's order; empty without protection
+	// Honest, of a plan with a secure sum, is how many sites' shares make up the noise of a total at least; 0 of any other.
+	Honest int `json:"honest,omitempty"`
 }
 
 // SiteCost is what one site would release, and what that reveals.
@@ -38,6 +40,11 @@ type SiteCost struct {
 	// δ, under both adjacencies.
 	Losses []Loss `json:"losses"`
 
+	// IfOpened is the loss, as Losses count it for the plan's adjacency, if all openers of a secure sum worked together
+	// with the coordinator, who would then know every site's own sums, with that site's share of the noise; nil without
+	// such a sum, or where nothing bounds it.
+	IfOpened *float64 `json:"epsilon_if_all_openers_collude,omitempty"`
+
 	rows, whole account.Tally // of Mechanisms: of sums over rows, and of those that hide the whole site
 }
 
@@ -50,6 +57,9 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 		return c, nil
 	}
 	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person, p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
+	if p.Privacy.Secure() {
+		c.Honest = p.Honest()
+	}
 	var seen [][]privacy.Request // of the sites so far, most of which are alike
 	for _, site := range p.Sites {
 		requests, err := charges(site)
@@ -119,6 +129,9 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	if s.Losses, err = Losses(requests, c.claim().Delta, c.Unit); err != nil || c.Total == nil {
 		return s, err
 	}
+	if s.IfOpened, err = c.ifOpened(requests); err != nil {
+		return s, err
+	}
 	what := ""
 	switch loss := s.loss(c.Adjacency); {
 	case s.Unprotected > 0:
@@ -133,6 +146,26 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	return s, problem.Problem{Where: "privacy.total", What: what, Hint: "options of the method that keep the total, or per_release, which promises nothing"}
 }
 
+// ifOpened is [SiteCost.IfOpened].
+func (c *Cost) ifOpened(requests []privacy.Request) (*float64, error) {
+	own, masked := slices.Clone(requests), false
+	for i, r := range own {
+		own[i].Sums = slices.Clone(r.Sums)
+		for j, s := range r.Sums {
+			masked = masked || r.Masked
+			own[i].Sums[j].Mechanism.Noise /= math.Sqrt(float64(max(s.Honest, 1)))
+		}
+	}
+	if !masked {
+		return nil, nil
+	}
+	losses, err := Losses(own, c.claim().Delta, c.Unit)
+	if err != nil {
+		return nil, err
+	}
+	return SiteCost{Losses: losses}.loss(c.Adjacency).Epsilon, nil
+}
+
 // loss is that under an adjacency.
 func (s SiteCost) loss(a account.Adjacency) Loss {
 	return s.Losses[slices.IndexFunc(s.Losses, func(l Loss) bool { return l.Adjacency == a })]
@@ -141,6 +174,14 @@ func (s SiteCost) loss(a account.Adjacency) Loss {
 // Lines says it to people.
 func (c *Cost) Lines() []string {
 	lines := c.promise()
+	if n := len(c.Sites); c.Honest > 0 && n > 0 {
+		lines = append(lines, fmt.Sprintf("the noise of a total over all %d sites deviates by %.2f times that of one party; with one noise at each site it would by %.2f times",
+			n, math.Sqrt(float64(n)/float64(c.Honest)), math.Sqrt(float64(n))))
+	}
+	if len(c.Sites) > 0 && c.Sites[0].IfOpened != nil {
+		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest: if all of them worked together with the coordinator, a site's own sums would show, at %s",
+			account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
+	}
 	switch {
 	case c.Unit != privacy.Subject:
 	case c.Person != "":

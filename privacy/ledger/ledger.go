@@ -33,6 +33,8 @@ type Entry struct {
 	Kind      string             `json:"kind,omitempty"`
 	Guarantee *privacy.Guarantee `json:"guarantee,omitempty"` // of the plan; absent if it promised nothing
 	Seeded    bool               `json:"seeded,omitempty"`    // the noise came from a seed, and protects nobody
+	Opens     int                `json:"opens,omitempty"`     // of an opening: the round of the sum
+	Trust     *privacy.Trust     `json:"trust,omitempty"`     // of a masked release: who can open its total
 	Request   privacy.Request    `json:"request"`             // with the mechanisms that were charged
 	Hash      string             `json:"hash"`                // hexadecimal SHA-256 that chains the line to all before it
 }
@@ -63,7 +65,7 @@ func Read(j Reader) (*Ledger, error) {
 		attempts[line.Release]++
 		l.Entries = append(l.Entries, Entry{
 			Line: line.Seq, Study: line.Study, Release: line.Release, Attempt: attempts[line.Release],
-			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded, Request: c.Request, Hash: hex.EncodeToString(line.Hash[:]),
+			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded, Opens: c.Opens, Trust: c.Trust, Request: c.Request, Hash: hex.EncodeToString(line.Hash[:]),
 		})
 	}
 	return l, nil

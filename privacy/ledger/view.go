@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/privacy"
@@ -109,7 +110,10 @@ func (v *View) entries() figure.Table {
 	r := newRows("line", "time", "study", "round", "task", "attempt", "noised sums")
 	for _, e := range v.Entries {
 		sums := []string{"none: without protection"}
-		if e.Request.Protection == privacy.Differential {
+		switch {
+		case e.Request.Opens > 0:
+			sums = []string{fmt.Sprintf("none: opens the total of round %d", e.Opens)}
+		case e.Request.Protection == privacy.Differential:
 			sums = nil
 		}
 		for _, s := range e.Request.Sums {
@@ -118,6 +122,9 @@ func (v *View) entries() figure.Table {
 				text += ", FROM A SEED"
 			}
 			sums = append(sums, text)
+		}
+		if e.Trust != nil {
+			sums = append(sums, "masked: "+strings.Join(e.Trust.Openers, ", ")+" open totals together, and could together see this site's own sums")
 		}
 		r.Add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
 		for _, text := range sums[1:] {
@@ -223,6 +230,9 @@ func NoiseOf(s privacy.Sum) string {
 	}
 	if m.Rate < 1 {
 		text += fmt.Sprintf(", of a Poisson sample at rate %.4g", m.Rate)
+	}
+	if s.Honest > 1 {
+		text += fmt.Sprintf(", on the total; each site adds 1/%d of the variance", s.Honest)
 	}
 	return text
 }

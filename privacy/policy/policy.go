@@ -65,6 +65,9 @@ type Minimum struct {
 	Subjects        int `json:"subjects,omitempty"`         // at the site
 	PatternSubjects int `json:"pattern_subjects,omitempty"` // subjects of a pattern of present views with numbers of its own
 	Sites           int `json:"sites,omitempty"`            // sites whose contributions a round needs: the plan's quorum
+	// Collusion is how many sites may work together with the coordinator, at least, and the noise of a secure sum
+	// still be what the plan promises; the least number of sites in a total is Sites.
+	Collusion int `json:"collusion,omitempty"`
 }
 
 // Default is what a site has that sets no policy of its own: strict.
@@ -115,7 +118,7 @@ func (p Policy) check(report func(key, what, hint string)) {
 	for _, m := range []struct {
 		key   string
 		value int
-	}{{"size", p.Size}, {"minimum.subjects", p.Minimum.Subjects}, {"minimum.pattern_subjects", p.Minimum.PatternSubjects}, {"minimum.sites", p.Minimum.Sites}} {
+	}{{"size", p.Size}, {"minimum.subjects", p.Minimum.Subjects}, {"minimum.pattern_subjects", p.Minimum.PatternSubjects}, {"minimum.sites", p.Minimum.Sites}, {"minimum.collusion", p.Minimum.Collusion}} {
 		if m.value < 0 {
 			report(m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
 		}

@@ -108,10 +108,7 @@ func unpack(t *testing.T, data []byte) (headers []tar.Header, contents map[strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Get(io.ReadAll(r))(t)
 		headers = append(headers, *h)
 		contents[h.Name] = string(text)
 	}

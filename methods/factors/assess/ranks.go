@@ -16,23 +16,34 @@ import (
 // Ranks compares numbers of factors by models that are fitted to nine tenths of the subjects of some sites, as far as
 // their sums tell, and judged by how likely they make the others. All is about the means of the sites.
 type Ranks struct {
-	Values []int          // that were tried
-	Models []*ppca.Params // of all subjects, by value
+	Values []int // that were tried
 	layout ppca.Layout
 	all    []ppca.Block
 	groups [][]ppca.Block
 	scores [][]float64 // log-likelihood of each group, by value
+	errors float64     // standard errors by which a value may be behind
 }
 
-// NewRanks divides subjects at random where they come from fewer than ten sites. It returns nil where nobody can be
-// left out.
-func NewRanks(l ppca.Layout, sites [][]ppca.Block, rng *rand.Rand) *Ranks {
+// What a model has filled repeats the model, and subjects who are left out then tell numbers of factors apart with more
+// certainty than they have: differences count from twice the standard error on.
+const (
+	errorsOfMeans = 1.0
+	errorsOfModel = 2.0
+)
+
+// NewRanks divides subjects at random where they come from fewer than ten sites. Filled says whether a model has filled
+// what they lack. It returns nil where nobody can be left out.
+func NewRanks(l ppca.Layout, sites [][]ppca.Block, filled bool, rng *rand.Rand) *Ranks {
 	all, _, parts := divided(l, true, sites, rng)
 	groups := grouped(parts)
 	if len(groups) < 2 {
 		return nil
 	}
-	return &Ranks{layout: l, all: all, groups: groups}
+	r := &Ranks{layout: l, all: all, groups: groups, errors: errorsOfMeans}
+	if filled {
+		r.errors = errorsOfModel
+	}
+	return r
 }
 
 // Try adds models of q factors. It is false, and adds nothing, where fewer were tried and the subjects carry no more.
@@ -54,7 +65,7 @@ func (r *Ranks) Try(q int) (bool, error) {
 	})
 	switch {
 	case err == nil:
-		r.Values, r.Models, r.scores = append(r.Values, q), append(r.Models, &fit.Params), append(r.scores, score)
+		r.Values, r.scores = append(r.Values, q), append(r.scores, score)
 		return true, nil
 	case errors.Is(err, ppca.ErrCollapsed) && !first:
 		return false, nil
@@ -85,10 +96,11 @@ func (r *Ranks) Behind(i int) (mean, se float64) {
 	return mean / each, sd / math.Sqrt(n) / each
 }
 
-// Choice is the place of the smallest value that is not behind the likeliest by more than a standard error.
+// Choice is the place of the smallest value that is not behind the likeliest by more than a standard error, or two where
+// a model has filled cells.
 func (r *Ranks) Choice() int {
 	for i := range r.Values {
-		if mean, se := r.Behind(i); !(mean > se) {
+		if mean, se := r.Behind(i); !(mean > r.errors*se) {
 			return i
 		}
 	}
@@ -97,8 +109,8 @@ func (r *Ranks) Choice() int {
 
 // ChooseRank is the number of factors that [Ranks] chooses, at most so many. It ends where three more factors have not
 // helped.
-func ChooseRank(l ppca.Layout, sites [][]ppca.Block, most int, rng *rand.Rand) (int, error) {
-	r := NewRanks(l, sites, rng)
+func ChooseRank(l ppca.Layout, sites [][]ppca.Block, filled bool, most int, rng *rand.Rand) (int, error) {
+	r := NewRanks(l, sites, filled, rng)
 	if r == nil {
 		return 1, nil
 	}

@@ -32,8 +32,9 @@ type way struct{ halves.Common }
 
 // record is how the fit stands.
 type record struct {
-	// Latent is the number of factors, once it is chosen where the plan leaves it to the study.
-	Latent int      `cbor:"latent,omitempty"`
+	// Latent are the numbers of factors that were chosen where the plan leaves that to the study, the last of
+	// which holds: from sums that were filled by means, and again once they were filled by a model that has settled.
+	Latent []int    `cbor:"latent,omitempty"`
 	Fit    *outcome `cbor:"fit"`
 	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
 	// meanwhile.
@@ -72,8 +73,6 @@ type outcome struct {
 	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
 	// Compositions are views whose features add up to a constant.
 	Compositions []int `cbor:"compositions,omitempty"`
-	// Unshared are directions in which a site's subjects vary more than others.
-	Unshared []siteEigenvector `cbor:"unshared,omitempty"`
 }
 
 func (way) Record() any { return new(record) }
@@ -81,8 +80,10 @@ func (way) Record() any { return new(record) }
 // Check implements [halves.Way].
 func (c way) Check(s *halves.State) error {
 	o := recordOf(s)
-	if o.Latent < 0 || o.Latent > c.Rank() || o.Latent > 0 && c.Options.Latent != options.Select {
-		return fmt.Errorf("it has chosen %d factors", o.Latent)
+	for _, q := range o.Latent {
+		if c.Options.Latent != options.Select || c.CheckRank(q) != nil {
+			return fmt.Errorf("it has chosen %d factors", q)
+		}
 	}
 	for _, p := range slices.Concat([]*options.Params{o.Sent}, sentAndFound(o.Steps)) {
 		if p == nil {
@@ -124,11 +125,6 @@ func (c way) Check(s *halves.State) error {
 	}
 	if slices.ContainsFunc(o.Fit.Compositions, func(k int) bool { return k < 0 || k >= c.Layout.Views() }) {
 		return fmt.Errorf("compositions of views %v", o.Fit.Compositions)
-	}
-	for _, x := range o.Fit.Unshared {
-		if err := c.HasFeatures(x.Features...); err != nil || len(x.Features) == 0 {
-			return fmt.Errorf("a direction of features %v: %w", x.Features, err)
-		}
 	}
 	return nil
 }
@@ -197,17 +193,14 @@ func (c way) Conclude(s *halves.State, m *fitted.Model) {
 	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
-	if v := unsharedVerdict(c.Layout, s, m, recordOf(s).Fit.Unshared); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
 	o := recordOf(s)
 	settled := report.Convergence(o.Fit.Trace, o.Fit.Converged)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
-	if o.Latent > 0 {
-		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent, "factor"),
+	if n := len(o.Latent); n > 0 {
+		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent[n-1], "factor"),
 			Text: "Models of 1, 2 and more factors were fitted to nine tenths of the subjects, and judged by how likely they " +
 				"make the others. No more factors made them likelier by more than a standard error."}})
 	}
@@ -306,14 +299,16 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, err
 		}
 	}
+	asked := c
 	if c.Options.Latent == options.Select {
-		if o.Latent == 0 {
-			var err error
-			if o.Latent, err = assess.ChooseRank(c.Layout, sites, c.Rank(), c.draws()); err != nil {
+		if len(o.Latent) == 0 {
+			q, err := assess.ChooseRank(c.Layout, sites, false, c.Rank(), c.draws())
+			if err != nil {
 				return nil, nil, err
 			}
+			o.Latent = []int{q}
 		}
-		c.Setup = c.With(o.Latent)
+		c.Setup = c.With(o.Latent[len(o.Latent)-1])
 	}
 	start := sent
 	if len(o.LogLik) == 0 {
@@ -351,7 +346,18 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		info["log-likelihood per subject"], info["single cells filled"] = logLik/subjects, filled
 		next = c.next(o, sent, &found.Params)
 	}
-	if filled > 0 && len(o.LogLik) < c.Options.Rounds && !(sent != nil && last.Moved < settledBy) {
+	more, settled := filled > 0 && len(o.LogLik) < c.Options.Rounds, sent != nil && last.Moved < settledBy
+	if more && settled && asked.Options.Latent == options.Select {
+		q, err := assess.ChooseRank(c.Layout, sites, true, c.Rank(), c.draws())
+		if err != nil {
+			return nil, nil, err
+		}
+		if q < c.Rank() {
+			o.Latent, o.Sent, o.Steps, o.Falls = append(o.Latent, q), nil, nil, 0
+			return asked.fitted(s)
+		}
+	}
+	if more && !settled {
 		packed := options.PackParams(c.Layout, next)
 		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
@@ -362,6 +368,9 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	o.Said, o.Steps, o.Sent = nil, nil, nil
 	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
 		return nil, nil, err
+	}
+	if !c.Options.Asks(c.Plan, options.TaskAssess) {
+		return nil, info, c.endTotals(s, model, sites[0])
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
@@ -387,7 +396,6 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 	}
 	last.Compositions = compositions(c.Layout, scale, sites)
 	last.Discords = discords(c.Layout, p, names, sites)
-	last.Unshared = unsharedDirections(c.Layout, p, names, sites)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // sums is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	said, err := ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
+	said, err := h.describe(model, blocks)
 	if err != nil {
 		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}
@@ -66,6 +66,13 @@ func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, erro
 		answer.Blocks = append(answer.Blocks, options.PackBlock(&said.Blocks[i]))
 	}
 	return answer, nil
+}
+
+func (h siteWay) describe(model *ppca.Params, blocks []ppca.Block) (*ppca.Description, error) {
+	if h.Plan.Privacy.Secure() {
+		return ppca.Totals(h.Layout, model, blocks, h.Options.Minimum, totalSets(h.Setup))
+	}
+	return ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.
@@ -88,27 +95,57 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 	return atSite(model, t.Offset), nil
 }
 
-// Sums is what sites say first of their rows on a common scale, of those sites that have enough subjects to speak.
-func Sums(set options.Setup, scale *ppca.Scale, sites []*options.RowSums) (said [][]ppca.Block, err error) {
-	h := siteWay{set}
-	for _, sums := range sites {
-		blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
+// Sums is what sites say of their rows on a common scale, of those sites that have enough subjects to speak:
+// first, or, if a number of factors is given, once what subjects lack was filled by a model of so many that has
+// settled. Filled is how many values they lack.
+func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank int) (sites [][]ppca.Block, filled float64, err error) {
+	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
+	var sent *ppca.Params
+	var means *options.SiteMeans
+	for {
+		var names []string
+		var logLik, subjects float64
+		sites, filled = nil, 0
+		for i, sums := range rows {
+			blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
+			if err != nil {
+				return nil, 0, err
+			}
+			answer, err := (siteWay{c.Setup}).sums(blocks, atSite(sent, means.At(set.Plan.Sites[i])))
+			if err != nil {
+				return nil, 0, err
+			}
+			own, err := answer.blocks(set)
+			if err != nil {
+				return nil, 0, err
+			}
+			if len(own) > 0 {
+				names, sites = append(names, set.Plan.Sites[i]), append(sites, own)
+			}
+			filled, logLik = filled+answer.Filled, logLik+answer.LogLik
+			for k := range own {
+				subjects += own[k].N
+			}
+		}
+		if rank == 0 || filled == 0 || len(o.LogLik) >= set.Options.Rounds {
+			return sites, filled, nil
+		}
+		found, offsets, err := fitSums(c.Setup, sites, sent, nil)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		answer, err := h.sums(blocks, nil)
-		if err != nil {
-			return nil, err
+		if means = nil; offsets != nil {
+			means = options.PackSiteMeans(names, offsets)
 		}
-		own, err := answer.blocks(set)
-		if err != nil {
-			return nil, err
+		next := &found.Params
+		if sent != nil {
+			o.LogLik = append(o.LogLik, logLik/subjects)
+			if next = c.next(o, sent, &found.Params); o.Fit.Moved < settledBy {
+				return sites, filled, nil
+			}
 		}
-		if len(own) > 0 {
-			said = append(said, own)
-		}
+		sent = next
 	}
-	return said, nil
 }
 
 // atSite is a model about the means of one site.

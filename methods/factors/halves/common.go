@@ -31,8 +31,6 @@ type State struct {
 	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
 	// common with those of the others.
 	Apart []options.Apart `cbor:"apart,omitempty"`
-	// Standardised are those whose values the site seems to have scaled by itself, where others have not.
-	Standardised []options.SiteView `cbor:"standardised,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;
@@ -41,7 +39,10 @@ type State struct {
 	// HeldOut is how well views are predicted for subjects who took no part in the fit; nil where nobody could be
 	// left out, or nothing is known of subjects.
 	HeldOut *assess.HeldOut `cbor:"held_out,omitempty"`
-	Own     any             `cbor:"-"` // what [Way.Record] made
+	// OfTotals is how well the model describes all subjects, where the coordinator has totals over the sites and no
+	// site is asked.
+	OfTotals *options.Assessment `cbor:"of_totals,omitempty"`
+	Own      any                 `cbor:"-"` // what [Way.Record] made
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 

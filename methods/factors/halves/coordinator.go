@@ -136,13 +136,13 @@ func (c *Coordinator) check(s *State) error {
 			return fmt.Errorf("values far apart of site %d and view %d", a.Site, a.View)
 		}
 	}
-	for _, a := range s.Standardised {
-		if !c.place(a.Site, a.View) {
-			return fmt.Errorf("values in units of their own of site %d and view %d", a.Site, a.View)
-		}
-	}
 	if len(s.Doubt) != 0 && len(s.Doubt) != d || slices.ContainsFunc(s.Doubt, func(x float64) bool { return x < 0 }) {
 		return fmt.Errorf("the doubt about %d features, where there are %d", len(s.Doubt), d)
+	}
+	if s.OfTotals != nil {
+		if err := s.OfTotals.Explained().Check(c.Layout); err != nil {
+			return err
+		}
 	}
 	if s.HeldOut != nil {
 		if err := s.HeldOut.Check(c.Layout.Views()); err != nil {
@@ -292,11 +292,11 @@ func (c *Coordinator) poolScale(s *State) error {
 	if err != nil {
 		return err
 	}
-	scale, apart, standardised, err := options.PoolScale(c.Setup, sites, all)
+	scale, apart, err := options.PoolScale(c.Setup, sites, all)
 	if err != nil {
 		return err
 	}
-	s.Apart, s.Standardised = apart, standardised
+	s.Apart = apart
 	s.scaled(scale)
 	return nil
 }

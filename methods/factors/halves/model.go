@@ -36,6 +36,9 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 // that answered, after so many rounds. Settled says how the fit settled; nil where nothing did.
 func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int, settled *figure.Section) (*method.Result, error) {
 	sites := c.reports(s)
+	if s.OfTotals != nil {
+		return report.OfTotals(c.Of(s), m, files, s.OfTotals, settled), nil
+	}
 	if len(sites) == 0 {
 		var about []figure.Section
 		if m.Adjusts() {
@@ -71,6 +74,15 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	if s.Adjusted != nil {
 		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
 	}
+	if s.OfTotals != nil {
+		m.Explains(s.OfTotals.Explained())
+		m.LogLik = &s.LogLik
+		for k := range m.Views {
+			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
+				m.Views[k].SamplingTimes = s.HeldOut.Times[k]
+			}
+		}
+	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		report.AddSites(m, sites)
@@ -86,7 +98,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart, s.Standardised)
+		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart)
 		if err != nil {
 			return nil, err
 		}

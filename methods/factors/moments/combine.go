@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// total is an estimate of T = Σ (u, 1)(u, 1)ᵀ over the subjects of one pattern
-// at one site, u in parts of the ranges, with what is known of its noise:
+// total is an estimate of T = Σ (u, 1)(u, 1)ᵀ over the subjects of one pattern,
+// u in parts of the ranges, with what is known of its noise:
 // T = Z Y Zᵀ − K (…) where the entries of Y have independent noise.
 type total struct {
 	p    int
@@ -94,15 +94,15 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 // the count of the overview. With A₁ = Q₁ Z⁻¹ and A₂ = Q₂ Λ^½ Z⁻¹, the sums are
 // Q₁ᵀ M₁ Q₁ = Y + noise and Q₂ᵀ M₂ Q₂ = Λ^½ Y Λ^½ + noise, entry by entry, for
 // symmetric noise of this kind looks alike in all orthonormal bases.
-func (r *Released) combine(i int, pass [2]passed) (*total, error) {
-	coarse, fine := &r.Coarse[i], &r.Fine[i]
+func (r *PatternSums) combine(pass [2]passed) (*total, error) {
+	coarse, fine := r.Coarse, r.Fine
 	p := len(fine.Scale)
 	d := p + 1
-	m1, err := unpackMoments(r.CoarseBlocks[i], p)
+	m1, err := unpackMoments(r.CoarseSums, p)
 	if err != nil {
 		return nil, err
 	}
-	m2, err := unpackMoments(r.FineBlocks[i], p)
+	m2, err := unpackMoments(r.FineSums, p)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 			out.sd[x*d+k] = 1 / math.Sqrt(precision)
 		}
 	}
-	out.sizes = [2]sizes{coarse.sizes(r.CoarseBlocks[i], r.CoarseSD, pass[0]), fine.sizes(r.FineBlocks[i], r.FineSD, pass[1])}
+	out.sizes = [2]sizes{coarse.sizes(r.CoarseSums, r.CoarseSD, pass[0]), fine.sizes(r.FineSums, r.FineSD, pass[1])}
 	out.t = congruent(out.z, y1, d)
 	// The overview counted too. Cov(Y, T_dd) = 2 sd² ∘ z zᵀ, z the last row of Z.
 	cov := make([]float64, d*d)
@@ -159,7 +159,7 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 		}
 	}
 	out.gain = congruent(out.z, cov, d)
-	n, variance, overview := r.countOf(i, m1[d*d-1], m2[d*d-1])
+	n, variance, overview := r.countOf(m1[d*d-1], m2[d*d-1])
 	// T₀ is the best linear estimate, so that of N = (1 − w) N' + w N₀, N₀ the
 	// overview's count, the part N' has the covariance of T₀ itself with T₀.
 	own := out.gain[d*d-1]
@@ -173,16 +173,16 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 	return out, nil
 }
 
-// countOf is the best estimate of the number of subjects of pattern i that only counts
+// countOf is the best estimate of the number of subjects that only counts
 // make: the overview's, which has the weight that is returned too, and the constants
 // of both sums. Where a sum lay about the noised mean of the sum before, the two
 // means would say something of the count too, but not without bias, as both have the
 // same noise.
-func (r *Released) countOf(i int, coarse, fine float64) (n, variance, overview float64) {
-	b1, b2 := r.Coarse[i].Constant*r.Coarse[i].Constant, r.Fine[i].Constant*r.Fine[i].Constant
-	p0, p1, p2 := 1/r.Fine[i].CountVar, b1*b1/(r.CoarseSD*r.CoarseSD), b2*b2/(r.FineSD*r.FineSD)
+func (r *PatternSums) countOf(coarse, fine float64) (n, variance, overview float64) {
+	b1, b2 := r.Coarse.Constant*r.Coarse.Constant, r.Fine.Constant*r.Fine.Constant
+	p0, p1, p2 := 1/r.CountVar, b1*b1/(r.CoarseSD*r.CoarseSD), b2*b2/(r.FineSD*r.FineSD)
 	variance = 1 / (p0 + p1 + p2)
-	return variance * (p0*r.Fine[i].Count + p1*coarse/b1 + p2*fine/b2), variance, p0 * variance
+	return variance * (p0*r.Count + p1*coarse/b1 + p2*fine/b2), variance, p0 * variance
 }
 
 // count is the number of subjects, noised.

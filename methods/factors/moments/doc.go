@@ -1,4 +1,4 @@
-// Package moments makes a model of sums that sites release once, clipped and noised
+// Package moments makes a model of sums that sites release, clipped and noised
 // ([Statistics]), and diagnoses it by one more ([Checker]). [Project] pools the releases
 // of all sites; what is fitted to the [ProjectedMoments] moments, by any number of factors,
 // costs no privacy.

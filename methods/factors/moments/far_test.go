@@ -48,19 +48,20 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 			return x
 		}
 		sums := s.Sums()
-		lenses, err := s.Lenses(draw(sums[0].Blocks[0]), sd)
+		overview := Overviewed{s.Patterns(), draw(sums[0].Blocks[0]), sd}
+		lenses, err := Lenses(l, []Overviewed{overview})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		out := Released{Coarse: lenses, CoarseSD: sd, FineSD: sd}
+		counts, variance := overview.Counts()
 		d := sums[1].Blocks[0]
-		for range lenses {
-			out.CoarseBlocks, out.FineBlocks = append(out.CoarseBlocks, draw(d*(d+1)/2)), append(out.FineBlocks, draw(d*(d+1)/2))
-		}
-		if out.Fine, err = s.RefineWhitening(lenses, out.CoarseBlocks, sd); err != nil {
+		x := PatternSums{Coarse: &lenses[0], CoarseSD: sd, FineSD: sd, Count: counts[0], CountVar: variance, CoarseSums: draw(d * (d + 1) / 2), FineSums: draw(d * (d + 1) / 2)}
+		fine, err := x.RefineWhitening()
+		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		repaired, err := Project(l, []Released{out}, 1)
+		x.Fine = &fine
+		repaired, err := Project(l, []Released{{x}}, 1)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue

@@ -26,7 +26,7 @@ const (
 	clipPasses = 2   // estimates of what clipping did
 )
 
-// Project pools the releases of all sites and repairs the moments. The seed
+// Project adds up the releases of all sites and repairs the moments. The seed
 // drives draws of like noise, not the noise itself: the same releases and seed
 // always give the same.
 func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, error) {
@@ -39,89 +39,54 @@ func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, e
 		}
 	}
 	out := &ProjectedMoments{layout: l}
-	pass := make([][][2]passed, len(sites))
-	for i := range sites {
-		for k := range sites[i].Fine {
-			u := unclipped(len(sites[i].Fine[k].Shrinkage))
-			pass[i] = append(pass[i], [2]passed{u, u})
-		}
-	}
-	for round := range clipPasses + 1 {
-		r := rand.New(rand.NewPCG(seed, 0x6d6f6d656e7473))
-		if err := out.pool(sites, pass); err != nil {
+	for _, x := range Pool(sites) {
+		features, err := l.FeaturesOf(x.Fine.Views)
+		if err != nil {
 			return nil, err
 		}
-		fits := make([]*repaired, len(out.pooled))
-		out.noise = nil
-		for i, q := range out.pooled {
-			draws := make([][]float64, noiseDraws)
-			if round < clipPasses {
-				draws = draws[:4]
-			}
-			for k := range draws {
-				draws[k] = q.noise(r)
-			}
-			out.noise = append(out.noise, draws)
-			var err error
-			if fits[i], err = q.repair(l, q.t, draws, q.size(draws)); err != nil {
-				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
-			}
-			if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
-				fits[i].clamp()
-			}
-		}
-		if round == clipPasses {
-			out.fits = fits
-			out.blocks = append(repairedBlocks(out.pooled, fits), out.assumed()...)
-			break
-		}
-		for i := range sites {
-			for k := range sites[i].Fine {
-				at := slices.IndexFunc(out.pooled, func(q *pooled) bool { return slices.Equal(q.views, sites[i].Fine[k].Views) })
-				var err error
-				if pass[i][k], err = clipping(fits[at], &sites[i].Coarse[k], &sites[i].Fine[k], seed); err != nil {
-					return nil, err
-				}
-			}
-		}
+		out.pooled = append(out.pooled, &pooled{sums: x, views: x.Fine.Views, features: features})
 	}
+	for i, q := range out.pooled {
+		fit, noise, err := q.project(l, seed, uint64(i))
+		if err != nil {
+			return nil, fmt.Errorf("pattern %v: %w", q.views, err)
+		}
+		out.fits, out.noise = append(out.fits, fit), append(out.noise, noise)
+	}
+	out.blocks = append(repairedBlocks(out.pooled, out.fits), out.assumed()...)
 	return out, nil
 }
 
-// pool sums T of the sites, pattern by pattern.
-func (o *ProjectedMoments) pool(sites []Released, pass [][][2]passed) error {
-	o.pooled = nil
-	var kappa [][]float64 // by pattern and part
-	for i := range sites {
-		for k := range sites[i].Fine {
-			n := &sites[i].Fine[k]
-			t, err := sites[i].combine(k, pass[i][k])
-			if err != nil {
-				return fmt.Errorf("site %d: %w", i, err)
+// project estimates T and repairs the moments, in turn with what clipping did to subjects
+// like these, and draws noise like that of T.
+func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (fit *repaired, draws [][]float64, err error) {
+	u := unclipped(len(q.sums.Fine.Shrinkage))
+	pass := [2]passed{u, u}
+	for round := range clipPasses + 1 {
+		if q.total, err = q.sums.combine(pass); err != nil {
+			return nil, nil, err
+		}
+		r := rand.New(rand.NewPCG(seed, 0x6d6f6d656e7473+pattern))
+		draws = make([][]float64, noiseDraws)
+		if round < clipPasses {
+			draws = draws[:4]
+		}
+		for k := range draws {
+			draws[k] = q.total.noise(r)
+		}
+		if fit, err = q.repair(l, q.total.t, draws, q.size(draws)); err != nil {
+			return nil, nil, err
+		}
+		if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
+			fit.clamp()
+		}
+		if round < clipPasses {
+			if pass, err = clipping(fit, q.sums.Coarse, q.sums.Fine, seed); err != nil {
+				return nil, nil, err
 			}
-			at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, n.Views) })
-			if at < 0 {
-				f, err := o.layout.FeaturesOf(n.Views)
-				if err != nil {
-					return err
-				}
-				at = len(o.pooled)
-				o.pooled, kappa = append(o.pooled, &pooled{views: n.Views, features: f}), append(kappa, nil)
-			}
-			// Over the mean square: how large a site took its subjects for is mostly noise.
-			unit := n.Bound * n.Bound / (n.room() * n.room()) * 4 * float64(t.p) / n.reach()
-			o.pooled[at].parts = append(o.pooled[at].parts, t)
-			kappa[at] = append(kappa[at], sites[i].FineSD*sites[i].FineSD/2*unit*unit)
 		}
 	}
-	top := 0.0
-	for at, q := range o.pooled {
-		top = max(top, q.weigh(kappa[at]))
-	}
-	for _, q := range o.pooled {
-		q.sum(top)
-	}
-	return nil
+	return fit, draws, nil
 }
 
 // repairedBlocks makes blocks of repaired moments.

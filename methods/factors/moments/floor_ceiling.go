@@ -1,7 +1,6 @@
 package moments
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -48,25 +47,28 @@ const (
 // that too little is said rather than too much. Only whether values are at the ends alone has to be
 // told otherwise. Of rare values clipping takes most in the fine sum, which lies about the mean, and
 // little in the coarse one.
-func (o *ProjectedMoments) Ends(sites []Released, told [][]NoisyMoments) ([]FloorCeiling, error) {
-	clipped, coarse := make([][]NoisyMoments, len(sites)), make([][]NoisyMoments, len(sites))
-	for i := range sites {
-		blind := sites[i] // to the fine sum
+func (o *ProjectedMoments) Ends(seed uint64) ([]FloorCeiling, error) {
+	var whole Released
+	var clipped, coarse []NoisyMoments
+	for _, q := range o.pooled {
+		whole = append(whole, q.sums)
+		blind := q.sums // to the fine sum
 		blind.FineSD *= 1e3
-		for k := range sites[i].Fine {
-			n := unclipped(len(sites[i].Fine[k].Shrinkage))
-			features := told[i][k].features
-			for _, to := range []struct {
-				of  *Released
-				all *[]NoisyMoments
-			}{{&sites[i], &clipped[i]}, {&blind, &coarse[i]}} {
-				t, err := to.of.combine(k, [2]passed{n, n})
-				if err != nil {
-					return nil, fmt.Errorf("site %d: %w", i, err)
-				}
-				*to.all = append(*to.all, NoisyMoments{features, t})
+		n := unclipped(len(q.sums.Fine.Shrinkage))
+		for _, to := range []struct {
+			of  *PatternSums
+			all *[]NoisyMoments
+		}{{&q.sums, &clipped}, {&blind, &coarse}} {
+			t, err := to.of.combine([2]passed{n, n})
+			if err != nil {
+				return nil, err
 			}
+			*to.all = append(*to.all, NoisyMoments{q.features, t})
 		}
+	}
+	told, err := o.Unrepaired(whole, seed)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]FloorCeiling, o.layout.Features())
 	for j := range out {
@@ -97,21 +99,19 @@ func (o *ProjectedMoments) Ends(sites []Released, told [][]NoisyMoments) ([]Floo
 	return out, nil
 }
 
-// sitesOfFeature is what all sites say of a feature.
-type sitesOfFeature struct {
+// sumsOfFeature are what the sums of all patterns say of a feature.
+type sumsOfFeature struct {
 	parts []*total
 	at    []int // its place in each
 	mean  float64
 	sure  bool // that its mean is hardly noise
 }
 
-func aboutFeature(sites [][]NoisyMoments, j int) *sitesOfFeature {
-	f := new(sitesOfFeature)
-	for _, all := range sites {
-		for k := range all {
-			if at := slices.Index(all[k].features, j); at >= 0 {
-				f.parts, f.at = append(f.parts, all[k].total), append(f.at, at)
-			}
+func aboutFeature(all []NoisyMoments, j int) *sumsOfFeature {
+	f := new(sumsOfFeature)
+	for k := range all {
+		if at := slices.Index(all[k].features, j); at >= 0 {
+			f.parts, f.at = append(f.parts, all[k].total), append(f.at, at)
 		}
 	}
 	n, noise := f.sum(0, 0, 1)
@@ -126,7 +126,7 @@ func aboutFeature(sites [][]NoisyMoments, j int) *sitesOfFeature {
 }
 
 // sum returns Σ (a u² + b u + c) over the subjects, and the variance of the noise in it.
-func (f *sitesOfFeature) sum(a, b, c float64) (value, variance float64) {
+func (f *sumsOfFeature) sum(a, b, c float64) (value, variance float64) {
 	for k, t := range f.parts {
 		v, s := t.parabola(f.at[k], a, b, c)
 		value, variance = value+v, variance+s
@@ -136,7 +136,7 @@ func (f *sitesOfFeature) sum(a, b, c float64) (value, variance float64) {
 
 // per returns the mean of a u² + b u + c over the subjects, and the standard deviation of the noise
 // in the sum, over the number of subjects.
-func (f *sitesOfFeature) per(a, b, c float64) (mean, sd float64) {
+func (f *sumsOfFeature) per(a, b, c float64) (mean, sd float64) {
 	n, _ := f.sum(0, 0, 1)
 	value, variance := f.sum(a, b, c)
 	return value / n, math.Sqrt(variance) / n
@@ -144,7 +144,7 @@ func (f *sitesOfFeature) per(a, b, c float64) (mean, sd float64) {
 
 // far is w V − square (m − end)² + more over the noise in it, V being the variance and m the mean. That is
 // to the first order: the second, of the noise in m, makes it smaller where w and square are positive.
-func (f *sitesOfFeature) far(w, square, end, more float64) float64 {
+func (f *sumsOfFeature) far(w, square, end, more float64) float64 {
 	m := f.mean
 	slope := -2 * square * (m - end)
 	value, variance := f.sum(w, slope-2*w*m, w*m*m-square*(m-end)*(m-end)+more-slope*m)
@@ -155,4 +155,4 @@ func (f *sitesOfFeature) far(w, square, end, more float64) float64 {
 }
 
 // near is by how much the mean is nearer to an end than a standard deviation.
-func (f *sitesOfFeature) near(end float64) float64 { return f.far(nearEnd*nearEnd, 1, end, 0) }
+func (f *sumsOfFeature) near(end float64) float64 { return f.far(nearEnd*nearEnd, 1, end, 0) }

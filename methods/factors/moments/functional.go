@@ -41,18 +41,19 @@ func (o *ProjectedMoments) fitOf(u *NoisyMoments) *repaired {
 // Unrepaired estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
-func (o *ProjectedMoments) Unrepaired(site *Released, seed uint64) ([]NoisyMoments, error) {
+func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoments, error) {
 	var out []NoisyMoments
-	for i := range site.Fine {
-		at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, site.Fine[i].Views) })
+	for i := range site {
+		x := &site[i]
+		at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, x.Fine.Views) })
 		if at < 0 {
-			return nil, fmt.Errorf("pattern %v is not one of the study's", site.Fine[i].Views)
+			return nil, fmt.Errorf("pattern %v is not one of the study's", x.Fine.Views)
 		}
-		pass, err := clipping(o.fits[at], &site.Coarse[i], &site.Fine[i], seed)
+		pass, err := clipping(o.fits[at], x.Coarse, x.Fine, seed)
 		if err != nil {
 			return nil, err
 		}
-		t, err := site.combine(i, pass)
+		t, err := x.combine(pass)
 		if err != nil {
 			return nil, err
 		}

@@ -50,9 +50,9 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 20))
 	tr := factorstest.NewTruth(r, l, 2, 0.3)
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
-	rel := testRelease(t, r, s, factorstest.SplitAll(l, tr.Subjects(r, 500)), 2)
-	u := unclipped(len(rel.Fine[0].Shrinkage))
-	x := factorstest.Must(rel.combine(0, [2]passed{u, u}))(t)
+	rel := testRelease(t, r, s, 2, factorstest.SplitAll(l, tr.Subjects(r, 500)))[0][0]
+	u := unclipped(len(rel.Fine.Shrinkage))
+	x := factorstest.Must(rel.combine([2]passed{u, u}))(t)
 	other := factorstest.NewTruth(r, l, 2, 0.3)
 	a := factorstest.Must(density(l, &tr.P, l.AllFeatures()))(t).Minus(factorstest.Must(density(l, &other.P, l.AllFeatures()))(t))
 	value, known := a.of(x)
@@ -110,23 +110,23 @@ func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 21))
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 200))
-	rel := testRelease(t, r, s, rows, 3)
-	sums := s.Sums()
-	exact := factorstest.NoisedSum(r, rows, sums[2], 0, s.Contribution(rel.Fine))[0]
+	rel := testRelease(t, r, s, 3, rows)[0]
+	x, sums := &rel[0], s.Sums()
+	exact := factorstest.NoisedSum(r, rows, sums[2], 0, s.Contribution([]Whitening{*x.Fine}))[0]
 	for _, at := range []int{0, 1} { // on the diagonal, and beside it
 		var plus, minus []float64
 		for range 2000 {
-			rel.FineBlocks = factorstest.NoisedSum(r, rows, sums[2], rel.FineSD, s.Contribution(rel.Fine))
+			x.FineSums = factorstest.NoisedSum(r, rows, sums[2], x.FineSD, s.Contribution([]Whitening{*x.Fine}))[0]
 			a, b := rel.SplitNoise(r)
-			plus, minus = append(plus, a.FineBlocks[0][at]-exact[at]), append(minus, b.FineBlocks[0][at]-exact[at])
-			if math.Abs(a.FineBlocks[0][at]+b.FineBlocks[0][at]-2*rel.FineBlocks[0][at]) > 1e-9 {
+			plus, minus = append(plus, a[0].FineSums[at]-exact[at]), append(minus, b[0].FineSums[at]-exact[at])
+			if math.Abs(a[0].FineSums[at]+b[0].FineSums[at]-2*x.FineSums[at]) > 1e-9 {
 				t.Fatal("the halves do not have the release as their mean")
 			}
-			if a.FineSD != rel.FineSD*math.Sqrt2 || b.Fine[0].CountVar != 2*rel.Fine[0].CountVar {
+			if a[0].FineSD != x.FineSD*math.Sqrt2 || b[0].CountVar != 2*x.CountVar {
 				t.Fatal("the halves do not say how noisy they are")
 			}
 		}
-		sd := rel.FineSD * math.Sqrt2
+		sd := x.FineSD * math.Sqrt2
 		if at == 1 {
 			sd /= math.Sqrt2
 		}

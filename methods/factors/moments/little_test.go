@@ -37,7 +37,7 @@ func TestLittleNoiseLeavesTheNoiseVariances(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mu := range []float64{2, 9, 100} { // ε of about 10, 80 and 5400 at δ = 1e-5
-			repaired, err := Project(l, []Released{testRelease(t, r, s, factorstest.SplitAll(l, rows), mu)}, 1)
+			repaired, err := Project(l, testRelease(t, r, s, mu, factorstest.SplitAll(l, rows)), 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,39 +70,25 @@ func unshrunk(y, sd float64, p int) float64 {
 	return 0
 }
 
-// RefineWhitening turns the noised coarse sum (one block per lens, the standard deviation
-// of the noise on the diagonal) into the lenses of the fine one.
-func (s *Statistics) RefineWhitening(coarse []Whitening, blocks [][]float64, sd float64) ([]Whitening, error) {
-	if len(blocks) != len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
-		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
-	}
-	out := make([]Whitening, len(coarse))
-	for i := range coarse {
-		m, err := unpackMoments(blocks[i], len(coarse[i].Scale))
-		if err != nil {
-			return nil, err
-		}
-		if out[i], err = coarse[i].refocus(m, sd); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// refocus is Focus for one pattern. The coarse lens has neither axes nor a
-// centre, so that y = z.
-func (n *Whitening) refocus(m []float64, sd float64) (Whitening, error) {
+// RefineWhitening turns the noised coarse sums of all sites together into the lens of the
+// fine ones. The coarse lens has neither axes nor a centre, so that y = z.
+func (r PatternSums) RefineWhitening() (Whitening, error) {
+	n, sd := r.Coarse, r.CoarseSD
 	p := len(n.Scale)
+	m, err := unpackMoments(r.CoarseSums, p)
+	if err != nil {
+		return Whitening{}, err
+	}
+	if len(n.Shrinkage) > 0 || !(sd > 0 && sd <= ppca.Largest) {
+		return Whitening{}, fmt.Errorf("a coarse sum through a lens with axes, or with noise %v", sd)
+	}
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
-	count := (n.Count/n.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/n.CountVar + 1/countVar)
-	countSD := 1 / math.Sqrt(1/n.CountVar+1/countVar)
+	count := (r.Count/r.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/r.CountVar + 1/countVar)
+	countSD := 1 / math.Sqrt(1/r.CountVar+1/countVar)
 	count = max(count, 1, countSD)
 	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
-	out := Whitening{
-		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
-		Centre: make([]float64, p),
-	}
+	out := Whitening{Views: n.Views, Scale: n.Scale, Centre: make([]float64, p)}
 	// The mean, shrunk towards the middle of the ranges (James and Stein).
 	toMean := n.Bound / n.room() / n.Constant / count
 	size := 0.0
@@ -210,73 +196,82 @@ func SubjectsToSee(p, sites int, share, mu float64) float64 {
 	return noiseEdge(sd, p) / (share * float64(p) * math.Sqrt(float64(sites)))
 }
 
-// Released is what one site released: the lenses of both sums of moments and
-// the noised sums, with the standard deviation of the noise on the diagonal.
-type Released struct {
-	Coarse, Fine             []Whitening
-	CoarseBlocks, FineBlocks [][]float64 // upper triangles by rows, per lens
-	CoarseSD, FineSD         float64
+// PatternSums are the noised sums over the subjects of one pattern of views, of one site or of
+// several, and the lenses through which these entered them.
+type PatternSums struct {
+	Coarse, Fine         *Whitening
+	CoarseSums, FineSums []float64 // upper triangles by rows
+	CoarseSD, FineSD     float64   // of the noise on the diagonal
+	Count, CountVar      float64   // subjects, by the overview, and the variance of the noise in that
 }
 
+// Released are the sums of all patterns that one site released, or of all of a study.
+type Released []PatternSums
+
 // Check says what is wrong with a release that came from elsewhere.
-func (r *Released) Check(l ppca.Layout) error {
-	n := len(r.Coarse)
-	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) != n || len(r.FineBlocks) != n {
-		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))
+func (r Released) Check(l ppca.Layout) error {
+	if len(r) == 0 {
+		return fmt.Errorf("release of no pattern of views")
 	}
-	if !(r.CoarseSD >= 1e-6 && r.CoarseSD <= largestMoment && r.FineSD >= 1e-6 && r.FineSD <= largestMoment) {
-		return fmt.Errorf("release has noise %v and %v", r.CoarseSD, r.FineSD)
-	}
-	for i := range n {
-		a, b := &r.Coarse[i], &r.Fine[i]
-		if err := a.Check(l); err != nil {
-			return err
+	for i := range r {
+		x := &r[i]
+		if !(x.CoarseSD >= 1e-6 && x.CoarseSD <= largestMoment && x.FineSD >= 1e-6 && x.FineSD <= largestMoment) {
+			return fmt.Errorf("release has noise %v and %v", x.CoarseSD, x.FineSD)
 		}
-		if err := b.Check(l); err != nil {
-			return err
+		if !(math.Abs(x.Count) <= largestMoment && x.CountVar >= 1e-30 && x.CountVar <= 1e30) {
+			return fmt.Errorf("release of %v subjects, noise of variance %v", x.Count, x.CountVar)
 		}
-		if !slices.Equal(a.Views, b.Views) || !slices.Equal(a.Scale, b.Scale) {
-			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, a.Views, b.Views)
+		for _, lens := range []*Whitening{x.Coarse, x.Fine} {
+			if err := lens.Check(l); err != nil {
+				return err
+			}
+		}
+		if !slices.Equal(x.Coarse.Views, x.Fine.Views) || !slices.Equal(x.Coarse.Scale, x.Fine.Scale) {
+			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, x.Coarse.Views, x.Fine.Views)
 		}
 	}
 	return nil
 }
 
+// Subjects is their noised number, without bias and so below 0 at times, and the variance of
+// the noise in it.
+func (r Released) Subjects() (n, variance float64) {
+	for i := range r {
+		n, variance = n+r[i].Count, variance+r[i].CountVar
+	}
+	return n, variance
+}
+
 // SplitNoise returns two releases of the same subjects through the same lenses,
 // with independent noise of twice the variance.
-func (r *Released) SplitNoise(rng *rand.Rand) (a, b Released) {
-	a, b = *r, *r
-	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
-		for lens, block := range all {
-			p, m := make([]float64, len(block)), make([]float64, len(block))
-			k := 0
-			for n := len(r.Fine[lens].Scale) + 2; n > 0; n-- { // a row of the upper triangle
-				for i := range n {
-					w := sd * rng.NormFloat64()
-					if i > 0 {
-						w /= math.Sqrt2
-					}
-					p[k], m[k] = block[k]+w, block[k]-w
-					k++
+func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
+	a, b = slices.Clone(r), slices.Clone(r)
+	split := func(sums []float64, n int, sd float64) (plus, minus []float64) {
+		plus, minus = slices.Clone(sums), slices.Clone(sums)
+		for k := 0; n > 0; n-- { // a row of the upper triangle
+			for i := range n {
+				w := sd * rng.NormFloat64()
+				if i > 0 {
+					w /= math.Sqrt2
 				}
+				plus[k] += w
+				minus[k] -= w
+				k++
 			}
-			plus, minus = append(plus, p), append(minus, m)
 		}
 		return plus, minus
 	}
-	a.CoarseBlocks, b.CoarseBlocks = blocks(r.CoarseBlocks, r.CoarseSD)
-	a.FineBlocks, b.FineBlocks = blocks(r.FineBlocks, r.FineSD)
-	for _, half := range []*Released{&a, &b} {
-		half.CoarseSD *= math.Sqrt2
-		half.FineSD *= math.Sqrt2
-		half.Coarse, half.Fine = slices.Clone(r.Coarse), slices.Clone(r.Fine)
-	}
-	for i := range r.Fine {
-		w := math.Sqrt(r.Fine[i].CountVar) * rng.NormFloat64()
-		a.Fine[i].Count += w
-		b.Fine[i].Count -= w
-		a.Fine[i].CountVar *= 2
-		b.Fine[i].CountVar *= 2
+	for i := range r {
+		x, y, n := &a[i], &b[i], len(r[i].Fine.Scale)+2
+		x.CoarseSums, y.CoarseSums = split(r[i].CoarseSums, n, r[i].CoarseSD)
+		x.FineSums, y.FineSums = split(r[i].FineSums, n, r[i].FineSD)
+		w := math.Sqrt(r[i].CountVar) * rng.NormFloat64()
+		x.Count, y.Count = x.Count+w, y.Count-w
+		for _, half := range []*PatternSums{x, y} {
+			half.CoarseSD *= math.Sqrt2
+			half.FineSD *= math.Sqrt2
+			half.CountVar *= 2
+		}
 	}
 	return a, b
 }

@@ -2,81 +2,18 @@ package moments
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
 )
 
-// pooled is T of one pattern over all sites that released it.
+// pooled is what all sites that released a pattern say of it together.
 type pooled struct {
+	sums     PatternSums
 	views    []int
 	features []int
-	t        []float64
-	parts    []*total
-	weight   []float64
-	slope    []float64 // of each weight, by the count of its part
-}
-
-// weigh gives each site the weight n/(n + κ), κ being the noise over the sampling
-// variance of one subject: T/n of two sites are best averaged by precision, n² where
-// noise dominates. It returns the weight of a site with the mean count.
-//
-// n are the noised counts, drawn to their mean by as much as noise explains their
-// differences (Efron and Morris, "Stein's estimation rule and its competitors",
-// 1973), and at least 1.
-func (q *pooled) weigh(kappa []float64) (typical float64) {
-	sites := float64(len(q.parts))
-	mean, noise, spread := 0.0, 0.0, 0.0
-	for _, t := range q.parts {
-		mean += t.count() / sites
-		noise += t.countVar / sites
-	}
-	for _, t := range q.parts {
-		spread += (t.count() - mean) * (t.count() - mean) / max(1, sites-1)
-	}
-	q.weight, q.slope = nil, nil
-	for i, t := range q.parts {
-		n, slope := mean, 0.0
-		if off := t.count() - mean; spread > noise {
-			keep := 1 - noise/spread
-			n += keep * off
-			slope = keep*(1-1/sites) + 2*noise*off*off/((sites-1)*spread*spread)
-		}
-		if n < 1 {
-			n, slope = 1, 0
-		}
-		q.weight = append(q.weight, n/(n+kappa[i]))
-		q.slope = append(q.slope, slope*kappa[i]/((n+kappa[i])*(n+kappa[i])))
-		typical += max(1, mean) / (max(1, mean) + kappa[i]) / sites
-	}
-	return typical
-}
-
-// sum adds up the sites with their weights, relative to that of a typical site of
-// the study. A weight that follows the noise in a count favours what the same noise
-// did to T: that is taken off, E[w(c) e] = w'(c) Cov(c, e) (Stein's lemma).
-func (q *pooled) sum(typical float64) {
-	q.t = make([]float64, len(q.parts[0].t))
-	for i, t := range q.parts {
-		q.weight[i] /= typical
-		bias := q.slope[i] / typical * t.countVar / t.gain[len(t.gain)-1]
-		for k, x := range t.t {
-			q.t[k] += q.weight[i]*x - bias*t.gain[k]
-		}
-	}
-}
-
-// noise draws noise like that of T.
-func (q *pooled) noise(r *rand.Rand) []float64 {
-	out := make([]float64, len(q.t))
-	for i, t := range q.parts {
-		for k, x := range t.noise(r) {
-			out[k] += q.weight[i] * x
-		}
-	}
-	return out
+	total    *total
 }
 
 // gram returns E[N Nᵀ] of the noise N in the moments about a mean, without the
@@ -85,28 +22,24 @@ func (q *pooled) noise(r *rand.Rand) []float64 {
 func (q *pooled) gram(mean []float64) []float64 {
 	p := len(mean)
 	d := p + 1
-	out := make([]float64, p*p)
-	for i, t := range q.parts {
-		z := make([]float64, d*d) // last row 0
-		for a := range p {
-			for k := range d {
-				z[a*d+k] = t.z[a*d+k] - mean[a]*t.z[p*d+k]
-			}
+	out, t := make([]float64, p*p), q.total
+	z := make([]float64, d*d) // last row 0
+	for a := range p {
+		for k := range d {
+			z[a*d+k] = t.z[a*d+k] - mean[a]*t.z[p*d+k]
 		}
-		a := product(transpose(z, d), z, d)
-		e := make([]float64, d*d)
-		for x := range d {
-			for y := range d {
-				v := t.sd[x*d+y] * t.sd[x*d+y]
-				e[x*d+x] += v * a[y*d+y]
-				e[x*d+y] += v * a[x*d+y]
-			}
+	}
+	a := product(transpose(z, d), z, d)
+	e := make([]float64, d*d)
+	for x := range d {
+		for y := range d {
+			v := t.sd[x*d+y] * t.sd[x*d+y]
+			e[x*d+x] += v * a[y*d+y]
+			e[x*d+y] += v * a[x*d+y]
 		}
-		for x, row := 0, congruent(z, e, d); x < p; x++ {
-			for y := range p {
-				out[x*p+y] += q.weight[i] * q.weight[i] * row[x*d+y]
-			}
-		}
+	}
+	for x, row := 0, congruent(z, e, d); x < p; x++ {
+		copy(out[x*p:][:p], row[x*d:])
 	}
 	return out
 }

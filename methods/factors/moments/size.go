@@ -57,24 +57,21 @@ const (
 // size returns by how much the covariance in T is to be multiplied for subjects
 // to be as large as they say, drawn to 1 by as much as that is noise.
 func (q *pooled) size(draws [][]float64) float64 {
-	d := int(math.Sqrt(float64(len(q.t))))
-	p, n := d-1, max(1, q.t[len(q.t)-1])
+	t, p := q.total.t, q.total.p
+	d, n := p+1, max(1, q.total.count())
 	var told, expected, variance float64
 	noise := make([]float64, len(draws)) // in what is expected
-	for i, part := range q.parts {
-		count := max(1, part.t[len(part.t)-1])
-		precision := 1/part.sizes[0].variance + 1/part.sizes[1].variance
-		for _, s := range part.sizes {
-			w := q.weight[i] / s.variance / precision
-			told += w * s.sum
-			variance += w * w * s.variance
-			for j, h := range s.lens.Scale {
-				m, f := q.t[j*d+p]/n, w*count*h*h
-				told -= f * (m - s.lens.Centre[j]) * (m - s.lens.Centre[j])
-				expected += f * (q.t[j*d+j]/n - m*m)
-				for k, x := range draws {
-					noise[k] += f * (x[j*d+j] - 2*m*x[j*d+p] + m*m*x[d*d-1]) / n
-				}
+	precision := 1/q.total.sizes[0].variance + 1/q.total.sizes[1].variance
+	for _, s := range q.total.sizes {
+		w := 1 / s.variance / precision
+		told += w * s.sum
+		variance += w * w * s.variance
+		for j, h := range s.lens.Scale {
+			m, f := t[j*d+p]/n, w*n*h*h
+			told -= f * (m - s.lens.Centre[j]) * (m - s.lens.Centre[j])
+			expected += f * (t[j*d+j]/n - m*m)
+			for k, x := range draws {
+				noise[k] += f * (x[j*d+j] - 2*m*x[j*d+p] + m*m*x[d*d-1]) / n
 			}
 		}
 	}

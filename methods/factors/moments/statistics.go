@@ -10,10 +10,11 @@ import (
 )
 
 // Statistics is the mechanism "statistics": every site releases clipped and
-// noised sums over its subjects once, and everything else is made of these
+// noised sums over its subjects, and everything else is made of these
 // releases. It knows public things only: the layout and the plan's ranges.
 //
-// A site makes three sums, each guided by the noised ones before it:
+// A site makes three sums, each guided by the noised ones of all sites before it,
+// which enter the same way everywhere: sums of sites add up ([Pool]).
 //
 //  1. overview (vectors): how many subjects have which of the patterns of views
 //     that the plan states, and how far each view spreads over its ranges.

@@ -33,7 +33,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 			l := factorstest.Shape(t, c.noise, c.dims...)
 			tr := factorstest.NewTruth(r, l, 1, 0.1)
 			s := factorstest.Must(NewStatistics(l, make2(l.Features()), whole(l, c.lacking...)))(t)
-			var sites []Released
+			var sites [][][][]float64
 			for site := range 3 {
 				rows := factorstest.Hole(r, tr.Subjects(r, c.subjects), 0.1)
 				for _, row := range rows {
@@ -42,11 +42,12 @@ func TestRepairNeverBreaks(t *testing.T) {
 				if site == 1 {
 					rows = factorstest.Lacking(l, rows, c.lacking...)
 				}
-				sites = append(sites, testRelease(t, r, s, factorstest.SplitAll(l, rows), c.mu))
+				sites = append(sites, factorstest.SplitAll(l, rows))
 			}
+			released := testRelease(t, r, s, c.mu, sites...)
 			var first []float64
 			for range 2 {
-				re := factorstest.Must(Project(l, sites, 9))(t)
+				re := factorstest.Must(Project(l, released, 9))(t)
 				fit := factorstest.Must(re.Fit(1))(t)
 				if err := fit.Params.Check(l); err != nil {
 					t.Fatal(err)

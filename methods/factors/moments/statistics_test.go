@@ -12,17 +12,33 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testRelease makes a site's three sums at Gaussian DP parameter μ.
-func testRelease(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, mu float64) Released {
+// testRelease makes the three sums of sites of the same patterns at Gaussian DP parameter μ.
+func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ...[][][]float64) []Released {
 	t.Helper()
 	sums := s.Sums()
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
-	overview := factorstest.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0]
-	out := Released{CoarseSD: sd(1), FineSD: sd(2)}
-	out.Coarse = factorstest.Must(s.Lenses(overview, sd(0)))(t)
-	out.CoarseBlocks = factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
-	out.Fine = factorstest.Must(s.RefineWhitening(out.Coarse, out.CoarseBlocks, sd(1)))(t)
-	out.FineBlocks = factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
+	var overviews []Overviewed
+	for _, rows := range sites {
+		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0], sd(0)})
+	}
+	coarse := factorstest.Must(Lenses(s.layout, overviews))(t)
+	out := make([]Released, len(sites))
+	for i, rows := range sites {
+		counts, variance := overviews[i].Counts()
+		for k, block := range factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(coarse)) {
+			out[i] = append(out[i], PatternSums{Coarse: &coarse[k], CoarseSums: block, CoarseSD: sd(1), Count: counts[k], CountVar: variance})
+		}
+	}
+	var fine []Whitening
+	for _, x := range Pool(out) {
+		fine = append(fine, factorstest.Must(x.RefineWhitening())(t))
+	}
+	for i, rows := range sites {
+		for k, block := range factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(fine)) {
+			x := &out[i][k]
+			x.Fine, x.FineSums, x.FineSD = &fine[k], block, sd(2)
+		}
+	}
 	return out
 }
 
@@ -69,8 +85,8 @@ func TestContributionsHaveNormOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := factorstest.Must(NewStatistics(l, make2(7), whole(l)))(t)
 	tr := factorstest.NewTruth(r, l, 2, 0.1)
-	rel := testRelease(t, r, s, factorstest.SplitAll(l, tr.Subjects(r, 300)), 20)
-	if len(rel.Fine[0].Shrinkage) == 0 {
+	rel := testRelease(t, r, s, 20, factorstest.SplitAll(l, tr.Subjects(r, 300)))[0][0]
+	if len(rel.Fine.Shrinkage) == 0 {
 		t.Fatal("nothing stood out: the fine lens would not be tested")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -78,7 +94,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 			rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64})), 7, 7).Draw(rt, "row")
 		v := make([]float64, 64)
 		for name, f := range map[string]func([][]float64, []float64) int{
-			"overview": s.Overview, "coarse": s.Contribution(rel.Coarse), "fine": s.Contribution(rel.Fine),
+			"overview": s.Overview, "coarse": s.Contribution([]Whitening{*rel.Coarse}), "fine": s.Contribution([]Whitening{*rel.Fine}),
 		} {
 			clear(v)
 			at := f(factorstest.Split(l, row), v)
@@ -97,19 +113,21 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	rows := factorstest.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
 	s := factorstest.Must(NewStatistics(l, factorstest.RangesOf(rows), whole(l)))(t)
 	sums := s.Sums()
-	overview := factorstest.NoisedSum(r, factorstest.SplitAll(l, rows), sums[0], 0, s.Overview)[0]
-	rel := Released{CoarseSD: 1e-3, FineSD: 1e-3}
-	rel.Coarse = factorstest.Must(s.Lenses(overview, 1e-3))(t)
-	rel.Coarse[0].Bound *= 10
-	rel.CoarseBlocks = factorstest.NoisedSum(r, factorstest.SplitAll(l, rows), sums[1], 0, s.Contribution(rel.Coarse))
-	rel.Fine = factorstest.Must(s.RefineWhitening(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
-	if len(rel.Fine[0].Shrinkage) == 0 {
+	subjects := factorstest.SplitAll(l, rows)
+	overview := Overviewed{s.Patterns(), factorstest.NoisedSum(r, subjects, sums[0], 0, s.Overview)[0], 1e-3}
+	coarse := factorstest.Must(Lenses(l, []Overviewed{overview}))(t)
+	coarse[0].Bound *= 10
+	counts, variance := overview.Counts()
+	rel := PatternSums{Coarse: &coarse[0], CoarseSD: 1e-3, FineSD: 1e-3, Count: counts[0], CountVar: variance}
+	rel.CoarseSums = factorstest.NoisedSum(r, subjects, sums[1], 0, s.Contribution(coarse))[0]
+	fine := factorstest.Must(rel.RefineWhitening())(t)
+	if len(fine.Shrinkage) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
-	rel.Fine[0].Bound *= 10
-	rel.FineBlocks = factorstest.NoisedSum(r, factorstest.SplitAll(l, rows), sums[2], 0, s.Contribution(rel.Fine))
-	u := unclipped(len(rel.Fine[0].Shrinkage))
-	got := factorstest.Must(rel.combine(0, [2]passed{u, u}))(t)
+	fine.Bound *= 10
+	rel.Fine, rel.FineSums = &fine, factorstest.NoisedSum(r, subjects, sums[2], 0, s.Contribution([]Whitening{fine}))[0]
+	u := unclipped(len(fine.Shrinkage))
+	got := factorstest.Must(rel.combine([2]passed{u, u}))(t)
 	want := make([]float64, 64)
 	for _, row := range rows {
 		x := []float64{7: 1}
@@ -137,18 +155,17 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	sums := s.Sums()
-	rel := testRelease(t, r, s, rows, 3)
-	u := unclipped(len(rel.Fine[0].Shrinkage))
+	rel := testRelease(t, r, s, 3, rows)[0][0]
+	u := unclipped(len(rel.Fine.Shrinkage))
 	const draws = 400
 	at := []int{0, 1, 2*6 + 5, 35}
 	seen, said := make([][]float64, len(at)), make([][]float64, len(at))
 	for range draws {
 		again := rel
-		again.CoarseBlocks = factorstest.NoisedSum(r, nil, sums[1], rel.CoarseSD, nil)
-		again.FineBlocks = factorstest.NoisedSum(r, nil, sums[2], rel.FineSD, nil)
-		again.Fine = slices.Clone(rel.Fine)
-		again.Fine[0].Count = math.Sqrt(rel.Fine[0].CountVar) * r.NormFloat64()
-		got := factorstest.Must(again.combine(0, [2]passed{u, u}))(t)
+		again.CoarseSums = factorstest.NoisedSum(r, nil, sums[1], rel.CoarseSD, nil)[0]
+		again.FineSums = factorstest.NoisedSum(r, nil, sums[2], rel.FineSD, nil)[0]
+		again.Count = math.Sqrt(rel.CountVar) * r.NormFloat64()
+		got := factorstest.Must(again.combine([2]passed{u, u}))(t)
 		drawn := got.noise(r)
 		for i, k := range at {
 			seen[i], said[i] = append(seen[i], got.t[k]), append(said[i], drawn[k])
@@ -175,10 +192,8 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		train, test := rows[:2667], rows[2667:3067]
 		ranges := factorstest.RangesOf(train)
 		s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
-		var sites []Released
-		for i := range 3 {
-			sites = append(sites, testRelease(t, r, s, factorstest.SplitAll(l, train[i*889:(i+1)*889]), mu))
-		}
+		subjects := factorstest.SplitAll(l, train)
+		sites := testRelease(t, r, s, mu, subjects[:889], subjects[889:2*889], subjects[2*889:])
 		re := factorstest.Must(Project(l, sites, 1))(t)
 		fit := factorstest.Must(re.Fit(5))(t)
 		extra := factorstest.Must(re.Uncertainty(fit))(t)
@@ -224,25 +239,28 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
-	for name, spoil := range map[string]func(*Released){
-		"no lens":      func(x *Released) { x.Coarse, x.Fine = nil, nil },
-		"view":         func(x *Released) { x.Fine[0].Views = []int{7} },
-		"noise":        func(x *Released) { x.FineSD = math.NaN() },
-		"constant":     func(x *Released) { x.Fine[0].Constant = 1 },
-		"short block":  func(x *Released) { x.FineBlocks[0] = x.FineBlocks[0][:3] },
-		"not a number": func(x *Released) { x.CoarseBlocks[0][2] = math.NaN() },
-		"axes":         func(x *Released) { x.Fine[0].Axes[0] += 1 },
-		"huge":         func(x *Released) { x.FineBlocks[0][1] = 1e99 },
-		"tiny bound":   func(x *Released) { x.Fine[0].Bound = 1e-99 },
-		"scale":        func(x *Released) { x.Fine[0].Scale = []float64{1, 1, 1, 1, 0} },
+	for name, spoil := range map[string]func(*PatternSums){
+		"view":         func(x *PatternSums) { x.Fine.Views = []int{7} },
+		"noise":        func(x *PatternSums) { x.FineSD = math.NaN() },
+		"count":        func(x *PatternSums) { x.Count = math.Inf(1) },
+		"constant":     func(x *PatternSums) { x.Fine.Constant = 1 },
+		"short block":  func(x *PatternSums) { x.FineSums = x.FineSums[:3] },
+		"not a number": func(x *PatternSums) { x.CoarseSums[2] = math.NaN() },
+		"axes":         func(x *PatternSums) { x.Fine.Axes[0] += 1 },
+		"huge":         func(x *PatternSums) { x.FineSums[1] = 1e99 },
+		"tiny bound":   func(x *PatternSums) { x.Fine.Bound = 1e-99 },
+		"scale":        func(x *PatternSums) { x.Fine.Scale = []float64{1, 1, 1, 1, 0} },
 	} {
-		rel := testRelease(t, r, s, rows, 20)
-		if len(rel.Fine[0].Axes) == 0 {
+		rel := testRelease(t, r, s, 20, rows)
+		if len(rel[0][0].Fine.Axes) == 0 {
 			t.Fatal("the fine lens has no axis")
 		}
-		spoil(&rel)
-		if _, err := Project(l, []Released{rel}, 1); err == nil {
+		spoil(&rel[0][0])
+		if _, err := Project(l, rel, 1); err == nil {
 			t.Errorf("%s: a broken release is taken", name)
 		}
+	}
+	if _, err := Project(l, []Released{nil}, 1); err == nil {
+		t.Error("a release of nothing is taken")
 	}
 }

@@ -4,37 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"parley/dataset"
 	"parley/methods/factors/ppca"
 )
-
-// SiteView is a view of a site, by number.
-type SiteView struct {
-	Site int `cbor:"site"`
-	View int `cbor:"view"`
-}
-
-// Standardised names the views of sites whose features the site has scaled by itself, where the sums
-// of other sites say that these have not: see [dataset.Standardised].
-func Standardised(l ppca.Layout, sites []*FeatureSums) (list []SiteView) {
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		var own []SiteView
-		others := false
-		for i, s := range sites {
-			switch {
-			case dataset.Standardised(s.N[lo:hi], s.A[lo:hi], s.B[lo:hi]):
-				own = append(own, SiteView{i, k})
-			case slices.Max(s.N[lo:hi]) > 0:
-				others = true
-			}
-		}
-		if others {
-			list = append(list, own...)
-		}
-	}
-	return list
-}
 
 // Apart is a view of a site, by number, whose values lie so many times their spread from
 // those of the other sites.
@@ -106,23 +77,16 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 
 // PoolScale makes the scale of a study of what its sites say, in the plan's order, and names
 // the views of sites that seem to be in other units; sites are numbered as in the plan.
-func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale, apart []Apart, standardised []SiteView, err error) {
+func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale, apart []Apart, err error) {
 	extremes := set.Options.Scaling == ScaleMinMax
-	inPlan := func(i int) int { return slices.Index(set.Plan.Sites, sites[i]) }
 	apart = FarApart(set.Layout, all, extremes)
 	for i := range apart {
-		apart[i].Site = inPlan(apart[i].Site)
-	}
-	if !extremes {
-		standardised = Standardised(set.Layout, all)
-	}
-	for i := range standardised {
-		standardised[i].Site = inPlan(standardised[i].Site)
+		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
 	}
 	pooled := NewFeatureSums(set.Layout.Features())
 	for _, a := range all {
 		pooled.Merge(a, extremes)
 	}
 	scale, err = pooled.Scale(set, set.Options.Scaling)
-	return scale, apart, standardised, err
+	return scale, apart, err
 }

@@ -14,7 +14,7 @@ func TestRunsAreTheirOwnInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
 		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
-		back, err := featuresOf(runsOf(list), l)
+		back, err := FeaturesOf(runsOf(list), l)
 		if len(list) == 0 {
 			if err == nil {
 				t.Fatal("no features were accepted")
@@ -26,7 +26,7 @@ func TestRunsAreTheirOwnInverse(t *testing.T) {
 		}
 	})
 	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := featuresOf(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
+		if list, err := FeaturesOf(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
 			t.Errorf("%v was accepted as %v", wrong, list)
 		}
 	}

@@ -154,6 +154,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("site_means") {
 		o.SiteMeans = MeansAuto
+		if p.Privacy.Secure() {
+			o.SiteMeans = meansPooled
+		}
 	}
 	if missing("outliers") {
 		o.Outliers = excludeOutliers
@@ -235,7 +238,7 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskStatistics, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskOverview, TaskCoarse, TaskFine, TaskCheck, TaskAssess} {
 			times := 1
 			if kind == TaskFit {
 				times += o.Rounds
@@ -256,10 +259,44 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 		return o.Pools() && o.Mechanism == ""
 	case TaskFit:
 		return o.Mechanism == ""
-	case TaskStatistics:
+	case TaskOverview, TaskCoarse, TaskFine:
 		return o.Mechanism == MechanismStatistics
 	case TaskCheck:
 		return o.Mechanism == MechanismStatistics && p.Privacy.Diagnostics > 0
 	}
-	return kind == TaskAssess && o.Mechanism == ""
+	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
+}
+
+// mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a message 64 MiB.
+const mostSecure = 3_400_000
+
+// Summable implements [study.Summable].
+func (o *Options) Summable(p *study.Plan, report study.Report) {
+	const own = "leave it out: with sum: secure the coordinator does not learn what one site's subjects are like"
+	if o.Mechanism != "" {
+		return
+	}
+	if o.SiteMeans != meansPooled {
+		report("site_means", o.SiteMeans+" needs the sums of each site", "pooled, which is the default here")
+	}
+	if o.Scaling != ScaleStandard && o.Scaling != ScaleView {
+		report("scaling", fmt.Sprintf("%q is not learned from sums", o.Scaling), "standard, or view")
+	}
+	if len(o.Adjust) > 0 {
+		report("adjust", "needs products about the means of each site", own)
+	}
+	numbers, whole := 0, make([]int, len(p.Views))
+	for k := range whole {
+		whole[k] = k
+	}
+	for _, views := range append(o.Patterns.At(p, ""), whole) {
+		d := 0
+		for _, k := range views {
+			d += len(p.Views[k].Features)
+		}
+		numbers += d * (d + 5) / 2
+	}
+	if numbers > mostSecure {
+		report("", fmt.Sprintf("the sums have %d numbers, more than a masked message holds", numbers), fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 2600 features; or sum: plain", mostSecure))
+	}
 }

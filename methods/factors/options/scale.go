@@ -23,6 +23,29 @@ func NewFeatureSums(d int) *FeatureSums {
 	return &FeatureSums{N: make([]float64, d), A: make([]float64, d), B: make([]float64, d)}
 }
 
+// Raw is the sums of moments as numbers that add up over sites: N, Σ y and Σ y² of each feature.
+func (s *FeatureSums) Raw() []float64 {
+	d := len(s.N)
+	out := make([]float64, 3*d)
+	for j, n := range s.N {
+		out[j], out[d+j], out[2*d+j] = n, n*s.A[j], s.B[j]+n*s.A[j]*s.A[j]
+	}
+	return out
+}
+
+// FeatureSumsOf is the inverse of [FeatureSums.Raw].
+func FeatureSumsOf(raw []float64) *FeatureSums {
+	d := len(raw) / 3
+	s := NewFeatureSums(d)
+	for j := range d {
+		if n := raw[j]; n > 0 {
+			s.N[j], s.A[j] = n, raw[d+j]/n
+			s.B[j] = max(0, raw[2*d+j]-n*s.A[j]*s.A[j])
+		}
+	}
+	return s
+}
+
 // add takes in one value of feature j.
 func (s *FeatureSums) add(j int, x float64, extremes bool) {
 	s.N[j]++

@@ -13,8 +13,10 @@ const (
 	TaskFit    = "fit"    // the sums of the site's subjects
 	TaskAssess = "assess" // how well the model describes the site
 
-	TaskStatistics = "statistics" // noised statistics of the site's subjects, once
-	TaskCheck      = "check"      // noised diagnostics of the model, once
+	TaskOverview = "overview" // noised number of the site's subjects, and how far views spread
+	TaskCoarse   = "coarse"   // noised moments of the subjects
+	TaskFine     = "fine"     // the same about what all sites' coarse moments told
+	TaskCheck    = "check"    // noised diagnostics of the model
 )
 
 // ScaleTask asks for the sums that the plan's scaling needs.

@@ -86,6 +86,56 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 	return out, nil
 }
 
+// Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order of
+// their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
+// of the views that they have, and in the last that has all features where there is none, or where they are fewer
+// than [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and
+// a variance of 1, which is what features have in the units of a study that pools their scale.
+func Totals(l Layout, model *Params, blocks []Block, minimum int, of [][]int) (*Description, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	by, all := model, l.AllFeatures()
+	if by == nil {
+		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)), Noise: make([]float64, l.Groups())}
+		for g := range by.Noise {
+			by.Noise[g] = 1
+		}
+	}
+	out, members := &Description{}, make([][]Block, len(of))
+	for _, group := range sets(l, blocks, minimum) {
+		views := l.ViewsOf(Observed(l, group))
+		at := slices.IndexFunc(of, func(features []int) bool { return slices.Equal(l.ViewsOf(features), views) })
+		if at < 0 {
+			at = slices.IndexFunc(of, func(features []int) bool { return len(features) == len(all) })
+		}
+		members[at] = append(members[at], group...)
+	}
+	for at, group := range members {
+		if len(group) == 0 {
+			continue
+		}
+		f, err := newFiller(l, by, group)
+		if err != nil {
+			return nil, err
+		}
+		f.all = of[at]
+		b, err := f.fill(group)
+		if err != nil {
+			return nil, fmt.Errorf("filling what subjects lack: %w", err)
+		}
+		if out.Filled += sum(b.Filled); model != nil {
+			ll, _, err := LogLik(l, model, group)
+			if err != nil {
+				return nil, err
+			}
+			out.LogLik += ll
+		}
+		out.Blocks = append(out.Blocks, b.Dense())
+	}
+	return out, nil
+}
+
 func sum(x []float64) (s float64) {
 	for _, v := range x {
 		s += v

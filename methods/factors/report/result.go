@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -73,6 +74,33 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 		r.Sections = append(r.Sections, *spread)
 	}
 	return r, nil
+}
+
+// OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
+// itself how well the model describes all subjects together; what compares sites is left out.
+func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *options.Assessment, settled *figure.Section) *method.Result {
+	explained := Explained(m, all)
+	r := &method.Result{
+		Files:   files,
+		Metrics: metrics(set, m, 0, all),
+		Headline: []figure.Fact{
+			{Name: "subjects of all sites", Value: strconv.Itoa(all.Subjects())},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+			{Name: "of a view's variance explained" + method.OfFit, Value: explained},
+		},
+		Found: Found(m, explained, "between all subjects"), Sure: sure(set, m, nil),
+		Sections: figure.Verdicts(VerdictNotes(m.Verdicts)),
+	}
+	delete(r.Metrics, "rounds")
+	maps.DeleteFunc(r.Metrics, func(name string, _ float64) bool { return strings.HasPrefix(name, "mean_absolute_error") })
+	about := Reading()
+	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
+		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing values that go with what is missing, and the order of rows are not on this page."}})
+	r.Sections = append(r.Sections, about, Variance(set, m, all, nil), m.LoadingSection())
+	if settled != nil {
+		r.Sections = append(r.Sections, *settled)
+	}
+	return r
 }
 
 // Unassessed is the result of a study in which no site said how well the model

@@ -17,6 +17,7 @@ const nobodyHasTwo = "Nobody has two views: how far to rely on the model is not 
 func (v *verdicts) unconnected() {
 	groups := v.groups()
 	if len(groups) < 2 {
+		v.neverTogether()
 		return
 	}
 	const means = "What they have in common cannot be learnt: imputing one from another is guesswork, and factors that run across them are arbitrary. The fit of each may also be behind one of its own, because they share factors that need not have anything to do with each other. Run them as studies of their own, or include subjects who have both."
@@ -37,6 +38,34 @@ func (v *verdicts) unconnected() {
 		says += ", at the sites that stayed to the end"
 	}
 	v.voids(v.views(), means, "%s", says)
+}
+
+// neverTogether names pairs of views that nobody has both of, though others connect them.
+func (v *verdicts) neverTogether() {
+	held, both := map[int]bool{}, map[[2]int]bool{}
+	for _, s := range v.sites {
+		for _, p := range s.Patterns {
+			for _, k := range p.Views {
+				held[k] = held[k] || p.Subjects > 0
+				for _, l := range p.Views {
+					both[[2]int{k, l}] = both[[2]int{k, l}] || p.Subjects > 0
+				}
+			}
+		}
+	}
+	var pairs []string
+	var views []int
+	for l := range v.m.Views {
+		for k := range l {
+			if held[k] && held[l] && !both[[2]int{k, l}] {
+				pairs, views = append(pairs, strings.Join(v.views(k, l), " and ")), append(views, k, l)
+			}
+		}
+	}
+	if len(pairs) > 0 {
+		v.add(v.views(views...), "How they go together follows from what each has in common with other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the other is all that is known.",
+			"No subject has both of these views: %s", shortened(pairs))
+	}
 }
 
 // groups are the views that somebody has, those together of which one leads to the other by

@@ -16,8 +16,8 @@ func TestViewsThatNobodyConnectsAreNamed(t *testing.T) {
 		want  string
 	}{
 		{[][][]int{{{0, 1, 2}}}, ""},
-		{[][][]int{{{0, 1}}, {{1, 2}}}, ""},
-		{[][][]int{{{0}, {2}}, {{1}}, {{0, 2}, {1, 2}}}, ""},
+		{[][][]int{{{0, 1}}, {{1, 2}}}, "No subject has both of these views: a and c"},
+		{[][][]int{{{0}, {2}}, {{1}}, {{0, 2}, {1, 2}}}, "No subject has both of these views: a and b"},
 		{[][][]int{{{1}}}, ""}, // nobody has the others
 		{[][][]int{{{0, 1}}, {{0, 1}, {0}}, {{2}}}, "No subject connects view c with views a and b"},
 		{[][][]int{{{0}}, {{1, 2}}}, "No subject connects view a with views b and c"},
@@ -42,7 +42,7 @@ func TestViewsThatNobodyConnectsAreNamed(t *testing.T) {
 		said := ""
 		for _, x := range v.list {
 			said += x.Says
-			if all := v.views(); !slices.Equal(x.Views, all) || !slices.Equal(x.Voids, all) {
+			if all := v.views(); x.Voids != nil && (!slices.Equal(x.Views, all) || !slices.Equal(x.Voids, all)) {
 				t.Errorf("%v: it concerns %q and voids %q", c.sites, x.Views, x.Voids)
 			}
 		}

@@ -2,11 +2,9 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
@@ -40,10 +38,6 @@ const (
 	// up for the feature not to be a Heywood case: with a factor for what a feature has
 	// minUniqueness it is a hundredth or so, and where two features share a factor a half.
 	minUniqueness = 0.05
-	// duplicateResidual is the share of their variances that factors leave features at most for them to be one by
-	// several names: twice the least that a fit gives, and what rounding to a seventh of a standard
-	// deviation leaves.
-	duplicateResidual = 0.002
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
 	//.
@@ -51,10 +45,10 @@ const (
 )
 
 // Verdicts are what speaks against relying on a model, most severe first, from what the
-// sites, at least one, said of it, and from views that lie apart or that sites standardised. Its parameters are those of
+// sites, at least one, said of it, and from views that lie apart. Its parameters are those of
 // subjects of one site.
 // Nothing in verdicts says more of subjects than the sites did.
-func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart, standardised []options.SiteView) ([]fitted.Verdict, error) {
+func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart) ([]fitted.Verdict, error) {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return nil, err
@@ -69,12 +63,10 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	}
 	v.unconnected()
 	v.apart(apart)
-	v.standardised(standardised)
 	if err := v.negativeR2(); err != nil {
 		return nil, err
 	}
 	v.viewsAtOneSite()
-	v.unidentifiedCovariance()
 	v.useless()
 	if err := v.differences(); err != nil {
 		return nil, err
@@ -85,7 +77,6 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	if err := v.heywood(); err != nil {
 		return nil, err
 	}
-	v.redundant()
 	v.missing()
 	if err := v.selected(); err != nil {
 		return nil, err
@@ -102,7 +93,6 @@ type verdicts struct {
 	sites     []Site
 	all       *assess.Sums // of all sites
 	tails     []float64    // heaviness of each view's
-	doubt     []float64    // of each feature's predictions, by privacy noise; nil for none
 	// featureTails are those of each feature, no less than of its view.
 	featureTails []float64
 	said         [][]bool // of each site's views: why they differ has been said
@@ -168,19 +158,6 @@ func (v *verdicts) apart(list []options.Apart) {
 	if len(where) > 0 {
 		v.voids(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
 			"Values have nothing in common with those of other sites: %s", shortened(where))
-	}
-}
-
-// standardised names views that single sites seem to have scaled by themselves.
-func (v *verdicts) standardised(list []options.SiteView) {
-	var where []string
-	var views []int
-	for _, x := range list {
-		where, views = append(where, fmt.Sprintf("%s at %s", v.m.Views[x.View].Name, v.set.Plan.Sites[x.Site])), append(views, x.View)
-	}
-	if len(where) > 0 {
-		v.add(v.views(views...), "There every feature has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These values are not in the unit of the others, and what sets the site's subjects apart is lost. Give the plan the values as they were measured.",
-			"Values seem to have been standardised at single sites: %s", shortened(where))
 	}
 }
 
@@ -304,48 +281,6 @@ func (v *verdicts) heywood() error {
 			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
 	}
 	return nil
-}
-
-// redundant names features that the model takes for one and the same: a factor goes through them
-// that leaves each hardly any noise, so that their number decides what the factor is.
-func (v *verdicts) redundant() {
-	if v.set.Layout.Noise != ppca.NoisePerFeature {
-		return
-	}
-	_, md := v.predictor.Model()
-	direction := func(j int) []float64 { return md.W[j*md.LD:][:md.Q] }
-	view := v.set.Layout.ViewOf()
-	var groups [][]int
-	for _, j := range v.features() {
-		w := direction(j)
-		if squares := floats.Dot(w, w); !(md.Psi[j] < duplicateResidual*(squares+md.Psi[j])) {
-			continue
-		}
-		at := slices.IndexFunc(groups, func(g []int) bool {
-			u := direction(g[0])
-			return math.Abs(floats.Dot(u, w)) > (1-duplicateResidual)*floats.Norm(u, 2)*floats.Norm(w, 2)
-		})
-		if at < 0 {
-			at, groups = len(groups), append(groups, nil)
-		}
-		groups[at] = append(groups[at], j)
-	}
-	var where []string
-	for _, g := range groups {
-		if len(g) < 2 {
-			continue
-		}
-		var names []string
-		for _, j := range g {
-			lo, _ := v.set.Layout.View(view[j])
-			names = append(names, v.m.Views[view[j]].Features[j-lo].Name)
-		}
-		where = append(where, strings.Join(names, " and "))
-	}
-	if len(where) > 0 {
-		v.add(nil, "A factor goes through them, whatever else it has to do with, because together they outweigh features that say more. If they are one measurement in several units or by several names, let the plan keep one of them.",
-			"Features say the same as each other: %s", shortened(where))
-	}
 }
 
 // tooMany says so if there are more factors than covariances can tell, whatever the subjects.

@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/federated"
-	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
-	"parley/methods/factors/report"
+	"parley/methods/factors/ppca"
 	"parley/problem"
 )
 
@@ -25,7 +23,7 @@ const (
 )
 
 // Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
-// [assess.Ranks], from the sums that sites send in their first exchange.
+// [assess.Ranks], from the sums that sites send, again once what subjects lack was filled by the model chosen first.
 func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -43,40 +41,56 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	if err != nil {
 		return nil, err
 	}
-	sites, err := federated.Sums(set, scale, rows)
+	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
+	sites, filled, err := federated.Sums(set, scale, rows, 0)
+	for chosen := 0; err == nil; {
+		if err = s.try(ctx, c, sites, chosen > 0); err != nil || filled == 0 {
+			break
+		}
+		before := chosen
+		if chosen = s.ranks.Values[s.choice]; before > 0 && chosen >= before { // cells were filled by a model of so many
+			s.choice = max(0, slices.Index(s.ranks.Values, before))
+			break
+		}
+		sites, filled, err = federated.Sums(set, scale, rows, chosen)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
-	if s.ranks = assess.NewRanks(set.Layout, sites, options.Draws(set.Plan.Seed, "", 0)); s.ranks == nil {
-		return nil, problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
+	s.choose()
+	s.recommend()
+	s.out.Result = s.result()
+	return s.out, nil
+}
+
+// try judges models of all candidates that the sites' subjects carry. Filled says whether a model has filled what they lack.
+func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppca.Block, filled bool) error {
+	if s.ranks = assess.NewRanks(s.set.Layout, sites, filled, options.Draws(s.set.Plan.Seed, "", 0)); s.ranks == nil {
+		return problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
 	}
+	s.out.Notes = nil
 	done, of := 0.0, 0.0
 	for _, q := range c.Values {
 		of += shotCost(q)
 	}
 	for _, q := range c.Values {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		carried, err := s.ranks.Try(q)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !carried {
 			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
 			break
 		}
-		if done += shotCost(q); c.Progress != nil {
+		if done += shotCost(q); c.Progress != nil && !filled {
 			c.Progress(done, of)
 		}
 	}
-	s.choose()
-	if err := s.recommend(); err != nil {
-		return nil, err
-	}
-	s.out.Result = s.result()
-	return s.out, nil
+	s.choice = s.ranks.Choice()
+	return nil
 }
 
 // selector is one selection under way.
@@ -85,6 +99,8 @@ type selector struct {
 	rows  []*options.RowSums
 	ranks *assess.Ranks
 	out   *method.Selection
+
+	choice int // place of what a study takes
 }
 
 // read sums up the rows of every site, as a study does.
@@ -127,47 +143,18 @@ func (s *selector) choose() {
 	add := func(rule string, at int, why string) {
 		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: r.Values[at], Why: why})
 	}
-	add(ruleStudy, r.Choice(), "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
+	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
 	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
 }
 
 // recommend says what makes the choice doubtful, or recommends it.
-func (s *selector) recommend() error {
+func (s *selector) recommend() {
 	if why, mend := defeatsSelection(s.set.Options); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	at := s.ranks.Choice()
-	q := s.ranks.Values[at]
-	linked, err := s.linked(at)
-	if err != nil {
-		return err
-	}
-	if linked != "" {
-		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("with %s %s%s", figure.Plural(q, "factor"), strings.ToLower(linked[:1]), linked[1:]),
-			Hint: "hardly any subject has both, so nobody tells whether two factors there are one: choose the number for each pair of views that subjects do have, or measure both in some"})
-	}
-	recommend(s.out, s.ranks.Values, q)
-	return nil
-}
-
-// linked is the verdict on views that a candidate links and nothing observed does: nobody who is left
-// out can tell then whether two factors are one. It is empty if there are none.
-func (s *selector) linked(at int) (string, error) {
-	m := new(fitted.Model)
-	for _, v := range s.set.Plan.Views {
-		m.Views = append(m.Views, fitted.ModelView{Name: v.Name})
-	}
-	var sites []report.Site
-	for _, sums := range s.rows {
-		sites = append(sites, report.Site{Assessment: &options.Assessment{Patterns: options.PackPatterns(sums.Patterns)}})
-	}
-	verdicts, err := report.Linked(s.set.With(s.ranks.Values[at]), m, s.ranks.Models[at], sites, nil)
-	if err != nil || len(verdicts) == 0 {
-		return "", err
-	}
-	return verdicts[0].Says, nil
+	recommend(s.out, s.ranks.Values, s.ranks.Values[s.choice])
 }
 
 // defeatsSelection says why a plan's scaling makes every criterion ask for too

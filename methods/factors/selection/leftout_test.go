@@ -127,32 +127,3 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		}
 	}
 }
-
-// Nobody has both v and x, each of which has a factor of its own and one that w shows too: rows make
-// one factor of the two, and no number is recommended.
-func TestSelectRecommendsNothingWhereNoRowTells(t *testing.T) {
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), `{parley: 1, name: chain, seed: 7, sites: [a, b, c, d], privacy: {protection: none},
-		views: [{name: v, features: [v1, v2, v3, v4, v5, v6]}, {name: w, features: [w1, w2, w3, w4, w5, w6]}, {name: x, features: [x1, x2, x3, x4, x5, x6]}],
-		method: {name: mvppca, latent: 1}}`)))(t)
-	r := rand.New(rand.NewPCG(3, 8))
-	data := map[string]dataset.Source{}
-	for i, site := range set.Plan.Sites {
-		rows := make([]dataset.Row, 100)
-		for n := range rows {
-			all, own := r.NormFloat64(), [3]float64{r.NormFloat64(), 0, r.NormFloat64()}
-			views := make([][]float64, 3)
-			for k := range views {
-				for j := range 6 {
-					views[k] = append(views[k], all+own[k]*(1+float64(j%2))+0.7*r.NormFloat64())
-				}
-			}
-			views[2*(i%2)] = nil
-			rows[n] = dataset.Row{ID: fmt.Sprintf("%s%03d", site, n), Views: views}
-		}
-		data[site] = factorstest.Must(dataset.NewTable(set.Plan.Schema(), rows))(t)
-	}
-	out := factorstest.Must(Select(t.Context(), set, data, method.SelectConfig{Values: []int{1, 2, 3, 4}}))(t)
-	if out.Recommended != 0 || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].What, "nothing observed supports: v and x (") {
-		t.Errorf("recommended %d, warnings %v", out.Recommended, out.Warnings)
-	}
-}

@@ -52,9 +52,8 @@ func SelectReleased(ctx context.Context, set options.Setup, sites []string, rele
 	set.Layout.Noise = ppca.NoisePerFeature
 	s := &releasedSelector{set: set, sites: sites, releases: releases, config: c, out: &method.Selection{Option: "latent", Noun: "factors"}}
 	for i := range releases {
-		for _, lens := range releases[i].Fine {
-			s.subjects += lens.Count
-		}
+		n, _ := releases[i].Subjects()
+		s.subjects += n
 	}
 	s.subjects = max(2, s.subjects) // noise can make it negative
 	var err error
@@ -147,7 +146,7 @@ func (s *releasedSelector) leaveOut(site int) error {
 		return err
 	}
 	to := &s.left[site]
-	if to.moments, err = s.whole.Unrepaired(&s.releases[site], s.set.Plan.Seed); err != nil {
+	if to.moments, err = s.whole.Unrepaired(s.releases[site], s.set.Plan.Seed); err != nil {
 		return err
 	}
 	to.densities, err = s.densities(others, to.moments)
@@ -190,7 +189,7 @@ func (s *releasedSelector) split(at int) error {
 		}
 		var held []moments.NoisyMoments
 		for k := range halves[1-i] {
-			m, err := s.whole.Unrepaired(&halves[1-i][k], s.set.Plan.Seed)
+			m, err := s.whole.Unrepaired(halves[1-i][k], s.set.Plan.Seed)
 			if err != nil {
 				return err
 			}

@@ -69,10 +69,24 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
 	}
-	n := len(rows) / sites
+	sums, subjects, n := s.Sums(), factorstest.SplitAll(l, rows), len(rows)/sites
+	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
+	var overviews []moments.Overviewed
 	for i := range sites {
 		out.Sites = append(out.Sites, fmt.Sprint(i))
-		out.Releases = append(out.Releases, releaseOf(t, r, s, factorstest.SplitAll(l, rows[i*n:(i+1)*n]), mu))
+		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(), Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
+	}
+	coarse := factorstest.Must(moments.Lenses(l, overviews))(t)
+	for i := range sites {
+		counts, variance := overviews[i].Counts()
+		block := factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[1], sd(1), s.Contribution(coarse))[0]
+		out.Releases = append(out.Releases, moments.Released{{Coarse: &coarse[0], CoarseSums: block, CoarseSD: sd(1), Count: counts[0], CountVar: variance}})
+	}
+	fine := factorstest.Must(moments.Pool(out.Releases)[0].RefineWhitening())(t)
+	for i := range sites {
+		x := &out.Releases[i][0]
+		x.Fine, x.FineSD = &fine, sd(2)
+		x.FineSums = factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[2], sd(2), s.Contribution([]moments.Whitening{fine}))[0]
 	}
 	return out
 }
@@ -124,18 +138,4 @@ func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
 		}
 		showable(t, out.Result)
 	}
-}
-
-// releaseOf makes a site's three sums at Gaussian DP parameter μ.
-func releaseOf(t testing.TB, r *rand.Rand, s *moments.Statistics, rows [][][]float64, mu float64) moments.Released {
-	t.Helper()
-	sums := s.Sums()
-	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
-	overview := factorstest.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0]
-	out := moments.Released{CoarseSD: sd(1), FineSD: sd(2)}
-	out.Coarse = factorstest.Must(s.Lenses(overview, sd(0)))(t)
-	out.CoarseBlocks = factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
-	out.Fine = factorstest.Must(s.RefineWhitening(out.Coarse, out.CoarseBlocks, sd(1)))(t)
-	out.FineBlocks = factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
-	return out
 }

@@ -97,8 +97,8 @@ func (s *releasedSelector) recommend() {
 	doubt := func(what, hint string) { s.out.Warnings.Add(problem.Problem{Where: "latent", What: what, Hint: hint}) }
 	directions := 0
 	for i := range s.releases {
-		for _, lens := range s.releases[i].Fine {
-			directions = max(directions, len(lens.Shrinkage))
+		for _, x := range s.releases[i] {
+			directions = max(directions, len(x.Fine.Shrinkage))
 		}
 	}
 	values, out := s.config.Values, s.out
@@ -108,7 +108,7 @@ func (s *releasedSelector) recommend() {
 	}
 	switch {
 	case directions == 0:
-		doubt("at no site a direction stands out of the noise: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
+		doubt("no direction stands out of the noise: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	case hidden:
 		doubt("no candidate is more than two standard deviations of the noise behind the best: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	}

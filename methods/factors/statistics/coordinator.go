@@ -23,7 +23,7 @@ func Coordinator(set options.Setup) (method.Coordinator, error) {
 	return halves.NewCoordinator(set, way{halves.Common{Setup: set}, noised}), nil
 }
 
-// way makes the model of noised sums, released once, and asks for its
+// way makes the model of noised sums, and asks for its
 // diagnostics if the plan spends a share on them.
 type way struct {
 	halves.Common
@@ -36,8 +36,9 @@ func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 // record is what the coordinator keeps of the releases.
 type record struct {
 	Pooled   *options.Assessment           `cbor:"pooled"`           // the variance explained by the noised sums
-	Released map[string]*siteSums          `cbor:"released"`         // by site
-	Checked  map[string]*checkAnswer       `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
+	Released map[string]*siteSums          `cbor:"released"`         // by site, of those that have given all sums asked for so far
+	Lenses   [2][]lensMessage              `cbor:"lenses"`           // of the coarse and of the fine sums, once they are known
+	Checked  map[string]*sumAnswer         `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
 	Worse    []worse                       `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
 	Apart    []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
 	Beyond   []beyond                      `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
@@ -61,7 +62,7 @@ type beyond struct {
 }
 
 func (way) Record() any {
-	return &record{Released: map[string]*siteSums{}, Checked: map[string]*checkAnswer{}}
+	return &record{Released: map[string]*siteSums{}, Checked: map[string]*sumAnswer{}}
 }
 
 // Check implements [halves.Way].
@@ -70,10 +71,23 @@ func (c way) Check(s *halves.State) error {
 	if o.Released == nil || o.Checked == nil {
 		return fmt.Errorf("it lacks what sites have released")
 	}
-	if s.Phase != options.TaskCheck && s.Phase != method.Done {
+	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
+		return err
+	}
+	if _, all, err := c.releases(s); err != nil {
+		return err
+	} else if len(all) == 0 && sumsBefore(s.Phase) > 0 {
+		return fmt.Errorf("it lacks what sites have released")
+	}
+	for _, site := range c.Staying(s) {
+		if sumsBefore(s.Phase) > 0 && o.Released[site] == nil {
+			return fmt.Errorf("it lacks what site %s has released", site)
+		}
+	}
+	if sumsBefore(s.Phase) < len(kinds) {
 		return nil
 	}
-	if o.Pooled == nil || len(o.Released) == 0 || len(s.Doubt) != c.Layout.Features() {
+	if o.Pooled == nil || len(s.Doubt) != c.Layout.Features() {
 		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
 	}
 	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Rank()+1 {
@@ -82,19 +96,13 @@ func (c way) Check(s *halves.State) error {
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
 		return err
 	}
-	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
-		return err
-	}
-	if _, _, err := c.releases(s); err != nil {
-		return err
-	}
-	if err := method.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*checkAnswer) error { return nil }); err != nil {
+	if err := method.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*sumAnswer) error { return nil }); err != nil {
 		return err
 	}
 	for site, a := range o.Checked {
 		if p := c.noised[site]; p == nil || p.check == nil {
 			return fmt.Errorf("diagnostics of site %s, which were not asked for", site)
-		} else if err := a.check(p); err != nil {
+		} else if err := a.Sum.Check(*p.check); err != nil {
 			return err
 		}
 	}
@@ -116,22 +124,50 @@ func (c way) Check(s *halves.State) error {
 
 func own(s *halves.State) *record { return s.Own.(*record) }
 
+// sumsBefore is how many sums each site has given before a phase.
+func sumsBefore(phase string) int {
+	if phase == options.TaskCheck || phase == method.Done {
+		return len(kinds)
+	}
+	return max(0, slices.Index(kinds, phase))
+}
+
+// releases are what the sites have released, in the plan's order.
+func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
+	o, sums, lenses := own(s), sumsBefore(s.Phase), [2][]moments.Whitening{}
+	for i, packed := range o.Lenses {
+		if lenses[i], err = unpackLenses(c.Layout, packed); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, name := range c.Plan.Sites {
+		if answer := o.Released[name]; answer != nil {
+			r, err := c.noised[name].released(answer, sums, lenses)
+			if err != nil {
+				return nil, nil, fmt.Errorf("site %s: %w", name, err)
+			}
+			sites, all = append(sites, name), append(all, r)
+		}
+	}
+	return sites, all, nil
+}
+
 func (c way) Steps() int {
 	if c.checking() {
-		return 2
+		return len(kinds) + 1
 	}
-	return 1
+	return len(kinds)
 }
 
 func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
-	tasks, err := c.Ask(s, options.TaskStatistics, func(string) (any, error) { return Task{}, nil })
+	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return OverviewTask{}, nil })
 	return tasks, nil, err
 }
 
 func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	switch s.Phase {
-	case options.TaskStatistics:
-		return c.statistics(s)
+	case options.TaskOverview, options.TaskCoarse, options.TaskFine:
+		return c.summed(s)
 	case options.TaskCheck:
 		return c.checked(s)
 	}
@@ -139,48 +175,87 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 func (c way) Receive(a method.Contribution) (halves.Answer, error) {
-	switch a.Kind {
-	case options.TaskStatistics:
-		sent := new(Answer)
-		if err := method.DecodeAnswer(a, sent); err != nil {
-			return halves.Answer{}, err
-		}
-		x := &siteSums{Lenses: sent.Lenses}
-		want := c.noised[a.Site]
-		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
-			sum, err := a.Sum(want.sums[i].Name)
-			if err != nil {
-				return halves.Answer{}, err
-			}
-			*to = *sum
-		}
-		r, err := want.released(x)
-		if err == nil {
-			err = want.follows(r, x.Overview.Floats(0), x.Overview.SD())
-		}
-		return halves.Keep(x, err)
-	case options.TaskCheck:
-		sum, err := method.OnlySum(a, moments.SumDiagnostics)
-		if err != nil {
-			return halves.Answer{}, err
-		}
-		x := &checkAnswer{Sum: *sum}
-		return halves.Keep(x, x.check(c.noised[a.Site]))
+	declared := c.noised[a.Site]
+	var want privacy.Sum
+	if at := slices.Index(kinds, a.Kind); at >= 0 {
+		want = declared.sums[at]
+	} else {
+		want = *declared.check
 	}
-	return halves.Answer{}, fmt.Errorf("no such task")
+	sum, err := method.OnlySum(a, want.Name)
+	if err != nil {
+		return halves.Answer{}, err
+	}
+	return halves.Keep(&sumAnswer{Sum: *sum}, sum.Check(want))
 }
 
-// statistics makes the model of what all sites released. Nothing after this
-// costs anything, but for the diagnostics if the plan spends a share on them.
-func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
-	var releases []moments.Released
-	sites, all, err := halves.Answers(c.Common, s, func(site string, a *siteSums) error {
-		r, err := c.noised[site].released(a)
-		if err == nil {
-			releases = append(releases, *r)
+// summed keeps the sums of a round, and asks for the next through the lenses that those of all
+// sites together lead to. Who has left has no part in the model.
+func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
+	o, at := own(s), slices.Index(kinds, s.Phase)
+	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error { return a.Sum.Check(c.noised[site].sums[at]) })
+	if err != nil {
+		return nil, nil, err
+	}
+	before := o.Released
+	o.Released = map[string]*siteSums{}
+	for i, name := range sites {
+		x := new(siteSums)
+		if at > 0 {
+			x = before[name]
 		}
-		return err
-	})
+		*[]*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine}[at] = all[i].Sum
+		o.Released[name] = x
+	}
+	if at == len(kinds)-1 {
+		return c.model(s)
+	}
+	lenses, err := c.next(s, at, sites)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Lenses[at] = packLenses(lenses)
+	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return MomentsTask{Lenses: o.Lenses[at]}, nil })
+	return tasks, nil, err
+}
+
+// next are the lenses that overviews, or coarse sums, of the sites lead to.
+func (c way) next(s *halves.State, at int, sites []string) (lenses []moments.Whitening, err error) {
+	o := own(s)
+	if at == 0 {
+		var overviews []moments.Overviewed
+		for _, name := range sites {
+			overviews = append(overviews, c.noised[name].overviewed(o.Released[name]))
+		}
+		return moments.Lenses(c.Layout, overviews)
+	}
+	coarse, err := unpackLenses(c.Layout, o.Lenses[0])
+	if err != nil {
+		return nil, err
+	}
+	var releases []moments.Released
+	for _, name := range sites {
+		r, err := c.noised[name].released(o.Released[name], at+1, [2][]moments.Whitening{coarse})
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		releases = append(releases, r)
+	}
+	for _, x := range moments.Pool(releases) {
+		lens, err := x.RefineWhitening()
+		if err != nil {
+			return nil, fmt.Errorf("views %v: %w", x.Coarse.Views, err)
+		}
+		lenses = append(lenses, lens)
+	}
+	return lenses, nil
+}
+
+// model makes the model of what all sites released. Nothing after this costs anything, but for
+// the diagnostics if the plan spends a share on them.
+func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
+	s.Phase = method.Done
+	sites, releases, err := c.releases(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,12 +282,9 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	own(s).Pooled = options.Pooled(explained)
-	for i, name := range sites {
-		own(s).Released[name] = all[i]
-	}
 	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
-		if told[i], err = repaired.Unrepaired(&releases[i], c.Plan.Seed); err != nil {
+		if told[i], err = repaired.Unrepaired(releases[i], c.Plan.Seed); err != nil {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
@@ -223,17 +295,17 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	if own(s).Biases, err = c.biases(repaired, &model.Params, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
-	ends, err := repaired.Ends(releases, told)
+	ends, err := repaired.Ends(c.Plan.Seed)
 	if err != nil {
 		return nil, nil, err
 	}
 	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.nearConstant(ends)
-	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
+	subjects, _ := subjectsOf(releases...)
+	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjects)}
 	if c.checking() {
 		tasks, err := c.askCheck(s)
 		return tasks, info, err
 	}
-	s.Phase = method.Done
 	return nil, info, nil
 }
 
@@ -245,12 +317,13 @@ func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, site
 	}
 	out := &fitted.Biases{NewSite: found.All}
 	for i, name := range sites {
-		at := fitted.SiteBias{Name: name, Subjects: max(1, subjectsOf(releases[i:i+1])), Variance: found.All}
+		n, _ := releases[i].Subjects()
+		at := fitted.SiteBias{Name: name, Subjects: max(1, n), Variance: found.All}
 		if found.Sites[i] > found.All {
 			at.Variance = found.Sites[i]
 		}
 		for k, v := range c.Plan.Views {
-			if !slices.ContainsFunc(releases[i].Fine, func(lens moments.Whitening) bool { return slices.Contains(lens.Views, k) }) {
+			if !slices.ContainsFunc(releases[i], func(x moments.PatternSums) bool { return slices.Contains(x.Fine.Views, k) }) {
 				at.Lacks = append(at.Lacks, v.Name)
 			}
 		}
@@ -259,24 +332,12 @@ func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, site
 	return out, nil
 }
 
-// subjectsOf is the noised number of subjects behind some releases: without bias, and
-// so below 0 at times.
-func subjectsOf(releases []moments.Released) (n float64) {
-	for i := range releases {
-		for _, lens := range releases[i].Fine {
-			n += lens.Count
-		}
+// subjectsOf is the noised number of subjects behind some releases, without bias and so below 0
+// at times, and the standard deviation of the noise in it.
+func subjectsOf(releases ...moments.Released) (n, sd float64) {
+	for _, r := range releases {
+		count, variance := r.Subjects()
+		n, sd = n+count, math.Hypot(sd, math.Sqrt(variance))
 	}
-	return n
-}
-
-// subjectsSD is the standard deviation of the noise in it.
-func subjectsSD(releases []moments.Released) float64 {
-	variance := 0.0
-	for i := range releases {
-		for _, lens := range releases[i].Fine {
-			variance += lens.CountVar
-		}
-	}
-	return math.Sqrt(variance)
+	return n, sd
 }

@@ -50,7 +50,7 @@ func (c way) askCheck(s *halves.State) ([]method.Task, error) {
 // checked keeps what the sites that are left said. The model stands without
 // them, too.
 func (c way) checked(s *halves.State) ([]method.Task, method.Info, error) {
-	sites, all, err := halves.Answers(c.Common, s, func(site string, a *checkAnswer) error { return a.check(c.noised[site]) })
+	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error { return a.Sum.Check(*c.noised[site].check) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,53 +1,57 @@
 package statistics
 
 import (
-	"fmt"
-
 	"parley/internal/wire"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
 
-// Task asks for the release: the plan says all of it.
-type Task struct{}
+// OverviewTask asks for the first sum: the plan says all of it.
+type OverviewTask struct{}
 
-// Answer is what a site sends beside its sums. The lenses follow from
-// the sums, but are sent, so that processors that round otherwise see the same
-// ones.
-type Answer struct {
-	Lenses []lensMessage `cbor:"lenses"` // those of the coarse sum, then as many of the fine one
+// MomentsTask asks for the coarse or the fine sum. It is the same at every site.
+type MomentsTask struct {
+	Lenses []lensMessage `cbor:"lenses"` // of every pattern that a site can have
 }
 
-// siteSums is what the coordinator keeps of a site's release.
+// siteSums is what the coordinator keeps of a site's sums, as far as they have come.
 type siteSums struct {
 	Overview privacy.Noised `cbor:"overview" json:"overview"`
-	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // blocks of the released patterns alone, in the order of the lenses
+	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // a block per pattern of the site, in the plan's order
 	Fine     privacy.Noised `cbor:"fine" json:"fine"`
-	Lenses   []lensMessage  `cbor:"lenses" json:"lenses"`
 }
 
-// lensMessage is a Lens as it travels and is kept.
+// lensMessage is a lens as it travels and is kept.
 type lensMessage struct {
 	Views    []int       `cbor:"views" json:"views"`
-	Numbers  wire.Vector `cbor:"numbers" json:"numbers"` // count, its variance, bound, constant
+	Bound    float64     `cbor:"bound" json:"bound"`
+	Constant float64     `cbor:"constant" json:"constant"`
 	Scale    wire.Vector `cbor:"scale" json:"scale"`
 	Centre   wire.Vector `cbor:"centre" json:"centre"`
-	Axes     wire.Vector `cbor:"axes" json:"axes"`
-	Squeeze  wire.Vector `cbor:"squeeze" json:"squeeze"`
-	Strength wire.Vector `cbor:"strength" json:"strength"`
+	Axes     wire.Vector `cbor:"axes" json:"axes,omitempty"`
+	Squeeze  wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`
+	Strength wire.Vector `cbor:"strength" json:"strength,omitempty"`
 }
 
-func packLens(n *moments.Whitening) lensMessage {
-	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Shrinkage, n.Strength}
-}
-
-func (m *lensMessage) lens() (moments.Whitening, error) {
-	if len(m.Numbers) != 4 {
-		return moments.Whitening{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
+func packLenses(all []moments.Whitening) (m []lensMessage) {
+	for _, n := range all {
+		m = append(m, lensMessage{n.Views, n.Bound, n.Constant, n.Scale, n.Centre, n.Axes, n.Shrinkage, n.Strength})
 	}
-	return moments.Whitening{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
-		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}, nil
+	return m
+}
+
+func unpackLenses(l ppca.Layout, all []lensMessage) (lenses []moments.Whitening, err error) {
+	for _, m := range all {
+		n := moments.Whitening{Views: m.Views, Bound: m.Bound, Constant: m.Constant,
+			Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}
+		if err := n.Check(l); err != nil {
+			return nil, err
+		}
+		lenses = append(lenses, n)
+	}
+	return lenses, nil
 }
 
 // CheckTask asks how well the finished model predicts views at a site, by a
@@ -57,9 +61,7 @@ type CheckTask struct {
 	Doubt wire.Vector    `cbor:"doubt"` // privacy noise adds to the variance of each feature's predictions
 }
 
-// checkAnswer is the noised sum as the coordinator keeps it.
-type checkAnswer struct {
+// sumAnswer is a noised sum as the coordinator keeps it until all have come, or of diagnostics.
+type sumAnswer struct {
 	Sum privacy.Noised `cbor:"sum" json:"sum"`
 }
-
-func (a *checkAnswer) check(p *declared) error { return a.Sum.Check(*p.check) }

@@ -16,6 +16,10 @@ import (
 // of which it is said that it hardly does.
 const falseStill = 0.01
 
+// leaks is the share of what others vary that may show in a feature which does not: what clipping
+// took of them is known no better.
+const leaks = 0.004
+
 // nearConstant lists the features of which noise hides whether they vary, though it does not hide that
 // their standard deviation is less than half of what the others have, each in parts of its
 // range, or else their mean less than a standard deviation from an end. What the others have is the median
@@ -37,7 +41,7 @@ func (c way) nearConstant(ends []moments.FloorCeiling) (list []int) {
 	of := c.Layout.ViewOf()
 	for j, e := range ends {
 		lo, _ := c.Layout.View(of[j])
-		if !(e.VarianceSD > 0) || e.Variance > far*e.VarianceSD || twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+		if !(e.VarianceSD > 0) || e.Variance > far*e.VarianceSD+leaks*least*least || twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
 			continue
 		}
 		if e.Variance+far*e.VarianceSD < least*least || e.Away+far*e.AwaySD < least {

@@ -1,8 +1,9 @@
 // Package statistics is the way to fit under differential privacy: each site releases
-// clipped and noised sums over its subjects once, and the coordinator makes the model of
+// three clipped and noised sums over its subjects, and the coordinator makes the model of
 // them. Use [Coordinator] and [Site], and [ReadReleased] for another model of the same
-// releases. What a site sends follows from its noised sums and the plan alone; the sums
-// themselves, and what is made of them, are package moments.
+// releases. All sites are asked the same, by what the sums of all of them told before, and
+// answer with noised sums alone; the sums themselves, and what is made of them, are package
+// moments.
 package statistics
 
 import (
@@ -84,117 +85,81 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	return out, nil
 }
 
+// kinds are the tasks that ask for the sums, in their order.
+var kinds = []string{options.TaskOverview, options.TaskCoarse, options.TaskFine}
+
 // request is what a site asks its gate for.
-func (p *declared) request() privacy.Request {
-	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums}
-	for i, what := range []string{
+func (p *declared) request(kind string) (privacy.Request, error) {
+	at := slices.Index(kinds, kind)
+	if at < 0 {
+		return privacy.Request{}, fmt.Errorf("unknown task %q", kind)
+	}
+	what := []string{
 		"noised number of subjects per pattern of present views, and how far each view spreads",
 		"noised count, sums and second moments of the features, per pattern",
-		"the same about what the sum before told, strong directions squeezed",
-	} {
-		r.Contents = append(r.Contents, privacy.Content{What: what, Values: p.sums[i].Entries()})
-	}
-	lenses := 0
-	for _, views := range p.Patterns() {
-		features := p.layout.Width(views)
-		lenses += len(views)*2 + 8 + 4*features + min(features/2, moments.MaxAxes)*(features+2)
-	}
-	r.Contents = append(r.Contents, privacy.Content{What: "what follows from the noised sums: where the next sum looked", Values: lenses})
-	return r
+		"the same about what the sums of all sites told before, strong directions squeezed",
+	}[at]
+	return privacy.Request{Protection: privacy.Differential, Sums: p.sums[at : at+1], Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}, nil
 }
 
-// release makes the three sums, each guided by the noised ones before it.
-func (p *declared) release(ctx context.Context, s *privacy.Session) (*Answer, error) {
-	overview, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
-	if err != nil {
-		return nil, err
-	}
-	lenses, err := p.Lenses(overview.Floats(0), overview.SD())
-	if err != nil {
-		return nil, err
-	}
-	coarse, err := p.moments(ctx, s, moments.SumCoarse, lenses)
-	if err != nil {
-		return nil, err
-	}
-	focused, err := p.RefineWhitening(lenses, floatBlocks(coarse), coarse.SD())
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.moments(ctx, s, moments.SumFine, focused); err != nil {
-		return nil, err
-	}
-	a := new(Answer)
-	for _, list := range [][]moments.Whitening{lenses, focused} {
-		for i := range list {
-			a.Lenses = append(a.Lenses, packLens(&list[i]))
-		}
-	}
-	return a, nil
+// overview makes the first sum.
+func (p *declared) overview(ctx context.Context, s *privacy.Session) error {
+	_, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
+	return err
 }
 
-// moments makes a sum, through a lens for each pattern.
-func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Whitening) (*privacy.Noised, error) {
-	write := p.Contribution(lenses)
-	return s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+// moments makes a sum of moments, through a lens for each pattern.
+func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, t *MomentsTask) error {
+	all, err := unpackLenses(p.layout, t.Lenses)
+	if err != nil {
+		return err
+	}
+	own, err := p.Own(all)
+	if err != nil {
+		return err
+	}
+	write := p.Contribution(own)
+	_, err = s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+	return err
 }
 
-func floatBlocks(n *privacy.Noised) (out [][]float64) {
-	for i := range n.Blocks() {
-		out = append(out, n.Floats(i))
-	}
-	return out
+// overviewed is what a site's overview tells.
+func (p *declared) overviewed(a *siteSums) moments.Overviewed {
+	return moments.Overviewed{Patterns: p.Patterns(), Sums: a.Overview.Floats(0), SD: a.Overview.SD()}
 }
 
-// released checks a release against what was declared.
-func (p *declared) released(a *siteSums) (*moments.Released, error) {
-	n := len(p.Patterns())
-	if len(a.Lenses) != 2*n {
-		return nil, fmt.Errorf("%d lenses for two sums of %d patterns", len(a.Lenses), n)
+// released reads the first sums of a site that were made through these lenses, and checks them
+// against what was declared.
+func (p *declared) released(a *siteSums, sums int, lenses [2][]moments.Whitening) (moments.Released, error) {
+	if sums < 1 {
+		return nil, fmt.Errorf("sums that nobody has asked for")
 	}
-	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine} {
+	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine}[:sums] {
 		if err := sum.Check(p.sums[i]); err != nil {
 			return nil, err
 		}
 	}
-	r := &moments.Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
-	for i := range a.Lenses {
-		lens, err := a.Lenses[i].lens()
+	overview := p.overviewed(a)
+	counts, variance := overview.Counts()
+	r := make(moments.Released, len(counts))
+	for i := range r {
+		r[i].Count, r[i].CountVar = counts[i], variance
+	}
+	for i, all := range lenses[:max(0, sums-1)] {
+		own, err := p.Own(all)
 		if err != nil {
 			return nil, err
 		}
-		if want := p.Patterns()[i%n]; !slices.Equal(lens.Views, want) {
-			return nil, fmt.Errorf("lens %d is of views %v, and the plan's pattern is %v", i, lens.Views, want)
+		for k := range r {
+			if x := &r[k]; i == 0 {
+				x.Coarse, x.CoarseSums, x.CoarseSD = &own[k], a.Coarse.Floats(k), a.Coarse.SD()
+			} else {
+				x.Fine, x.FineSums, x.FineSD = &own[k], a.Fine.Floats(k), a.Fine.SD()
+			}
 		}
-		if i < n {
-			r.Coarse = append(r.Coarse, lens)
-		} else {
-			r.Fine = append(r.Fine, lens)
-		}
+	}
+	if sums < len(kinds) {
+		return r, nil
 	}
 	return r, r.Check(p.layout)
-}
-
-// follows demands that the lenses of a release are what its sums lead to, but
-// for what other processors round: then the moments are what the sums are, and
-// not whatever a lens could make of them. Directions are free, for those of equal
-// strength are: how strong they are is not.
-func (p *declared) follows(r *moments.Released, overview []float64, sd float64) error {
-	coarse, err := p.Lenses(overview, sd)
-	if err != nil {
-		return err
-	}
-	fine, err := p.RefineWhitening(coarse, r.CoarseBlocks, r.CoarseSD)
-	if err != nil {
-		return err
-	}
-	for i := range coarse {
-		if err := r.Coarse[i].Like(&coarse[i]); err != nil {
-			return fmt.Errorf("coarse lens %d: %w", i, err)
-		}
-		if err := r.Fine[i].Like(&fine[i]); err != nil {
-			return fmt.Errorf("fine lens %d: %w", i, err)
-		}
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
@@ -23,6 +22,7 @@ type Study struct {
 	Sites    []string           // that released something, in the plan's order
 	Releases []moments.Released // theirs
 	noised   map[string]*declared
+	lenses   [2][]lensMessage
 	file     []byte
 	answers  []*siteSums
 }
@@ -50,6 +50,8 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	var file struct {
 		Format string         `json:"format"`
 		Plan   string         `json:"plan_sha256"`
+		Coarse []lensMessage  `json:"coarse_lenses"`
+		Fine   []lensMessage  `json:"fine_lenses"`
 		Sites  []answeredSite `json:"sites"`
 	}
 	if err := strictly(data, &file); err != nil {
@@ -63,7 +65,13 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	case len(file.Sites) < max(1, p.Quorum):
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
-	r := &Study{Setup: set, noised: noised, file: data}
+	r := &Study{Setup: set, noised: noised, file: data, lenses: [2][]lensMessage{file.Coarse, file.Fine}}
+	var lenses [2][]moments.Whitening
+	for i, packed := range r.lenses {
+		if lenses[i], err = unpackLenses(set.Layout, packed); err != nil {
+			return nil, err
+		}
+	}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]
@@ -72,12 +80,12 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", site.Site)}
 		}
 		last = at
-		answer, err := noised[site.Site].released(&site.siteSums)
+		answer, err := noised[site.Site].released(&site.siteSums, len(kinds), lenses)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site.Site, err)
 		}
 		r.Sites = append(r.Sites, site.Site)
-		r.answers, r.Releases = append(r.answers, &site.siteSums), append(r.Releases, *answer)
+		r.answers, r.Releases = append(r.answers, &site.siteSums), append(r.Releases, answer)
 	}
 	return r, nil
 }
@@ -112,7 +120,7 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := w.statistics(s); err != nil {
+	if _, _, err := w.model(s); err != nil {
 		return nil, err
 	}
 	out, err := c.Result(s)
@@ -124,23 +132,22 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	return out, nil
 }
 
-// answered is the state of the coordinator when all sites have answered.
+// answered is the state of the coordinator when all sites have given all sums.
 func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
 	ms, err := c.Init()
 	if err != nil {
 		return nil, err
 	}
 	s, scale := ms.(*halves.State), r.RangeScale()
-	s.Phase, s.Round, s.Steps, s.Scale = options.TaskStatistics, 1, 1, &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	own(s).Lenses = r.lenses
 	for _, site := range r.Plan.Sites {
 		at := slices.Index(r.Sites, site)
 		if at < 0 {
 			s.Left = append(s.Left, site)
 			continue
 		}
-		if s.Inbox[site], err = wire.Marshal(r.answers[at]); err != nil {
-			return nil, fmt.Errorf("site %s: %w", site, err)
-		}
+		own(s).Released[site] = r.answers[at]
 	}
 	return s, nil
 }

@@ -12,7 +12,6 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
-	"parley/methods/factors/options"
 	"parley/methods/factors/report"
 )
 
@@ -21,34 +20,22 @@ import (
 const ReleasedName = "model/released.json"
 
 // ReleasedFormat names the format of that file and its version.
-const ReleasedFormat = "parley/mvppca-released/1"
+const ReleasedFormat = "parley/mvppca-released/2"
 
 // releasedFile is the noised sums as they left the sites. Everything that is
 // computed from them, by whomever, is covered by the study's guarantee.
 type releasedFile struct {
 	Format string            `json:"format"`
 	Plan   string            `json:"plan_sha256"`
+	Coarse []lensMessage     `json:"coarse_lenses"`
+	Fine   []lensMessage     `json:"fine_lenses"`
 	Sites  []releasedOfASite `json:"sites"`
 }
 
 type releasedOfASite struct {
 	Site string `json:"site"`
 	siteSums
-	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
-}
-
-// releases are what the sites have released, in the plan's order.
-func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
-	for _, name := range c.Plan.Sites {
-		if answer := own(s).Released[name]; answer != nil {
-			r, err := c.noised[name].released(answer)
-			if err != nil {
-				return nil, nil, fmt.Errorf("site %s: %w", name, err)
-			}
-			sites, all = append(sites, name), append(all, *r)
-		}
-	}
-	return sites, all, nil
+	Diagnostics *sumAnswer `json:"diagnostics,omitempty"`
 }
 
 // Result is the result where the sites released noised statistics.
@@ -57,7 +44,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if err != nil {
 		return nil, err
 	}
-	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
+	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Lenses[0], Fine: own(s).Lenses[1]}
 	for _, name := range sites {
 		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name], own(s).Checked[name]})
 	}
@@ -66,7 +53,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
 	}
 	explained := own(s).Pooled.Explained()
-	subjects, noise := subjectsOf(releases), subjectsSD(releases)
+	subjects, noise := subjectsOf(releases...)
 	r := &method.Result{
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
 		Metrics: map[string]float64{"factors": float64(c.Rank()), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
@@ -134,11 +121,6 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 		m.Verdicts = append(m.Verdicts, *v)
 	}
 	if err == nil {
-		var linked []fitted.Verdict
-		linked, err = c.linked(s, m)
-		m.Verdicts = append(m.Verdicts, linked...)
-	}
-	if err == nil {
 		var uncounted *fitted.Verdict
 		if uncounted, err = c.uncounted(s); uncounted != nil {
 			m.Verdicts = append(m.Verdicts, *uncounted)
@@ -147,38 +129,14 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	return err
 }
 
-// linked is the verdict on views that nothing observed links, by the noised counts.
-func (c way) linked(s *halves.State, m *fitted.Model) ([]fitted.Verdict, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	var sites []report.Site
-	for _, name := range c.Plan.Sites {
-		site := own(s).Released[name]
-		if site == nil {
-			continue
-		}
-		r, err := c.noised[name].released(site)
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		x := report.Site{Name: name, Assessment: &options.Assessment{}}
-		for _, lens := range r.Fine {
-			x.Patterns = append(x.Patterns, options.Pattern{Views: lens.Views, Subjects: int(math.Round(max(lens.Count, 0))), Share: 1})
-		}
-		sites = append(sites, x)
-	}
-	return report.Linked(c.Setup, m, model, sites, s.Doubt)
-}
-
 // overview shows who has what, by the sites' noised counts.
 func (c way) overview(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	var all []figure.SiteSubjects
 	for i, site := range sites {
-		x := figure.SiteSubjects{Name: site.Site, Noise: subjectsSD(releases[i : i+1])}
-		for _, lens := range releases[i].Fine {
-			x.Patterns = append(x.Patterns, report.PatternOf(c.Setup, lens.Views, int(math.Round(max(lens.Count, 0)))))
+		_, noise := subjectsOf(releases[i])
+		x := figure.SiteSubjects{Name: site.Site, Noise: noise}
+		for _, of := range releases[i] {
+			x.Patterns = append(x.Patterns, report.PatternOf(c.Setup, of.Fine.Views, int(math.Round(max(of.Count, 0)))))
 		}
 		all = append(all, x)
 	}
@@ -189,24 +147,24 @@ func (c way) overview(sites []releasedOfASite, releases []moments.Released) figu
 func (c way) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
 		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
-			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
+			"Directions that stood out of the noise of all sites' coarse sums, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
 		Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects, noised", Format: figure.Count, Numbers: figure.Numbers{}},
 			{Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "directions that stood out", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for i, site := range sites {
-		for _, lens := range releases[i].Fine {
-			names := make([]string, len(lens.Views))
-			for n, k := range lens.Views {
+		for _, of := range releases[i] {
+			names := make([]string, len(of.Fine.Views))
+			for n, k := range of.Fine.Views {
 				names[n] = c.Plan.Views[k].Name
 			}
 			t.Columns[0].Text = append(t.Columns[0].Text, site.Site)
 			t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(names, ", "))
-			for n, x := range []float64{math.Round(lens.Count), math.Sqrt(lens.CountVar), float64(len(lens.Shrinkage))} {
+			for n, x := range []float64{math.Round(of.Count), math.Sqrt(of.CountVar), float64(len(of.Fine.Shrinkage))} {
 				t.Columns[n+2].Numbers = append(t.Columns[n+2].Numbers, x)
 			}
 		}
 	}
 	return figure.Section{ID: "released", Title: "What the sites released",
-		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
+		Lead: "Each site released noised counts, sums and second moments of its subjects. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
 			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
 			{Note: &figure.Note{Title: "Not every range that cuts values off is seen",

@@ -32,13 +32,17 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	if kind == options.TaskCheck {
 		return h.noised.checkRequest(), nil
 	}
-	return h.noised.request(), nil
+	return h.noised.request(kind)
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
 	switch t.Kind {
-	case options.TaskStatistics:
-		return halves.Open(t, func(*Task) (any, error) { return h.noised.release(ctx, s) })
+	case options.TaskOverview:
+		return halves.Open(t, func(*OverviewTask) (any, error) { return nil, h.noised.overview(ctx, s) })
+	case options.TaskCoarse:
+		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumCoarse, task) })
+	case options.TaskFine:
+		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumFine, task) })
 	case options.TaskCheck:
 		return halves.Open(t, func(task *CheckTask) (any, error) { return nil, h.check(ctx, task, s) })
 	}

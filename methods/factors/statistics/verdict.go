@@ -241,7 +241,7 @@ func (c way) uncounted(s *halves.State) (*fitted.Verdict, error) {
 	}
 	var names []string
 	for i, name := range sites {
-		if one := releases[i : i+1]; subjectsOf(one) < 2*subjectsSD(one) {
+		if n, noise := subjectsOf(releases[i]); n < 2*noise {
 			names = append(names, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
+
 	"pgregory.net/rapid"
 )
 
@@ -14,9 +16,7 @@ import (
 // below 1e-5): π, μ, and Σ where it has moments.
 func TestPriorDraws(t *testing.T) {
 	p := Prior{[]float64{0.5, 1, 2.5}, []float64{1, -2}, 0.5, 9, []float64{6, 2, 2, 4}}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, p.Check())
 	s, m, r := p.Sampler(), NewMixture(3, 2), rand.New(rand.NewPCG(1, 1))
 	const n = 40000
 	sum, square := make([]float64, 3+2+4), make([]float64, 9)
@@ -38,10 +38,7 @@ func TestPriorDraws(t *testing.T) {
 // drawn draws a mixture of any shape.
 func drawn(t *rapid.T) (Prior, Mixture) {
 	k, d := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 4).Draw(t, "d")
-	p, err := BoxPrior(make([]float64, d), slices.Repeat([]float64{4}, d), k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Get(BoxPrior(make([]float64, d), slices.Repeat([]float64{4}, d), k))(t)
 	m := NewMixture(k, d)
 	p.Sampler().Draw(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), m)
 	return p, m
@@ -61,9 +58,7 @@ func near(a, b []float64) bool {
 func TestCoordinatesAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, m := drawn(t)
-		if err := m.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, m.Check())
 		c := Coordinates{m.Components(), m.Dim}
 		u, back := make([]float64, c.Len()), NewMixture(c.K, c.Dim)
 		if err := c.To(u, m); err != nil {
@@ -130,9 +125,7 @@ func TestSimulate(t *testing.T) {
 	for name, simulate := range map[string]func(*rand.Rand, []float64) error{"independent": m.Simulate, "balanced": m.SimulateBalanced} {
 		const n = 20001
 		rows := make([]float64, 2*n)
-		if err := simulate(r, rows); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, simulate(r, rows))
 		var mean, cross float64
 		for k := range n {
 			mean += rows[2*k] / n
@@ -172,10 +165,7 @@ func TestMixturesAndPriorsThatAreNone(t *testing.T) {
 		"symmetric":  func(p *Prior) { p.Psi[1] = 1 },
 		"components": func(p *Prior) { p.Alpha = nil },
 	} {
-		p, err := BoxPrior([]float64{0, 0}, []float64{1, 1}, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Get(BoxPrior([]float64{0, 0}, []float64{1, 1}, 2))(t)
 		change(&p)
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

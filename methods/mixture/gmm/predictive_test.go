@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // twoDraws are two mixtures of two components in three features, with weights ¼ and ¾.
@@ -24,16 +26,10 @@ func twoDraws() *Posterior {
 // missing features is what integrals over these say: densities by NormalLogDensity on a grid.
 func TestPredictiveIsAnIntegral(t *testing.T) {
 	sample := twoDraws()
-	of, err := NewPredictive(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := testkit.Get(NewPredictive(sample))(t)
 	const step = 0.02
 	for _, x := range [][]float64{{0.3, -0.2, 0.5}, {0.3, math.NaN(), 0.5}} {
-		got, err := of.Of(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Get(of.Of(x))(t)
 		mean, variance := make([]float64, 3), make([]float64, 3)
 		of.Expect(x, mean, variance)
 		density, first, second := 0.0, 0.0, 0.0
@@ -83,23 +79,15 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 func TestTailsAreEven(t *testing.T) {
 	sample := twoDraws()
 	one := &Posterior{Draws: sample.Draws[:1], Weights: []float64{1}}
-	of, err := NewPredictive(one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := testkit.Get(NewPredictive(one))(t)
 	rows := make([]float64, 3*2000)
-	if err := one.Draws[0].Simulate(rand.New(rand.NewPCG(1, 2)), rows); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, one.Draws[0].Simulate(rand.New(rand.NewPCG(1, 2)), rows))
 	var tails []float64
 	for x := range slices.Chunk(rows, 3) {
 		if len(tails)%3 == 0 {
 			x[len(tails)%9/3] = math.NaN() // a third lack a feature, by turns
 		}
-		got, err := of.Of(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Get(of.Of(x))(t)
 		tails = append(tails, got.Tail)
 	}
 	slices.Sort(tails)
@@ -114,10 +102,7 @@ func TestTailsAreEven(t *testing.T) {
 
 // Of a row without values nothing is known, and one that is too far for numbers has a tail of 0.
 func TestPredictiveOfStrangeRows(t *testing.T) {
-	of, err := NewPredictive(twoDraws())
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := testkit.Get(NewPredictive(twoDraws()))(t)
 	nan := math.NaN()
 	for _, c := range []struct {
 		x      []float64

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -17,10 +18,7 @@ func TestNullHasTheLawOfTheObserved(t *testing.T) {
 		u := null{Posterior: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}, Rows: 50,
 			Observed: Observation{Mean: []float64{e}, Rows: rows, NoiseVar: 0.3 / rows, RowsVar: 0.5 * rows},
 			Features: func(dst, x []float64) { dst[0] = math.Cos(x[0]) }, Expected: func(int) []float64 { return []float64{e} }}
-		all, err := u.Statistics(func(_ int, off []float64) []float64 { return []float64{off[0]} })
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := testkit.Get(u.Statistics(func(_ int, off []float64) []float64 { return []float64{off[0]} }))(t)
 		got := 0.0
 		for _, s := range all {
 			got += s[0] * s[0] / nullSets

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -74,9 +75,7 @@ func newStudy(t testing.TB, d, k int, apart float64, rows int, noise float64, se
 		s.truth.Weights[j] /= total
 	}
 	x := make([]float64, rows*d)
-	if err := s.truth.Simulate(r, x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.truth.Simulate(r, x))
 	n := s.f.Len()
 	s.o = Observation{Mean: make([]float64, n), Rows: float64(rows), NoiseVar: noise * noise / float64(rows*rows)}
 	phi := make([]float64, n)
@@ -110,18 +109,14 @@ func TestMomentsAreThoseOfRows(t *testing.T) {
 	s := newStudy(t, 2, 2, 4, 50, 0, 2)
 	m := s.f.model(2, false)
 	u := make([]float64, m.len())
-	if err := s.f.coordinates(s.truth, u); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.f.coordinates(s.truth, u))
 	n := s.f.Len()
 	mean, cov := make([]float64, n), make([]float64, n*n)
 	m.mean(u, mean, nil)
 	m.covariance(u, mean, cov)
 	const rows = 40000
 	x := make([]float64, rows*2)
-	if err := s.truth.Simulate(rand.New(rand.NewPCG(1, 1)), x); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.truth.Simulate(rand.New(rand.NewPCG(1, 1)), x))
 	phi, sum, products := make([]float64, n), make([]float64, n), make([]float64, n*n)
 	for i := range rows {
 		s.f.Features(phi, x[2*i:][:2])
@@ -178,19 +173,13 @@ func TestDerivativesAreThoseOfDifferences(t *testing.T) {
 func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 	for _, noise := range []float64{0, 30} {
 		s := newStudy(t, 6, 3, 6, 9000, noise, 1)
-		post, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		post := testkit.Get(s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5}))(t)
 		mean := post.Mean()
 		mean = mean.Reorder(gmm.Match(s.truth, mean, nil))
 		if rmse := math.Sqrt(gmm.SquaredDistance(mean.Means, s.truth.Means) / 18); rmse > 0.05 {
 			t.Errorf("noise %v: means are off by %v", noise, rmse)
 		}
-		fit, err := s.f.Fit(s.o, post)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(s.f.Fit(s.o, post))(t)
 		if fit.Tail < 0.001 || post.Size < 20 {
 			t.Errorf("noise %v: χ² %v of %v, a sample worth %v", noise, fit.ChiSq, fit.Freedom, post.Size)
 		}
@@ -204,14 +193,8 @@ func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 // Rows that are not normal within components do not fit.
 func TestAnotherShapeDoesNotFit(t *testing.T) {
 	s := newStudy(t, 4, 3, 4, 9000, 0, 1)
-	prior, err := gmm.BoxPrior([]float64{-10, -10, -10, -10}, []float64{10, 10, 10, 10}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	post, err := s.f.Posterior(s.o, prior, Sampling{Particles: 64, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	prior := testkit.Get(gmm.BoxPrior([]float64{-10, -10, -10, -10}, []float64{10, 10, 10, 10}, 2))(t)
+	post := testkit.Get(s.f.Posterior(s.o, prior, Sampling{Particles: 64, Seed: 5}))(t)
 	if fit, err := s.f.Fit(s.o, post); err != nil || fit.Tail > 0.01 || fit.ChiSq < 10*fit.Freedom {
 		t.Errorf("two components for three: %+v, %v", fit, err)
 	}
@@ -247,10 +230,7 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 		for j := range o.Mean {
 			o.Mean[j] += 0.01 / 3 * r.NormFloat64()
 		}
-		post, err := s.f.Posterior(o, s.prior, Sampling{Particles: 96, Seed: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		post := testkit.Get(s.f.Posterior(o, s.prior, Sampling{Particles: 96, Seed: 5}))(t)
 		if fit, err := s.f.Fit(o, post); err != nil || (fit.Tail <= 0.01) != heavy {
 			t.Errorf("heavy tails %v: χ² %v of %v, p %v (%v)", heavy, fit.ChiSq, fit.Freedom, fit.Tail, err)
 		}
@@ -278,10 +258,7 @@ func TestRowsNeeded(t *testing.T) {
 	m.mean(u, mean, jac)
 	m.covariance(u, mean, cov)
 	errors := m.errors(Observation{Rows: precise, NoiseVar: 9e4 / (precise * precise), RowsVar: 100}, mean, jac, cov)
-	all, err := m.mixture(u).ErrorsOfMeans(precise, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testkit.Get(m.mixture(u).ErrorsOfMeans(precise, 1))(t)
 	if r := math.Sqrt(gmm.Squares(errors[1:][:6]) / gmm.Squares(all)); r > 1.03*Precise || r < 0.8*Precise { // one of three mixtures needs most
 		t.Errorf("with %v rows means are %v times as uncertain, want %v at most", precise, r, Precise)
 	}
@@ -333,9 +310,7 @@ func TestRivalsHaveComponentsElsewhere(t *testing.T) {
 	at := func(x, y, minusLog float64) mode {
 		u := gmm.Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, x, y}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
 		to := make([]float64, m.len())
-		if err := (gmm.Coordinates{K: 2, Dim: 2}).To(to, u); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, (gmm.Coordinates{K: 2, Dim: 2}).To(to, u))
 		return mode{t: to, minusLog: minusLog}
 	}
 	best := at(4, 0, -7)
@@ -355,9 +330,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	s := newStudy(t, 3, 2, 5, 3000, 2, 1)
 	m := s.f.model(2, false)
 	start := make([]float64, m.len())
-	if err := s.f.coordinates(s.truth, start); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.f.coordinates(s.truth, start))
 	prior := new(modelPrior).init(m, s.f.scaled(s.prior))
 	at, ok := m.refine(s.o, prior, start)
 	if !ok {
@@ -379,24 +352,18 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	}
 	j, curve := mat.NewDense(n, q, jac), mat.NewSymDense(q, p)
 	var x, h, b, bx, v, hi, want mat.Dense
-	if err := c.SolveTo(&x, j); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, c.SolveTo(&x, j))
 	h.Mul(j.T(), &x)
 	h.Add(&h, curve)
 	bx.Mul(bare, &x)
 	b.Mul(x.T(), &bx)
 	b.Add(&b, curve)
-	if err := hi.Inverse(&h); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, hi.Inverse(&h))
 	v.Mul(&hi, &b)
 	want.Mul(&v, &hi)
 	root, u := mat.NewTriDense(q, mat.Upper, at.root.Data), mat.NewTriDense(q, mat.Upper, at.believed.Data)
 	var rows, got mat.Dense
-	if err := rows.Solve(root, u.T()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, rows.Solve(root, u.T()))
 	got.Mul(&rows, rows.T())
 	narrower := 0.0
 	for i := range q {
@@ -460,14 +427,8 @@ func released(f Frequencies, x []float64) Observation {
 func TestWideComponentsInTwelveDimensions(t *testing.T) {
 	const d, rows, sd = 12, 3000, 2.5
 	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d), slices.Repeat([]float64{sd / 2}, d)
-	f, err := New(lo, hi, scale, 543, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prior, err := gmm.BoxPrior(lo, hi, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(New(lo, hi, scale, 543, 3))(t)
+	prior := testkit.Get(gmm.BoxPrior(lo, hi, 2))(t)
 	held, squares := map[bool]int{}, map[bool]float64{} // by whether it is learned
 	for seed := range uint64(4) {
 		learned := seed%2 == 0
@@ -481,13 +442,8 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 			}
 		}
 		x := make([]float64, rows*d)
-		if err := truth.Simulate(r, x); err != nil {
-			t.Fatal(err)
-		}
-		post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: learned})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, truth.Simulate(r, x))
+		post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: learned}))(t)
 		for k := range 2 { // the largest is first, and so is its mean
 			for i := range d {
 				mean, variance := 0.0, 0.0
@@ -517,14 +473,8 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 func TestComponentsOfUnlikeWidths(t *testing.T) {
 	const d, rows = 5, 3000
 	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d), slices.Repeat([]float64{1}, d)
-	f, err := New(lo, hi, scale, 126, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prior, err := gmm.BoxPrior(lo, hi, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(New(lo, hi, scale, 126, 3))(t)
+	prior := testkit.Get(gmm.BoxPrior(lo, hi, 2))(t)
 	r := rand.New(rand.NewPCG(3, 7))
 	truth := gmm.NewMixture(2, d)
 	copy(truth.Weights, []float64{0.6, 0.4})
@@ -535,13 +485,8 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 		}
 	}
 	x := make([]float64, rows*d)
-	if err := truth.Simulate(r, x); err != nil {
-		t.Fatal(err)
-	}
-	post, err := f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, truth.Simulate(r, x))
+	post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: true}))(t)
 	mean := post.Mean()
 	for k, n := range []float64{0.6 * rows, 0.4 * rows} {
 		for i := range d {

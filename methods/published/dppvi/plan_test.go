@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method/methodtest"
 	"parley/privacy"
 	"parley/problem"
@@ -43,10 +44,7 @@ func TestChargesKeepTheTotal(t *testing.T) {
 		if site.Unprotected > 0 || c.sums > 0 && site.Sums != c.sums {
 			t.Errorf("%s: %d sums, %d releases without noise", name, site.Sums, site.Unprotected)
 		}
-		list, err := Method{}.Requests(p, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testkit.Get(Method{}.Requests(p, "a"))(t)
 		asked := map[string]int{}
 		for _, task := range methodtest.Tasks(t, Method{}, p, config(t, drawn(13, 60, 2, yesNo), p).Data)["a"] {
 			asked[task.Kind]++
@@ -78,10 +76,7 @@ func TestPublishedDeltaByRows(t *testing.T) {
 	options := twoLevels + "update: {steps: 25}\n" + publishedRows
 	updates := func(options, delta, site string) int {
 		p := planOf(t, 2, []string{"a", "b"}, options, strings.Replace(protected, "1e-5", delta, 1))
-		list, err := Method{}.Requests(p, site)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testkit.Get(Method{}.Requests(p, site))(t)
 		return list[0].Times
 	}
 	byRows := strings.Replace(options, "steps: 25", "steps: 25, delta_by_rows: true", 1)
@@ -92,10 +87,7 @@ func TestPublishedDeltaByRows(t *testing.T) {
 		}
 	}
 	p := planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-3", 1))
-	cost, err := methods.Cost(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cost := testkit.Get(methods.Cost(p))(t)
 	for _, site := range cost.Sites {
 		for _, l := range site.Losses {
 			if l.Adjacency == p.Privacy.Adjacency && (l.Delta != 1e-3 || *l.Epsilon > p.Privacy.Total.Epsilon) {
@@ -117,10 +109,7 @@ func TestPublishedSitesRunToTheirOwnLimits(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 4000}, {site: b, rows: 400}]\nupdate: {noise: 8, steps: 5, draws: 4}", strings.Replace(protected, "epsilon: 2", "epsilon: 1", 1))
 	charges := map[string]int{}
 	for _, site := range p.Sites {
-		list, err := Method{}.Requests(p, site)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testkit.Get(Method{}.Requests(p, site))(t)
 		charges[site] = list[0].Times
 	}
 	m, _ := run(t, config(t, s, p))

@@ -12,6 +12,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/regression/fitted"
@@ -67,10 +68,7 @@ func config(t testing.TB, s sample, p *study.Plan) local.Config {
 
 func run(t testing.TB, c local.Config) (*fitted.Model, *local.Outcome) {
 	t.Helper()
-	out, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), c))(t)
 	return modelOf(t, out.Result), out
 }
 
@@ -80,11 +78,7 @@ func modelOf(t testing.TB, r *method.Result) *fitted.Model {
 	if i < 0 {
 		t.Fatal("no model/model.json")
 	}
-	m, err := fitted.LoadModel(r.Files[i].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return testkit.Get(fitted.LoadModel(r.Files[i].Data))(t)
 }
 
 func close2(t testing.TB, what string, want, got []float64, tol float64) {
@@ -123,10 +117,7 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, len(c.s.X[0]), sites, c.options+"\nalgorithm: exact\ntolerance: 0", unprotected)
 			m, out := run(t, config(t, c.s, p))
-			central, err := central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			central := testkit.Get(central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil)))(t)
 			close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
 			close2(t, "lambda", central.Model.Posterior.Lambda, m.Posterior.Lambda, 1e-5)
 			if out.Result.Metrics["subjects"] != 90 {
@@ -145,10 +136,7 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 	data := map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}
 	c := local.Config{Plan: p, Methods: methods, Data: data}
 	m, out := run(t, c)
-	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
 	updates := out.Result.Metrics["updates"]
 	if kl, err := divergence(m.Posterior, central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
 		t.Errorf("%v nats from central inference after %v updates, %v", kl, updates, err)
@@ -196,10 +184,7 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
 	p := parse(t, text)
 	m, _ := run(t, config(t, s, p))
-	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
 	close2(t, "eta", central.Model.Posterior.Eta, m.Posterior.Eta, 1e-5)
 	c := m.Encoding.Columns[0]
 	if math.Abs(c.Centre-1000) > 20 || math.Abs(c.Scale-50) > 10 {
@@ -228,10 +213,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	})
 	c.Data["b"] = s.Table(t, p, nil)
 	m, out := run(t, c)
-	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
 	kl, err := divergence(m.Posterior, central.Model.Posterior)
 	if err != nil || kl < 5 {
 		t.Errorf("only %v nats from central inference, %v", kl, err)
@@ -244,10 +226,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 // start puts the whole study together on what the world has kept.
 func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dataset.Source) *engine.Coordinator {
 	t.Helper()
-	c, err := w.Coordinator(Method{}, p, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Get(w.Coordinator(Method{}, p, data))(t)
 	w.Start(-1)
 	return c
 }
@@ -282,17 +261,11 @@ func TestModelStandsWithoutItsAssessment(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
 	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
 	data := config(t, s, p).Data
-	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	quiet := testkit.Get(start(t, enginetest.New(p.Sites...), p, data).Run(t.Context()))(t)
 	for _, refuses := range []map[string]int{{"c": 4}, {"a": 4, "b": 4, "c": 4}} {
 		w := enginetest.New(p.Sites...)
 		w.Refuses = refuses
-		out, err := start(t, w, p, data).Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get(start(t, w, p, data).Run(t.Context()))(t)
 		if len(out.Left) != len(refuses) {
 			t.Fatalf("left: %v", out.Left)
 		}
@@ -324,10 +297,7 @@ func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 	} {
 		p := planOf(t, 3, []string{"a", "b"}, twoLevels+"algorithm: exact\n"+c.options, unprotected)
 		m, out := run(t, config(t, c.s, p))
-		fit, err := central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(central(t.Context(), setupOf(t, p), c.s.Table(t, p, nil)))(t)
 		want, variance := fit.Model.Posterior.Moments()
 		got, _ := m.Posterior.Moments()
 		far := 0.0

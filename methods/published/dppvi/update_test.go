@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 	"parley/privacy/account"
 )
@@ -49,10 +50,7 @@ func TestPublishedUpdate(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := clippedSum(r, d, 8, 0.5, 75, 0)
 	squares := make([]float64, 8)
-	before, err := divergence(q, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testkit.Get(divergence(q, want))(t)
 	for range 8 {
 		x, err := u.run(q, prior, squares, r, sum)
 		if err == nil {
@@ -79,11 +77,7 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	u := gradients{logistic{}, 3, 100, settings(t)}
 	run := func() []float64 {
 		r := rand.New(rand.NewPCG(3, 4))
-		x, err := u.run(prior, prior, make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
+		return testkit.Get(u.run(prior, prior, make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375)))(t)
 	}
 	near(t, "point", run(), run(), 0)
 	for name, bad := range map[string][]float64{"short": {1}, "not a number": {math.NaN(), 0, 0, 0, 0, 0}} {

@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/internal/vectors"
 	"parley/judge/evaluate"
 	"parley/privacy/account"
@@ -81,10 +82,7 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 		}
 	}
 	p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"prior_variance: %v", f.Prior.Var[0]), unprotected)
-	central, err := central(t.Context(), setupOf(t, p), s.Table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
 	mean, variance := central.Model.Posterior.Moments()
 	close2(t, "global mean", f.Global.Mean, mean, 1e-6)
 	close2(t, "global var", f.Global.Var, variance, 1e-6)
@@ -106,10 +104,7 @@ func TestClientsEqualTheVectors(t *testing.T) {
 				t.Errorf("scheme %s is %+v, %v", name, named, err)
 			}
 		}
-		h, err := scheme.Shares(int(of("M")), int(of("N")), int(of("N_majority")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := testkit.Get(scheme.Shares(int(of("M")), int(of("N")), int(of("N_majority"))))(t)
 		if h.Valid() != c["valid"] {
 			t.Errorf("case %d is valid: %v", i, h.Valid())
 		}
@@ -157,11 +152,7 @@ func TestAccountingEqualsTheVectors(t *testing.T) {
 		return []account.Mechanism{{Kind: account.Gaussian, Noise: sigma, Rate: rate, Diameter: 2, Count: steps}}
 	}
 	costs := func(ms []account.Mechanism, orders []float64) []float64 {
-		rdp, err := account.RDP(ms, account.AddRemove, orders)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rdp
+		return testkit.Get(account.RDP(ms, account.AddRemove, orders))(t)
 	}
 	for _, r := range f.RDP {
 		for _, v := range r.Values {

@@ -24,9 +24,8 @@ type state struct {
 	Trace   trace                          `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Views of sites that seem to be in other units.
-	Apart        []options.Apart    `cbor:"apart,omitempty"`
-	Standardised []options.SiteView `cbor:"standardised,omitempty"`
-	Strengths    wire.Vector        `cbor:"strengths"` // eigenvalues that order the factors, once they are final
+	Apart     []options.Apart `cbor:"apart,omitempty"`
+	Strengths wire.Vector     `cbor:"strengths"` // eigenvalues that order the factors, once they are final
 }
 
 // MarshalBinary implements [method.State].
@@ -91,8 +90,7 @@ func (c coordinator) check(s *state) error {
 	place := func(site, view int) bool {
 		return site >= 0 && site < len(c.Plan.Sites) && view >= 0 && view < c.Layout.Views()
 	}
-	if slices.ContainsFunc(s.Apart, func(a options.Apart) bool { return !place(a.Site, a.View) }) ||
-		slices.ContainsFunc(s.Standardised, func(a options.SiteView) bool { return !place(a.Site, a.View) }) {
+	if slices.ContainsFunc(s.Apart, func(a options.Apart) bool { return !place(a.Site, a.View) }) {
 		return errors.New("values in other units of a site or view that there is not")
 	}
 	if slices.ContainsFunc(s.Trace, func(p point) bool { return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views() }) {
@@ -149,11 +147,11 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		if err != nil {
 			return nil, nil, err
 		}
-		scale, apart, standardised, err := options.PoolScale(c.Setup, sites, all)
+		scale, apart, err := options.PoolScale(c.Setup, sites, all)
 		if err != nil {
 			return nil, nil, err
 		}
-		s.Apart, s.Standardised = apart, standardised
+		s.Apart = apart
 		return c.begin(s, scale)
 	case taskIterate:
 		return c.iterated(s)

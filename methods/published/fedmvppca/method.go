@@ -8,9 +8,6 @@
 // what they found for draws from one law ([updateMaster]), which is the prior of the next
 // round. It is for comparison: it shrinks its variances towards zero at every round, and its
 // noise hides whole sites. Model file, scale, assessment and reports are those of mvppca.
-//
-// The paper chooses the number of factors by the widely applicable information criterion: [Draw] draws from the
-// posterior under flat priors by Gibbs sampling, and [Of] is the criterion of any draws.
 package fedmvppca
 
 import (

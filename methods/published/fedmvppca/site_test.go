@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -36,9 +37,7 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		for name, blocks := range factorstest.Forms(l, rows) {
 			s := factorstest.Must(newEM(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
-				if err := s.step(prior); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.Do(rt, s.step(prior))
 			}
 			got[name] = s.params()
 		}
@@ -63,9 +62,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := factorstest.NewTruth(r, l, 2, 1).P
 	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
-	if err := s.step(prior); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.step(prior))
 	got := s.params()
 	normal := func(x, mean, variance float64) float64 { return -(x - mean) * (x - mean) / (2 * variance) }
 
@@ -139,15 +136,11 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 	s := factorstest.Must(newEM(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
-		if err := s.step(nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.step(nil))
 	}
 	// Without a prior every iteration after the first is em with μ fixed.
 	for range 20 {
-		if err := s.step(nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.step(nil))
 		p := s.params()
 		ll, _, err := ppca.LogLik(l, &p, blocks)
 		if err != nil || ll < last-1e-9*math.Abs(ll) {
@@ -169,9 +162,7 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	clear(prior.VarMu)
 	clear(prior.VarW)
 	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
-	if err := s.step(prior); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, s.step(prior))
 	if p := s.params(); factorstest.Worst(p.W, tr.P.W) != 0 || factorstest.Worst(p.Mu, tr.P.Mu) != 0 {
 		t.Error("variances of zero between sites, and yet the site has values of its own")
 	}

@@ -21,8 +21,8 @@ var (
 	tolPublished = vectors.Tolerance{Rel: 1e-9, Floor: 0.1}
 	tolGamma     = vectors.Tolerance{Rel: 1e-6} // a difference of logarithms of nearly equal numbers
 
-	// unused are inputs on which nothing in the files depends.
-	unused = regexp.MustCompile(`^\.prior\.sigma2_mean\[[12]\]$`)
+	// unused are inputs on which nothing in the files depends, and what a test of papers compares.
+	unused = regexp.MustCompile(`^\.prior\.sigma2_mean\[[12]\]$|^\.waic\.(lppd|p_waic|waic)$`)
 )
 
 // verifyVectors holds the numerics to one file of numbers from an independent implementation;
@@ -252,8 +252,6 @@ func (f *caseJSON) verify(list *vectors.List) error {
 		logLik = append(logLik, row)
 	}
 	list.Floats("waic.loglik", flat(f.WAIC.LogLik), flat(logLik), tolPublished)
-	c := ok(Of(logLik))
-	list.Floats("waic", []float64{f.WAIC.LPPD, f.WAIC.P, f.WAIC.WAIC}, []float64{c.LPPD, c.P, c.WAIC}, tolPublished)
 	for i := range f.DP {
 		f.DP[i].verify(list, fmt.Sprintf("dp[%d]", i), l, prior, sites)
 	}

@@ -10,8 +10,7 @@
 // method graffl, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
 // the experiments that repeat its tables.
 //
-// [proposer], [squaredDistances] and [acceptance] are Algorithm 2, [Published] runs it over rows in one place, and
-// [modes] finds the peaks of what it accepts; [SMC] goes by one discrepancy for each simulated set. Proposals are
+// [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one discrepancy for each simulated set. Proposals are
 // functions of a seed and their number, so that they are drawn again and not kept. Nothing here protects rows
 // (package inversion). Wrong arguments are errors, never panics.
 package graffl
@@ -148,7 +147,7 @@ func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Targ
 		return nil, err
 	}
 	a := attacker{b}
-	for _, mount := range []func(context.Context) error{a.trilaterated, a.permuted, a.differenced, a.scanned} {
+	for _, mount := range []func(context.Context) error{a.trilaterated, a.differenced} {
 		if err := mount(ctx); err != nil {
 			return nil, err
 		}

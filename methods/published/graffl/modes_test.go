@@ -100,15 +100,3 @@ func TestModeBandwidth(t *testing.T) {
 		t.Error("a bandwidth of a prior without a mean covariance")
 	}
 }
-
-func BenchmarkModes(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 1))
-	points := make([]float64, 2*3000)
-	for i := range points {
-		points[i] = toyMeans[i%6] + 3*r.NormFloat64()
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		modes(points, []float64{2, 2}, 3)
-	}
-}

@@ -6,33 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"parley/methods/mixture/gmm"
 )
-
-// squaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
-// row x_k and the generated row g_k of the same index (section 3.1). Sets are
-// n × dim, by rows. d + 1 such answers about one row are that row: see [Trilaterate].
-func squaredDistances(dst, rows, generated []float64, dim int) {
-	for k := range dst {
-		dst[k] = gmm.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
-	}
-}
-
-// rounds returns how many rounds N proposals take if each round uses one proposal
-// for each row of any site, by the two readings of the bracket in Algorithm 2. With
-// floor, at most N proposals are used. Sites without rows take none.
-func rounds(n int, rows []int) (floor, ceil int) {
-	total := 0
-	for _, r := range rows {
-		total += r
-	}
-	if total < 1 {
-		return 0, 0
-	}
-	return n / total, (n + total - 1) / total
-}
 
 // proposer makes the proposals of Algorithm 2: θ from the prior, and one row from
 // p(· | θ). Each is a function of the seed and its number, so that accepted ones
@@ -181,65 +157,6 @@ func (h *acceptance) Thresholds() (largestKept, smallestRejected float64) {
 		largestKept = h.Kept[0].Distance
 	}
 	return largestKept, h.Rejected
-}
-
-// Published runs Algorithm 2 over rows in one place, as it would run over the
-// sites that hold them: one parameter for each row and round, N/Σn_j rounds
-// (floor), the L proposals accepted whose row came closest to its partner. Each
-// site's rows are n_j × Dim. Proposals are numbered by round, site and row: see
-// [answer].
-//
-// What it accepts does not become the posterior as N grows: it follows the prior
-// times the mean, not the product, of the rows' likelihoods.
-func Published(p gmm.Prior, sites [][]float64, n, limit int, seed uint64) (*acceptance, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	d, total := p.Dim(), 0
-	counts := make([]int, len(sites))
-	for j, rows := range sites {
-		if len(rows)%d != 0 || gmm.NotFinite(rows) >= 0 {
-			return nil, fmt.Errorf("site %d: %d numbers that are not all finite, or no rows of %d", j, len(rows), d)
-		}
-		counts[j] = len(rows) / d
-		total += counts[j]
-	}
-	if total == 0 {
-		return nil, fmt.Errorf("the sites have no rows")
-	}
-	all, err := newAcceptance(limit)
-	if err != nil {
-		return nil, err
-	}
-	rounds, _ := rounds(n, counts)
-	const workers = 4 // whatever the number of cores: what is kept does not depend on it
-	parts := make([]acceptance, workers)
-	var wait sync.WaitGroup
-	for w := range parts {
-		part := &parts[w]
-		part.Limit, part.Rejected = limit, math.Inf(1)
-		wait.Go(func() {
-			proposer, x := NewProposer(p, seed), make([]float64, d)
-			for t := w; t < rounds; t += workers {
-				at := t * total
-				for j, rows := range sites {
-					for k := range counts[j] {
-						proposer.Row(at, x)
-						part.offer(answer{t, j, k, gmm.SquaredDistance(x, rows[k*d:][:d])})
-						at++
-					}
-				}
-			}
-		})
-	}
-	wait.Wait()
-	for _, part := range parts {
-		for _, a := range part.Kept {
-			all.offer(a)
-		}
-		all.Rejected = min(all.Rejected, part.Rejected)
-	}
-	return all, nil
 }
 
 // Number returns the number of the proposal that an answer is about, given the

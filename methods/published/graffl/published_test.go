@@ -4,10 +4,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -16,11 +18,18 @@ import (
 func TestPublishedDoesNotContract(t *testing.T) {
 	sites := toySites(1, toyThirds)
 	const limit = 400
-	h, err := Published(toyPrior, sites, 90_000, limit, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testkit.Get(newAcceptance(limit))(t)
 	p, m, x := NewProposer(toyPrior, 1), gmm.NewMixture(3, 2), make([]float64, 2)
+	for round := range 90_000 / len(slices.Concat(sites...)) * 2 {
+		for j, rows := range sites {
+			for k := range len(rows) / 2 {
+				a := answer{Iteration: round, Site: j, Row: k}
+				p.Row(a.Number(toyThirds), x)
+				a.Distance = gmm.SquaredDistance(x, rows[2*k:][:2])
+				testkit.Do(t, h.Offer(a))
+			}
+		}
+	}
 	own, other, spread := 0.0, 0.0, 0.0
 	for _, a := range h.Sorted() {
 		row := sites[a.Site][2*a.Row:][:2]
@@ -61,14 +70,9 @@ func TestAcceptanceForgetsOrder(t *testing.T) {
 		}
 		var want *acceptance
 		for range 3 {
-			h, err := newAcceptance(limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := testkit.Get(newAcceptance(limit))(t)
 			for _, i := range rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1)).Perm(n) {
-				if err := h.Offer(answers[i]); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, h.Offer(answers[i]))
 			}
 			if want == nil {
 				want = h
@@ -82,54 +86,14 @@ func TestAcceptanceForgetsOrder(t *testing.T) {
 	})
 }
 
-func TestPublishedRefuses(t *testing.T) {
-	for _, c := range []struct {
-		sites [][]float64
-		limit int
-	}{
-		{nil, 1}, {[][]float64{{1}}, 1}, {[][]float64{{1, math.Inf(1)}}, 1}, {[][]float64{{1, 2}}, 0},
-	} {
-		if _, err := Published(toyPrior, c.sites, 10, c.limit, 1); err == nil {
-			t.Errorf("sites %v with limit %d were taken", c.sites, c.limit)
-		}
+func TestNoSquaredDistanceIsRefused(t *testing.T) {
+	if _, err := newAcceptance(0); err == nil {
+		t.Error("nothing is to be kept")
 	}
-	h, _ := newAcceptance(1)
+	h := testkit.Get(newAcceptance(1))(t)
 	for _, bad := range []float64{-1, math.NaN()} {
 		if h.Offer(answer{Distance: bad}) == nil {
 			t.Errorf("%v was taken as a squared distance", bad)
-		}
-	}
-}
-
-// Memory is flat in the number of proposals.
-func TestPublishedMemoryIsFlat(t *testing.T) {
-	sites := toySites(1, []int{30, 30, 30})
-	allocated := func(n int) float64 {
-		return testing.AllocsPerRun(1, func() {
-			if _, err := Published(toyPrior, sites, n, 50, 1); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	if few, many := allocated(9000), allocated(90_000); many > few+20 {
-		t.Errorf("%v allocations for 9 000 proposals, %v for 90 000", few, many)
-	}
-}
-
-func BenchmarkPublished(b *testing.B) {
-	sites := toySites(1, []int{3000, 3000, 3000})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Published(toyPrior, sites, 900_000, 1000, 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func TestRoundsOfNoRows(t *testing.T) {
-	for _, rows := range [][]int{nil, {0, 0}} {
-		if floor, ceil := rounds(10, rows); floor != 0 || ceil != 0 {
-			t.Errorf("%v rows take %d or %d rounds", rows, floor, ceil)
 		}
 	}
 }
@@ -144,7 +108,7 @@ func TestTrilaterationRecoversEveryRow(t *testing.T) {
 			points, squared := make([]float64, 2*rounds), make([]float64, rounds)
 			for i := range rounds {
 				p.Row(i*60+j*1000+k, points[2*i:2*i+2])
-				squaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
+				squared[i] = gmm.SquaredDistance(rows[k:k+2], points[2*i:2*i+2])
 			}
 			got, err := Trilaterate(points, squared, 2)
 			if err != nil || math.Sqrt(gmm.SquaredDistance(got, rows[k:k+2])) > 1e-6 {

@@ -301,3 +301,75 @@ func (s *SMC) Sample() gmm.Posterior {
 	}
 	return post
 }
+
+// blocks lists coordinates that move together: one block for each component, then, of several, the
+// weights and everything.
+func blocks(c gmm.Coordinates) (all [][]int) {
+	index := make([]int, c.Len())
+	for i := range index {
+		index[i] = i
+	}
+	for k := range c.K {
+		own := slices.Clone(index[c.K-1+k*c.Dim:][:c.Dim])
+		all = append(all, append(own, index[c.K-1+c.K*c.Dim+k*c.Triangle():][:c.Triangle()]...))
+	}
+	if c.K > 1 {
+		all = append(all, index[:c.K-1], index)
+	}
+	return all
+}
+
+// reorder puts component order[k] of u in place k.
+func reorder(c gmm.Coordinates, u []float64, order []int) {
+	old := slices.Clone(u)
+	logit := func(k int) float64 {
+		if k < c.K-1 {
+			return old[k]
+		}
+		return 0
+	}
+	covs := c.K - 1 + c.K*c.Dim
+	for k, j := range order {
+		if k < c.K-1 {
+			u[k] = logit(j) - logit(order[c.K-1])
+		}
+		copy(u[c.K-1+k*c.Dim:][:c.Dim], old[c.K-1+j*c.Dim:])
+		copy(u[covs+k*c.Triangle():][:c.Triangle()], old[covs+j*c.Triangle():])
+	}
+}
+
+// set says how parameters are learned from set discrepancies.
+type set struct {
+	Particles int `json:"particles" cbor:"particles"` // 16 to 65536
+	Proposals int `json:"proposals" cbor:"proposals"` // most proposals over the whole run, at least Particles
+	Rows      int `json:"rows" cbor:"rows"`           // rows simulated from each proposal, ≥ 2
+	// Keep is the share of particles below the next threshold, in (0, 1).
+	Keep float64 `json:"keep" cbor:"keep"`
+	// LeastAcceptance stops the run, inside a generation, once so small a share of at
+	// least Particles of its proposals was accepted; 0 never does.
+	LeastAcceptance float64 `json:"least_acceptance" cbor:"least_acceptance"`
+	Seed            uint64  `json:"seed" cbor:"seed"`
+}
+
+// defaultSet are what 15 000 proposals are best spent on for three components
+// in two dimensions.
+func defaultSet(seed uint64) set {
+	return set{Particles: 128, Proposals: 15000, Rows: 150, Keep: 0.7, LeastAcceptance: 0.01, Seed: seed}
+}
+
+// Check reports what is wrong with the choices.
+func (c set) Check() error {
+	switch {
+	case c.Particles < 16 || c.Particles > 1<<16:
+		return fmt.Errorf("%d particles: want 16 to 65536", c.Particles)
+	case c.Proposals < c.Particles || c.Proposals > 1<<30:
+		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most 2³⁰", c.Proposals, c.Particles)
+	case c.Rows < 2 || c.Rows > 1<<20:
+		return fmt.Errorf("%d rows simulated from each proposal: want 2 to 1048576", c.Rows)
+	case !(c.Keep > 0 && c.Keep < 1):
+		return fmt.Errorf("a share of %v kept between generations: want a number between 0 and 1", c.Keep)
+	case !(c.LeastAcceptance >= 0 && c.LeastAcceptance < 1):
+		return fmt.Errorf("a least acceptance of %v: want a number from 0 to below 1", c.LeastAcceptance)
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ package graffl
 import (
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -22,17 +23,10 @@ func TestSMCRecoversTheToy(t *testing.T) {
 	}
 	c := defaultSet(2)
 	c.Rows = 60
-	s, err := newSMC(toyPrior, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, c))(t)
 	for s.Stopped == running {
-		if err := s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(64), sites)); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(64), sites)))
+		testkit.Do(t, s.Check())
 	}
 	post := s.Sample()
 	rmse, _, _ := judged(&post, centre)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
 )
 
@@ -42,28 +43,16 @@ func distances(t testing.TB, s *SMC, d gmm.Discrepancy, proposals [][]float64, s
 func TestSetsGoOnFromTheirState(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
 	run := func(through bool) *SMC {
-		s, err := newSMC(toyPrior, set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
 		for s.Stopped == running {
-			if err := s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 4}, s.Propose(20), sites)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 4}, s.Propose(20), sites)))
 			if !through {
 				continue
 			}
-			data, err := cbor.Marshal(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := testkit.Get(cbor.Marshal(s))(t)
 			s = &SMC{}
-			if err := cbor.Unmarshal(data, s); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, cbor.Unmarshal(data, s))
+			testkit.Do(t, s.Check())
 		}
 		return s
 	}
@@ -82,14 +71,9 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 // from copies: with the fixed seed the largest error is 0.035. If chance decides instead
 // of the prior's ratio, it is 0.083.
 func TestMovesKeepThePrior(t *testing.T) {
-	s, err := newSMC(toyPrior, set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5}))(t)
 	for s.Stopped == running {
-		if err := s.Fold(make([]float64, len(s.Propose(100)))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Fold(make([]float64, len(s.Propose(100)))))
 	}
 	if asked := s.Used - 1000; float64(asked) > 0.9*float64(s.Moves-1000) {
 		t.Errorf("asked about %d of %d moves", asked, s.Moves-1000)
@@ -125,19 +109,11 @@ func TestMovesKeepThePrior(t *testing.T) {
 // What is carried does not grow with proposals.
 func TestSetStateIsFlat(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
-	s, err := newSMC(toyPrior, set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
 	var sizes []int
 	for s.Stopped == running {
-		if err := s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(20), sites)); err != nil {
-			t.Fatal(err)
-		}
-		data, err := cbor.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(20), sites)))
+		data := testkit.Get(cbor.Marshal(s))(t)
 		if s.Generation > 0 {
 			sizes = append(sizes, len(data))
 		}
@@ -150,19 +126,14 @@ func TestSetStateIsFlat(t *testing.T) {
 
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
-	s, err := newSMC(toyPrior, set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3}))(t)
 	for n := 0.0; s.Stopped == running; {
 		d := make([]float64, len(s.Propose(4)))
 		for i := range d {
 			n++
 			d[i] = n // ever worse: nothing is accepted after the first generation
 		}
-		if err := s.Fold(d); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Fold(d))
 	}
 	if s.Stopped != fewAccepted || s.Generation != 1 || s.Used != 32 {
 		t.Errorf("stopped for %q in generation %d after %d proposals", s.Stopped, s.Generation, s.Used)
@@ -181,10 +152,7 @@ func TestSetsRefuse(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	s, err := newSMC(toyPrior, defaultSet(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, defaultSet(1)))(t)
 	if err := s.Fold(make([]float64, 1000)); err == nil {
 		t.Error("more discrepancies than proposals were folded")
 	}
@@ -197,19 +165,11 @@ func TestSetsRefuse(t *testing.T) {
 // States that come from elsewhere give errors, never panics, and what Check takes can
 // be used.
 func FuzzSMC(f *testing.F) {
-	s, err := newSMC(toyPrior, set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1}))(f)
 	for range 3 {
-		data, err := cbor.Marshal(s)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := testkit.Get(cbor.Marshal(s))(f)
 		f.Add(data)
-		if err := s.Fold(make([]float64, len(s.Propose(16)))); err != nil {
-			f.Fatal(err)
-		}
+		testkit.Do(f, s.Fold(make([]float64, len(s.Propose(16)))))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &SMC{}
@@ -221,9 +181,7 @@ func FuzzSMC(f *testing.F) {
 		for i, u := range proposals {
 			_ = s.Set(u, i, rows) // an error is an answer
 		}
-		if err := s.Fold(make([]float64, len(proposals))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Fold(make([]float64, len(proposals))))
 	})
 }
 
@@ -262,17 +220,5 @@ func TestDiscrepancies(t *testing.T) {
 	data, err := json.Marshal(gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 3})
 	if err != nil || json.Unmarshal(data, &back) != nil || back != (gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 3}) {
 		t.Errorf("%s became %+v (%v)", data, back, err)
-	}
-}
-
-func BenchmarkSet(b *testing.B) {
-	sites := toySites(1, toyThirds)
-	s, err := newSMC(toyPrior, defaultSet(1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		distances(b, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(1), sites)
 	}
 }

@@ -2,6 +2,7 @@ package graffl
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -68,9 +69,7 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 		}
 	}
 	refused(fold("a", ones(4*leastBatch+1)), "as many in each as the site has rows")
-	if err := fold("a", ones(4*leastBatch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*leastBatch)))
 	refused(fold("a", ones(4*leastBatch)), "already answered")
 	if err := fold("b", nil); err != nil { // a site may have no row with all features
 		t.Fatal(err)
@@ -78,14 +77,10 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 	next()
 	refused(fold("a", ones(5*leastBatch)), "5 rows from a site that had 4")
 	refused(fold("a", nil), "0 rows from a site that had 4")
-	if err := fold("a", ones(4*leastBatch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*leastBatch)))
 	next() // the last has three rounds
 	refused(fold("a", ones(4*leastBatch)), "as many in each")
-	if err := fold("a", ones(4*3)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, fold("a", ones(4*3)))
 }
 
 // A state between two tasks is of another plan, or damaged.
@@ -108,27 +103,103 @@ func TestStatesBetweenTasksAreRefused(t *testing.T) {
 	}
 }
 
-// A scan's set is a single point, whatever the plan's prior.
-func TestTightSetsAreOnePoint(t *testing.T) {
-	p, _ := toy(t, ", algorithm: sets, set: {rows: 5}", 1, 1)
-	s := testkit.Get(setUp(p))(t)
-	want := []float64{3.25, -7.5}
-	each(s, 0, [][]float64{single(s, want)}, func(_ int, set []float64) {
-		for k := 0; k < len(set); k += 2 {
-			if e := math.Sqrt(gmm.SquaredDistance(set[k:k+2], want)); e > 1e-9 {
-				t.Errorf("row %d of the set is %v", k/2, set[k:k+2])
-			}
+// The toy: its modes, a box around them, rows at each site, the mixture and its prior.
+var (
+	toyMeans  = []float64{-9, 3, 0, -9, 8, 3}
+	toyLo     = []float64{-12, -12}
+	toyHi     = []float64{12, 12}
+	toyThirds = []int{300, 300, 300}
+	toyTruth  = gmm.Mixture{Dim: 2, Weights: []float64{1. / 3, 1. / 3, 1. / 3}, Means: toyMeans, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyPrior  = func() gmm.Prior { p, _ := gmm.BoxPrior(toyLo, toyHi, 3); return p }()
+)
+
+// toySites draws the rows of three sites with one mode each.
+func toySites(seed uint64, rows []int) (sites [][]float64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for j, n := range rows {
+		var s []float64
+		for range n {
+			s = append(s, toyMeans[2*j]+r.NormFloat64(), toyMeans[2*j+1]+r.NormFloat64())
 		}
-		if len(set) != 10 {
-			t.Errorf("a set of %d numbers", len(set))
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+// judged compares a sample with a truth: RMSE of the means' means, their 90 %
+// intervals that hold the truth, and the mean weights, largest component first.
+func judged(post *gmm.Posterior, truth gmm.Mixture) (rmse float64, covered int, weights []float64) {
+	n := len(truth.Means)
+	draws := make([][]float64, n)
+	mean := make([]float64, n)
+	weights = make([]float64, truth.Components())
+	for i, m := range post.Draws {
+		m = m.Reorder(gmm.Match(truth, m, nil))
+		for c, v := range m.Means {
+			draws[c] = append(draws[c], v)
+			mean[c] += post.Weights[i] * v
+		}
+		for k, w := range m.Weights {
+			weights[k] += post.Weights[i] * w
+		}
+	}
+	for c, v := range truth.Means {
+		rmse += (mean[c] - v) * (mean[c] - v) / float64(n)
+		if gmm.Quantile(draws[c], post.Weights, 0.05) <= v && v <= gmm.Quantile(draws[c], post.Weights, 0.95) {
+			covered++
+		}
+	}
+	return math.Sqrt(rmse), covered, weights
+}
+
+func TestTrilaterateRefuses(t *testing.T) {
+	for _, c := range []struct{ points, squared []float64 }{
+		{[]float64{0, 0, 1, 1}, []float64{1, 1}},
+		{[]float64{0, 0, 1, 1, 2, 2}, []float64{1, 1, 1}}, // on one line
+		{[]float64{0, 0, 1, 1, 2}, []float64{1, 1, 1}},
+		{[]float64{0, 0, 1, 1, 2, math.NaN()}, []float64{1, 1, 1}},
+	} {
+		if x, err := Trilaterate(c.points, c.squared, 2); err == nil {
+			t.Errorf("points %v gave %v", c.points, x)
+		}
+	}
+}
+
+// The derivatives of a mean discrepancy are those of differences.
+func TestSlopeOfADiscrepancy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := rapid.SliceOfN(rapid.Float64Range(-5, 5), 12, 12).Draw(t, "set")
+		x := rapid.SliceOfN(rapid.Float64Range(6, 9), 3, 3).Draw(t, "x") // not on a row, where there is none
+		for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: 4}} {
+			got := make([]float64, 3)
+			if v, want := slope(d, got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
+				t.Fatalf("%s: a mean of %v, want %v", d.Kind, v, want)
+			}
+			for i := range x {
+				up, down := append([]float64(nil), x...), append([]float64(nil), x...)
+				up[i] += 1e-5
+				down[i] -= 1e-5
+				if want := (d.Cross(up, set, 3) - d.Cross(down, set, 3)) / 2e-5; math.Abs(got[i]-want) > 1e-7 {
+					t.Fatalf("%s: derivative %d is %v, want %v", d.Kind, i, got[i], want)
+				}
+			}
 		}
 	})
 }
 
-func TestTwoDigits(t *testing.T) {
-	for x, want := range map[float64]float64{1234: 1200, 0.0678: 0.068, 99.6: 100, 5: 5, 0: 0} {
-		if got := twoDigits(x); math.Abs(got-want) > 1e-12 {
-			t.Errorf("%v is rounded to %v, want %v", x, got, want)
+// Coordinates in another order are those of the mixture in that order.
+func TestReorder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := gmm.Coordinates{K: rapid.IntRange(1, 4).Draw(t, "k"), Dim: rapid.IntRange(1, 3).Draw(t, "d")}
+		u := rapid.SliceOfN(rapid.Float64Range(-2, 2), c.Len(), c.Len()).Draw(t, "u")
+		order := rapid.Permutation([]int{0, 1, 2, 3}[:c.K]).Draw(t, "order")
+		m, back := gmm.NewMixture(c.K, c.Dim), gmm.NewMixture(c.K, c.Dim)
+		c.From(m, u)
+		reorder(c, u, order)
+		c.From(back, u)
+		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)) }
+		if want := m.Reorder(order); !slices.EqualFunc(want.Means, back.Means, near) || !slices.EqualFunc(want.Weights, back.Weights, near) || !slices.EqualFunc(want.Covs, back.Covs, near) {
+			t.Fatalf("order %v made %v of %v", order, back, m)
 		}
-	}
+	})
 }

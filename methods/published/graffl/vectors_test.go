@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/testkit"
 	"parley/internal/vectors"
+	"parley/methods/mixture/gmm"
 )
 
 // verifyVectors holds the numerics to one file of numbers from an independent implementation.
@@ -16,14 +17,15 @@ func verifyVectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"graffl/discrepancy/1": vectors.Format((*discrepancyFile).verify),
 		"graffl/selection/1":   verifySelection,
+		"graffl/setdistance/1": vectors.Format((*setDistanceFile).verify),
 	})
 }
 
-// unused are numbers of proposals, of which only whole iterations count.
-var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
+// unused are whole rounds in a number of proposals, where plans state rounds.
+var unused = regexp.MustCompile(`^\.schedule`)
 
 func TestVectorsAgree(t *testing.T) {
-	for name, file := range testkit.Files(t, "testdata/*.json", 2) {
+	for name, file := range testkit.Files(t, "testdata/*.json", 3) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Agree(t, testkit.Get(verifyVectors(file))(t), 3)
 			testkit.Changed(t, file, unused, 60, verifyVectors)
@@ -47,8 +49,10 @@ func (f *discrepancyFile) verify(list *vectors.List) error {
 			return fmt.Errorf("case %d pairs %d rows with %d", i, len(c.Encoded), len(c.Generated))
 		}
 		got := make([]float64, len(c.Encoded))
-		squaredDistances(got, x, g, d)
-		list.Floats(fmt.Sprintf("cases[%d].squared_distance", i), c.Squared, got, vectors.Tolerance{Rel: 1e-9, Floor: 1e-3})
+		for k := range got {
+			got[k] = gmm.SquaredDistance(x[k*d:][:d], g[k*d:][:d])
+		}
+		list.Floats(fmt.Sprintf("cases[%d].squared_distance", i), c.Squared, got, tolNumber)
 	}
 	return nil
 }
@@ -72,13 +76,7 @@ func verifySelection(file []byte, list *vectors.List) error {
 			Largest  float64    `json:"eps_largest_accepted"`
 			Smallest *float64   `json:"eps_smallest_rejected"`
 		} `json:"cases"`
-		Schedule []struct {
-			N     int   `json:"N"`
-			Rows  []int `json:"n_j"`
-			Floor int   `json:"iterations_floor"`
-			Ceil  int   `json:"iterations_ceil"`
-			Used  int   `json:"proposals_used_floor"`
-		} `json:"schedule"`
+		Schedule []any `json:"schedule"`
 	}
 	if err := vectors.Decode(file, &f); err != nil {
 		return err
@@ -119,19 +117,54 @@ func verifySelection(file []byte, list *vectors.List) error {
 			list.Float(entry+".eps_smallest_rejected", *c.Smallest, smallest, vectors.Tolerance{})
 		}
 	}
-	for i, c := range f.Schedule {
-		total := 0
-		for _, n := range c.Rows {
-			if n < 1 {
-				return fmt.Errorf("schedule[%d]: a site of %d rows", i, n)
-			}
-			total += n
-		}
-		if total == 0 {
-			return fmt.Errorf("schedule[%d] has no rows", i)
-		}
-		floor, ceil := rounds(c.N, c.Rows)
-		list.Equal(fmt.Sprintf("schedule[%d]", i), []int{c.Floor, c.Ceil, c.Used}, []int{floor, ceil, floor * total})
-	}
 	return nil
 }
+
+// setDistanceFile has discrepancies over some sites.
+type setDistanceFile struct {
+	Schema    string        `json:"schema"`
+	Sites     [][][]float64 `json:"sites"`
+	Generated [][]float64   `json:"generated"`
+	Bandwidth float64       `json:"bandwidth"`
+	Kernel    string        `json:"kernel"`
+	Energy    struct {
+		Definition string    `json:"definition"`
+		Cross      []float64 `json:"cross_mean_by_site"`
+		Self       float64   `json:"self_generated"`
+		Pooled     float64   `json:"pooled"`
+		Sum        float64   `json:"sum_over_sites_weighted_n_j"`
+		Difference float64   `json:"difference_does_not_depend_on_generated"`
+	} `json:"energy"`
+	MMD struct {
+		Pooled float64   `json:"pooled"`
+		Cross  []float64 `json:"cross_mean_by_site"`
+	} `json:"mmd2_v"`
+}
+
+func (f *setDistanceFile) verify(list *vectors.List) error {
+	d, g := len(f.Generated[0]), slices.Concat(f.Generated...)
+	energy, mmd := gmm.Discrepancy{Kind: gmm.Energy}, gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: f.Bandwidth}
+	pooled := slices.Concat(slices.Concat(f.Sites...)...)
+	var counts []int
+	var crossEnergy, crossMMD []float64
+	bySite := 0.0
+	for _, s := range f.Sites {
+		rows := slices.Concat(s...)
+		counts = append(counts, len(s))
+		crossEnergy, crossMMD = append(crossEnergy, energy.Cross(g, rows, d)), append(crossMMD, mmd.Cross(g, rows, d))
+		bySite += float64(len(rows)) / float64(len(pooled)) * energy.Between(g, rows, d)
+	}
+	within, between := energy.Cross(g, g, d), energy.Between(g, pooled, d)
+	list.Floats("energy.cross_mean_by_site", f.Energy.Cross, crossEnergy, tolNumber)
+	list.Float("energy.self_generated", f.Energy.Self, within, tolNumber)
+	list.Float("energy.pooled", f.Energy.Pooled, between, tolNumber)
+	list.Float("energy.pooled (from sites)", f.Energy.Pooled, energy.Over(within, crossEnergy, counts)-energy.Cross(pooled, pooled, d), tolNumber)
+	list.Float("energy.sum_over_sites_weighted_n_j", f.Energy.Sum, bySite, tolNumber)
+	list.Float("energy.difference_does_not_depend_on_generated", f.Energy.Difference, bySite-between, tolNumber)
+	list.Floats("mmd2_v.cross_mean_by_site", f.MMD.Cross, crossMMD, tolNumber)
+	list.Float("mmd2_v.pooled", f.MMD.Pooled, mmd.Between(g, pooled, d), tolNumber)
+	return nil
+}
+
+// tolNumber keeps entries near zero from asking for more digits than float64 has.
+var tolNumber = vectors.Tolerance{Rel: 1e-9, Floor: 1e-3}

@@ -3,12 +3,15 @@ package vae
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -38,11 +41,7 @@ privacy: {protection: none}
 
 func plan(t testing.TB, options string) *study.Plan {
 	t.Helper()
-	p, err := parse("method: {name: vae, latent: 2, rounds: 3, epochs: 4, " + options + "}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(parse("method: {name: vae, latent: 2, rounds: 3, epochs: 4, " + options + "}\n"))(t)
 }
 
 // data are subjects of one factor; the south lacks view b where it is said to.
@@ -65,10 +64,7 @@ func data(t testing.TB, p *study.Plan, lacks bool) map[string]dataset.Source {
 			}
 			rows = append(rows, row)
 		}
-		table, err := dataset.NewTable(p.Schema(), rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 		out[name] = table
 	}
 	return out
@@ -77,18 +73,9 @@ func data(t testing.TB, p *study.Plan, lacks bool) map[string]dataset.Source {
 // run returns the model of a whole study behind gates, without what names plan and program.
 func run(t testing.TB, p *study.Plan, lacks bool) (*model, *method.Result) {
 	t.Helper()
-	r, err := local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{Method{}}, Data: data(t, p, lacks)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := method.ModelJSON(r.Result.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := loadModel(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{Method{}}, Data: data(t, p, lacks)}))(t)
+	raw := testkit.Get(method.ModelJSON(r.Result.Files))(t)
+	m := testkit.Get(loadModel(raw))(t)
 	m.Plan, m.Program = "", ""
 	return m, r.Result
 }
@@ -111,10 +98,7 @@ func TestFedProxWithoutTermIsFedAvg(t *testing.T) {
 
 // The mean is by numbers of subjects, and of a view by those of the sites that have it.
 func TestWeightsAreAveragedByRows(t *testing.T) {
-	s, err := newSetup(plan(t, "model: multi-channel"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(newSetup(plan(t, "model: multi-channel")))(t)
 	c, st := coordinator{s}, empty()
 	st.Weights = make(wire.Vector, len(s.net.places))
 	for i, name := range []string{"north", "south"} {
@@ -150,20 +134,14 @@ func TestModelsAnswer(t *testing.T) {
 		if n, _, err := m.Impute(t.Context(), rows, &b, method.ImputeOptions{Level: 0.9}); n != 17*4 || err != nil {
 			t.Errorf("%s: %d values: %v", kind, n, err)
 		}
-		central, err := Method{}.Central(t.Context(), p, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		central := testkit.Get(Method{}.Central(t.Context(), p, rows))(t)
 		if _, err := evaluate.Describe(t.Context(), nil, central, data(t, p, false)["north"], 0.9); err != nil {
 			t.Error(err)
 		}
 		// What is wrong with a file is an error.
 		for _, change := range []func(*model){func(m *model) { m.Weights = m.Weights[1:] }, func(m *model) { m.Options.Latent = 0 }, func(m *model) { m.Views[0].Features[0].Low = 1e9 }, func(m *model) { m.Weights[0] = 1e9 }} {
 			raw, _ := m.encode()
-			broken, err := loadModel(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			broken := testkit.Get(loadModel(raw))(t)
 			change(broken)
 			raw, _ = broken.encode()
 			if _, err := loadModel(raw); err == nil {
@@ -228,3 +206,38 @@ func TestContract(t *testing.T) {
 func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f), diverged) }
 
 func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }
+
+// A file that is a model answers about a subject.
+func FuzzModel(f *testing.F) {
+	for _, options := range []string{"model: linear", "model: two-layer, hidden: 3", "model: multi-channel"} {
+		s := testkit.Get(newSetup(plan(f, options)))(f)
+		d := s.net.features
+		sc := scale{make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, d)}
+		data := testkit.Get(newModel(s, &sc, s.net.start(s.stream("", 0)), map[string]float64{"north": 3}).encode())(f)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		m, err := loadModel(data)
+		if err != nil {
+			return
+		}
+		row := dataset.Row{ID: "1"}
+		for k, d := range m.dims {
+			row.Views = append(row.Views, make([]float64, d))
+			row.Views[k][0] = math.NaN()
+		}
+		table, err := dataset.NewTable(m.Schema(), []dataset.Row{row})
+		if err != nil {
+			return // columns of one name
+		}
+		if n, _, err := m.Transform(t.Context(), table, io.Discard, method.TransformOptions{}); err != nil || n != 1 {
+			t.Errorf("%d codes, %v", n, err)
+		}
+		if n, _, err := m.Impute(t.Context(), table, io.Discard, method.ImputeOptions{Level: 0.9}); err != nil || n != len(m.dims) {
+			t.Errorf("%d values, %v", n, err)
+		}
+	})
+}

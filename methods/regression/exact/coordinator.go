@@ -259,7 +259,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	return s, err
 }
 
-// checkReport refuses an assessment that is none of the plan's model.
+// checkReport refuses an assessment that is none of the plan's model, and puts in what weights mean.
 func (c coordinator) checkReport(a *predict.Assessment) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -312,6 +312,7 @@ func (c coordinator) checkResiduals(a *predict.Assessment) error {
 		if err := s.Check(c.Weights() / classes); err != nil {
 			return err
 		}
+		s.Sampled = c.Options.Survey()
 	}
 	return nil
 }

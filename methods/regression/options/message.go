@@ -78,3 +78,21 @@ func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 	}
 	return nil
 }
+
+// Sum turns means and squared deviations into Σ x and Σ x², which add up over sites.
+func (a *ScaleAnswer) Sum() {
+	for i, n := range a.N {
+		mean := a.Mean[i]
+		a.Mean[i], a.Squares[i] = n*mean, a.Squares[i]+n*mean*mean
+	}
+}
+
+// Centre is the inverse of [ScaleAnswer.Sum].
+func (a *ScaleAnswer) Centre() {
+	for i, n := range a.N {
+		if n > 0 {
+			a.Mean[i] /= n
+			a.Squares[i] = max(0, a.Squares[i]-n*a.Mean[i]*a.Mean[i])
+		}
+	}
+}

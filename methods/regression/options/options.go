@@ -76,7 +76,7 @@ type Options struct {
 	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
-	Link          string      `json:"link,omitempty"`           // logistic and hazard: one of the Link constants (logit)
+	Link          string      `json:"link,omitempty"`           // logistic and hazard: logit or cloglog (logit)
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	// PriorVariance is that of every weight around 0 (6.25, a deviation of 2.5 for one standard deviation of a
 	// number; under privacy 1). Of a linear model it is in units of the outcome's variance, whether or
@@ -90,7 +90,7 @@ type Options struct {
 	Splines      []spline   `json:"splines,omitempty"`      // numbers whose effect bends
 	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
 	Offset       string     `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
-	Weights      *Weights   `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
+	Weights      *weights   `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string      `json:"cluster,omitempty"`
@@ -125,8 +125,8 @@ func (o *Options) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*plain)(o))
 }
 
-// Weights are a column that describes subjects, and what it means: one of the As constants.
-type Weights struct {
+// rowWeights are a column that describes subjects, and what it means: one of the as constants.
+type rowWeights struct {
 	Column string `json:"column"`
 	As     string `json:"as"`
 }
@@ -134,19 +134,19 @@ type Weights struct {
 // What weights mean: that a row stands for so many alike, or for so many others of a population, of whom
 // it tells nothing. Then their scale means nothing, and standard errors are robust.
 const (
-	AsCounts = "counts"
-	AsSurvey = "survey"
+	asCounts = "counts"
+	asSurvey = "survey"
 )
 
 // Survey says whether rows have weights of a sample.
-func (o *Options) Survey() bool { return o.Weights != nil && o.Weights.As == AsSurvey }
+func (o *Options) Survey() bool { return o.Weights != nil && o.Weights.As == asSurvey }
 
 // Robust says whether standard errors are by how scores vary, not by the model.
 func (o *Options) Robust() bool { return o.Survey() || o.Cluster != "" }
 
 // Links of two levels and of a time until an event.
 const (
-	LinkLogit   = "logit"
+	linkLogit   = "logit"
 	LinkCloglog = "cloglog" // complementary log-log: of a time until an event hazards are proportional
 )
 

@@ -50,13 +50,13 @@ func (c *optionCheck) terms() {
 	columns := map[string]string{"offset": c.Offset, "cluster": c.Cluster}
 	if w := c.Weights; w != nil {
 		columns["weights.column"] = w.Column
-		c.report.OneOf("weights.as", w.As, AsCounts, AsSurvey)
+		c.report.OneOf("weights.as", w.As, asCounts, asSurvey)
 		if w.Column == "" {
 			c.report("weights.column", "missing", "a column under subjects")
 		}
 	}
 	if c.Link != "" {
-		c.report.OneOf("link", c.Link, LinkLogit, LinkCloglog)
+		c.report.OneOf("link", c.Link, linkLogit, LinkCloglog)
 		if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodHazard {
 			c.report("link", fmt.Sprintf("a %s model has one of its own", c.Likelihood), "leave it out")
 		}
@@ -195,4 +195,11 @@ func (o *Options) columns(p *study.Plan) int {
 		}
 	}
 	return n
+}
+
+// Summable implements [study.Summable].
+func (o *Options) Summable(_ *study.Plan, report study.Report) {
+	if o.Random() {
+		report("site_effects", "random needs the sums of each site: with sum: secure nobody learns how sites differ", "none")
+	}
 }

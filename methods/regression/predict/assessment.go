@@ -31,7 +31,7 @@ type Assessment struct {
 	Residuals *Residuals   `cbor:"residuals,omitempty"`
 	Classes   []*Residuals `cbor:"classes,omitempty"`
 	Periods   *Periods     `cbor:"periods,omitempty"` // of person-periods, likewise
-	Scatter   *Scatter     `cbor:"scatter,omitempty"` // likewise
+	Scatter   *scatter     `cbor:"scatter,omitempty"` // likewise
 }
 
 // Bins is how many bins calibration has.
@@ -183,4 +183,22 @@ func binOf(p float64) int {
 		return 0
 	}
 	return min(int(min(p, 1)*float64(Bins)), Bins-1)
+}
+
+// Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of
+// which so many are of periods.
+func Form(weights, classes, periods int) *Assessment {
+	a := NewAssessment()
+	a.Ranking, a.Counts, a.Scatter = newRanking(), new(dispersion), NewScatter(weights)
+	if classes == 1 {
+		a.Residuals = newResiduals(weights)
+	} else {
+		for range classes {
+			a.Classes = append(a.Classes, newResiduals(weights/classes))
+		}
+	}
+	if periods > 0 {
+		a.Periods = newPeriods(periods, weights)
+	}
+	return a
 }

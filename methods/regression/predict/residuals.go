@@ -20,7 +20,7 @@ import (
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
 	Weight   float64 `cbor:"weight"`    // Σ w
-	Sampled  bool    `cbor:"sampled"`   // whether weights are a sample's
+	Sampled  bool    `cbor:"-"`         // whether weights are a sample's, which the plan says
 	Net      float64 `cbor:"net"`       // Σ wr
 	Variance float64 `cbor:"variance"`  // Σ wv
 	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v

@@ -12,10 +12,10 @@ import (
 	"parley/methods/regression/options"
 )
 
-// Scatter is how scores vary: sums over clusters of rows, of which each is a person's unless the plan names
+// scatter is how scores vary: sums over clusters of rows, of which each is a person's unless the plan names
 // another, of s sᵀ for a cluster's score s, the sum of w ∂ln p(y | f)/∂f x over its rows. A row that counts as w rows
 // is in w clusters.
-type Scatter struct {
+type scatter struct {
 	Clusters int         `cbor:"clusters"`
 	Meat     wire.Vector `cbor:"meat"`   // Σ s sᵀ, the lower triangle by rows
 	Fourth   wire.Vector `cbor:"fourth"` // Σ e², of one activation, for what the model expects of (C s)ⱼ², with the covariance C of the weights
@@ -24,16 +24,16 @@ type Scatter struct {
 // ScatterValues is how many numbers that is of so many weights, and ScatterSays what they are.
 func ScatterValues(weights int) int { return 1 + glm.Triangle(weights) + weights }
 
-// ScatterSays is what a [Scatter] tells.
+// ScatterSays is what a scatter tells.
 const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights, and of the squares of what the model expects each to move a weight by"
 
 // NewScatter is that of no rows.
-func NewScatter(weights int) *Scatter {
-	return &Scatter{Meat: make(wire.Vector, glm.Triangle(weights)), Fourth: make(wire.Vector, weights)}
+func NewScatter(weights int) *scatter {
+	return &scatter{Meat: make(wire.Vector, glm.Triangle(weights)), Fourth: make(wire.Vector, weights)}
 }
 
 // ScatterOf sums up the rows of a design at the mean of q, whose weights are a sample's or numbers of rows.
-func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *Scatter {
+func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *scatter {
 	columns, k, weights := d.Columns(), l.Activations(), len(q.Mean)
 	s := NewScatter(weights)
 	rows := make([]int, d.Rows())
@@ -105,7 +105,7 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *Sca
 const scoreLargest = 1e50
 
 // Check refuses what no rows of so many weights can give.
-func (s *Scatter) Check(weights int) error {
+func (s *scatter) Check(weights int) error {
 	const most = options.MostRows * rowLargest
 	if s.Clusters < 1 || s.Clusters > options.MostRows || len(s.Meat) != glm.Triangle(weights) || len(s.Fourth) != weights {
 		return fmt.Errorf("scores of %d persons, by %d and %d products and powers of %d weights", s.Clusters, len(s.Meat), len(s.Fourth), weights)
@@ -125,7 +125,7 @@ func (s *Scatter) Check(weights int) error {
 }
 
 // Add adds the sums of other rows.
-func (s *Scatter) Add(o *Scatter) {
+func (s *scatter) Add(o *scatter) {
 	s.Clusters += o.Clusters
 	for i, x := range o.Meat {
 		s.Meat[i] += x
@@ -136,7 +136,7 @@ func (s *Scatter) Add(o *Scatter) {
 }
 
 // AddScore adds a cluster by its score.
-func (s *Scatter) AddScore(score []float64) {
+func (s *scatter) AddScore(score []float64) {
 	s.Clusters++
 	for i, x := range score {
 		for j := range i + 1 {
@@ -148,7 +148,7 @@ func (s *Scatter) AddScore(score []float64) {
 // Robust is the covariance of weights that holds whatever the law of outcomes is, if their expectation is right:
 // C (G/(G − 1) Σ s sᵀ + Λ) C of G clusters, for the covariance C by the model and the precisions Λ of the prior
 // (Huber 1967; White 1980; Liang and Zeger 1986). The prior counts as rows that say as much.
-func (s *Scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
+func (s *scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
 	n := len(q.Mean)
 	small := float64(s.Clusters) / max(float64(s.Clusters-1), 1)
 	meat := mat.NewSymDense(n, nil)
@@ -174,7 +174,7 @@ func (s *Scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
 // Wider is by how many times the standard error of each weight is larger by a robust covariance than by the
 // model's; 1 if that is less than a fifth, or may be chance, in one of so many weights, where squares of what is left
 // have so large a variance in units of their expectation's square: 2 of normal errors.
-func (s *Scatter) Wider(q glm.Normal, robust []float64, vary float64) []float64 {
+func (s *scatter) Wider(q glm.Normal, robust []float64, vary float64) []float64 {
 	times, enough := make([]float64, len(q.Mean)), quantile(2*len(q.Mean), 2)
 	for j, v := range q.Variance {
 		times[j] = 1

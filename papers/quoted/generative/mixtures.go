@@ -1,5 +1,4 @@
-// Package generative measures the method graffl: mixtures beside a Gibbs sampler on all rows,
-// and what synthetic rows of a scarce class are worth.
+// Package generative measures the method graffl: mixtures beside a Gibbs sampler on all rows.
 package generative
 
 import (
@@ -25,7 +24,7 @@ import (
 
 // Experiments are those of this package.
 func Experiments() experiment.List {
-	return experiment.List{mixtures(), components(), scarceClass(), verdicts()}
+	return experiment.List{mixtures(), components()}
 }
 
 const (

@@ -1,0 +1,594 @@
+package local_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/internal/testkit"
+	"parley/method"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/published/dppvi"
+	"parley/methods/published/fedmvppca"
+	"parley/methods/published/graffl"
+	"parley/methods/published/vae"
+	"parley/methods/regression"
+	"parley/privacy"
+	"parley/privacy/ledger"
+	"parley/privacy/masks"
+	"parley/sitestore"
+	"parley/study"
+)
+
+var ours = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
+
+// totalsPlan is a plan of five sites, with or without a secure sum.
+func totalsPlan(t testing.TB, what, privacy string) *study.Plan {
+	t.Helper()
+	var features []string
+	for j := range 5 {
+		features = append(features, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
+	}
+	text := "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: 4\nviews: [{name: v, features: [" + strings.Join(features, ", ") + "]}]\n" + what + "\nprivacy: {" + privacy + "}\n"
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), ours))(t)
+}
+
+const (
+	exactPlain  = "protection: none"
+	exactSecure = "protection: none, sum: secure"
+	noised      = "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 8, delta: 1e-5}"
+)
+
+// totalsData are rows of five unlike sites that fit the plan. Missing is the share of cells that are not there.
+func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset.Source {
+	t.Helper()
+	data := map[string]dataset.Source{}
+	for s, site := range p.Sites {
+		rng := rand.New(rand.NewPCG(uint64(s), 7))
+		var rows []dataset.Row
+		for i := range 60 + 30*s {
+			f, g, v := rng.NormFloat64(), rng.NormFloat64(), make([]float64, 5)
+			for j := range v {
+				v[j] = f*float64(j-2)/2 + g*float64(j%2) + 0.6*rng.NormFloat64()
+				if rng.Float64() < missing {
+					v[j] = math.NaN()
+				}
+			}
+			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{v}}
+			for range p.Subjects {
+				row.Subject = append(row.Subject, map[bool]string{true: "yes", false: "no"}[f+0.7*rng.NormFloat64() > 0.3])
+			}
+			rows = append(rows, row)
+		}
+		data[site] = testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
+	}
+	return data
+}
+
+const (
+	ofFactors        = "method: {name: mvppca, latent: 2, site_means: pooled, outliers: keep}"
+	ofPrivateFactors = "method: {name: mvppca, latent: 2}"
+	ofRegression     = "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}}"
+	ofMixture        = "method: {name: graffl, components: 2, draws: 64}"
+)
+
+// closeTo says whether two files of numbers say the same, each number to a share of the largest beside it.
+func closeTo(a, b any, share float64) error {
+	switch x := a.(type) {
+	case map[string]any:
+		y, _ := b.(map[string]any)
+		for k := range x {
+			if err := closeTo(x[k], y[k], share); err != nil {
+				return fmt.Errorf("%s: %w", k, err)
+			}
+		}
+	case []any:
+		y, _ := b.([]any)
+		if len(x) != len(y) {
+			return fmt.Errorf("%d entries, not %d", len(x), len(y))
+		}
+		for i := range x {
+			if err := closeTo(x[i], y[i], share); err != nil {
+				return err
+			}
+		}
+	case float64:
+		if y, _ := b.(float64); math.Abs(x-y) > share*max(1, math.Abs(x)) {
+			return fmt.Errorf("%v and %v", x, y)
+		}
+	}
+	return nil
+}
+
+// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits: of factors the
+// likelihood, since a likelihood that is the same to its last digit leaves loadings eight.
+func TestExactTotalsGiveTheSameStudy(t *testing.T) {
+	const file = "model/model.json"
+	for what, share := range map[string]float64{ofFactors: 1e-6, ofRegression: 1e-9, ofMixture: 1e-9} {
+		var found []map[string]any
+		var logLik []float64
+		for _, privacy := range []string{exactPlain, exactSecure} {
+			p := totalsPlan(t, what, privacy)
+			out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+			i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == file })
+			if i < 0 {
+				t.Fatalf("%s: no %s", what, file)
+			}
+			var x map[string]any
+			if err := json.Unmarshal(out.Result.Files[i].Data, &x); err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, x)
+			logLik = append(logLik, out.Result.Metrics["log_likelihood_per_subject"])
+			for _, r := range out.Rounds {
+				for _, s := range r.Sites {
+					if privacy == exactSecure && !s.Request.Masked && s.Request.Opens == 0 {
+						t.Errorf("%s: %q left site %s without a mask", what, s.Kind, s.Site)
+					}
+				}
+			}
+		}
+		// What is of the plan, of single sites, or of how sites differ, is another matter.
+		of := func(m map[string]any) any {
+			kept := map[string]any{}
+			for _, k := range []string{"factors", "loadings", "views", "coefficients", "weights", "components", "mean", "covariance"} {
+				if v, ok := m[k]; ok {
+					kept[k] = strip(v)
+				}
+			}
+			if len(kept) == 0 {
+				t.Fatalf("%s: nothing to compare in %v", what, slices.Sorted(maps.Keys(m)))
+			}
+			return kept
+		}
+		if err := closeTo(of(found[0]), of(found[1]), share); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if !(math.Abs(logLik[0]-logLik[1]) <= 1e-9) {
+			t.Errorf("%s: log-likelihoods of %v and %v", what, logLik[0], logLik[1])
+		}
+	}
+}
+
+// strip takes out what rests on sites' own sums, or on assessments by rows.
+func strip(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, y := range x {
+			if !strings.Contains(k, "between") && !strings.Contains(k, "sd") && !strings.Contains(k, "r2") && !strings.Contains(k, "held_out") && !strings.Contains(k, "predicted") && !strings.Contains(k, "values") {
+				out[k] = strip(y)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = strip(x[i])
+		}
+		return out
+	}
+	return v
+}
+
+// Where views are missing and the plan names the sets that subjects can have, one exchange of totals is enough.
+func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, features: [p, q]}]\n" +
+		"method: {name: mvppca, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
+	var logLik []float64
+	for _, privacy := range []string{exactPlain, exactSecure} {
+		patterns := ""
+		if privacy == exactSecure {
+			patterns = ", patterns: [{site: a, views: [v, w]}, {site: b, views: [v]}, {site: c, views: [v, w]}, {site: c, views: [w]}]"
+		}
+		p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, frame, patterns, privacy), ours))(t)
+		data := map[string]dataset.Source{}
+		for s, site := range p.Sites {
+			rng := rand.New(rand.NewPCG(uint64(s), 9))
+			var rows []dataset.Row
+			for i := range 80 {
+				f := rng.NormFloat64()
+				views := [][]float64{{f + rng.NormFloat64(), rng.NormFloat64() - f, 0.5*f + rng.NormFloat64()}, {f + rng.NormFloat64(), rng.NormFloat64()}}
+				switch {
+				case site == "b":
+					views[1] = nil
+				case site == "c" && i%2 == 0:
+					views[0] = nil
+				}
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: views})
+			}
+			data[site] = testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
+		}
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t)
+		logLik = append(logLik, out.Result.Metrics["log_likelihood_per_subject"])
+		if privacy == exactSecure && len(out.Rounds) != 4 {
+			t.Errorf("%d rounds, where two totals take four", len(out.Rounds))
+		}
+	}
+	if !(math.Abs(logLik[0]-logLik[1]) <= 1e-9) {
+		t.Errorf("log-likelihoods of %v and %v nats a subject", logLik[0], logLik[1])
+	}
+}
+
+// Where cells are missing, sites fill them and answer again, and the fit ends where the plain one does.
+func TestTotalsOfGapsSettleWhereThePlainFitDoes(t *testing.T) {
+	var logLik []float64
+	for _, privacy := range []string{exactPlain, exactSecure} {
+		p := totalsPlan(t, ofFactors, privacy)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0.1)}))(t)
+		logLik = append(logLik, out.Result.Metrics["log_likelihood_per_subject"])
+	}
+	if math.Abs(logLik[0]-logLik[1]) > 2e-4 {
+		t.Errorf("log-likelihoods of %v and %v nats a subject", logLik[0], logLik[1])
+	}
+}
+
+// rehearsal is a study with a secure sum whose contributions a test may change on their way.
+type rehearsal struct {
+	t     *testing.T
+	plan  *study.Plan
+	study string
+	half  method.Coordinator
+	state method.State
+	tasks []method.Task
+	sites map[string]*rehearsed
+	round int
+}
+
+type rehearsed struct {
+	half     method.Site
+	gate     *privacy.Gate
+	requests []privacy.Listed
+}
+
+func rehearse(t *testing.T, p *study.Plan) *rehearsal {
+	t.Helper()
+	m, _ := ours.Lookup(p.Method.Name)
+	whole := method.ForPlan(m, p)
+	x := &rehearsal{t: t, plan: p, study: testkit.Get(p.Digest())(t).String(), half: testkit.Get(whole.Coordinator(p))(t), sites: map[string]*rehearsed{}}
+	for site, data := range totalsData(t, p, 0) {
+		list := testkit.Get(whole.Requests(p, site))(t)
+		s := testkit.Get(privacy.StudyOf(p, site, list))(t)
+		s.Party = testkit.Get(method.PartyOf(p, site, nil))(t)
+		gate := privacy.NewGate(s, privacy.SimulationPolicy(), sitestore.NewMemory(), data)
+		x.sites[site] = &rehearsed{testkit.Get(whole.Site(p, site))(t), gate, list}
+	}
+	x.state = testkit.Get(x.half.Init())(t)
+	if err := x.next(); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *rehearsal) next() error {
+	step, err := x.half.Next(x.state)
+	x.state, x.tasks = step.State, step.Tasks
+	x.round++
+	return err
+}
+
+// answer is what a site says to its task.
+func (x *rehearsal) answer(site string) method.Contribution {
+	x.t.Helper()
+	task, s := x.tasks[slices.IndexFunc(x.tasks, func(t method.Task) bool { return t.Site == site })], x.sites[site]
+	id := sha256.Sum256(task.Body)
+	ask := testkit.Get(s.gate.Vet(privacy.Ask{Study: x.study, Site: site, Round: x.round, Kind: task.Kind, Task: id, Common: id}, task.Body))(x.t)
+	session := testkit.Get(s.gate.Admit(ask))(x.t)
+	a := testkit.Get(s.half.Run(x.t.Context(), task, session))(x.t)
+	i := slices.IndexFunc(s.requests, func(l privacy.Listed) bool { return l.Kind == task.Kind })
+	o := testkit.Get(privacy.Open(testkit.Get(session.Seal(a.Body, a.State))(x.t).Bytes(), s.requests[i].Request))(x.t)
+	return method.Contribution{Site: site, Kind: task.Kind, Body: o.Body, Sums: o.Sums, Masked: o.Masked}
+}
+
+func (x *rehearsal) fold(in method.Contribution) {
+	x.t.Helper()
+	x.state = testkit.Get(x.half.Fold(x.state, in))(x.t)
+}
+
+// refused says whether the coordinator's half refuses a contribution in these words, and goes on from its checkpoint.
+func (x *rehearsal) refused(what string, in method.Contribution, says string) {
+	x.t.Helper()
+	kept := testkit.Get(x.state.MarshalBinary())(x.t)
+	if _, err := x.half.Fold(x.state, in); err == nil || !strings.Contains(err.Error(), says) {
+		x.t.Errorf("%s: %v, which does not say %q", what, err, says)
+	}
+	x.state = testkit.Get(x.half.Restore(kept))(x.t)
+	if again := testkit.Get(x.state.MarshalBinary())(x.t); !bytes.Equal(kept, again) {
+		x.t.Errorf("%s: the state was not restored", what)
+	}
+}
+
+func changed(in method.Contribution, change func(*privacy.Masked)) method.Contribution {
+	m := *in.Masked
+	m.Vector = slices.Clone(m.Vector)
+	change(&m)
+	in.Masked = &m
+	return in
+}
+
+const noisedSecure = noised + ", sum: secure, openers: [a, b]"
+
+// What hostile sites, openers and whoever carries their answers may do is refused in one line each, and the study goes on;
+// what cannot be told apart from an honest vector ends it, if the total shows it.
+func TestHostileContributionsToATotal(t *testing.T) {
+	p := totalsPlan(t, ofRegression, noisedSecure)
+	x := rehearse(t, p)
+	a, b := x.answer("a"), x.answer("b")
+	x.refused("numbers without a mask", method.Contribution{Site: "a", Kind: a.Kind, Sums: a.Sums}, "not masked")
+	x.refused("another site's vector", method.Contribution{Site: "b", Kind: a.Kind, Masked: a.Masked}, "of another site")
+	x.refused("a vector that was changed on its way", changed(a, func(m *privacy.Masked) { m.Signed.Digest[0]++ }), "has not signed")
+	x.refused("a site outside the plan", method.Contribution{Site: "z", Kind: a.Kind, Masked: a.Masked}, "not a site of this study")
+	x.refused("an answer to another task", method.Contribution{Site: "a", Kind: "open", Masked: a.Masked}, "waits for")
+	x.fold(a)
+	x.refused("a second answer", a, "has already answered")
+	x.refused("part of another sum", changed(b, func(m *privacy.Masked) { m.Sum.Round++ }), "another sum")
+	for _, in := range []method.Contribution{b, x.answer("c"), x.answer("d"), x.answer("e")} {
+		x.fold(in)
+	}
+	if err := x.next(); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.tasks) != 2 || x.tasks[0].Site != "a" || x.tasks[1].Site != "b" {
+		t.Fatalf("the openers' tasks are %v", x.tasks)
+	}
+	shut := testkit.Get(x.state.MarshalBinary())(t)
+	a, b = x.answer("a"), x.answer("b")
+	x.refused("an opening of nobody's that was asked", method.Contribution{Site: "c", Kind: "open", Body: a.Body}, "was not asked")
+	x.refused("an opening that is too short", method.Contribution{Site: "a", Kind: "open", Body: a.Body[8:]}, "bytes")
+	x.fold(a)
+	x.refused("a second opening", a, "was not asked to open the sum, or has answered")
+	if _, err := x.half.Leave(testkit.Get(x.half.Restore(shut))(t), "b"); err == nil || !strings.Contains(err.Error(), "opener b has left") {
+		t.Errorf("an opener that leaves: %v", err)
+	}
+	wrong := b
+	wrong.Body = bytes.Clone(b.Body)
+	for i := 7; i < len(wrong.Body); i += 8 {
+		wrong.Body[i] ^= 0x80
+	}
+	opened := testkit.Get(x.state.MarshalBinary())(t)
+	x.fold(wrong)
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any rows have") || !strings.Contains(err.Error(), "hint: a site or an opener") {
+		t.Errorf("a wrong opening: %v", err)
+	}
+	x.state = testkit.Get(x.half.Restore(opened))(t)
+	x.fold(b)
+	if err := x.next(); err != nil {
+		t.Errorf("openings as they should be: %v", err)
+	}
+}
+
+// A site that adds 2⁶³ to its numbers, which no mask shows, ends the study when the total does.
+func TestNumbersThatNoRowsHaveEndTheStudy(t *testing.T) {
+	x := rehearse(t, totalsPlan(t, ofRegression, noisedSecure))
+	for _, site := range x.plan.Sites {
+		in := x.answer(site)
+		if site == "e" {
+			party, v := testkit.Get(method.PartyOf(x.plan, "e", nil))(t), make(masks.Vector, len(in.Masked.Vector))
+			for i := range v {
+				v[i] = 1 << 63
+			}
+			signed := testkit.Get(party.Mask(in.Masked.Sum, [32]byte{1}, v))(t)
+			in = changed(in, func(m *privacy.Masked) { m.Vector, m.Signed = v, signed })
+		}
+		x.fold(in)
+	}
+	if err := x.next(); err != nil {
+		t.Fatal(err)
+	}
+	x.fold(x.answer("a"))
+	x.fold(x.answer("b"))
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any rows have") {
+		t.Errorf("a site that adds 2⁶³: %v", err)
+	}
+}
+
+// Below the quorum no total is opened; exact totals are all of the same sites; with noise the others go on.
+func TestSitesThatLeaveTotals(t *testing.T) {
+	for privacy, says := range map[string]string{noisedSecure: "", exactSecure + ", openers: [a, b]": "all over the same sites"} {
+		x := rehearse(t, totalsPlan(t, ofRegression, privacy))
+		for _, site := range []string{"a", "b", "c", "d"} {
+			x.fold(x.answer(site))
+		}
+		x.state = testkit.Get(x.half.Leave(x.state, "e"))(t)
+		if err := x.next(); err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range x.tasks {
+			if task.Site != "e" {
+				x.fold(x.answer(task.Site))
+			}
+		}
+		if len(x.tasks) == 0 {
+			t.Fatal("nobody was asked to open the total")
+		}
+		if err := x.next(); err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(x.tasks, func(t method.Task) bool { return t.Site == "e" }) {
+			t.Error("a site that has left is asked again")
+		}
+		_, err := x.half.Leave(x.state, "d")
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: a site that leaves after the first total: %v", privacy, err)
+		}
+	}
+	x := rehearse(t, totalsPlan(t, ofRegression, noisedSecure))
+	for _, site := range []string{"a", "b", "c"} {
+		x.fold(x.answer(site))
+	}
+	for _, site := range []string{"d", "e"} {
+		x.state = testkit.Get(x.half.Leave(x.state, site))(t)
+	}
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "quorum is 4") {
+		t.Errorf("three of a quorum of four: %v", err)
+	}
+}
+
+// Each private method runs on totals, and its model is at least as near to that of no noise as the plain one's, whose
+// noise is that of five parties.
+func TestNoisedTotalsAreOfEachMethod(t *testing.T) {
+	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofMixture: 1} {
+		p := totalsPlan(t, what, noisedSecure)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+		asked := map[string]bool{}
+		for _, r := range out.Rounds {
+			for _, s := range r.Sites {
+				if asked[s.Kind] = true; !s.Request.Masked && s.Request.Opens == 0 {
+					t.Errorf("%s: %q left site %s without a mask", what, s.Kind, s.Site)
+				}
+			}
+		}
+		if len(asked)-1 < kinds {
+			t.Errorf("%s: sites were asked for %v", what, slices.Sorted(maps.Keys(asked)))
+		}
+	}
+}
+
+// A total has the noise of one party at least, and no more than the sites in it bring beyond those that may collude.
+func TestNoiseOfATotal(t *testing.T) {
+	for _, x := range []struct {
+		openers string
+		times   float64
+	}{{"[a, b]", math.Sqrt(5. / 3)}, {"[a, b, c]", math.Sqrt(5. / 2)}} {
+		p := totalsPlan(t, ofMixture, noised+", sum: secure, openers: "+x.openers)
+		var sd []float64
+		for _, plan := range []*study.Plan{p, totalsPlan(t, ofMixture, noised)} {
+			out := testkit.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: ours, Data: totalsData(t, plan, 0)}))(t)
+			m := out.Result.Metrics
+			sd = append(sd, m["noise_sd_of_frequency_means"]*m["rows"])
+		}
+		if one := sd[1] / math.Sqrt(5); !(math.Abs(sd[0]/(x.times*one)-1) < 0.001) {
+			t.Errorf("openers %s: noise of %v, and one party's is %v", x.openers, sd[0], one)
+		}
+	}
+}
+
+// What a plan with a secure sum cannot have is an error that names the key and what would be right.
+func TestPlansOfTotalsThatAreNone(t *testing.T) {
+	all := append(slices.Clone(ours), fedmvppca.Method{}, dppvi.Method{}, graffl.Method{}, vae.Method{})
+	var ranges []string
+	for j := range 5 {
+		ranges = append(ranges, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
+	}
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: %d\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n"
+	const logistic = "name: pvi, outcome: {column: ill, levels: [no, yes]}"
+	const secure = noised + ", sum: secure"
+	for _, x := range []struct {
+		quorum                int
+		method, privacy, says string
+	}{
+		{4, logistic, noised + ", sum: total", `privacy.sum: unknown sum "total"`},
+		{4, logistic, noised + ", openers: [a, b]", "privacy.openers: means nothing without sum: secure"},
+		{4, logistic, exactPlain + ", collusion: 1", "privacy.collusion: means nothing without sum: secure"},
+		{4, logistic, secure + ", openers: [a]", "privacy.openers: 1 openers"},
+		{4, logistic, secure + ", openers: [a, z]", `privacy.openers: "z" is not a site`},
+		{4, logistic, secure + ", openers: [a, a]", "privacy.openers: a is named twice"},
+		{4, logistic, secure + ", openers: [a, b, c], collusion: 1", "privacy.collusion: 1 is too few for 3 openers"},
+		{4, logistic, secure + ", openers: [a, b], collusion: 4", "privacy.collusion: of a quorum of 4 sites"},
+		{4, logistic, secure + ", openers: [a, b, c, d, e]", "privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
+		{4, logistic, secure + ", openers: [a, b], keys: [aa]", "privacy.keys: 1 keys for 5 sites"},
+		{4, logistic, secure + ", openers: [a, b], keys: [aa, bb, cc, dd, ee]", "privacy.keys: the keys of site a"},
+		{4, logistic, exactSecure + ", collusion: 1", "privacy.collusion: means nothing without noise"},
+		{2, logistic, exactSecure, "quorum: of an exact total over 2 sites"},
+		{4, logistic + ", site_effects: random", exactSecure, "method.site_effects: random needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, site_means: separate", exactSecure, "method.site_means: separate needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, scaling: min-max", exactSecure, `method.scaling: "min-max" is not learned from sums`},
+		{4, "name: mvppca, latent: 2, adjust: [ill]", exactSecure, "method.adjust: needs products about the means"},
+		{4, "name: fed-mv-ppca, latent: 2", exactSecure, "privacy.sum: method fed-mv-ppca does not run on totals"},
+		{4, "name: dp-pvi, outcome: {column: ill, levels: [no, yes]}", exactSecure, "privacy.sum: method dp-pvi does not run on totals"},
+		{4, "name: graffl-abc, components: 2", exactSecure, "privacy.sum: method graffl-abc does not run on totals"},
+		{4, "name: vae, latent: 2", exactSecure, "privacy.sum: method vae does not run on totals"},
+	} {
+		text := fmt.Sprintf(frame, x.quorum, strings.Join(ranges, ", "), x.method, x.privacy)
+		if _, err := study.Parse("plan.yaml", []byte(text), all); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
+		}
+	}
+	for privacy, want := range map[string]string{secure: "[a b]", exactSecure: "[a b c d e]"} {
+		if p := totalsPlan(t, ofRegression, privacy); fmt.Sprint(p.Privacy.Openers) != want {
+			t.Errorf("%s: the openers are %v, not %v", privacy, p.Privacy.Openers, want)
+		}
+	}
+	p := totalsPlan(t, ofRegression, exactPlain+", sum: plain")
+	if q := totalsPlan(t, ofRegression, exactPlain); testkit.Get(p.Digest())(t) != testkit.Get(q.Digest())(t) {
+		t.Error("a plan that says sum: plain is another one")
+	}
+}
+
+// A site takes part under the keys that the plan names for it, a policy may demand more collusion than the plan
+// stands, and what the plan would cost if all openers worked together is known beforehand.
+func TestWhatASiteDemandsOfATotal(t *testing.T) {
+	p := totalsPlan(t, ofRegression, noisedSecure)
+	keys := testkit.Get(masks.Simulated("elsewhere", "a"))(t)
+	if _, err := method.PartyOf(p, "a", &keys); err == nil || !strings.Contains(err.Error(), "submit it") {
+		t.Errorf("a plan without keys, at a site with keys: %v", err)
+	}
+	named := *p
+	for i := range p.Sites {
+		named.Privacy.Keys = append(named.Privacy.Keys, testkit.Get(masks.Simulated("elsewhere", p.Sites[i]))(t).Member("").Text())
+	}
+	if _, err := method.PartyOf(&named, "a", nil); err == nil || !strings.Contains(err.Error(), "parley run") {
+		t.Errorf("a plan with keys, in a simulation: %v", err)
+	}
+	if _, err := method.PartyOf(&named, "b", &keys); err == nil || !strings.Contains(err.Error(), keys.Member("").Fingerprint()) {
+		t.Errorf("keys of another site: %v", err)
+	}
+	if party := testkit.Get(method.PartyOf(&named, "a", &keys))(t); party.Self != 0 || len(method.Fingerprints(&named)) != 5 {
+		t.Errorf("%+v", party)
+	}
+	list := testkit.Get(method.ForPlan(regression.Method{}, p).Requests(p, "a"))(t)
+	s := testkit.Get(privacy.StudyOf(p, "a", list))(t)
+	rules := privacy.SimulationPolicy()
+	for least, refused := range map[int]bool{1: false, 2: true} {
+		rules.Minimum.Collusion = least
+		err := testkit.Get(ledger.Read(sitestore.NewMemory()))(t).Check(rules, s, privacy.Requests(list)...)
+		if refused != errors.Is(err, privacy.ErrRefused) || refused && !strings.Contains(err.Error(), "minimum.collusion") {
+			t.Errorf("a policy of %d: %v", least, err)
+		}
+	}
+	cost := testkit.Get(ours.Cost(p))(t)
+	plain := testkit.Get(ours.Cost(totalsPlan(t, ofRegression, noised)))(t)
+	opened, one := cost.Sites[0].IfOpened, cost.Sites[0].Losses[0].Epsilon
+	if opened == nil || one == nil || !(*opened > *one) || plain.Sites[0].IfOpened != nil || *one != *plain.Sites[0].Losses[0].Epsilon {
+		t.Errorf("losses of %v, and %v if all openers worked together", one, opened)
+	}
+	if text := strings.Join(cost.Lines(), "\n"); !strings.Contains(text, "deviates by 1.29 times that of one party; with one noise at each site it would by 2.24 times") {
+		t.Errorf("%s", text)
+	}
+}
+
+// What a report of totals says is about numbers that there are.
+func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
+	for _, what := range []string{ofFactors, ofPrivateFactors, ofRegression, ofMixture} {
+		privacy := exactSecure
+		if what == ofPrivateFactors {
+			privacy = noisedSecure
+		}
+		p := totalsPlan(t, what, privacy)
+		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+		says := r.Found + r.Sure
+		for _, h := range r.Headline {
+			says += h.Name + " " + h.Value + "; "
+		}
+		for _, wrong := range []string{"Inf", "NaN", "all-sites", "1 site"} {
+			if strings.Contains(says, wrong) {
+				t.Errorf("%s: %q in %s", what, wrong, says)
+			}
+		}
+		last := r.Sections[len(r.Sections)-1]
+		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
+			t.Errorf("%s: no word on who could have seen a site's sums", what)
+		}
+	}
+}

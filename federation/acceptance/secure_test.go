@@ -1,0 +1,66 @@
+//go:build unix
+
+package acceptance
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/internal/testkit"
+)
+
+// A study whose sums are secure runs over processes: its plan names the keys of sites that have joined, its people read who
+// would have to work together, openers and coordinator die in the middle and come back, and it ends with the numbers of parley
+// run, which have no noise. Rebuilt from the history it ends with them again, and nothing is opened or charged twice.
+func TestTotalsOverProcesses(t *testing.T) {
+	t.Parallel()
+	plan := written(t, regressionPlan("totals", "rounds: 8", "{protection: none, sum: secure, openers: [north, south]}"))
+	w := newWorld(t, plan, three...)
+	if out := w.refused("coordinator", "submit", w.home(), plan); !strings.Contains(out, "has not joined") {
+		t.Errorf("submitted before sites have joined: %s", out)
+	}
+	w.coordinate()
+	w.join()
+	w.slowly()
+	w.until("all have joined", func() error {
+		_, out, _ := w.command("coordinator", "submit", w.home(), plan)
+		if strings.Contains(out, "has not joined") {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	for _, s := range three {
+		w.serve(s)
+	}
+	w.until("the study can be looked at", func() error {
+		out, _, code := w.command("site", "show", w.folder("centre"), "totals")
+		if code != 0 || !strings.Contains(out, "Who could see this site's own sums") || !strings.Contains(strings.Join(strings.Fields(out), " "), "If one of north, south is honest, nobody learns") {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	for _, s := range three {
+		w.do("site", "approve", w.folder(s), "totals")
+	}
+	w.reaches("totals", 2)
+	w.kill("north")
+	w.serve("north")
+	w.reaches("totals", 5)
+	w.kill("")
+	w.coordinate()
+	w.delivered("totals")
+	got := testkit.Get(os.ReadFile(filepath.Join(w.results("", "totals"), "metrics.json")))(t)
+	want := testkit.Get(os.ReadFile(filepath.Join(reference(t, plan), "metrics.json")))(t)
+	if !bytes.Equal(got, want) {
+		t.Errorf("the study ends with %s\nand parley run with %s", got, want)
+	}
+	w.clean("totals")
+	named := filepath.Join(filepath.Dir(plan), "named.yaml") // with keys, which a rebuilt folder has of nobody
+	text := testkit.Get(os.ReadFile(filepath.Join(w.results("", "totals"), "plan.yaml")))(t)
+	testkit.Do(t, os.WriteFile(named, text, 0o644))
+	w.plan = named
+	w.replay("totals")
+}
