@@ -87,10 +87,10 @@ type Options struct {
 	Coding     string      `json:"coding"`               // one of the Coding constants (reference, without an intercept levels)
 	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
 
-	Splines      []spline   `json:"splines,omitempty"`      // numbers whose effect bends
-	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
-	Offset       string     `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
-	Weights      *weights   `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
+	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
+	Weights      *rowWeights `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string      `json:"cluster,omitempty"`
