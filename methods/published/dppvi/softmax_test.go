@@ -1,4 +1,4 @@
-package glm
+package dppvi
 
 import (
 	"math"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/methods/regression/glm"
 )
 
 // drawActivations draws means and variances of every size, as a crafted posterior
@@ -24,7 +26,7 @@ func drawActivations(t *rapid.T, classes int) (a, c []float64) {
 // comes out is a bound with probabilities.
 func TestTheWorkOnARowIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := rapid.IntRange(2, MaxClasses).Draw(t, "classes")
+		k := rapid.IntRange(2, glm.MaxClasses).Draw(t, "classes")
 		a, c := drawActivations(t, k)
 		alpha := make([]float64, k)
 		bound, passes := tilt(a, c, alpha)
@@ -52,7 +54,7 @@ func TestTheWorkOnARowIsBounded(t *testing.T) {
 	worst := 0
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
-		a, c, alpha := make([]float64, MaxClasses), make([]float64, MaxClasses), make([]float64, MaxClasses)
+		a, c, alpha := make([]float64, glm.MaxClasses), make([]float64, glm.MaxClasses), make([]float64, glm.MaxClasses)
 		for k := range a {
 			a[k], c[k] = math.Round(100*r.NormFloat64()), float64(r.IntN(2))*math.Pow(10, 8*r.Float64())
 		}
@@ -67,7 +69,7 @@ func TestTheWorkOnARowIsBounded(t *testing.T) {
 // Both searches find one minimum, at which α is the softmax of its exponents.
 func TestBothSearchesFindTheMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := rapid.IntRange(2, MaxClasses).Draw(t, "classes")
+		k := rapid.IntRange(2, glm.MaxClasses).Draw(t, "classes")
 		a := rapid.SliceOfN(rapid.Float64Range(-30, 30), k, k).Draw(t, "a")
 		c := rapid.SliceOfN(rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 8), rapid.Float64Range(0, 1e4)), k, k).Draw(t, "c")
 		first, second, p := make([]float64, k), make([]float64, k), make([]float64, k)
@@ -99,7 +101,7 @@ func BenchmarkSoftmaxRow(b *testing.B) {
 	for name, size := range map[string]float64{"average": 1, "worst": 1e8} {
 		b.Run(name, func(b *testing.B) {
 			r := rand.New(rand.NewPCG(2, 2))
-			a, c, alpha := make([]float64, MaxClasses), make([]float64, MaxClasses), make([]float64, MaxClasses)
+			a, c, alpha := make([]float64, glm.MaxClasses), make([]float64, glm.MaxClasses), make([]float64, glm.MaxClasses)
 			for k := range a {
 				a[k], c[k] = r.NormFloat64(), size*r.Float64()
 			}

@@ -1,4 +1,4 @@
-package glm
+package dppvi
 
 import (
 	"math"
@@ -8,26 +8,28 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
+
+	"parley/methods/regression/glm"
 )
 
 // Gradients of all rows, as one minibatch, add up to that of the free energy.
 func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 5).Draw(t, "columns")
-		var l Likelihood = Logistic{}
+		var l likelihood = logistic{}
 		outcome := binary
 		if rapid.Bool().Draw(t, "softmax") {
-			l, outcome = Softmax{3}, func(r *rand.Rand, f float64) float64 { return float64(r.IntN(3)) }
+			l, outcome = softmax{glm.Softmax{Classes: 3}}, func(r *rand.Rand, f float64) float64 { return float64(r.IntN(3)) }
 		}
 		d := simulated(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 20).Draw(t, "rows"), columns, outcome)
 		p := l.Activations() * columns
-		local := Local{l, d, Isotropic(p, 0.5, 2)}
+		local := freeEnergy{l, d, glm.Isotropic(p, 0.5, 2)}
 		x := append(rapid.SliceOfN(rapid.Float64Range(-2, 2), p, p).Draw(t, "mean"),
 			rapid.SliceOfN(rapid.Float64Range(-3, 2), p, p).Draw(t, "log var")...)
 		want := make([]float64, 2*p)
 		local.Value(x[:p], x[p:], want[:p], want[p:])
 		n := float64(d.Rows())
-		g, err := NewGradient(l, local.Cavity, columns, n, n)
+		g, err := newGradient(l, local.Cavity, columns, n, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,30 +45,30 @@ func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 
 // The scale is N/L for the likelihood and 1/L for the divergence.
 func TestMinibatchesAreScaledAsPublished(t *testing.T) {
-	g, err := NewGradient(Linear{1}, Isotropic(1, 0, 1), 1, 1000, 20)
+	g, err := newGradient(linear{glm.Linear{Variance: 1}}, glm.Isotropic(1, 0, 1), 1, 1000, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.At([]float64{3, 0}) // q = N(3, 1), cavity N(0, 1): ∇KL = (3, 0)
 	got := make([]float64, 2)
-	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
+	g.Example(glm.Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	// y − a = 1: by the mean 1·x = 2, by the logarithm of the variance −½·x²·v = −2.
 	near(t, "gradient", []float64{50*2 - 3.0/20, 50 * -2}, got, 1e-12)
-	g.With(Linear{2})
-	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
+	g.With(linear{glm.Linear{Variance: 2}})
+	g.Example(glm.Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	near(t, "with twice the noise", []float64{50*1 - 3.0/20, 50 * -1}, got, 1e-12)
 }
 
 func TestGradientsAllocateNothing(t *testing.T) {
-	for _, l := range []Likelihood{Logistic{}, LogisticBy{Rule: Sampled([]float64{1, -1})}, Linear{1}, Softmax{3}} {
+	for _, l := range []slopes{logistic{}, sampled{draws: []float64{1, -1}}, linear{glm.Linear{Variance: 1}}, softmax{glm.Softmax{Classes: 3}}} {
 		p := 4 * l.Activations()
-		g, err := NewGradient(l, Isotropic(p, 0, 1), 4, 100, 10)
+		g, err := newGradient(l, glm.Isotropic(p, 0, 1), 4, 100, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		x, dst := make([]float64, 2*p), make([]float64, 2*p)
-		state := Adagrad{1, make([]float64, 2*p)}
-		row := Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
+		state := adagrad{1, make([]float64, 2*p)}
+		row := glm.Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
 		if n := testing.AllocsPerRun(20, func() {
 			g.At(x)
 			g.Example(row, 1, dst)
@@ -78,7 +80,7 @@ func TestGradientsAllocateNothing(t *testing.T) {
 }
 
 func TestAdagradShortensItsSteps(t *testing.T) {
-	s := Adagrad{0.5, make([]float64, 2)}
+	s := adagrad{0.5, make([]float64, 2)}
 	x := make([]float64, 2)
 	for _, want := range []float64{0.5, 0.5 + 0.5/math.Sqrt2, 0.5 + 0.5/math.Sqrt2 + 0.5/math.Sqrt(3)} {
 		s.Step(x, []float64{4, -0.1})
@@ -87,7 +89,7 @@ func TestAdagradShortensItsSteps(t *testing.T) {
 	if err := s.Check(2); err != nil {
 		t.Error(err)
 	}
-	for want, bad := range map[string]Adagrad{
+	for want, bad := range map[string]adagrad{
 		"learning rate":  {0, make([]float64, 2)},
 		"1 accumulators": {1, make([]float64, 1)},
 		"accumulator 1":  {1, []float64{0, math.NaN()}},
@@ -102,7 +104,7 @@ func TestAdagradShortensItsSteps(t *testing.T) {
 func TestPointsAreDensities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, _ := densities(t)
-		back, err := FromPoint(Point(q))
+		back, err := fromPoint(pointOf(q))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,20 +112,20 @@ func TestPointsAreDensities(t *testing.T) {
 		near(t, "lambda", q.Lambda, back.Lambda, 1e-12)
 	})
 	for _, x := range [][]float64{{0, 1000}, {0, -1000}, {math.Inf(1), 0}, {0, math.NaN()}} {
-		if _, err := FromPoint(x); err == nil {
+		if _, err := fromPoint(x); err == nil {
 			t.Errorf("%v is a density", x)
 		}
 	}
 }
 
 func TestUnusableMinibatchesAreRefused(t *testing.T) {
-	prior := Isotropic(2, 0, 1)
+	prior := glm.Isotropic(2, 0, 1)
 	for _, c := range [][2]float64{{0, 1}, {1, 0}, {math.NaN(), 1}, {1, math.Inf(1)}, {-1, -1}} {
-		if _, err := NewGradient(Logistic{}, prior, 2, c[0], c[1]); err == nil && !math.IsInf(c[1], 1) {
+		if _, err := newGradient(logistic{}, prior, 2, c[0], c[1]); err == nil && !math.IsInf(c[1], 1) {
 			t.Errorf("rows and batch of %v pass", c)
 		}
 	}
-	if _, err := NewGradient(Logistic{}, prior, 3, 10, 1); err == nil {
+	if _, err := newGradient(logistic{}, prior, 3, 10, 1); err == nil {
 		t.Error("a cavity over other weights passes")
 	}
 }

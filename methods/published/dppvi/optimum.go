@@ -1,18 +1,15 @@
-package glm
+package dppvi
 
 import (
-	"errors"
 	"fmt"
 	"math"
+
+	"parley/methods/regression/glm"
 )
 
-// ErrNotConverged is wrapped by errors that say that a local optimisation did not
-// reach its optimum.
-var ErrNotConverged = errors.New("the local optimisation did not converge")
-
-// Solve bounds a local optimisation. The zero value asks for the optimum to
+// limits bound a local optimisation. The zero value asks for the optimum to
 // about nine digits of a standard deviation.
-type Solve struct {
+type limits struct {
 	// Tolerance is the largest Newton step, in posterior standard deviations of
 	// each weight, after which the optimum counts as found; 0 is 1e-7. As steps
 	// shrink quadratically, what is left is far less.
@@ -21,8 +18,8 @@ type Solve struct {
 	MaxSteps int
 }
 
-// Info is what may be looked at after an optimisation.
-type Info struct {
+// info is what may be looked at after an optimisation.
+type info struct {
 	Converged bool
 	Steps     int     // of Newton's method
 	Products  int     // passes over the data for products with the Hessian
@@ -38,13 +35,13 @@ type Info struct {
 // which is never formed: time and memory are a few passes over the entries of the
 // design matrix that are not zero, with more weights than rows too. The search
 // starts from a density; the optimum does not depend on it. If it does not
-// converge, the best point is returned and Info says so.
-func (l *Local) Optimum(start Gaussian, s Solve) (Gaussian, Info, error) {
+// converge, the best point is returned and info says so.
+func (l *freeEnergy) Optimum(start glm.Gaussian, s limits) (glm.Gaussian, info, error) {
 	if err := l.Check(); err != nil {
-		return Gaussian{}, Info{}, err
+		return glm.Gaussian{}, info{}, err
 	}
 	if err := start.CheckProper(l.Weights()); err != nil {
-		return Gaussian{}, Info{}, fmt.Errorf("start: %w", err)
+		return glm.Gaussian{}, info{}, fmt.Errorf("start: %w", err)
 	}
 	if s.Tolerance == 0 {
 		s.Tolerance = 1e-7
@@ -62,17 +59,17 @@ func (l *Local) Optimum(start Gaussian, s Solve) (Gaussian, Info, error) {
 		}
 		n.Steps++
 	}
-	g, err := FromMoments(n.at.mean, n.at.variance)
+	g, err := glm.FromMoments(n.at.mean, n.at.variance)
 	if err != nil {
-		return Gaussian{}, n.Info, fmt.Errorf("optimum: %w", err)
+		return glm.Gaussian{}, n.info, fmt.Errorf("optimum: %w", err)
 	}
-	return g, n.Info, nil
+	return g, n.info, nil
 }
 
 // newton is the state of the search. Vectors of 2P entries hold means, then
 // standard deviations u = √v.
 type newton struct {
-	Info
+	info
 	p         int // weights
 	at, trial *eval
 	grad      []float64 // of F
@@ -82,7 +79,7 @@ type newton struct {
 	product   []float64
 }
 
-func newNewton(l *Local, start Gaussian) *newton {
+func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
 	p := l.Weights()
 	n := &newton{p: p, at: l.newEval(true), trial: l.newEval(true)}
 	for _, v := range []*[]float64{&n.grad, &n.step, &n.diagonal, &n.r, &n.z, &n.dir, &n.product} {
@@ -197,11 +194,11 @@ func (n *newton) multiply() {
 	for i := range e.Data.Rows() {
 		h, r := e.curve[i*size:(i+1)*size], e.Data.Row(i)
 		for k := range e.k {
-			in[k], in[e.k+k] = r.products(dm[k*e.d:], u2[k*e.d:])
+			in[k], in[e.k+k] = r.Products(dm[k*e.d:], u2[k*e.d:])
 		}
 		multiplyPacked(h, in, out)
 		for k := range e.k {
-			r.addSlopes(om[k*e.d:], os[k*e.d:], -out[k], -out[e.k+k])
+			addSlopes(r, om[k*e.d:], os[k*e.d:], -out[k], -out[e.k+k])
 		}
 	}
 	for j, v := range e.variance {
@@ -236,7 +233,7 @@ func (n *newton) move() bool {
 			f = -0.95 * u / du
 		}
 	}
-	if !(slope >= 0) || !Finite(n.Step) {
+	if !(slope >= 0) || !glm.Finite(n.Step) {
 		return false
 	}
 	// Below this, differences of F are rounding and the step is right by itself.

@@ -1,11 +1,13 @@
-package glm
+package dppvi
 
 import (
 	"fmt"
 	"math"
+
+	"parley/methods/regression/glm"
 )
 
-// Local is a site's local optimisation (equation 3): the free energy
+// freeEnergy is a site's local optimisation (equation 3): the free energy
 //
 //	F(q) = Σᵢ E_q ln p(yᵢ | xᵢ, w) − KL(q ‖ cavity)
 //
@@ -13,18 +15,18 @@ import (
 // own factor. With all rows and the prior in place of the cavity it is the
 // evidence lower bound of central variational inference. The weights of class k
 // are entries k·Columns … (k+1)·Columns − 1.
-type Local struct {
-	Likelihood Likelihood
-	Data       *Design
-	Cavity     Gaussian // a density
+type freeEnergy struct {
+	Likelihood likelihood
+	Data       *glm.Design
+	Cavity     glm.Gaussian // a density
 }
 
 // Weights returns the number of weights.
-func (l *Local) Weights() int { return l.Likelihood.Activations() * l.Data.Columns() }
+func (l *freeEnergy) Weights() int { return l.Likelihood.Activations() * l.Data.Columns() }
 
 // Check reports outcomes that the likelihood does not know and a cavity that is
-// no density over the weights. The methods of Local want it to pass.
-func (l *Local) Check() error {
+// no density over the weights. The methods of freeEnergy want it to pass.
+func (l *freeEnergy) Check() error {
 	if err := l.Cavity.CheckProper(l.Weights()); err != nil {
 		return fmt.Errorf("cavity: %w", err)
 	}
@@ -38,7 +40,7 @@ func (l *Local) Check() error {
 
 // Value returns F at means and logarithms of variances, and sets its derivatives
 // by both.
-func (l *Local) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
+func (l *freeEnergy) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
 	e := l.newEval(false)
 	for j, r := range logVar {
 		e.variance[j] = math.Exp(r)
@@ -53,7 +55,7 @@ func (l *Local) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
 
 // eval evaluates the free energy and what Newton's method needs of it.
 type eval struct {
-	*Local
+	*freeEnergy
 	k, d           int // activations and columns
 	mean, variance []float64
 	value          float64
@@ -64,9 +66,9 @@ type eval struct {
 	a, c, first    []float64
 }
 
-func (l *Local) newEval(curves bool) *eval {
+func (l *freeEnergy) newEval(curves bool) *eval {
 	k, p := l.Likelihood.Activations(), l.Weights()
-	e := &eval{Local: l, k: k, d: l.Data.Columns(),
+	e := &eval{freeEnergy: l, k: k, d: l.Data.Columns(),
 		mean: make([]float64, p), variance: make([]float64, p),
 		gradMean: make([]float64, p), gradVar: make([]float64, p), dataVar: make([]float64, p),
 		a: make([]float64, k), c: make([]float64, k), first: make([]float64, 2*k)}
@@ -99,7 +101,7 @@ func (e *eval) run() {
 		}
 		e.value += value
 		for k := range e.k {
-			r.addSlopes(e.gradMean[k*e.d:], e.dataVar[k*e.d:], e.first[k], e.first[e.k+k])
+			addSlopes(r, e.gradMean[k*e.d:], e.dataVar[k*e.d:], e.first[k], e.first[e.k+k])
 		}
 	}
 	for j, v := range e.variance {
@@ -119,7 +121,7 @@ func multiplyAll(by float64, x []float64) {
 
 // addSlopes adds the derivatives by means and by variances that a row with
 // derivatives by its activation's mean and variance has.
-func (r Row) addSlopes(mean, variance []float64, da, dc float64) {
+func addSlopes(r glm.Row, mean, variance []float64, da, dc float64) {
 	for i, j := range r.Index {
 		x := r.Value[i]
 		mean[j] += da * x

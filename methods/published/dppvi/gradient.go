@@ -1,11 +1,13 @@
-package glm
+package dppvi
 
 import (
 	"fmt"
 	"math"
+
+	"parley/methods/regression/glm"
 )
 
-// Gradient is the per-example gradient of the local free energy that DP-PVI clips
+// rowGradient is the per-example gradient of the local free energy that DP-PVI clips
 // and sums (equation 4), over P means and then P logarithms of variances:
 //
 //	gᵢ = (N/L) ∇ E_q ln p(yᵢ | xᵢ, w) − (1/L) ∇ KL(q ‖ cavity)
@@ -15,9 +17,9 @@ import (
 // clipping bound belongs to this scale.
 //
 // It is nothing but arithmetic: it clips, samples and protects nothing.
-type Gradient struct {
-	likelihood   Likelihood
-	cavity       Gaussian
+type rowGradient struct {
+	likelihood   slopes
+	cavity       glm.Gaussian
 	k, d, p      int
 	rows, batch  float64
 	mean, logVar []float64
@@ -26,33 +28,33 @@ type Gradient struct {
 	a, c, first  []float64
 }
 
-// NewGradient returns the gradient for rows with the given number of columns, at
-// a point that [Gradient.At] sets. Rows and batch are N and L, both positive; N
+// newGradient returns the gradient for rows with the given number of columns, at
+// a point that rowGradient.At sets. Rows and batch are N and L, both positive; N
 // is public or has been released.
-func NewGradient(l Likelihood, cavity Gaussian, columns int, rows, batch float64) (*Gradient, error) {
+func newGradient(l slopes, cavity glm.Gaussian, columns int, rows, batch float64) (*rowGradient, error) {
 	k := l.Activations()
 	if err := cavity.CheckProper(k * columns); err != nil {
 		return nil, fmt.Errorf("cavity: %w", err)
 	}
-	if !(rows > 0 && batch > 0) || !Finite(rows/batch) || !Finite(1/batch) {
+	if !(rows > 0 && batch > 0) || !glm.Finite(rows/batch) || !glm.Finite(1/batch) {
 		return nil, fmt.Errorf("minibatches of %v out of %v rows: want both positive", batch, rows)
 	}
 	p := k * columns
-	return &Gradient{likelihood: l, cavity: cavity, k: k, d: columns, p: p, rows: rows, batch: batch,
+	return &rowGradient{likelihood: l, cavity: cavity, k: k, d: columns, p: p, rows: rows, batch: batch,
 		variance: make([]float64, p), shared: make([]float64, 2*p),
 		a: make([]float64, k), c: make([]float64, k), first: make([]float64, 2*k)}, nil
 }
 
 // Len returns the length 2P of a gradient.
-func (g *Gradient) Len() int { return 2 * g.p }
+func (g *rowGradient) Len() int { return 2 * g.p }
 
 // With exchanges the likelihood for one of the same form, such as that of the next
 // step's draws.
-func (g *Gradient) With(l Likelihood) { g.likelihood = l }
+func (g *rowGradient) With(l slopes) { g.likelihood = l }
 
 // At sets the point: P means, then P logarithms of variances. It reads x until the
 // next call.
-func (g *Gradient) At(x []float64) {
+func (g *rowGradient) At(x []float64) {
 	g.mean, g.logVar = x[:g.p], x[g.p:2*g.p]
 	for j, r := range g.logVar {
 		v, l := math.Exp(r), g.cavity.Lambda[j]
@@ -64,7 +66,7 @@ func (g *Gradient) At(x []float64) {
 
 // Example sets dst, of length Len, to the gradient of one row. It allocates
 // nothing.
-func (g *Gradient) Example(r Row, y float64, dst []float64) {
+func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	copy(dst, g.shared)
 	for k := range g.k {
 		g.a[k], g.c[k] = r.Activation(g.mean[k*g.d:], g.variance[k*g.d:])
@@ -82,29 +84,29 @@ func (g *Gradient) Example(r Row, y float64, dst []float64) {
 	}
 }
 
-// ClipFactor returns 1/max(1, norm/bound), which makes a vector of the given norm
+// clipFactor returns 1/max(1, norm/bound), which makes a vector of the given norm
 // no longer than the bound. The bound is positive.
-func ClipFactor(norm, bound float64) float64 { return 1 / max(1, norm/bound) }
+func clipFactor(norm, bound float64) float64 { return 1 / max(1, norm/bound) }
 
-// Adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that
+// adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that
 // has to be carried; the published method keeps it at each site from one update to
 // the next, and starting anew each time costs eight points of accuracy on its
 // distribution C.
-type Adagrad struct {
+type adagrad struct {
 	Rate float64   `cbor:"rate" json:"rate"`
 	Sum  []float64 `cbor:"sum" json:"sum"` // of squared gradients
 }
 
 // Check reports a state that is not one of n coordinates.
-func (s *Adagrad) Check(n int) error {
-	if !(s.Rate > 0) || !Finite(s.Rate) {
+func (s *adagrad) Check(n int) error {
+	if !(s.Rate > 0) || !glm.Finite(s.Rate) {
 		return fmt.Errorf("learning rate %v is not positive and finite", s.Rate)
 	}
 	if len(s.Sum) != n {
 		return fmt.Errorf("%d accumulators for %d coordinates", len(s.Sum), n)
 	}
 	for i, v := range s.Sum {
-		if !(v >= 0) || !Finite(v) {
+		if !(v >= 0) || !glm.Finite(v) {
 			return fmt.Errorf("accumulator %d is %v: want a finite number that is not negative", i, v)
 		}
 	}
@@ -112,16 +114,16 @@ func (s *Adagrad) Check(n int) error {
 }
 
 // Step moves x along a gradient of the same length.
-func (s *Adagrad) Step(x, gradient []float64) {
+func (s *adagrad) Step(x, gradient []float64) {
 	for i, g := range gradient {
 		s.Sum[i] += g * g
 		x[i] += s.Rate * g / (math.Sqrt(s.Sum[i]) + 1e-10)
 	}
 }
 
-// Point returns a density as the optimiser's coordinates: means, then logarithms
+// pointOf returns a density as the optimiser's coordinates: means, then logarithms
 // of variances.
-func Point(q Gaussian) []float64 {
+func pointOf(q glm.Gaussian) []float64 {
 	mean, variance := q.Moments()
 	for j, v := range variance {
 		variance[j] = math.Log(v)
@@ -129,13 +131,13 @@ func Point(q Gaussian) []float64 {
 	return append(mean, variance...)
 }
 
-// FromPoint returns the density at the optimiser's coordinates. Noise may have led
+// fromPoint returns the density at the optimiser's coordinates. Noise may have led
 // where there is none: a variance that overflows or vanishes is an error.
-func FromPoint(x []float64) (Gaussian, error) {
+func fromPoint(x []float64) (glm.Gaussian, error) {
 	p := len(x) / 2
 	variance := make([]float64, p)
 	for j := range variance {
 		variance[j] = math.Exp(x[p+j])
 	}
-	return FromMoments(x[:p], variance)
+	return glm.FromMoments(x[:p], variance)
 }

@@ -1,4 +1,4 @@
-package glm
+package dppvi
 
 import (
 	"math"
@@ -7,17 +7,19 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/methods/regression/glm"
 )
 
 // simulated draws a design of standard normal entries, a third of them zero, with
 // outcomes from its own weights.
-func simulated(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) float64) *Design {
+func simulated(seed uint64, rows, columns int, outcome func(r *rand.Rand, f float64) float64) *glm.Design {
 	r := rand.New(rand.NewPCG(seed, 5))
 	w := make([]float64, columns)
 	for j := range w {
 		w[j] = r.NormFloat64()
 	}
-	d := NewDesign(columns)
+	d := glm.NewDesign(columns)
 	x := make([]float64, columns)
 	for range rows {
 		f := 0.0
@@ -43,9 +45,9 @@ func binary(r *rand.Rand, f float64) float64 {
 }
 
 // optimise returns the optimum from the prior, which has to be found.
-func optimise(t testing.TB, l *Local) (Gaussian, Info) {
+func optimise(t testing.TB, l *freeEnergy) (glm.Gaussian, info) {
 	t.Helper()
-	q, info, err := l.Optimum(l.Cavity, Solve{})
+	q, info, err := l.Optimum(l.Cavity, limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,24 +62,24 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		columns := rapid.IntRange(1, 6).Draw(t, "columns")
 		classes := rapid.IntRange(2, 4).Draw(t, "classes")
-		var l Likelihood = Logistic{}
+		var l likelihood = logistic{}
 		outcome := binary
 		if rapid.Bool().Draw(t, "softmax") {
-			l = Softmax{classes}
+			l = softmax{glm.Softmax{Classes: classes}}
 			outcome = func(r *rand.Rand, f float64) float64 { return float64(r.IntN(classes)) }
 		}
 		d := simulated(seed, rapid.IntRange(1, 40).Draw(t, "rows"), columns, outcome)
 		p := l.Activations() * columns
-		local := Local{l, d, Isotropic(p, 0.3, rapid.Float64Range(0.01, 100).Draw(t, "prior"))}
-		var found []Gaussian
+		local := freeEnergy{l, d, glm.Isotropic(p, 0.3, rapid.Float64Range(0.01, 100).Draw(t, "prior"))}
+		var found []glm.Gaussian
 		for range 2 {
-			start, err := FromMoments(
+			start, err := glm.FromMoments(
 				rapid.SliceOfN(rapid.Float64Range(-20, 20), p, p).Draw(t, "mean"),
 				rapid.SliceOfN(rapid.Float64Range(1e-6, 1e3), p, p).Draw(t, "variance"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, info, err := local.Optimum(start, Solve{})
+			q, info, err := local.Optimum(start, limits{})
 			if err != nil || !info.Converged || info.Gradient > 1e-5 {
 				t.Fatalf("%+v, %v", info, err)
 			}
@@ -86,7 +88,7 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 		near(t, "precision", found[0].Lambda, found[1].Lambda, 1e-6)
 		near(t, "eta", found[0].Eta, found[1].Eta, 1e-6)
 		// No neighbour is better.
-		x := Point(found[0])
+		x := pointOf(found[0])
 		grad := make([]float64, p)
 		best := local.Value(x[:p], x[p:], grad, grad)
 		for i := range x {
@@ -105,7 +107,7 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 // its diagonal: 1/v_j = λ_j + Σ x_ij²/σ².
 func TestLinearOptimumHasAClosedForm(t *testing.T) {
 	d := simulated(3, 30, 4, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() })
-	local := Local{Linear{2}, d, Isotropic(4, 1, 3)}
+	local := freeEnergy{linear{glm.Linear{Variance: 2}}, d, glm.Isotropic(4, 1, 3)}
 	q, info := optimise(t, &local)
 	if info.Steps > 12 {
 		t.Errorf("%d steps", info.Steps)
@@ -129,15 +131,15 @@ func TestLinearOptimumHasAClosedForm(t *testing.T) {
 // The free energy of three classes is a lower bound on the evidence, and so below
 // that of the best constant.
 func TestSoftmaxLearnsClasses(t *testing.T) {
-	d := NewDesign(2)
+	d := glm.NewDesign(2)
 	for i := range 300 {
 		class := i % 3
 		if err := d.AppendDense([]float64{float64(class) - 1 + 0.3*math.Sin(float64(i)), 1}, float64(class)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l := Softmax{3}
-	local := Local{l, d, Isotropic(6, 0, 100)}
+	l := softmax{glm.Softmax{Classes: 3}}
+	local := freeEnergy{l, d, glm.Isotropic(6, 0, 100)}
 	q, info := optimise(t, &local)
 	if info.Steps > 30 {
 		t.Errorf("%d steps", info.Steps)
@@ -162,14 +164,14 @@ func TestSoftmaxLearnsClasses(t *testing.T) {
 // Weights run away on separable rows only as far as the prior lets them.
 func TestSeparableRowsHaveAnOptimum(t *testing.T) {
 	for _, variance := range []float64{1, 100, 1e6} {
-		d := NewDesign(2)
+		d := glm.NewDesign(2)
 		for i := range 20 {
 			x := float64(i) - 9.5
 			if err := d.AppendDense([]float64{x, 1}, math.Copysign(1, x)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		local := Local{Logistic{}, d, Isotropic(2, 0, variance)}
+		local := freeEnergy{logistic{}, d, glm.Isotropic(2, 0, variance)}
 		q, info := optimise(t, &local)
 		mean, _ := q.Moments()
 		if !(mean[0] > 0) || info.Value < -20 {
@@ -181,10 +183,10 @@ func TestSeparableRowsHaveAnOptimum(t *testing.T) {
 // More weights than rows, constant columns and columns that repeat each other:
 // what the rows say nothing of stays as the prior has it.
 func TestFewRowsLeaveThePriorWhereTheySayNothing(t *testing.T) {
-	d := NewDesign(2000)
+	d := glm.NewDesign(2000)
 	r := rand.New(rand.NewPCG(9, 9))
 	for i := range 30 {
-		row := Row{Index: []int32{0, 1, 2}, Value: []float64{1, 1, r.NormFloat64()}}
+		row := glm.Row{Index: []int32{0, 1, 2}, Value: []float64{1, 1, r.NormFloat64()}}
 		for j := 3; j < 1500; j += 1 + r.IntN(30) {
 			row.Index, row.Value = append(row.Index, int32(j)), append(row.Value, r.NormFloat64())
 		}
@@ -192,7 +194,7 @@ func TestFewRowsLeaveThePriorWhereTheySayNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	local := Local{Logistic{}, d, Isotropic(2000, 0.5, 2)}
+	local := freeEnergy{logistic{}, d, glm.Isotropic(2000, 0.5, 2)}
 	q, info := optimise(t, &local)
 	if math.Abs(q.Lambda[1999]-0.5) > 1e-12 || math.Abs(q.Eta[1999]-0.25) > 1e-12 {
 		t.Errorf("the last weight has precision %v and eta %v", q.Lambda[1999], q.Eta[1999])
@@ -206,8 +208,8 @@ func TestFewRowsLeaveThePriorWhereTheySayNothing(t *testing.T) {
 }
 
 func TestNoRowsLeaveTheCavity(t *testing.T) {
-	local := Local{Logistic{}, NewDesign(3), Isotropic(3, 1, 2)}
-	q, info, err := local.Optimum(Isotropic(3, 0, 1), Solve{})
+	local := freeEnergy{logistic{}, glm.NewDesign(3), glm.Isotropic(3, 1, 2)}
+	q, info, err := local.Optimum(glm.Isotropic(3, 0, 1), limits{})
 	if err != nil || !info.Converged || math.Abs(info.Value) > 1e-12 {
 		t.Fatal(info, err)
 	}
@@ -216,36 +218,36 @@ func TestNoRowsLeaveTheCavity(t *testing.T) {
 
 func TestOptimumSaysIfItWasNotReached(t *testing.T) {
 	d := simulated(1, 50, 3, binary)
-	local := Local{Logistic{}, d, Isotropic(3, 0, 10)}
-	if _, info, err := local.Optimum(local.Cavity, Solve{MaxSteps: 1}); err != nil || info.Converged || info.Steps != 1 {
+	local := freeEnergy{logistic{}, d, glm.Isotropic(3, 0, 10)}
+	if _, info, err := local.Optimum(local.Cavity, limits{MaxSteps: 1}); err != nil || info.Converged || info.Steps != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
 
 func TestUnusableProblemsAreRefused(t *testing.T) {
-	d := NewDesign(1)
+	d := glm.NewDesign(1)
 	if err := d.AppendDense([]float64{1}, 2); err != nil {
 		t.Fatal(err)
 	}
-	prior := Isotropic(1, 0, 1)
+	prior := glm.Isotropic(1, 0, 1)
 	for want, problem := range map[string]struct {
-		local Local
-		start Gaussian
+		local freeEnergy
+		start glm.Gaussian
 	}{
-		"row 0: outcome 2":  {Local{Logistic{}, d, prior}, prior},
-		"cavity: precision": {Local{Linear{1}, d, Flat(1)}, prior},
-		"cavity: natural":   {Local{Linear{1}, d, Isotropic(2, 0, 1)}, prior},
-		"start: precision":  {Local{Linear{1}, d, prior}, Flat(1)},
+		"row 0: outcome 2":  {freeEnergy{logistic{}, d, prior}, prior},
+		"cavity: precision": {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Flat(1)}, prior},
+		"cavity: natural":   {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Isotropic(2, 0, 1)}, prior},
+		"start: precision":  {freeEnergy{linear{glm.Linear{Variance: 1}}, d, prior}, glm.Flat(1)},
 	} {
-		if _, _, err := problem.local.Optimum(problem.start, Solve{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := problem.local.Optimum(problem.start, limits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }
 
 func TestRowsAreChecked(t *testing.T) {
-	d := NewDesign(2)
-	for want, r := range map[string]Row{
+	d := glm.NewDesign(2)
+	for want, r := range map[string]glm.Row{
 		"2 columns and 1 values":  {Index: []int32{0, 1}, Value: []float64{1}},
 		"column 0 after column 1": {Index: []int32{1, 0}, Value: []float64{1, 1}},
 		"column 2 after":          {Index: []int32{2}, Value: []float64{1}},
@@ -255,7 +257,7 @@ func TestRowsAreChecked(t *testing.T) {
 			t.Errorf("%v: %v, want %q", r, err, want)
 		}
 	}
-	if err := d.Append(Row{}, math.Inf(1)); err == nil {
+	if err := d.Append(glm.Row{}, math.Inf(1)); err == nil {
 		t.Error("an infinite outcome passes")
 	}
 	if err := d.AppendDense([]float64{1}, 1); err == nil {
@@ -267,7 +269,7 @@ func TestRowsAreChecked(t *testing.T) {
 }
 
 // dense returns a row of a design with its zeros.
-func dense(d *Design, i int) []float64 {
+func dense(d *glm.Design, i int) []float64 {
 	x := make([]float64, d.Columns())
 	r := d.Row(i)
 	for k, j := range r.Index {
