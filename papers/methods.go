@@ -40,6 +40,7 @@ var uses = map[string]method.Registry{
 	"parley-intercepts":           {regression.Method{}},
 	"parley-intervals":            {regression.Method{}},
 	"parley-reference":            {regression.Method{}},
+	"parley-totals":               {factors.Method{}, regression.Method{}, mixture.Method{}},
 	"parley-rivals":               {regression.Method{}, dppvimethod.Method{}},
 }
 

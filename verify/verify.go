@@ -82,7 +82,7 @@ func Run(dir fs.FS) (*Report, error) {
 // runs are the verifications of each family of files, by how its schemas begin.
 var runs = map[string]func(file []byte) ([]vectors.Check, error){
 	account.VectorSchema: account.Verify,
-	"fedmvppca/":         formats(factorsFormats), "pvi/": formats(regressionFormats),
+	"fedmvppca/":         formats(factorsFormats),
 }
 
 func formats(of map[string]func([]byte, *vectors.List) error) func([]byte) ([]vectors.Check, error) {

@@ -49,7 +49,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLE", abs("../../examples/alzheimer"))
 			env.Setenv("VECTORS", abs("../../methods/factors/testdata/fedmvppca"))
 			env.Setenv("DPVECTORS", abs("../../privacy/account/testdata/dp"))
-			env.Setenv("PVIVECTORS", abs("../../methods/regression/testdata/pvi"))
 			env.Setenv("INCOME", abs("../../examples/income/data"))
 			return writeData(filepath.Join(env.WorkDir, "small"))
 		},

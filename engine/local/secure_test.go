@@ -182,6 +182,45 @@ func strip(v any) any {
 	return v
 }
 
+// Where views are missing and the plan names the sets that subjects can have, one exchange of totals is enough.
+func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, features: [p, q]}]\n" +
+		"method: {name: mvppca, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
+	var logLik []float64
+	for _, privacy := range []string{exactPlain, exactSecure} {
+		patterns := ""
+		if privacy == exactSecure {
+			patterns = ", patterns: [{site: a, views: [v, w]}, {site: b, views: [v]}, {site: c, views: [v, w]}, {site: c, views: [w]}]"
+		}
+		p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, frame, patterns, privacy), ours))(t)
+		data := map[string]dataset.Source{}
+		for s, site := range p.Sites {
+			rng := rand.New(rand.NewPCG(uint64(s), 9))
+			var rows []dataset.Row
+			for i := range 80 {
+				f := rng.NormFloat64()
+				views := [][]float64{{f + rng.NormFloat64(), rng.NormFloat64() - f, 0.5*f + rng.NormFloat64()}, {f + rng.NormFloat64(), rng.NormFloat64()}}
+				switch {
+				case site == "b":
+					views[1] = nil
+				case site == "c" && i%2 == 0:
+					views[0] = nil
+				}
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: views})
+			}
+			data[site] = testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
+		}
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t)
+		logLik = append(logLik, out.Result.Metrics["log_likelihood_per_subject"])
+		if privacy == exactSecure && len(out.Rounds) != 4 {
+			t.Errorf("%d rounds, where two totals take four", len(out.Rounds))
+		}
+	}
+	if !(math.Abs(logLik[0]-logLik[1]) <= 1e-9) {
+		t.Errorf("log-likelihoods of %v and %v nats a subject", logLik[0], logLik[1])
+	}
+}
+
 // Where cells are missing, sites fill them and answer again, and the fit ends where the plain one does.
 func TestTotalsOfGapsSettleWhereThePlainFitDoes(t *testing.T) {
 	var logLik []float64
@@ -526,5 +565,30 @@ func TestWhatASiteDemandsOfATotal(t *testing.T) {
 	}
 	if text := strings.Join(cost.Lines(), "\n"); !strings.Contains(text, "deviates by 1.29 times that of one party; with one noise at each site it would by 2.24 times") {
 		t.Errorf("%s", text)
+	}
+}
+
+// What a report of totals says is about numbers that there are.
+func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
+	for _, what := range []string{ofFactors, ofPrivateFactors, ofRegression, ofMixture} {
+		privacy := exactSecure
+		if what == ofPrivateFactors {
+			privacy = noisedSecure
+		}
+		p := totalsPlan(t, what, privacy)
+		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+		says := r.Found + r.Sure
+		for _, h := range r.Headline {
+			says += h.Name + " " + h.Value + "; "
+		}
+		for _, wrong := range []string{"Inf", "NaN", "all-sites", "1 site"} {
+			if strings.Contains(says, wrong) {
+				t.Errorf("%s: %q in %s", what, wrong, says)
+			}
+		}
+		last := r.Sections[len(r.Sections)-1]
+		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
+			t.Errorf("%s: no word on who could have seen a site's sums", what)
+		}
 	}
 }

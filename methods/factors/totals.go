@@ -17,7 +17,7 @@ var _ method.Additive = Method{}
 // What the sums of a study with a secure sum are called, as sites' people read it.
 const (
 	sumMoments = "number of values of each feature, their sum, and the sum of their squares"
-	sumScatter = "number of subjects, sums of each feature and of products of any two of them; how many values were filled in, and the log-likelihood"
+	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature and of products of any two of them, and how many values were filled in; the log-likelihood"
 )
 
 // Totals implements [method.Additive].
@@ -26,12 +26,11 @@ func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := set.Layout.Features()
 	switch kind {
 	case options.TaskScale:
-		return []privacy.Total{{Name: sumMoments, Numbers: 3 * d, Grid: masks.Raw}}, nil
+		return []privacy.Total{{Name: sumMoments, Numbers: 3 * set.Layout.Features(), Grid: masks.Raw}}, nil
 	case options.TaskFit:
-		return []privacy.Total{{Name: sumScatter, Numbers: federated.SumNumbers(d), Grid: masks.Standardised}}, nil
+		return []privacy.Total{{Name: sumScatter, Numbers: federated.SumNumbers(set), Grid: masks.Standardised}}, nil
 	}
 	return nil, fmt.Errorf("no sums answer task %q", kind)
 }

@@ -43,18 +43,18 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "0c9b7bdbe79dbd221e20ac37208685768b010bacb412d16050740324a85d40fd"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "b52d8fddcc3397e2a6c6aa5bf89f22789bab284cba18fa8991fbb3f48067d645"},
+	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "0de456a7be0fce45290210caa6fae165cc12f0b4706f534cdea90dfe01425d5b"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "057e4bc2fb2283f9b4968036331750365d78449d61d6c523534638ebab0af5cc"},
 	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "7ef6cc1df666728df1c07c843f6f74798382a74db454dc431ab1e4e37020f57d"},
+	"joint, logistic": {twoClasses + "", noProtection, "d9d84c3381c9ec26a6a83da43dd83c2f86516ceec3f351f8c11bb41f21efdab6"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "522e8122e2e57f4cbdc8edf0e616c23a8219eb6923b1b2a08cf0d7aeeabb5d4c"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "3b8ed15916b3a41b18f13b6c83f0d17ff67ce87ea9aeaeb0044a3bab3ee961c0"},
+	"joint, softmax":  {threeClasses + "", noProtection, "a78d1003c040164cc81d79faf1b96a5fdb15cf4837131f4e4871f5a5680cb398"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "52553158b384bf4ec17f358e92dd18ba8cdf30f966d02693362bb71e0b1c6734"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

@@ -38,7 +38,7 @@ func TestEffectsThatChangeOverTime(t *testing.T) {
 		t.Errorf("%d of 60 studies whose effects stay the same", n)
 	}
 	for _, options := range []string{"", ", site_effects: random"} {
-		if n := said(t, 5, 4, "The effect of arm=1 changes over time", flips(options)); n < 5 {
+		if n := said(t, 5, 4, "The effect of arm=1 (falls) changes over time", flips(options)); n < 5 {
 			t.Errorf("%q: %d of 5 studies whose effect changes its sign", options, n)
 		}
 	}

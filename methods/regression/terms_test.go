@@ -90,7 +90,7 @@ func among(t testing.TB, p *study.Plan, rows []dataset.Row) local.Config {
 	return c
 }
 
-const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweight: worth\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]\npriors: [{feature: dose × sex, mean: 0.1, variance: 0.5}, {feature: sex, level: m, variance: 4}]"
+const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweights: {column: worth, as: survey}\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]\npriors: [{feature: dose × sex, mean: 0.1, variance: 0.5}, {feature: sex, level: m, variance: 4}]"
 
 // Every outcome with all terms at once ends where the fit to all rows does, which stays
 // around the truth.
@@ -172,7 +172,7 @@ func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {
 		r.Subject[3] = fmt.Sprint(math.Log(3))
 		shifted = append(shifted, r)
 	}
-	close2(t, "weighted", fit("", twice), fit("weight: worth", weighted), 1e-6)
+	close2(t, "weighted", fit("", twice), fit("weights: {column: worth, as: counts}", weighted), 1e-6)
 	want := fit("", rows)
 	want[3] -= math.Log(3)
 	close2(t, "shifted", want, fit("offset: exposure", shifted), 2e-4)
@@ -262,7 +262,7 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 // Counts are predicted with intervals that hold them, and need the offset.
 func TestCountsArePredicted(t *testing.T) {
 	rows := stays(5, 1200, func(age, dose, sex float64) float64 { return 1 + 0.4*age - 0.5*sex })
-	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweight: worth")
+	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweights: {column: worth, as: survey}")
 	m, out := run(t, among(t, p, rows[:600]))
 	var b bytes.Buffer
 	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b, method.PredictOptions{Score: true, Level: 0.9}); err != nil {
@@ -313,7 +313,7 @@ func TestCountsArePredicted(t *testing.T) {
 // What a site's rows lack is told with the subject and the column.
 func TestBadOutcomesOfTerms(t *testing.T) {
 	hazard := "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}"
-	counts := "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweight: worth"
+	counts := "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweights: {column: worth, as: survey}"
 	for want, c := range map[string]struct {
 		options string
 		column  int
@@ -348,7 +348,7 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"private counts":         {counts, protected, "likelihood: poisson has no differentially private form"},
 		"private spline":         {yes + "splines: [{feature: age, knots: [1, 2, 3]}]", protected, "splines has no differentially private form"},
 		"private product":        {yes + "interactions: [[age, sex]]", protected, "interactions has no differentially private form"},
-		"private weight":         {yes + "weight: worth", protected, "weight has no differentially private form"},
+		"private weight":         {yes + "weights: {column: worth, as: survey}", protected, "weights has no differentially private form"},
 		"no event":               {"outcome: {column: days, levels: [\"no\", \"yes\"], cuts: [3]}\nlikelihood: hazard", unprotected, "not a second column"},
 		"no cuts":                {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"]}", unprotected, "method.outcome.cuts"},
 		"cuts that fall":         {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [3, 2]}", unprotected, "a cut at 2 after 3"},
@@ -363,7 +363,10 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"pair twice":             {yes + "interactions: [[age, sex], [sex, age]]", unprotected, "there twice"},
 		"pair with a stranger":   {yes + "interactions: [[age, height]]", unprotected, `"height" is not a feature`},
 		"offset elsewhere":       {yes + "offset: age", unprotected, `"age" is not a column under subjects`},
-		"outcome as weight":      {yes + "weight: died", unprotected, "of its own"},
+		"outcome as weight":      {yes + "weights: {column: died, as: survey}", unprotected, "of its own"},
+		"weight, as before":      {yes + "weight: worth", unprotected, "weights: {column: …, as: counts}"},
+		"cluster of sites":       {yes + "cluster: worth\nsite_effects: random", unprotected, "no robust standard errors"},
+		"link of counts":         {counts + "link: cloglog", unprotected, "a poisson model has one of its own"},
 		"offset of classes":      {"outcome: {column: died, levels: [a, b, c]}\noffset: exposure", unprotected, "changes nothing"},
 		"prior of a stranger":    {yes + "priors: [{feature: height, variance: 1}]", unprotected, "no term of the model"},
 		"prior of no period":     {yes + "priors: [{feature: period, variance: 1}]", unprotected, "no term of the model"},

@@ -124,7 +124,7 @@ func (a *aware) step(count bool) {
 			norm += m*(m+2*shared[j]) + v*(v+2*shared[p+int(j)])
 			own = append(own, m, v)
 		}
-		f := glm.ClipFactor(math.Sqrt(max(norm, 0)), awareClip)
+		f := 1 / max(1, math.Sqrt(max(norm, 0))/awareClip)
 		owed += f
 		for k, j := range x.Index {
 			sum[j] += f * own[2*k]

@@ -48,21 +48,39 @@ func TestNoiseAwareInferenceFindsTheOptimum(t *testing.T) {
 	if inside < 160 || math.Abs(far) > 0.2 {
 		t.Errorf("%d of %d intervals of 90 %% hold the optimum, off by %v on average", inside, traces, far)
 	}
-	want, _, err := (&glm.Local{Likelihood: glm.Logistic{}, Data: d, Cavity: glm.Isotropic(3, 0, 1)}).Optimum(glm.Isotropic(3, 0, 1), glm.Solve{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := meanField(d)
 	clear(a.trace)
 	q, last, err := a.fit(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	exactly := want.Normal()
-	for j, m := range exactly.Mean {
-		sd := math.Sqrt(exactly.Variance[j])
+	for j, m := range want.Mean {
+		sd := math.Sqrt(want.Variance[j])
 		t.Logf("%v ± %v: %v ± %v, %v ± %v", m, sd, q.Mean[j], math.Sqrt(q.Variance[j]), last.Mean[j], math.Sqrt(last.Variance[j]))
-		if math.Abs(q.Mean[j]-m) > 3*math.Sqrt(q.Variance[j]) || q.Variance[j] < 0.5*exactly.Variance[j] {
+		if math.Abs(q.Mean[j]-m) > 3*math.Sqrt(q.Variance[j]) || q.Variance[j] < 0.5*want.Variance[j] {
 			t.Errorf("weight %d", j+1)
 		}
 	}
+}
+
+// meanField is the optimum of independent weights N(0, 1), by steps of natural gradients that are damped.
+func meanField(d *glm.Design) glm.Normal {
+	q := glm.Isotropic(d.Columns(), 0, 1).Normal()
+	for range 2000 {
+		eta, precision := make([]float64, len(q.Mean)), make([]float64, len(q.Mean))
+		for i := range d.Rows() {
+			r, y := d.Row(i), d.Outcome(i)
+			a, c := q.Activation(r, 0)
+			_, e := glm.ExpectLogSigmoid(y*a, c)
+			for k, j := range r.Index {
+				eta[j] += y * e[0] * r.Value[k]
+				precision[j] -= e[1] * r.Value[k] * r.Value[k]
+			}
+		}
+		for j, m := range q.Mean {
+			q.Variance[j] = 1 / (0.8/q.Variance[j] + 0.2*(1+precision[j]))
+			q.Mean[j] += 0.2 * q.Variance[j] * (eta[j] - m)
+		}
+	}
+	return q
 }

@@ -14,6 +14,7 @@ import (
 	"parley/papers/quoted/oneshot"
 	"parley/papers/quoted/private"
 	"parley/papers/quoted/regression"
+	"parley/papers/quoted/totals"
 )
 
 // Paper is its page.
@@ -39,5 +40,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments(), totals.Experiments())
 }

@@ -16,18 +16,12 @@ the intercept and those of periods N(0, 100); of a linear regression in units of
 variance, the intercept's about its mean, and its noise is estimated. A time is seen through periods that end
 at the cuts: one without an event counts in the last if it reaches its middle.
 
-The optimum is the fixed point of Opper and Archambeau (2009) with full covariances, by Newton's
-steps with expectations from the trapezoid rule over +-8 standard deviations; of a softmax, with
-weights for each class, it is the mode of the posterior with its inverse information, both less
-their mean over classes. Written are, for every weight of scaled columns, its name, mean and the
+Calculated are the mode of the posterior and its inverse information by Newton's steps, and of a linear
+regression the noise that goes with them; of a softmax, with weights for each class, both less their mean over
+classes. Written are, for every weight of scaled columns, its name, mean and the
 lower triangle of the covariance; of a softmax class by class.
 """
 import csv, glob, gzip, json, math, os, sys
-
-GRID = [i / 4 for i in range(-32, 33)]
-MASS = [math.exp(-z * z / 2) for z in GRID]
-MASS = [m / sum(MASS) for m in MASS]
-
 
 def table(path):
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", newline="") as f:
@@ -118,37 +112,34 @@ def invert(a):
     return out
 
 
-def logistic(t, a, c, _):
-    p, q, sd = 0.0, 0.0, math.sqrt(c)
-    for z, mass in zip(GRID, MASS) if c > 0 else ((0.0, 1.0),):
-        e = 1 / (1 + math.exp(-(a + sd * z)))
-        p, q = p + mass * e, q + mass * e * (1 - e)
-    return t - p, q
+def logistic(t, a, _):
+    p = 1 / (1 + math.exp(-a))
+    return t - p, p * (1 - p)
 
 
-def poisson(t, a, c, _):
-    rate = math.exp(min(a + c / 2, 30))
+def poisson(t, a, _):
+    rate = math.exp(min(a, 30))
     return t - rate, rate
 
 
-def linear(t, a, c, noise):
+def linear(t, a, noise):
     return (t - a) / noise, 1 / noise
 
 
 def fit(x, y, d, slopes, prior, centre, start):
-    """Mean and covariance; slopes are E of the first derivative, and minus that of the second."""
+    """Mean and covariance; slopes are the first derivative, and minus the second."""
     m, s = list(start), None
     noise = moments(y)[1]
     for step in range(200):
         g, h, squares = [(centre[j] - m[j]) / prior[j] for j in range(d)], [[0.0] * d for _ in range(d)], 0.0
         for entries, t in zip(x, y):
             a, c = sum(v * m[j] for j, v in entries), 0.0
-            if s:
+            if s and slopes is linear:
                 for i, (j, v) in enumerate(entries):
                     row = s[j]
                     c += v * (v * row[j] + 2 * sum(w * row[k] for k, w in entries[:i]))
-            first, second = slopes(t, a, max(c, 0.0), noise)
-            squares += (t - a) ** 2 + c
+            first, second = slopes(t, a, noise)
+            squares += (t - a) ** 2 + max(c, 0.0)
             for i, (j, v) in enumerate(entries):
                 g[j] += first * v
                 row, v = h[j], v * second

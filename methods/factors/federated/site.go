@@ -57,11 +57,7 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // sums is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	describe := ppca.Describe
-	if h.Plan.Privacy.Secure() {
-		describe = ppca.Total
-	}
-	said, err := describe(h.Layout, model, blocks, h.Options.Minimum)
+	said, err := h.describe(model, blocks)
 	if err != nil {
 		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}
@@ -70,6 +66,13 @@ func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, erro
 		answer.Blocks = append(answer.Blocks, options.PackBlock(&said.Blocks[i]))
 	}
 	return answer, nil
+}
+
+func (h siteWay) describe(model *ppca.Params, blocks []ppca.Block) (*ppca.Description, error) {
+	if h.Plan.Privacy.Secure() {
+		return ppca.Totals(h.Layout, model, blocks, h.Options.Minimum, totalSets(h.Setup))
+	}
+	return ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.

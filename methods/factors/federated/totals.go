@@ -2,6 +2,7 @@ package federated
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/method"
 	"parley/methods/factors/halves"
@@ -9,65 +10,116 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// SumNumbers is how many numbers add up to a site's answer about d features, where only totals over
-// sites are told: the number of subjects, Σ y, Σ y yᵀ, how many cells of each feature were filled, and the log-likelihood.
-func SumNumbers(d int) int { return 2 + 2*d + d*(d+1)/2 }
+// sumNumbers is how many numbers add up to what sites say of a set of subjects with d features: their number, the
+// log-likelihood, Σ y, how many cells of each feature were filled, and Σ y yᵀ.
+func sumNumbers(d int) int { return 2 + 2*d + d*(d+1)/2 }
 
-// Raw is the answer as numbers that add up over sites: all its subjects are one set, which has all features.
-func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
-	d := set.Layout.Features()
-	out := make([]float64, SumNumbers(d))
-	if len(a.Blocks) == 0 { // the site has fewer subjects than the plan's minimum
-		return out, nil
+// SumNumbers is how many numbers a site's answer has where only totals over sites are told.
+func SumNumbers(set options.Setup) (n int) {
+	for _, features := range totalSets(set) {
+		n += sumNumbers(len(features))
 	}
-	b := &a.Blocks[0] // a feature that the site lacks is filled for all its subjects, which no whole study's is
-	if len(a.Blocks) != 1 || len(b.Mean) != d || len(b.Scatter) != d*(d+1)/2 {
-		return nil, fmt.Errorf("%d sets of subjects, the first with %d of %d features, where one has all", len(a.Blocks), len(b.Mean), d)
+	return n
+}
+
+// totalSets are the features of the sets of subjects that all sites describe alike: those of the plan's patterns,
+// and one that has all. They are in the order of their views.
+func totalSets(set options.Setup) (sets [][]int) {
+	l := set.Layout
+	all := l.ViewsOf(l.AllFeatures())
+	patterns := set.Options.Patterns.At(set.Plan, "")
+	if !slices.ContainsFunc(patterns, func(views []int) bool { return len(views) == len(all) }) {
+		patterns = append(patterns, all)
 	}
-	out[0], out[1] = b.N, a.LogLik
-	copy(out[2+d:], b.Filled)
-	at := 0
-	for i := range d {
-		out[2+i] = b.N * b.Mean[i]
-		for j := i; j < d; j++ {
-			out[2+2*d+at] = b.Scatter[at] + b.N*b.Mean[i]*b.Mean[j]
-			at++
+	slices.SortFunc(patterns, slices.Compare)
+	for _, views := range patterns {
+		features, err := l.FeaturesOf(views)
+		if err != nil {
+			panic(err) // views of the plan
 		}
+		sets = append(sets, features)
+	}
+	return sets
+}
+
+// Raw is the answer as numbers that add up over sites, of one set after the other.
+func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
+	var out []float64
+	blocks := a.Blocks
+	for _, features := range totalSets(set) {
+		d := len(features)
+		raw := make([]float64, sumNumbers(d))
+		out = append(out, raw...)
+		if len(blocks) == 0 || len(blocks[0].Mean) != d {
+			continue // nobody has the set
+		}
+		b := &blocks[0] // a feature that the site lacks is filled for all its subjects, which no whole study's is
+		runs, err := options.FeaturesOf(b.Runs, set.Layout)
+		if err != nil || len(b.Scatter) != d*(d+1)/2 {
+			return nil, fmt.Errorf("%d numbers for the scatter of %d features: %w", len(b.Scatter), d, err)
+		}
+		if !slices.Equal(runs, features) {
+			continue
+		}
+		raw = out[len(out)-len(raw):]
+		if raw[0] = b.N; len(blocks) == len(a.Blocks) {
+			raw[1] = a.LogLik
+		}
+		copy(raw[2+d:], b.Filled)
+		at := 0
+		for i := range d {
+			raw[2+i] = b.N * b.Mean[i]
+			for j := i; j < d; j++ {
+				raw[2+2*d+at] = b.Scatter[at] + b.N*b.Mean[i]*b.Mean[j]
+				at++
+			}
+		}
+		blocks = blocks[1:]
+	}
+	if len(blocks) > 0 {
+		return nil, fmt.Errorf("%d sets of subjects that are none of the plan's", len(blocks))
 	}
 	return out, nil
 }
 
 // AnswerOf is the inverse of [FitAnswer.Raw], of all subjects.
 func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
-	d := set.Layout.Features()
-	if len(sums) != SumNumbers(d) {
-		return nil, fmt.Errorf("%d sums of %d features", len(sums), d)
+	if n := SumNumbers(set); len(sums) != n {
+		return nil, fmt.Errorf("%d sums, where there are %d", len(sums), n)
 	}
-	n := sums[0]
-	if !(n >= 1) {
-		return &FitAnswer{}, nil
-	}
-	b := ppca.Block{Features: set.Layout.AllFeatures(), N: n, Mean: make([]float64, d), Scatter: make([]float64, d*d), Filled: make([]float64, d)}
-	out := &FitAnswer{LogLik: sums[1]}
-	for i := range d {
-		b.Mean[i], b.Filled[i] = sums[2+i]/n, sums[2+d+i]
-		out.Filled += b.Filled[i]
-	}
-	if out.Filled == 0 {
-		b.Filled = nil
-	}
-	at := 2 + 2*d
-	for i := range d {
-		for j := i; j < d; j++ {
-			x := sums[at] - n*b.Mean[i]*b.Mean[j]
-			if i == j {
-				x = max(x, 0)
-			}
-			b.Scatter[i*d+j], b.Scatter[j*d+i] = x, x
-			at++
+	out := &FitAnswer{}
+	for _, features := range totalSets(set) {
+		d := len(features)
+		raw := sums[:sumNumbers(d)]
+		sums = sums[len(raw):]
+		n := raw[0]
+		out.LogLik += raw[1]
+		if !(n >= 1) {
+			continue
 		}
+		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Scatter: make([]float64, d*d), Filled: make([]float64, d)}
+		filled := 0.0
+		for i := range d {
+			b.Mean[i] = raw[2+i] / n
+			filled += raw[2+d+i]
+			b.Filled[i] = min(raw[2+d+i], n-1) // of all only where a few subjects of one site are by themselves
+		}
+		if out.Filled += filled; filled == 0 {
+			b.Filled = nil
+		}
+		at := 2 + 2*d
+		for i := range d {
+			for j := i; j < d; j++ {
+				x := raw[at] - n*b.Mean[i]*b.Mean[j]
+				if i == j {
+					x = max(x, 0)
+				}
+				b.Scatter[i*d+j], b.Scatter[j*d+i] = x, x
+				at++
+			}
+		}
+		out.Blocks = append(out.Blocks, options.PackBlock(&b))
 	}
-	out.Blocks = []options.Block{options.PackBlock(&b)}
 	return out, nil
 }
 

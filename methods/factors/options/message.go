@@ -53,7 +53,7 @@ func PackParams(l ppca.Layout, p *ppca.Params) Params {
 
 // params is the inverse of PackParams; it refuses what does not fit the layout.
 func (m *Params) Unpack(l ppca.Layout) (*ppca.Params, error) {
-	described, err := featuresOf(m.Runs, l)
+	described, err := FeaturesOf(m.Runs, l)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
@@ -166,7 +166,7 @@ func PackBlock(b *ppca.Block) Block {
 
 // Unpack is the inverse of PackBlock. What it returns is what subjects can have.
 func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
-	features, err := featuresOf(m.Runs, l)
+	features, err := FeaturesOf(m.Runs, l)
 	if err != nil {
 		return nil, err
 	}
@@ -211,9 +211,9 @@ func runsOf(features []int) (r [][2]int) {
 	return r
 }
 
-// featuresOf is the inverse of Runs; it refuses ranges that are not ascending
+// FeaturesOf is the inverse of Runs; it refuses ranges that are not ascending
 // and inside the layout.
-func featuresOf(runs [][2]int, l ppca.Layout) (list []int, err error) {
+func FeaturesOf(runs [][2]int, l ppca.Layout) (list []int, err error) {
 	last, d := -1, l.Features()
 	for _, r := range runs {
 		if r[0] <= last || r[1] <= r[0] || r[1] > d {

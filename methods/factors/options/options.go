@@ -265,16 +265,13 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
 }
 
-// mostSecure is how many features sums of products may be of, masked: they have 16 bytes each, and a message 64 MiB.
-const mostSecure = 2600
+// mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a message 64 MiB.
+const mostSecure = 3_400_000
 
 // Summable implements [study.Summable].
 func (o *Options) Summable(p *study.Plan, report study.Report) {
 	const own = "leave it out: with sum: secure the coordinator does not learn what one site's subjects are like"
 	if o.Mechanism != "" {
-		if slices.ContainsFunc(o.Patterns, func(x pattern) bool { return x.Site != "" }) {
-			report("patterns", "a total is of all sites' subjects, whatever site they are at", "patterns without site, which any site's subjects can have")
-		}
 		return
 	}
 	if o.SiteMeans != meansPooled {
@@ -286,11 +283,18 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 	if len(o.Adjust) > 0 {
 		report("adjust", "needs products about the means of each site", own)
 	}
-	d := 0
-	for _, v := range p.Views {
-		d += len(v.Features)
+	numbers, whole := 0, make([]int, len(p.Views))
+	for k := range whole {
+		whole[k] = k
 	}
-	if d > mostSecure {
-		report("", fmt.Sprintf("products of %d features are more than a masked message holds", d), fmt.Sprintf("at most %d features, or sum: plain", mostSecure))
+	for _, views := range append(o.Patterns.At(p, ""), whole) {
+		d := 0
+		for _, k := range views {
+			d += len(p.Views[k].Features)
+		}
+		numbers += d * (d + 5) / 2
+	}
+	if numbers > mostSecure {
+		report("", fmt.Sprintf("the sums have %d numbers, more than a masked message holds", numbers), fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 2600 features; or sum: plain", mostSecure))
 	}
 }

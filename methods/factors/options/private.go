@@ -22,6 +22,9 @@ type pattern struct {
 // At returns the patterns of a site in the plan's order, each as rising indices of the
 // plan's views: one of all views where the plan states none.
 func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
+	if p.Privacy.Secure() {
+		return all.anywhere(p)
+	}
 	if !slices.ContainsFunc(all, func(one pattern) bool { return one.Site == site }) {
 		site = "" // not named
 	}
@@ -45,6 +48,29 @@ func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
 		patterns = [][]int{all}
 	}
 	return patterns
+}
+
+// anywhere are the patterns of all sites: what is summed over sites is of the same sets at each.
+func (all Patterns) anywhere(p *study.Plan) (patterns [][]int) {
+	for _, one := range all {
+		var views []int
+		for k, v := range p.Views {
+			if slices.Contains(one.Views, v.Name) {
+				views = append(views, k)
+			}
+		}
+		if !slices.ContainsFunc(patterns, func(other []int) bool { return slices.Equal(other, views) }) {
+			patterns = append(patterns, views)
+		}
+	}
+	if patterns != nil {
+		return patterns
+	}
+	whole := make([]int, len(p.Views))
+	for k := range whole {
+		whole[k] = k
+	}
+	return [][]int{whole}
 }
 
 // Counts says whether a subject with these views, nil where it has none, has one of the
@@ -119,7 +145,8 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 			report("mechanism", "noises releases, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
 		}
 		report.Absent("belongs to private plans, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out",
-			map[string]bool{"patterns": o.Patterns != nil})
+			map[string]bool{"patterns": o.Patterns != nil && !p.Privacy.Secure()})
+		o.Patterns.Check(p, report)
 		return
 	}
 	if o.Mechanism != MechanismStatistics {

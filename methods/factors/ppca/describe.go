@@ -86,20 +86,14 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 	return out, nil
 }
 
-// Total is the sums of a site's subjects as one set that has all features, so that those of sites add up to what one
-// site with all subjects would say. What subjects lack is filled as by [Describe]; without a model by a mean of 0
-// and a variance of 1, which is what features have in the units of a study that pools their scale.
-func Total(l Layout, model *Params, blocks []Block, minimum int) (*Description, error) {
+// Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order of
+// their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
+// of the views that they have, and in the last that has all features where there is none, or where they are fewer
+// than [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and
+// a variance of 1, which is what features have in the units of a study that pools their scale.
+func Totals(l Layout, model *Params, blocks []Block, minimum int, of [][]int) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
-	}
-	out := &Description{}
-	subjects := 0.0
-	for i := range blocks {
-		subjects += blocks[i].N
-	}
-	if subjects < float64(minimum) {
-		return out, nil
 	}
 	by, all := model, l.AllFeatures()
 	if by == nil {
@@ -108,22 +102,37 @@ func Total(l Layout, model *Params, blocks []Block, minimum int) (*Description, 
 			by.Noise[g] = 1
 		}
 	}
-	f, err := newFiller(l, by, blocks)
-	if err != nil {
-		return nil, err
+	out, members := &Description{}, make([][]Block, len(of))
+	for _, group := range sets(l, blocks, minimum) {
+		views := l.ViewsOf(Observed(l, group))
+		at := slices.IndexFunc(of, func(features []int) bool { return slices.Equal(l.ViewsOf(features), views) })
+		if at < 0 {
+			at = slices.IndexFunc(of, func(features []int) bool { return len(features) == len(all) })
+		}
+		members[at] = append(members[at], group...)
 	}
-	f.all = all
-	b, err := f.fill(blocks)
-	if err != nil {
-		return nil, fmt.Errorf("filling what subjects lack: %w", err)
-	}
-	out.Filled = sum(b.Filled)
-	if model != nil {
-		if out.LogLik, _, err = LogLik(l, model, blocks); err != nil {
+	for at, group := range members {
+		if len(group) == 0 {
+			continue
+		}
+		f, err := newFiller(l, by, group)
+		if err != nil {
 			return nil, err
 		}
+		f.all = of[at]
+		b, err := f.fill(group)
+		if err != nil {
+			return nil, fmt.Errorf("filling what subjects lack: %w", err)
+		}
+		if out.Filled += sum(b.Filled); model != nil {
+			ll, _, err := LogLik(l, model, group)
+			if err != nil {
+				return nil, err
+			}
+			out.LogLik += ll
+		}
+		out.Blocks = append(out.Blocks, b.Dense())
 	}
-	out.Blocks = []Block{b.Dense()}
 	return out, nil
 }
 

@@ -284,7 +284,11 @@ func sure(set options.Setup, m *fitted.Model, sites []Site) string {
 	case gain.empty():
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
 	}
-	return fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away %s of the squared error of its mean, and intervals of 90 %% hold %s of its values.", gain, held)
+	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away %s of the squared error of its mean", gain)
+	if held.empty() { // no site has said how its subjects lie in their intervals
+		return says + "."
+	}
+	return says + fmt.Sprintf(", and intervals of 90 %% hold %s of its values.", held)
 }
 
 // reach is from where to where percentages go.

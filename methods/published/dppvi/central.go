@@ -15,7 +15,7 @@ import (
 // centre is an exact fit of independent weights to all rows in one place.
 type centre struct {
 	Model *fitted.Model
-	Info  glm.Info // with the evidence lower bound as Value
+	Info  info // with the evidence lower bound as Value
 
 	*fitted.Forecaster
 }
@@ -38,7 +38,7 @@ func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 	if err != nil {
 		return nil, err
 	}
-	q, info, err := (&glm.Local{Likelihood: s.Likelihood, Data: d, Cavity: s.Prior}).Optimum(s.Prior, glm.Solve{})
+	q, info, err := (&freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}).Optimum(s.Prior, limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *r
 	}
 	with := *c.own.Global
 	with.Steps, with.Batch = 1, minibatch
-	u := gradients{c.Likelihood, c.Encoding.Width(), max(all, minibatch), with}
-	from := glm.Point(q)
+	u := gradients{expectationsOf(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
+	from := pointOf(q)
 	squares, err := accumulators(carried, len(from))
 	if err != nil {
 		return nil, nil, err

@@ -35,7 +35,7 @@ const sumPublished = "gradients of the local free energy"
 
 // updateOf is the arithmetic of a site with so many rows.
 func (c *common) updateOf(rows int) *gradients {
-	return &gradients{Likelihood: c.Likelihood, Columns: c.Encoding.Width(), Rows: rows, updateSettings: *c.own.Update}
+	return &gradients{Likelihood: expectationsOf(c.Likelihood), Columns: c.Encoding.Width(), Rows: rows, updateSettings: *c.own.Update}
 }
 
 // protect has the noise of the paper, and as many updates as its accountant allows.

@@ -19,7 +19,7 @@ type coordinator struct{ *common }
 func (c coordinator) Init() (method.State, error) {
 	s := newState(c.common)
 	if c.global() {
-		s.Point = glm.Point(c.Prior)
+		s.Point = pointOf(c.Prior)
 	}
 	return s, nil
 }
@@ -49,7 +49,7 @@ func (c coordinator) staying(s *State) []string { return method.Staying(c.Plan.S
 // posterior is equation 2: the prior times the factors.
 func (c coordinator) posterior(s *State) (glm.Gaussian, error) {
 	if c.global() {
-		return glm.FromPoint(s.Point)
+		return fromPoint(s.Point)
 	}
 	return c.product(s.Sites)
 }

@@ -153,9 +153,9 @@ func (c *common) changeSays() privacy.Content {
 
 // optimum is the exact update: it finds the optimum of the local free energy.
 func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, error) {
-	local := glm.Local{Likelihood: c.Likelihood, Data: d, Cavity: q.Over(factor)}
+	local := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: q.Over(factor)}
 	// Counts that are far from what others expect come nearer by a factor of e in a step.
-	target, info, err := local.Optimum(q, glm.Solve{MaxSteps: 1000})
+	target, info, err := local.Optimum(q, limits{MaxSteps: 1000})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (c *common) foldChange(r *siteFactor, in method.Contribution, q glm.Gaussia
 		return 0, err
 	}
 	// Damping and projection need the quotient of the optimum and q alone.
-	factor, applied, projected := glm.Refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
+	factor, applied, projected := refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
 	if err := workable(factor, c.Prior); err != nil {
 		return 0, fmt.Errorf("after this answer: %w", err)
 	}
@@ -269,7 +269,7 @@ func (t *trace) check() error {
 
 // follow keeps a point; of a long study only every second, fourth, …
 func (t *trace) follow(before, after glm.Gaussian) error {
-	kl, err := after.KL(before)
+	kl, err := divergence(after, before)
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}

@@ -59,7 +59,7 @@ type Options struct {
 	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or an update goes by them
 
 	// Clip bounds, under differential privacy, the norm of a row's gradient, scaled as in
-	// [glm.Gradient] (75). It decides nothing about privacy, which the noise is scaled for.
+	// rowGradient (75). It decides nothing about privacy, which the noise is scaled for.
 	Clip   *float64        `json:"clip,omitempty"`
 	Update *updateSettings `json:"update,omitempty"` // of PVI
 	Global *updateSettings `json:"global,omitempty"` // of Global VI

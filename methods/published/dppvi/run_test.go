@@ -138,7 +138,7 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 	m, out := run(t, c)
 	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
 	updates := out.Result.Metrics["updates"]
-	if kl, err := m.Posterior.KL(central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
+	if kl, err := divergence(m.Posterior, central.Model.Posterior); err != nil || kl > 1 || updates != 200 {
 		t.Errorf("%v nats from central inference after %v updates, %v", kl, updates, err)
 	}
 	d := simulated(1, 30, 8, binary)
@@ -214,7 +214,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	c.Data["b"] = s.Table(t, p, nil)
 	m, out := run(t, c)
 	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
-	kl, err := m.Posterior.KL(central.Model.Posterior)
+	kl, err := divergence(m.Posterior, central.Model.Posterior)
 	if err != nil || kl < 5 {
 		t.Errorf("only %v nats from central inference, %v", kl, err)
 	}

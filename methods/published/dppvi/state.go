@@ -164,7 +164,7 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	}
 	for i, factor := range c.list(f.Sites) {
 		name := c.Plan.Sites[i]
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded, Information: glm.Information(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded, Information: informationOf(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
 	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled), fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())

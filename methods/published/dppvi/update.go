@@ -20,12 +20,12 @@ type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float6
 
 // gradients is the update of the paper: steps of Adagrad on the local free energy,
 // from sums over samples of the site's rows of their gradients (equation 4; see
-// [glm.Gradient]). Under privacy they are steps of DP-Adagrad (Abadi and others,
+// rowGradient). Under privacy they are steps of DP-Adagrad (Abadi and others,
 // 2016, with Adagrad's step): samples are Poisson, and gradients are clipped.
 type gradients struct {
-	Likelihood glm.Likelihood // Logistic: expectations are sampled; others have their own
-	Columns    int            // of the design matrix
-	Rows       int            // of the site, under privacy as declared; of Global VI all sites'
+	Likelihood likelihood // of a logistic one expectations are sampled; others have their own
+	Columns    int        // of the design matrix
+	Rows       int        // of the site, under privacy as declared; of Global VI all sites'
 	updateSettings
 }
 
@@ -58,7 +58,7 @@ func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 		return target, nil, failed
 	}
 	if err == nil {
-		target, err = glm.FromPoint(x)
+		target, err = fromPoint(x)
 	}
 	if err != nil { // noise has led out of all bounds: stay where we are
 		target = q
@@ -88,25 +88,24 @@ func accumulators(carried []byte, n int) ([]float64, error) {
 // to the next: run adds to them. Draws come from r; they decide nothing about privacy.
 // Each step asks for one sum.
 func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) ([]float64, error) {
-	g, err := glm.NewGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
+	g, err := newGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
 	if err != nil {
 		return nil, err
 	}
-	optimiser := glm.Adagrad{Rate: u.LearningRate, Sum: squares}
+	optimiser := adagrad{Rate: u.LearningRate, Sum: squares}
 	if err := optimiser.Check(g.Len()); err != nil {
 		return nil, fmt.Errorf("accumulators: %w", err)
 	}
 	if err := q.CheckProper(g.Len() / 2); err != nil {
 		return nil, err
 	}
-	draws, x := make([]float64, u.Draws), glm.Point(q)
-	rule := glm.Sampled(draws)
+	draws, x := make([]float64, u.Draws), pointOf(q)
 	for range u.Steps {
-		if _, sampled := u.Likelihood.(glm.Logistic); sampled {
+		if _, two := u.Likelihood.(logistic); two {
 			for i := range draws {
 				draws[i] = r.NormFloat64()
 			}
-			g.With(glm.LogisticBy{Rule: rule})
+			g.With(sampled{draws: draws})
 		}
 		g.At(x)
 		gradient, err := sum(g.Example)

@@ -30,9 +30,11 @@ type state struct {
 	Scale   *options.Scale                  `cbor:"scale"`
 	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
-	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way
+	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way, and kept of the last
 	Rows    map[string]int                  `cbor:"rows"`              // of each site
 	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Nested  map[string]*nestedAnswer        `cbor:"nested,omitempty"`
+	Ratios  []float64                       `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
 	// With random intercepts: the search, the derivatives of the exchange under way, which are
 	// kept of the last one with the points asked for, and at the end the spread of sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
@@ -47,7 +49,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Points: map[string]*pointsAnswer{}, Reports: map[string]*predict.Assessment{}}, nil
+	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Points: map[string]*pointsAnswer{}, Nested: map[string]*nestedAnswer{}, Reports: map[string]*predict.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -59,13 +61,17 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if s.Moments == nil || s.Sums == nil || s.Rows == nil || s.Reports == nil {
 		return nil, fmt.Errorf("the state is not one of a joint posterior")
 	}
+	if s.Nested == nil {
+		s.Nested = map[string]*nestedAnswer{}
+	}
 	if s.Points == nil {
 		s.Points = map[string]*pointsAnswer{}
 	}
 	if err := errors.Join(
-		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, options.TaskAssess),
+		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, taskNested, options.TaskAssess),
 		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) }),
 		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
+		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", c.checkNested),
 		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
 	); err != nil {
 		return nil, err
@@ -88,9 +94,6 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		if _, err := c.checkDensity(&Task{Scale: s.Scale, At: d}); err != nil {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
-	}
-	if n := s.Fit.Next; len(n.Mean) != len(n.Variance) || len(n.Mean) > 0 && (len(n.Mean) != c.Weights() || len(s.Fit.Trace) == 0 || len(s.Fit.Last.Mean) == 0) {
-		return nil, fmt.Errorf("the state's last step has %d means and %d variances of %d weights", len(n.Mean), len(n.Variance), c.Weights())
 	}
 	if n := len(s.Classes); n > 0 && (n != c.classes() || n == 1) {
 		return nil, fmt.Errorf("the state has counts of %d classes, not %d", n, c.classes())
@@ -117,6 +120,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	if c.Options.Random() {
 		step.Of += 2 // the grid
 	}
+	if c.tested() {
+		step.Of++
+	}
 	var err error
 	switch s.Phase {
 	case "":
@@ -126,10 +132,16 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		if err = c.pool(s); err == nil {
 			step.Tasks, err = c.ask(s)
 		}
+		if n := len(s.Unlike); n > 0 {
+			step.Info = method.Info{"ways in which sites are unlike, of which the report tells": float64(n)}
+		}
 	case taskMarginal, taskGrid:
 		step.Tasks, step.Info, err = c.search(s)
 	case taskSums:
 		step.Tasks, step.Info, err = c.advance(s)
+	case taskNested:
+		c.test(s)
+		step.Tasks, err = c.askQuality(s)
 	case options.TaskAssess:
 		s.Phase = method.Done
 	}
@@ -182,12 +194,15 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 	s.Phase = taskSums
 	s.Round++
 	clear(s.Sums)
-	return method.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At}, nil })
+	return method.Ask(taskSums, c.staying(s), func(string) (any, error) {
+		return Task{Scale: s.Scale, At: density{s.Fit.At.Mean, nil, s.Fit.At.Noise}, First: len(s.Fit.Trace) == 0}, nil
+	})
 }
 
 // askQuality asks all sites how well the model predicts.
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
-	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At, s.Tau}, nil })
+	s.Phase = options.TaskAssess
+	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil })
 	return method.Optional(tasks), err
 }
 
@@ -212,9 +227,11 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		tasks, err = c.ask(s)
 		return tasks, info, err
 	}
-	clear(s.Sums)
-	s.Phase = options.TaskAssess
-	tasks, err = c.askQuality(s)
+	if s.Fit.Settled && c.tested() {
+		tasks, err = c.askNested(s)
+	} else {
+		tasks, err = c.askQuality(s)
+	}
 	return tasks, info, err
 }
 
@@ -232,6 +249,8 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		err = method.Take(s.Sums, in, func(a *Sums) error { return a.check(c.Weights(), c.classes()) })
 	case taskMarginal, taskGrid:
 		err = method.Take(s.Points, in, func(a *pointsAnswer) error { return a.check(len(s.Search.Ask()), c.Weights()) })
+	case taskNested:
+		err = method.Take(s.Nested, in, c.checkNested)
 	case options.TaskAssess:
 		err = method.Take(s.Reports, in, c.checkReport)
 	default:
@@ -240,18 +259,35 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	return s, err
 }
 
-// checkReport refuses an assessment that is none of the plan's model.
+// checkReport refuses an assessment that is none of the plan's model, and puts in what weights mean.
 func (c coordinator) checkReport(a *predict.Assessment) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
-	if err := c.checkResiduals(a); err != nil || a.Periods == nil {
+	if err := c.checkResiduals(a); err != nil {
 		return err
+	}
+	if a.Scatter != nil {
+		if c.Options.Random() {
+			return fmt.Errorf("sums of scores, which were not asked for")
+		}
+		if err := a.Scatter.Check(c.Weights()); err != nil {
+			return err
+		}
+	}
+	if a.Periods == nil {
+		return nil
 	}
 	if c.periods() == 0 {
 		return fmt.Errorf("sums by periods, which were not asked for")
 	}
-	return a.Periods.Check(c.periods(), c.Weights()-c.periods())
+	return a.Periods.Check(c.periods(), c.Weights())
+}
+
+// checkNested refuses likelihoods that do not belong to the plan's terms.
+func (c coordinator) checkNested(a *nestedAnswer) error {
+	names, _ := c.terms()
+	return a.check(len(names), c.Weights())
 }
 
 // checkResiduals refuses residuals of other outcomes than the plan's.
@@ -276,6 +312,7 @@ func (c coordinator) checkResiduals(a *predict.Assessment) error {
 		if err := s.Check(c.Weights() / classes); err != nil {
 			return err
 		}
+		s.Sampled = c.Options.Survey()
 	}
 	return nil
 }
@@ -291,11 +328,12 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s.Left = left
 	delete(s.Sums, site)
 	delete(s.Points, site)
+	delete(s.Nested, site)
 	if s.Search != nil {
 		s.Search.Forget()
 	}
 	if s.Phase == taskSums && slices.Contains(left, site) {
-		s.Fit.Bound, s.Fit.Next = -1e300, reached{} // of other rows: any step is an improvement
+		s.Fit.Bound = -1e300 // of other rows: any step is an improvement
 	}
 	return s, nil
 }
@@ -303,5 +341,5 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 // Share gives every site the model: it is the study's result.
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(Task{s.Scale, s.Fit.At, s.Tau})
+	return wire.Marshal(Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
 }

@@ -20,8 +20,8 @@ const eventsByEffect = 5
 
 // fewEvents says that effects are many for so few events: of classes those of the rarest one, of
 // counts all. Of rows that have more than two classes it needs their numbers, and says nothing where
-// rows have weights, which may count people. The intercept and the coefficients of periods are no effects. Of weights that may
-// count people the expected information Σ wp(1 − p) takes the place of their rows, if it is more.
+// rows have weights. The intercept and the coefficients of periods are no effects. Of weights that
+// count rows the expected information Σ wp(1 − p) takes the place of their number, if it is more.
 func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitted.Model) (says []string) {
 	if pooled == nil {
 		return nil
@@ -37,7 +37,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 			}
 			what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, rarer)
 		}
-	case len(classes) > 1 && c.Options.Weight == "":
+	case len(classes) > 1 && c.Options.Weights == nil:
 		events = slices.Min(classes)
 		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
 	case pooled.Counts != nil && c.Options.Likelihood == options.LikelihoodPoisson:
@@ -45,7 +45,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	default:
 		return nil
 	}
-	if s := pooled.Residuals; s != nil && c.Options.Weight != "" && !s.Sampled {
+	if s := pooled.Residuals; s != nil && c.Options.Weights != nil && !s.Sampled {
 		events = max(events, s.Variance)
 	}
 	effects := 0
@@ -64,7 +64,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 // nobody with the level has an event, or everybody has. The likelihood then rises without an end (Albert
 // and Anderson, Biometrika 1984), and the prior alone says where the estimate is.
 func (c common) oneSided(parts []remainder, m *fitted.Model) (says []string) {
-	if c.Options.Likelihood == options.LikelihoodLinear {
+	if c.Options.Likelihood == options.LikelihoodLinear || c.Options.Link == options.LinkCloglog {
 		return nil
 	}
 	counts := c.Options.Likelihood == options.LikelihoodPoisson

@@ -37,8 +37,8 @@ func TestFewEventsAreSaid(t *testing.T) {
 		"enough counts": {counts, 30, "1", ""},
 		"few deaths":    {times, 24, "1", "24 events, and 5 effects"},
 		"enough deaths": {times, 25, "1", ""},
-		"people":        {classes + ", weight: w", 24, "3", ""},
-		"a sample":      {classes + ", weight: w", 24, "1.5", "24 subjects with y = 1, and 5 effects"},
+		"people":        {classes + ", weights: {column: w, as: counts}", 24, "3", ""},
+		"a sample":      {classes + ", weights: {column: w, as: survey}", 24, "1.5", "24 subjects with y = 1, and 5 effects"},
 		"numbers":       {"outcome: {column: y}", 24, "1", ""},
 		"terms":         {classes + ", interactions: [[a, b]], splines: [{feature: c, knots: [-1, 0, 1]}]", 34, "1", "34 subjects with y = 1, and 7 effects"},
 	} {

@@ -1,9 +1,8 @@
 // Package exact is the posterior of all weights together, with their correlations: the
-// default variant of pvi without privacy. It is the normal density that maximises the
-// evidence lower bound, which Newton's method finds from one sum over the rows of every
-// site in each exchange; for many rows it is what maximum likelihood with standard errors
-// from the information matrix says, with a weak prior. Of several classes it is Laplace's
-// approximation: mode and inverse information.
+// default variant of pvi without privacy. It is the normal density about the mode, with the inverse
+// information as its covariance (Laplace's approximation), which Newton's method finds from one sum over
+// the rows of every site in each exchange; with a weak prior it is what maximum likelihood with standard errors
+// from the information matrix says.
 //
 // Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go
 // for what a site answers. [New] puts both halves together for a plan, and [Central] is the
@@ -20,6 +19,7 @@ import (
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
 	"parley/study"
 )
 
@@ -35,12 +35,13 @@ const (
 	settledLate = 5e-3
 )
 
-// Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
-// too.
+// Task asks for sums at the mean of a posterior, which then comes without covariance, or how well it predicts.
+// It is what sites get back, too.
 type Task struct {
 	Scale *options.Scale `cbor:"scale"`
 	At    density        `cbor:"at"`
-	Tau   *glm.Spread    `cbor:"tau,omitempty"` // of a finished model with random intercepts
+	First bool           `cbor:"first,omitempty"` // of exchanges of sums
+	Tau   *glm.Spread    `cbor:"tau,omitempty"`   // of a finished model with random intercepts
 }
 
 // common is what both halves know of a plan.
@@ -79,8 +80,8 @@ func (c common) free(rows float64) float64 {
 // calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
 // whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
 // step.
-func (c common) farthest(q glm.Normal) float64 {
-	if l := c.Options.Likelihood; l == options.LikelihoodLinear || (l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && certain(q) {
+func (c common) farthest(first bool) float64 {
+	if l := c.Options.Likelihood; l == options.LikelihoodLinear || (l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && first {
 		return math.Inf(1)
 	}
 	return 3
@@ -115,8 +116,7 @@ func (c common) begin(scale *options.Scale) density {
 type fit struct {
 	At     density   `cbor:"at"`     // where sums are asked for
 	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
-	Next   reached   `cbor:"next"`   // where that step led, before it was carried on to At
-	Bound  float64   `cbor:"bound"`  // what steps raise, at Last: see [common.bound]
+	Bound  float64   `cbor:"bound"`  // what steps raise, at Last: see [bound]
 	Halved int       `cbor:"halved"` // how often the last step was
 	Trace  []float64 `cbor:"trace"`  // how far each step moved
 	// Settled says that the last step hardly moved; Stuck that there was no better one.
@@ -127,52 +127,48 @@ type fit struct {
 // mostHalvings is how often a step is halved that makes the bound smaller.
 const mostHalvings = 8
 
-// bound is what steps raise: the evidence lower bound, or of several classes, whose steps lead to the
-// mode, the logarithm of the posterior density at the mean, but for a constant. Not
+// bound is what steps raise: the logarithm of the posterior density, but for a constant. Not
 // finite where it cannot be calculated.
-func (c common) bound(prior glm.Gaussian, q glm.Normal, s *Sums) float64 {
-	if c.classes() > 1 {
-		b := s.Value
-		for j, l := range prior.Lambda {
-			off := q.Mean[j] - prior.Eta[j]/l
-			b -= l * off * off / 2
-		}
-		return b
+func bound(prior glm.Gaussian, mean []float64, s *Sums) float64 {
+	b := s.Value
+	for j, l := range prior.Lambda {
+		off := mean[j] - prior.Eta[j]/l
+		b -= l * off * off / 2
 	}
-	kl, err := q.KL(prior)
-	if err != nil {
-		return math.Inf(-1)
-	}
-	return s.Value - kl
+	return b
 }
 
 // take moves on by the sums at At.
 func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	prior := c.PriorOf(scale)
 	q := f.At.normal()
-	bound := c.bound(prior, q, s)
+	bound := bound(prior, q.Mean, s)
 	first := len(f.Trace) == 0
-	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
+	if !first && !c.estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
-			if f.At, f.Stuck = f.Last, true; certain(f.At.normal()) {
+			if f.At, f.Stuck = f.Last, true; len(f.Trace) == 1 {
 				f.At = c.nothing(prior, f.At.Noise)
 			}
 			return
 		}
-		f.At = pack(between(f.Last.normal(), q), math.Sqrt(f.Last.Noise*f.At.Noise))
+		half := make([]float64, len(q.Mean))
+		for j, m := range q.Mean {
+			half[j] = (f.Last.Mean[j] + m) / 2
+		}
+		f.At = density{half, f.At.Covariance, f.At.Noise}
 		return
 	}
 	noise := f.At.Noise
 	if c.estimated() {
 		n := float64(s.Rows)
-		if c.Options.Weight != "" {
+		if c.Options.Weights != nil {
 			n = s.Weight * noise // their information is weight/noise
 		}
 		at := noise
 		noise = noiseOf(prior, q, s, at, n, scale.Outcome)
 		s = s.times(at / noise)
 	}
-	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(q), c.largest(f.At.Noise))
+	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(first), c.largest(f.At.Noise))
 	if !ok {
 		if f.Stuck = true; first {
 			f.At = c.nothing(prior, noise)
@@ -189,16 +185,8 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 		bound = -math.MaxFloat64
 	}
 	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
-	on := next
-	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && c.classes() == 1 && max(moved, f.Trace[n-1]) < nearby {
-		precision := append([]float64(nil), s.Information...)
-		for j, l := range prior.Lambda {
-			precision[glm.Packed(j, j)] += l
-		}
-		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise), moved, precision)
-	}
-	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0
-	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)
+	f.Last, f.Bound, f.Halved = f.At, bound, 0
+	f.At, f.Trace = pack(next, noise), append(f.Trace, moved)
 }
 
 // nothing is the density where nothing was learned: the prior.
@@ -245,13 +233,17 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	f := &fit{At: c.begin(scale)}
 	for range 200 {
-		f.take(c, scale, gather(c.at(f.At.Noise), f.At.normal(), d))
+		f.take(c, scale, gather(c.at(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d))
 		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
 			break
 		}
 	}
 	if !f.Settled {
 		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
+	}
+	if c.Options.Robust() {
+		q := f.At.normal()
+		f.At.Covariance = predict.ScatterOf(c.at(f.At.Noise), q, d, c.Options.Survey()).Robust(q, c.PriorOf(scale))
 	}
 	m, err := c.model(scale, f)
 	if err != nil {

@@ -307,7 +307,7 @@ func TestAWrongCellIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		everybody, own := strings.Join(out.Result.Verdicts(), "\n"), strings.Join(reports["one"].Result.Verdicts(), "\n")
-		if found := strings.Contains(everybody, "At site one, b has a standard deviation of"); found != (wrong == 1e6) {
+		if found := strings.Contains(everybody, "At site one, b is unlike that of other sites"); found != (wrong == 1e6) {
 			t.Errorf("of %v everybody reads %q", wrong, everybody)
 		}
 		if found := strings.Contains(own, "feature b: 1 of 300 values are far from the rest"); found != (wrong == 1e6) {

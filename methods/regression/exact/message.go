@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -18,6 +19,9 @@ func (c common) open(t method.Task) (*Task, glm.Normal, error) {
 	}
 	if t.Kind == taskSums && c.Options.Random() {
 		return nil, glm.Normal{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	if t.Kind == taskSums && len(task.At.Covariance) == 0 {
+		task.At.Covariance = make([]float64, glm.Triangle(len(task.At.Mean)))
 	}
 	q, err := c.check(task)
 	return task, q, err
@@ -90,6 +94,42 @@ func (s *Sums) check(weights, classes int) error {
 			if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; !(x*x <= most*1.000001) {
 				return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
 			}
+		}
+	}
+	return nil
+}
+
+// taskNested asks for the log-likelihood without each term of the model, for tests of ratios of likelihoods.
+const taskNested = "nested"
+
+// nestedTask has the weights of the fit, and then of each model without a term.
+type nestedTask struct {
+	Scale  *options.Scale `cbor:"scale"`
+	Noise  float64        `cbor:"noise"`
+	Points []wire.Vector  `cbor:"points"`
+}
+
+// nestedAnswer has the log-likelihood at each point, and after the first its derivatives by all weights.
+type nestedAnswer struct {
+	Value    wire.Vector   `cbor:"value"`
+	Gradient []wire.Vector `cbor:"gradient"`
+}
+
+// check refuses what cannot be added to what others gave.
+func (a *nestedAnswer) check(terms, weights int) error {
+	if len(a.Value) != 1+terms || len(a.Gradient) != terms {
+		return fmt.Errorf("%d likelihoods and %d gradients of %d terms", len(a.Value), len(a.Gradient), terms)
+	}
+	for _, v := range append([]wire.Vector{a.Value}, a.Gradient...) {
+		for _, x := range v {
+			if !glm.Inside(x, -largestSum, largestSum) {
+				return fmt.Errorf("a likelihood or a derivative of %v", x)
+			}
+		}
+	}
+	for _, g := range a.Gradient {
+		if len(g) != weights {
+			return fmt.Errorf("%d derivatives by %d weights", len(g), weights)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights
-// of the model are the optimum of the evidence lower bound together. Sums at q and the variance at say
+// of the model are known as well as the mode says. Sums at q and the variance at say
 // what they are at all others, as the log-likelihood is a parabola: with the information H and the
 // gradient g at the variance 1, the prior's precision Λ and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m −
 // m₀)), the mean square of errors at s is
@@ -18,30 +18,28 @@ import (
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //
 // and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than
-// identified.Most weights it is the mean square at q. The variance is within many orders of magnitude of the
+// fitted.Most weights it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of the
 // outcome's.
 func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*1e-28), outcome*1e12) }
-	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors, and what is unsure of their expectations
+	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
 	p := len(q.Mean)
 	h, root := mat.NewSymDense(p, nil), make([]float64, p)
-	squares := n * square
+	squares, unsure := n*square, 0.0
 	for i := range p {
 		root[i] = math.Sqrt(prior.Lambda[i])
 		for j := range i + 1 {
 			x := at * s.Information[glm.Packed(i, j)]
 			h.SetSym(i, j, x/root[i]/root[j])
-			if len(q.Covariance) > 0 {
-				squares -= x * q.Covariance[glm.Packed(i, j)]
-				if j < i {
-					squares -= x * q.Covariance[glm.Packed(i, j)]
-				}
+			unsure += x * q.Covariance[glm.Packed(i, j)]
+			if j < i {
+				unsure += x * q.Covariance[glm.Packed(i, j)]
 			}
 		}
 	}
 	var e mat.EigenSym
 	if p > fitted.Most || !e.Factorize(h, true) {
-		return within(square)
+		return within(square + unsure/n)
 	}
 	var v mat.Dense
 	e.VectorsTo(&v)

@@ -18,7 +18,7 @@ func TestNoiseIsFoundAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		features, rows int
 		options        string
-	}{{3, 300, ""}, {40, 60, ""}, {40, 60, ", weight: w"}, {40, 60, ", intercept: false"}} {
+	}{{3, 300, ""}, {40, 60, ""}, {40, 60, ", weights: {column: w, as: counts}"}, {40, 60, ", intercept: false"}} {
 		var names []string
 		for j := range c.features {
 			names = append(names, fmt.Sprintf("x%d", j))
@@ -36,7 +36,7 @@ func TestNoiseIsFoundAtOnce(t *testing.T) {
 				x[j] = r.NormFloat64()
 				y += x[j] / 2
 			}
-			rows[i%2] = append(rows[i%2], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(y), fmt.Sprint(0.5 + r.Float64())}})
+			rows[i%2] = append(rows[i%2], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(y), fmt.Sprint(1 + r.IntN(3))}})
 		}
 		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[0]), "two": table(t, p, rows[1])})
 		if result.Metrics["converged"] != 1 || result.Metrics["exchanges"] != 2 {

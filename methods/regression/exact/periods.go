@@ -2,7 +2,6 @@ package exact
 
 import (
 	"fmt"
-	"strings"
 
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/predict"
@@ -18,21 +17,32 @@ func (c common) period(first, last int) string {
 	return fmt.Sprintf("(%v, %v]", begin, c.Options.Outcome.Cuts[last])
 }
 
+// changes are tests of whether effects change over time, of each column of features and of all together.
+func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Change, all predict.Change) {
+	var sets [][]int
+	for j := range c.Weights() - c.periods() {
+		sets = append(sets, []int{j})
+	}
+	return pooled.Periods.Changes(sets, s.Fit.At.normal(), pooled.Residuals.Dispersion())
+}
+
 // changing says which features have an effect that changes over time.
-func (c common) changing(pooled *predict.Assessment, m *fitted.Model) (says, names []string) {
-	if pooled.Periods == nil {
+func (c common) changing(s *state, pooled *predict.Assessment, m *fitted.Model) (says, names []string) {
+	if pooled.Periods == nil || pooled.Residuals == nil {
 		return nil, nil
 	}
-	columns := c.Weights() - c.periods()
-	var how []string
-	for j, name := range m.Encoding.Features()[:columns] {
-		if highest, lowest, changes := pooled.Periods.Changing(j, columns); changes {
-			names = append(names, name)
-			how = append(how, fmt.Sprintf("that of %s is highest in %s and lowest in %s", name, c.period(highest[0], highest[1]), c.period(lowest[0], lowest[1])))
+	each, _ := c.changes(s, pooled)
+	for j, change := range each {
+		if change.Matters(len(each), pooled.Residuals.Variance) {
+			word := "grows"
+			if change.Slope < 0 {
+				word = "falls"
+			}
+			names = append(names, fmt.Sprintf("%s (%s)", m.Encoding.Features()[j], word))
 		}
 	}
 	if names == nil {
 		return nil, nil
 	}
-	return []string{fmt.Sprintf("The effect of %s changes over time: %s. A coefficient is then an average that may hold in no period, and survival is predicted wrongly. No plan has interactions of a feature with time. Fit parts of the time as studies of their own: one with the first cuts alone, and one of those who are left after them, with time counted from there. A strong feature that is missing, and one that goes with another whose effect changes, can look like this too.", problem.Names(names), strings.Join(how, "; "))}, names
+	return []string{fmt.Sprintf("The effect of %s changes over time. A coefficient is then an average that may hold in no period, and survival is predicted wrongly. No plan has interactions of a feature with time. Fit parts of the time as studies of their own: one with the first cuts alone, and one of those who are left after them, with time counted from there. A strong feature that is missing, and one that goes with another whose effect changes, can look like this too.", problem.Names(names))}, names
 }

@@ -64,18 +64,25 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		return nil
 	}
 	var apart, within, differing, curved []string
+	turned := c.reversed(s)
 	for _, part := range parts {
+		if turned != nil {
+			break // sites differ in all then
+		}
 		if by := predict.SiteScoreTest(part.sites, part.all, len(parts)); by != nil && !c.Options.Random() {
 			apart = append(apart, c.farthest(by, part.class)...)
 		}
 	}
 	for _, part := range parts {
-		if apart == nil {
+		if apart == nil && turned == nil {
 			within = append(within, c.within(s, part, len(parts), m)...)
 		}
-		differing = append(differing, c.differing(part, len(parts), m)...)
+		if turned == nil {
+			differing = append(differing, c.differing(part, len(parts), m)...)
+		}
 		curved = append(curved, c.curved(part, len(parts), m)...)
 	}
+	says = append(says, turned...)
 	if len(apart) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", strings.Join(apart, ", "), c.apart()))
 	} else if len(within) > 0 {
@@ -84,11 +91,13 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	if len(differing) > 0 {
 		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site, and its standard error is too small for all sites like these, by about the factor stated. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
-	change, changing := c.changing(pooled, m)
+	change, changing := c.changing(s, pooled, m)
 	says = append(says, change...)
 	if len(curved) > 0 {
 		changes := ""
-		if slices.ContainsFunc(curved, func(name string) bool { return slices.Contains(changing, name) }) { // who is left later has other values
+		if slices.ContainsFunc(curved, func(name string) bool {
+			return slices.ContainsFunc(changing, func(x string) bool { return strings.HasPrefix(x, name+" (") })
+		}) { // who is left later has other values
 			changes = " An effect that changes over time looks like this too."
 		}
 		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.%s", problem.Names(curved), changes))
@@ -101,58 +110,25 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		says = append(says, fmt.Sprintf("Outcomes of subjects whose ids follow each other go together: what the features leave of one has a correlation of %.2f with what they leave of the next. So it is where rows are visits of one person, members of a family, or of one ward after the other. Standard errors and intervals are then too narrow, most of features that such rows share. Keep one row of each person, or make what rows share a feature.", highest))
 	}
 	says = append(says, c.informativeMissingness(parts, m)...)
-	says = append(says, c.misweighted(parts, pooled)...)
 	if pooled.Residuals == nil {
 		return says
 	}
-	return append(says, c.uneven(parts[0], len(curved) > 0, m)...)
-}
-
-// misweighted says that standard errors are off as rows have weights that are no numbers of people: by the
-// part where they are most so. Of counts that vary more and of a number whose noise the plan states that is
-// said elsewhere.
-func (c coordinator) misweighted(parts []remainder, pooled *predict.Assessment) []string {
-	most := 1.0
-	for _, part := range parts {
-		if times := part.all.DesignEffect(len(parts)); math.Abs(math.Log(times)) > math.Abs(math.Log(most)) {
-			most = times
-		}
-	}
-	if most == 1 || len(fitted.Dispersion(c.Options, pooled, c.Weights())) > 0 || c.Options.Likelihood == options.LikelihoodLinear && !c.estimated() {
-		return nil
-	}
-	wrong, change, factor, all := "narrow", "widen", most, parts[0].all
-	if most < 1 {
-		wrong, change, factor = "wide", "narrow", 1/most
-	}
-	advice := fmt.Sprintf("Divide the weights by their mean over all sites, %.3g, and see whether this is still said.", all.Weight/float64(all.Rows))
-	if mean := all.Weight / float64(all.Rows); math.Abs(mean-1) < 0.05 {
-		advice = fmt.Sprintf("Their mean is 1, so that this is by how unequal they are: %s the standard errors by the factor.", change)
-	}
-	return []string{fmt.Sprintf("Standard errors do not fit the weights %s, which are no numbers of people. They are those of as many rows as the weights add up to, %.4g, and there are %d. Standard errors and intervals are too %s: by a factor of about %.2g. %s", c.Options.Weight, all.Weight, all.Rows, wrong, factor, advice)}
+	return append(says, c.uneven(parts[0], len(curved) > 0, s, pooled)...)
 }
 
 // uneven says how errors are other than those of the likelihood, where effects are straight: more
 // variable for some values of features or at a site, skewed or with heavy tails.
-func (c coordinator) uneven(part remainder, curved bool, m *fitted.Model) (says []string) {
+func (c coordinator) uneven(part remainder, curved bool, s *state, pooled *predict.Assessment) (says []string) {
 	if low, two := predict.TwoValues(part.sites, part.all); two && c.Options.Likelihood == options.LikelihoodLinear {
 		return []string{fmt.Sprintf("The outcome has two values, %v and %v, and the model takes them for numbers. Predictions can then lie beyond them, and standard errors and intervals do not fit. If the values stand for classes, name them: outcome: {column: %s, levels: [\"%v\", \"%v\"]}.", low, low+1, c.Options.Outcome.Column, low, low+1)}
 	}
-	end, share := predict.Bounded(part.sites, part.all)
-	if end != 0 && c.estimated() && !curved {
-		side, last := "above", "highest"
-		if end < 0 {
-			side, last = "below", "lowest"
-		}
-		says = append(says, fmt.Sprintf("Outcomes end where the model expects more of them: by the model %.0f %% lie %s the %s of their site, and none does. Predictions and intervals reach beyond what there is, and effects are averages, smaller for subjects near that end. Fit counts by likelihood: poisson, name the values of a short score as levels, or take logarithms of a positive outcome.", 100*share, side, last))
-	}
-	wider := c.wider(part.all, m)
+	wider := c.wider(s, pooled)
 	if len(wider) > 0 {
-		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
+		says = append(says, fmt.Sprintf("Outcomes vary more for some values of the features than the model allows for. Standard errors and intervals are too narrow: by a factor of about %s. Report the robust ones, which stand beside them, or take logarithms of a positive outcome.", problem.Names(wider)))
 	}
 	if i, times := predict.GroupwiseHeteroscedasticity(part.sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
 		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
-	} else if c.estimated() && !curved && len(wider) == 0 && end == 0 { // which skew residuals too
+	} else if c.estimated() && !curved && len(wider) == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := part.all.SkewnessKurtosis(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. See whether outcomes hold codes for missing values; of a positive outcome take logarithms.", skewness))
@@ -285,11 +261,21 @@ func (c coordinator) curved(part remainder, parts int, m *fitted.Model) (curved 
 	return curved
 }
 
-// wider names the features whose standard error is too small, with the factor.
-func (c coordinator) wider(all *predict.Residuals, m *fitted.Model) (wider []string) {
-	_, variance := m.Posterior.Moments()
-	times := all.SandwichRatio(variance, c.estimated())
-	for j, name := range m.Encoding.Features() {
+// wider names the features whose standard error is too small, with the factor. Of counts that vary more in general that
+// is said elsewhere.
+func (c coordinator) wider(s *state, pooled *predict.Assessment) (wider []string) {
+	if pooled.Scatter == nil || c.Options.Robust() || len(fitted.Dispersion(c.Options, pooled, c.Weights())) > 0 {
+		return nil
+	}
+	q := s.Fit.At.normal()
+	vary := 2.0
+	if r := pooled.Residuals; !c.estimated() {
+		vary = max(vary, r.Fourth/r.Weight-1)
+	} else if _, _, _, heavy := r.SkewnessKurtosis(); heavy { // which may be what makes errors so
+		vary = math.Sqrt(vary * (r.Fourth/r.Weight - 1))
+	}
+	times := pooled.Scatter.Wider(q, pooled.Scatter.Robust(q, c.PriorOf(s.Scale)), vary)
+	for j, name := range c.Encoding.Features() {
 		if times[j] > 1 {
 			wider = append(wider, fmt.Sprintf("%.1f for %s", times[j], name))
 		}

@@ -17,16 +17,24 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	m, err := c.model(s.Scale, &s.Fit)
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	fit, robust := s.Fit, []float64(nil)
+	if pooled != nil && pooled.Scatter != nil {
+		robust = pooled.Scatter.Robust(fit.At.normal(), c.PriorOf(s.Scale))
+		if c.Options.Robust() {
+			fit.At.Covariance = robust
+		}
+	}
+	m, err := c.model(s.Scale, &fit)
 	if err != nil {
 		return nil, err
 	}
+	m.Robust(robust, c.bySite(s))
 	for _, name := range c.Plan.Sites {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
 	}
 	m.Counts(s.Levels)
 	m.BetweenSites = s.Tau
-	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
 	files, err := m.Files()
@@ -49,6 +57,19 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
+	if tests := c.termTests(s, m); len(tests) > 0 {
+		effects.Items = append(effects.Items, figure.Item{Table: fitted.Terms(m, tests, s.Ratios != nil)})
+		file, err := fitted.TermsFile(m, tests)
+		if err != nil {
+			return nil, err
+		}
+		r.Files = append(r.Files, file)
+	}
+	if pooled != nil && pooled.Periods != nil {
+		each, all := c.changes(s, pooled)
+		effects.Items = append(effects.Items, figure.Item{Table: fitted.Changes(m, each, all)})
+		r.Metrics["proportional_hazards_p"] = all.P
+	}
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
@@ -59,7 +80,18 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Sections = append(r.Sections, effects)
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
+		section := fitted.Prediction(m.Options, sites, pooled)
+		if without := c.leftOut(s, m); without != nil {
+			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
+		}
+		if pooled.Periods != nil {
+			item, file, err := fitted.Survival(m, pooled.Periods)
+			if err != nil {
+				return nil, err
+			}
+			section.Items, r.Files = append(section.Items, item), append(r.Files, file)
+		}
+		r.Sections = append(r.Sections, section)
 	}
 	r.Sections = append(r.Sections, fitted.Settling(s.Fit.Trace))
 	return r, nil
@@ -73,7 +105,7 @@ func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
 		rows += s.Rows[site]
 	}
 	if pooled != nil && pooled.Residuals != nil && pooled.Rows == rows {
-		return pooled.Residuals.Count()
+		return pooled.Residuals.Weight
 	}
 	return float64(rows)
 }

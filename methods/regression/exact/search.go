@@ -5,7 +5,6 @@ import (
 
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // askPoints asks all sites for derivatives.
@@ -53,7 +52,6 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	s.Asked = points
 	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
-	s.Phase = options.TaskAssess
 	tasks, err = c.askQuality(s)
 	return tasks, nil, err
 }

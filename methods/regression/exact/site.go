@@ -38,7 +38,7 @@ func (h *site) Listed() []privacy.Listed {
 		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
 			ask(taskGrid, glm.MostGrid, h.values(glm.GridPoints), what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
 	} else {
-		values, what := 3+p+glm.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
+		values, what := 3+p+glm.Triangle(p), "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives by all weights"
 		if k := h.classes(); k > 1 {
 			values, what = values+k, what+"; number of rows with each level of the outcome"
 		}
@@ -51,7 +51,13 @@ func (h *site) Listed() []privacy.Listed {
 		values, says = values+k*predict.ResidualValues(p/k), says+"; for each level of the outcome, "+predict.ResidualsDisclosure
 	}
 	if k := h.periods(); k > 0 {
-		values, says = values+predict.PeriodValues(k, p-k), says+"; "+predict.PeriodsSay
+		values, says = values+predict.PeriodValues(k, p), says+"; "+predict.PeriodsSay
+	}
+	if !h.Options.Random() {
+		values, says = values+predict.ScatterValues(p), says+"; "+predict.ScatterSays
+	}
+	if names, _ := h.terms(); h.tested() {
+		list = append(list, ask(taskNested, 1, 1+len(names)*(1+p), "log-likelihood of rows, and without each term of the model that and its derivatives by all weights"))
 	}
 	return append(list, ask(options.TaskAssess, 1, values, says))
 }
@@ -70,6 +76,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		}
 	case taskMarginal, taskGrid:
 		answer, err = h.derive(ctx, t, data)
+	case taskNested:
+		answer, err = h.nested(ctx, t, data)
 	case taskSums, options.TaskAssess:
 		answer, err = h.answer(ctx, t, data)
 	default:
@@ -93,7 +101,7 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	l := h.at(task.At.Noise)
 	if t.Kind == taskSums {
-		return gather(l, q, d), nil
+		return gather(l, q.Mean, task.First, d), nil
 	}
 	b, err := h.own(task, d)
 	if err != nil {
@@ -101,9 +109,12 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	a := fitted.Assess(l, q, b, d)
 	if h.classes() > 1 {
-		a.Classes = predict.ClassResiduals(l, q, d)
+		a.Classes = predict.ClassResiduals(l, q, d, h.Options.Survey())
 	} else {
-		a.Residuals = predict.ResidualsOf(l, q, b, d)
+		a.Residuals = predict.ResidualsOf(l, q, b, d, h.Options.Survey())
+	}
+	if !h.Options.Random() {
+		a.Scatter = predict.ScatterOf(l, q, d, h.Options.Survey())
 	}
 	if k := h.periods(); k > 0 {
 		a.Periods = predict.PeriodsOf(l, q, b, d, k)

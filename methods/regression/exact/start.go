@@ -6,16 +6,6 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// certain says whether nothing is unsure under q, as where a fit begins.
-func certain(q glm.Normal) bool {
-	for _, v := range q.Variance {
-		if v > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // beginning is where the first step for counts takes their log-likelihood for a parabola: not
 // at rates of 1, from where Newton's step goes far beyond large counts and comes back by 1 in
 // each step, but for each row at about its own count, as iteratively reweighted least squares

@@ -27,7 +27,7 @@ func counted(t *testing.T, seed uint64) (*study.Plan, map[string]dataset.Source,
 		terms += ", offset: exposure"
 	}
 	if weight {
-		terms += ", weight: worth"
+		terms += ", weights: {column: worth, as: survey}"
 	}
 	p, err := study.Parse("plan", fmt.Appendf(nil, `{parley: 1, name: counts, sites: [one, two, three], subjects: [y, exposure, worth],
 		views: [{name: v, features: [a, b, c]}],

@@ -165,8 +165,8 @@ func TestDegreesOfFreedom(t *testing.T) {
 		free         float64
 	}{
 		"rows":             {"", "1", 40 - 3},
-		"people":           {", weight: w", "3", 120 - 3},
-		"a sample":         {", weight: w", "1.5", 40 - 3},
+		"people":           {", weights: {column: w, as: counts}", "3", 120 - 3},
+		"a sample":         {", weights: {column: w, as: survey}", "1.5", 40 - 3},
 		"stated noise":     {", noise_variance: 1", "1", 0},
 		"counts":           {", likelihood: poisson", "1", 0},
 		"too many weights": {", splines: [{feature: a, knots: [-2, -1, 0, 1, 2]}, {feature: b, knots: [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2]}], interactions: [[a, b]]", "1", 1},

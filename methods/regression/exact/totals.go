@@ -22,6 +22,13 @@ func Form(s *options.Setup, kind string) (any, error) {
 			sums.Classes = make([]float64, k)
 		}
 		return sums, nil
+	case taskNested:
+		names, _ := c.terms()
+		a := &nestedAnswer{Value: make(wire.Vector, 1+len(names))}
+		for range names {
+			a.Gradient = append(a.Gradient, make(wire.Vector, c.Weights()))
+		}
+		return a, nil
 	case options.TaskAssess:
 		return predict.Form(c.Weights(), c.classes(), c.periods()), nil
 	}

@@ -14,9 +14,10 @@ func (c common) uninformativePeriods(pooled *predict.Assessment) (says []string)
 		return nil
 	}
 	var none, all []string
-	for k, rows := range pooled.Periods.Rows {
+	at, had := pooled.Periods.Count()
+	for k, rows := range at {
 		name := fmt.Sprintf("%s (%s)", c.period(k, k), figure.Plural(int(rows), "subject"))
-		switch events := pooled.Periods.Events[k]; {
+		switch events := had[k]; {
 		case rows == 0: // its coefficient is that of the prior, which is said elsewhere
 		case events == 0:
 			none = append(none, name)

@@ -19,6 +19,9 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 	if len(says) == 0 {
 		says = fitted.OutcomeVerdicts(m.Options, pooled)
 	}
+	if len(says) > 0 && s.Fit.Settled { // what else there is follows from that
+		return append(says, s.Unlike...)
+	}
 	if len(says) == 0 {
 		says = c.uninformativePeriods(pooled)
 	}

@@ -22,10 +22,19 @@ func Coefficients(m *Model) figure.Section {
 	if m.Free > 0 {
 		table.Caption += fmt.Sprintf(" Intervals are those of Student's t distribution with %s.", figure.Plural(int(m.Free), "degree")+" of freedom")
 	}
+	switch {
+	case m.Options.Survey():
+		table.Caption += " Standard errors are robust, as rows have weights of a sample, which count by their size relative to each other."
+	case m.Options.Cluster != "":
+		table.Caption += " Standard errors are robust, by " + m.Options.Cluster + ": rows with the same one may go together."
+	}
+	if !m.Private {
+		table.Caption += " p is that of Wald's test against 0."
+	}
 	table.Caption += termsCaption(m.Options)
-	var classes, names, against, subjects, estimate, se, ratio, notes []string
+	var classes, names, against, subjects, estimate, se, p, robust, ratio, notes []string
 	var only []string
-	marked, bends, z := false, partOfSpline(m), m.Deviate(Z95)
+	beside, marked, bends, z := false, false, partOfSpline(m), m.Deviate(Z95)
 	for _, c := range m.Coefficients() {
 		name, label, n, note := c.Feature, m.Effects[len(names)].Label(), "", ""
 		if c.Unit != "" {
@@ -45,10 +54,26 @@ func Coefficients(m *Model) figure.Section {
 		classes = append(classes, c.Class)
 		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
 		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
-		ratio = append(ratio, between(three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
+		times := ""
+		if !c.Base {
+			r := math.Exp(c.Estimate)
+			times = interval(r, math.Exp(low), math.Exp(high), meaningful(r*c.SE))
+		}
+		p, ratio = append(p, pText(c.P)), append(ratio, times)
+		text := ""
+		if beside = beside || !math.IsNaN(c.Robust); !math.IsNaN(c.Robust) {
+			text = fixed(c.Robust, digits)
+		}
+		robust = append(robust, text)
 	}
 	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
 		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
+	if !m.Private {
+		table.Columns = append(table.Columns, figure.Column{Name: "p", Text: p})
+	}
+	if beside && !m.Options.Robust() {
+		table.Columns = append(table.Columns, figure.Column{Name: "robust standard error", Text: robust})
+	}
 	if len(m.Options.Classes()) > 1 {
 		table.Columns = append([]figure.Column{{Name: m.Options.Outcome.Column, Text: classes}}, table.Columns...)
 	}
@@ -57,7 +82,7 @@ func Coefficients(m *Model) figure.Section {
 	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
-			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
+			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table with robust standard errors, by persons and by sites, and model/model.json the covariances."}
 	settled := m.Converged == nil || *m.Converged
 	if !settled { // of which a verdict warns
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
@@ -158,18 +183,6 @@ func between(x, low, high string) string {
 		space = " "
 	}
 	return x + " (" + low + space + "to" + space + high + ")"
-}
-
-// three shows a ratio to three digits; what is within a thousandth of 1, to more.
-func three(x float64) string {
-	if !glm.Finite(x) {
-		return figure.General.Text(x)
-	}
-	far := math.Abs(x - 1)
-	if far > 0 && far < 0.01 {
-		return fixed(x, min(max(2-int(math.Floor(math.Log10(far))), 0), 12))
-	}
-	return fixed(x, min(max(2-int(math.Floor(math.Log10(x))), 0), 12))
 }
 
 // Settling shows how far each exchange moved the estimates.

@@ -22,6 +22,11 @@ type Coefficient struct {
 	// the intercept it is the activation where every category is at its reference and every number
 	// 0, those of splines and interactions at their centres.
 	Estimate, SE float64
+	// Base says that it is of the intercept or a period, and so no effect. P is that of Wald's test; NaN of these, and under
+	// privacy. Robust and BySite are standard errors that need less to be
+	// true: see [Model.Robust]; NaN if not known.
+	Base              bool
+	P, Robust, BySite float64
 	// PriorOnly says that the data say next to nothing of it.
 	PriorOnly bool
 }
@@ -33,13 +38,16 @@ const priorOnly = 0.9
 func (m *Model) Coefficients() []Coefficient {
 	_, variance := m.Posterior.Moments()
 	_, prior := m.Before()
+	groups := m.Encoding.Groups()
 	var out []Coefficient
 	add := func(unit, against string) {
 		j := len(out)
 		e := m.Effects[j]
-		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Subjects: math.NaN(), Estimate: e.Mean, SE: e.SD}
-		if e.Subjects != nil {
-			c.Subjects = *e.Subjects
+		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Estimate: e.Mean, SE: e.SD, P: m.P(e.Mean, e.SD),
+			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
+		g := groups[j%len(groups)]
+		if c.Base = g == glm.InterceptGroup || g == glm.PeriodGroup; c.Base || m.Private {
+			c.P = math.NaN()
 		}
 		c.PriorOnly = math.Sqrt(variance[j]/prior[j]) > priorOnly || c.Subjects == 0
 		out = append(out, c)
@@ -65,10 +73,21 @@ func (m *Model) Coefficients() []Coefficient {
 	return out
 }
 
+// orNaN is a number, or NaN if there is none.
+func orNaN(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}
+
 // Ratio names what the exponential of an effect is; "" where it is nothing that people use.
 func (m *Model) Ratio() string {
 	switch m.Options.Likelihood {
 	case options.LikelihoodLogistic, options.LikelihoodHazard:
+		if m.Options.Link == options.LinkCloglog {
+			return "hazard ratio"
+		}
 		return "odds ratio"
 	case options.LikelihoodPoisson:
 		return "rate ratio"
@@ -128,7 +147,7 @@ func (m *Model) Files() ([]method.File, error) {
 
 // coefficientsCSV is the regression table.
 func (m *Model) coefficientsCSV() ([]byte, error) {
-	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95"}
+	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95", "p_value", "robust_standard_error", "robust_standard_error_by_site"}
 	ratio := m.Ratio() != ""
 	if ratio {
 		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
@@ -142,18 +161,13 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 	z := m.Deviate(Z95)
 	for _, c := range m.Coefficients() {
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
-		subjects := ""
-		if !math.IsNaN(c.Subjects) {
-			subjects = decimal(c.Subjects)
+		r := []string{c.Feature, c.Against, c.Unit}
+		for _, x := range []float64{c.Subjects, c.Estimate, c.SE, low, high, c.P, c.Robust, c.BySite} {
+			r = append(r, decimalIf(x))
 		}
-		r := []string{c.Feature, c.Against, c.Unit, subjects, decimal(c.Estimate), decimal(c.SE), decimal(low), decimal(high)}
 		if ratio {
 			for _, x := range []float64{c.Estimate, low, high} {
-				text := ""
-				if e := math.Exp(x); glm.Finite(e) {
-					text = decimal(e)
-				}
-				r = append(r, text)
+				r = append(r, decimalIf(math.Exp(x)))
 			}
 		}
 		only := ""
@@ -166,6 +180,14 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		records = append(records, r)
 	}
 	return writeCSV(records)
+}
+
+// decimalIf is a number, or nothing if it is not finite.
+func decimalIf(x float64) string {
+	if !glm.Finite(x) {
+		return ""
+	}
+	return decimal(x)
 }
 
 // correlationsCSV has the correlation of every two effects in the features' own units, as

@@ -20,5 +20,7 @@ func (m *Model) Deviate(z float64) float64 {
 	if !(m.Free > 0) {
 		return z
 	}
-	return -distuv.StudentsT{Sigma: 1, Nu: m.Free}.Quantile(math.Erfc(z/math.Sqrt2) / 2)
+	return -studentOf(m.Free).Quantile(math.Erfc(z/math.Sqrt2) / 2)
 }
+
+func studentOf(free float64) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: free} }

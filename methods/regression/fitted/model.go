@@ -88,7 +88,7 @@ type ModelSite struct {
 	Name        string       `json:"name"`
 	Updates     int          `json:"updates"`               // of its factor, or exchanges of a joint fit
 	Rows        int          `json:"rows,omitempty"`        // of a joint fit
-	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [glm.Information]
+	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's
 	Left        bool         `json:"left,omitempty"`
 	Factor      glm.Gaussian `json:"factor,omitzero"` // of a product of factors
 }
@@ -113,6 +113,25 @@ type outcomeEffect struct {
 	glm.Effect
 	// Subjects is how many have the level, where that is known.
 	Subjects *float64 `json:"subjects,omitempty"`
+	// Robust is a standard error that holds where outcomes vary otherwise than the likelihood says, and BySite one
+	// that allows for sites to be clusters, where there are enough.
+	Robust *float64 `json:"robust_sd,omitempty"`
+	BySite *float64 `json:"robust_sd_by_site,omitempty"`
+}
+
+// Robust puts in robust covariances of the weights; nil if they are not known.
+func (m *Model) Robust(rows, sites []float64) {
+	sd := func(covariance []float64, j int) *float64 {
+		if covariance == nil {
+			return nil
+		}
+		r := m.own(j)
+		x := math.Sqrt(max(glm.Normal{Covariance: covariance}.Between(r, r), 0))
+		return &x
+	}
+	for j := range m.Effects {
+		m.Effects[j].Robust, m.Effects[j].BySite = sd(rows, j), sd(sites, j)
+	}
 }
 
 // Label is the feature, with the class if there are several.

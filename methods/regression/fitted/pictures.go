@@ -26,9 +26,13 @@ type Report struct {
 func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 	var all []figure.SiteSubjects
 	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
-	with, of := 0.0, 0.0
+	with, of, counted := 0.0, 0.0, false
 	for _, s := range sites {
-		all = append(all, method.Complete(p, s.Site, float64(s.Rows), s.Noise))
+		n := float64(s.Rows)
+		if counted = o.Unit() == "subject" || s.Scatter != nil && o.Cluster == ""; counted && o.Unit() != "subject" {
+			n = float64(s.Scatter.Clusters)
+		}
+		all = append(all, method.Complete(p, s.Site, n, s.Noise))
 		if s.Ranking != nil && s.Noise == 0 {
 			k, m := s.Ranking.Classes()
 			share, low, high := wilson(k, k+m)
@@ -39,9 +43,8 @@ func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 	}
 	section := method.Overview(p, all)
 	f := section.Items[0].Figure
-	f.Title = strings.ToUpper(o.Unit()[:1]) + o.Unit()[1:] + "s by site"
-	f.Alt = "For every site, how many " + o.Unit() + "s were used."
-	if o.Unit() != "subject" {
+	if !counted {
+		f.Title, f.Alt = "Person-periods by site", "For every site, how many person-periods were used."
 		f.Caption += " Here every period that a subject reached counts."
 	}
 	if len(cases.Labels) > 0 {
@@ -104,11 +107,11 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
-	if worse, by := worseThanBase(sites); len(worse) > 0 {
+	if worse, by := worseThanBase(sites, o.Unit()); len(worse) > 0 {
 		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
 			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
 	}
-	if pooled.Ranking != nil {
+	if pooled.Ranking != nil && pooled.Periods == nil {
 		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
 	}
 	if !o.Numeric() {
@@ -120,12 +123,12 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 // worseThanBase names the sites at which the base rate predicts better than the model, by more
 // than chance. A model that says nothing beyond the true rate loses to the share that was
 // observed by half of χ² with one degree of freedom; it is named with probability .001 over all sites.
-func worseThanBase(sites []Report) (worse, by []string) {
+func worseThanBase(sites []Report, unit string) (worse, by []string) {
 	chance := distuv.ChiSquared{K: 1}.Quantile(1-0.001/float64(max(len(sites), 1))) / 2
 	for _, s := range sites {
 		if r := s.Ranking; r != nil {
 			if base := r.Base(); s.LogLik < base*float64(s.Rows)-chance {
-				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
+				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per %s against %.3f)", s.Site, s.LogLik/float64(s.Rows), unit, base))
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		outcome = &m.Options.Outcome
 	}
 	e := m.Encoding
-	e.Weight = "" // belongs to the fit
+	e.Weight, e.Cluster = "", "" // belong to the fit
 	b, err := e.Bind(data.Schema(), outcome)
 	if err != nil {
 		return 0, nil, err

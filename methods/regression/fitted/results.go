@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
@@ -81,11 +83,11 @@ const farOver, muchOff = 3.0902, 1.44
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
 	switch {
 	case pooled == nil:
-	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && (o.Weight == "" || pooled.Residuals != nil):
+	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && (o.Weights == nil || pooled.Residuals != nil):
 		free := float64(pooled.Rows - weights)
 		left := pooled.Squares / free
-		if s := pooled.Residuals; s != nil && o.Weight != "" {
-			left, free = s.Noise(*o.NoiseVariance, left, weights)
+		if s := pooled.Residuals; s != nil && o.Weights != nil {
+			left, free = s.Noise(*o.NoiseVariance, weights)
 		}
 		ratio := left / *o.NoiseVariance
 		if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/free)) {
@@ -115,14 +117,12 @@ func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
 		return nil
 	}
 	var says []string
-	linear, weights := o.Likelihood == options.LikelihoodLinear, o.Weight != ""
+	linear, weights := o.Likelihood == options.LikelihoodLinear, o.Survey()
 	switch {
-	case weights && pooled.Periods != nil && len(pooled.Periods.Score) == 0:
-		says = append(says, "Whether effects change over time was not checked, because rows have weights that are no numbers of people.")
-	case weights && linear && pooled.Residuals == nil:
-		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights.")
-	case weights && linear && pooled.Residuals.Sampled && o.NoiseVariance == nil:
-		says = append(says, "Whether outcomes end where the model expects more of them, and whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked. Rows have weights that are no numbers of people, and what to expect of errors depends on what such weights mean.")
+	case weights && linear && o.NoiseVariance != nil:
+		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights of a sample.")
+	case weights && linear:
+		says = append(says, "Whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked, because rows have weights of a sample.")
 	}
 	if says == nil {
 		return nil
@@ -156,7 +156,12 @@ func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out ma
 	if r := pooled.Ranking; r != nil {
 		_, _, area := r.ROC()
 		intercept, slope := r.Line()
-		for name, x := range map[string]float64{"auc": area, "calibration_intercept": intercept, "calibration_slope": slope} {
+		values := map[string]float64{"auc": area, "calibration_intercept": intercept, "calibration_slope": slope}
+		if pooled.Periods != nil {
+			delete(values, "auc")
+			values["concordance"] = pooled.Periods.Concordance()
+		}
+		for name, x := range values {
 			if !math.IsNaN(x) {
 				out[name] = x
 			}
@@ -171,6 +176,17 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 	}
 	n := float64(pooled.Rows)
 	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
+	if p := pooled.Periods; p != nil {
+		if s := pooled.Scatter; s != nil && o.Cluster == "" {
+			facts = append([]figure.Fact{{Name: "subjects", Value: strconv.Itoa(s.Clusters)}}, facts...)
+		}
+		_, events := p.Count()
+		facts = append(facts, figure.Fact{Name: "events", Value: figure.General.Text(floats.Sum(events))})
+		if c := p.Concordance(); !math.IsNaN(c) {
+			facts = append(facts, figure.Fact{Name: "concordance" + method.OfFit, Value: fmt.Sprintf("%.3f", c)})
+		}
+		return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	}
 	if o.Numeric() {
 		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit, Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 		if x := pooled.RSquared(); !math.IsNaN(x) {

@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"strings"
 	"testing"
 
 	"parley/internal/wire"
@@ -45,21 +44,5 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 	}
 	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says != nil {
 		t.Errorf("of nothing: %q", says)
-	}
-}
-
-// Whether effects change over time is checked by sums that rows with weights leave out.
-func TestWeightsLeaveChangesOverTimeUnchecked(t *testing.T) {
-	o := options.Default()
-	for _, c := range []struct {
-		weight string
-		score  int
-		says   bool
-	}{{"", 3, false}, {"w", 3, false}, {"w", 0, true}} {
-		o.Weight = c.weight
-		notes := Unchecked(o, &predict.Assessment{Periods: &predict.Periods{Score: make([]float64, c.score)}})
-		if says := len(notes) == 1 && strings.Contains(notes[0].Note.Text, "change over time was not checked"); says != c.says {
-			t.Errorf("%+v: %v", c, notes)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -36,7 +37,7 @@ func Found(m *Model) string {
 			clear = append(clear, effect{e.Label(), mean[j], sure})
 		}
 	}
-	outcome := m.Options.Outcome.Column
+	outcome := effectOn(m.Options)
 	if len(clear) == 0 {
 		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome, percent)
 	}
@@ -67,6 +68,8 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 	switch {
 	case o.Numeric():
 		says += fmt.Sprintf("predictions are off by %s (root mean square).", figure.General.Text(math.Sqrt(pooled.Squares/float64(pooled.Rows))))
+	case pooled.Periods != nil:
+		says += fmt.Sprintf("whoever has the event first has the higher score with probability %.3f (concordance; 0.5 is chance), and probabilities of a period are off by %.3f on average.", pooled.Periods.Concordance(), cal.Error())
 	case pooled.Ranking != nil:
 		_, _, area := pooled.Ranking.ROC()
 		says += fmt.Sprintf("a case is given more than a control with probability %.3f (AUC; 0.5 is chance), and probabilities are off by %.3f on average.", area, cal.Error())
@@ -78,4 +81,15 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 		says += " These numbers hold noise."
 	}
 	return says
+}
+
+// effectOn names what effects are on, such that up is more of it.
+func effectOn(o *options.Options) string {
+	switch o.Likelihood {
+	case options.LikelihoodHazard:
+		return fmt.Sprintf("the hazard of %s = %s", o.Outcome.Event, o.Outcome.Levels[1])
+	case options.LikelihoodLogistic:
+		return fmt.Sprintf("%s = %s", o.Outcome.Column, o.Outcome.Levels[1])
+	}
+	return o.Outcome.Column
 }

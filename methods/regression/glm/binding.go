@@ -54,6 +54,7 @@ type Binding struct {
 	event    int      // column of the event; −1 without one
 	offset   int      // column of offsets; −1 without one
 	weight   int      // column of weights; −1 without one, or where outcomes are not read
+	cluster  int      // likewise
 }
 
 // place is where a column of the encoding is found.
@@ -69,7 +70,7 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o, event: -1, weight: -1}
+	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o, event: -1, weight: -1, cluster: -1}
 	for i := range e.Columns {
 		c := &e.Columns[i]
 		p, found := find(s, c.Name)
@@ -92,6 +93,9 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 			return nil, err
 		}
 		if b.weight, err = subjectColumn(s, e.Weight, "the weight"); err != nil {
+			return nil, err
+		}
+		if b.cluster, err = subjectColumn(s, e.Cluster, "the cluster"); err != nil {
 			return nil, err
 		}
 	}
@@ -173,10 +177,19 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 		if err == nil && !(x > 0) {
 			err = fmt.Errorf("%v is not positive", x)
 		}
+		unit := b.encoding.WeightUnit
+		if err == nil && unit == 0 && x != math.Trunc(x) {
+			err = fmt.Errorf("%v is no number of rows, which weights count (as: counts)", x)
+		}
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", b.encoding.Weight, err)
 		}
-		dst.Weight = x
+		if dst.Weight = x; unit > 0 {
+			dst.Weight = x / unit
+		}
+	}
+	if b.cluster >= 0 {
+		dst.Cluster = r.Subject[b.cluster]
 	}
 	return nil
 }

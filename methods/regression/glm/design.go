@@ -9,12 +9,13 @@ import (
 // Row is one row of a design matrix, in coordinate form: Value[i] stands in
 // column Index[i], all other columns are zero. Columns ascend.
 type Row struct {
-	Index  []int32
-	Value  []float64
-	Offset float64 // is added to every activation: a term whose weight is known to be 1
-	Weight float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
-	Later  bool    // a later period of the subject whose row is before it
-	Lacks  []int32 // the columns of features whose cell is missing and has no effect
+	Index   []int32
+	Value   []float64
+	Offset  float64 // is added to every activation: a term whose weight is known to be 1
+	Weight  float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
+	Later   bool    // a later period of the subject whose row is before it
+	Cluster string  // rows with the same one go together; "" of a row that is alone but for later periods
+	Lacks   []int32 // the columns of features whose cell is missing and has no effect
 }
 
 // Design is a design matrix with its outcomes, kept as the entries that are not
@@ -28,6 +29,9 @@ type Design struct {
 	offset  []float64
 	weight  []float64
 	later   []bool
+	cluster []int // of each row: see [Design.Cluster]
+	named   map[string]int
+	last    int             // the largest of cluster
 	lacks   map[int][]int32 // of the rows that lack any
 }
 
@@ -45,6 +49,9 @@ func (d *Design) Row(i int) Row {
 	lo, hi := d.start[i], d.start[i+1]
 	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i], Lacks: d.lacks[i]}
 }
+
+// Cluster numbers the rows that go together: those of one person, unless the encoding names another column.
+func (d *Design) Cluster(i int) int { return d.cluster[i] }
 
 // Outcome returns the outcome of row i.
 func (d *Design) Outcome(i int) float64 { return d.outcome[i] }
@@ -81,6 +88,21 @@ func (d *Design) Append(r Row, outcome float64) error {
 	d.offset = append(d.offset, r.Offset)
 	d.weight = append(d.weight, r.Weight)
 	d.later = append(d.later, r.Later)
+	at, known := d.named[r.Cluster]
+	switch {
+	case known:
+	case r.Later:
+		at = d.last
+	default:
+		d.last++
+		if at = d.last; r.Cluster != "" {
+			if d.named == nil {
+				d.named = map[string]int{}
+			}
+			d.named[r.Cluster] = at
+		}
+	}
+	d.cluster = append(d.cluster, at)
 	if len(r.Lacks) > 0 {
 		if d.lacks == nil {
 			d.lacks = map[int][]int32{}
@@ -107,12 +129,12 @@ func (d *Design) AppendDense(x []float64, outcome float64) error {
 // Activation returns mean and variance of Offset + w·x under independent weights with
 // the given means and variances.
 func (r Row) Activation(mean, variance []float64) (a, c float64) {
-	a, c = r.products(mean, variance)
+	a, c = r.Products(mean, variance)
 	return a + r.Offset, c
 }
 
-// products returns Σ x w and Σ x² v.
-func (r Row) products(mean, variance []float64) (a, c float64) {
+// Products returns Σ x w and Σ x² v.
+func (r Row) Products(mean, variance []float64) (a, c float64) {
 	for i, j := range r.Index {
 		x := r.Value[i]
 		a += x * mean[j]
@@ -128,27 +150,4 @@ func (r Row) Norm() float64 {
 		s += x * x
 	}
 	return math.Sqrt(s)
-}
-
-// People tells weights of rows that can be numbers of people, as in a table of counts, from others.
-type People struct {
-	rows, weights float64
-	parts         bool // whether one is not whole
-}
-
-// Count counts the weight of a row.
-func (p *People) Count(weight float64) {
-	p.rows, p.weights, p.parts = p.rows+1, p.weights+weight, p.parts || weight != math.Trunc(weight)
-}
-
-// manyPeople is more than a row of a table of counts stands for, on average over enough rows, and less
-// than weights of a sample of a population are.
-const manyPeople, enoughRows = 100, 100
-
-// mostPeople is more than any site has.
-const mostPeople = 1 << 31
-
-// Possible says whether the weights counted can be numbers of people.
-func (p *People) Possible() bool {
-	return !p.parts && p.weights <= mostPeople && (p.rows < enoughRows || p.weights <= manyPeople*p.rows)
 }

@@ -68,10 +68,13 @@ type Encoding struct {
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
 	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
-	// Offset and Weight are columns that describe subjects: what is added to every
-	// activation, and what a row's log-likelihood is multiplied by.
-	Offset string `json:"offset,omitempty"`
-	Weight string `json:"weight,omitempty"`
+	// Offset, Weight and Cluster are columns that describe subjects: what is added to every
+	// activation, what a row's log-likelihood is multiplied by, and what rows that go together have in common.
+	Offset  string `json:"offset,omitempty"`
+	Weight  string `json:"weight,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	// WeightUnit divides weights; 0 of weights that are numbers of rows, and so whole.
+	WeightUnit float64 `json:"weight_unit,omitempty"`
 	// OffsetLimit, if it is not 0, bounds offsets: one beyond it is an error.
 	OffsetLimit float64 `json:"offset_limit,omitempty"`
 }
@@ -303,6 +306,14 @@ func (c *Column) Neutral() string {
 		return "none of its levels"
 	}
 	return fmt.Sprintf("%.4g", c.Centre)
+}
+
+// Nobody is the row of a subject whose numbers are at their centres and whose categories at their references.
+func (e *Encoding) Nobody() (r Row) {
+	if e.Intercept {
+		r.Index, r.Value = append(r.Index, int32(e.Width()-1)), append(r.Value, 1)
+	}
+	return r
 }
 
 // Effect is what the posterior says of one feature, in the feature's own units.

@@ -207,3 +207,13 @@ func TestOutcomesAreReadByTheModelsKind(t *testing.T) {
 		}
 	}
 }
+
+// dense returns a row of a design with its zeros.
+func dense(d *Design, i int) []float64 {
+	x := make([]float64, d.Columns())
+	r := d.Row(i)
+	for k, j := range r.Index {
+		x[j] = r.Value[k]
+	}
+	return x
+}

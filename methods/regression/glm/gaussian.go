@@ -1,9 +1,6 @@
 package glm
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Gaussian is exp(η·w − ½ Σ λⱼ wⱼ²), up to a constant, over weights w: a density
 // with diagonal covariance, or a factor of one. The density N(m, diag v) has
@@ -69,11 +66,6 @@ func (g Gaussian) CheckProper(d int) error {
 	return nil
 }
 
-// Clone returns a copy that shares nothing.
-func (g Gaussian) Clone() Gaussian {
-	return Gaussian{append([]float64(nil), g.Eta...), append([]float64(nil), g.Lambda...)}
-}
-
 // Moments returns means and variances. Where the precision is not positive
 // they are not those of a density.
 func (g Gaussian) Moments() (mean, variance []float64) {
@@ -102,61 +94,4 @@ func (g Gaussian) plus(s float64, h Gaussian) Gaussian {
 		out.Lambda[j] = g.Lambda[j] + s*h.Lambda[j]
 	}
 	return out
-}
-
-// project sets the factor to 1 in every weight where its precision is negative,
-// and returns the number of these weights. This is the rule for factors whose
-// precision an update would make negative: as factors never take precision away,
-// the product of the prior and any of them stays a density, and so does every
-// cavity.
-func (g Gaussian) project() (projected int) {
-	for j, l := range g.Lambda {
-		if l < 0 {
-			g.Eta[j], g.Lambda[j] = 0, 0
-			projected++
-		}
-	}
-	return projected
-}
-
-// KL returns the divergence KL(g‖h) = ½ Σ [ln(λ/κ) + κ/λ + κ (m − n)² − 1] in
-// nats, of densities with precisions λ and κ and means m and n.
-func (g Gaussian) KL(h Gaussian) (float64, error) {
-	d := len(g.Eta)
-	for _, x := range []Gaussian{g, h} {
-		if err := x.CheckProper(d); err != nil {
-			return 0, err
-		}
-	}
-	kl := 0.0
-	for j := range d {
-		diff := g.Eta[j]/g.Lambda[j] - h.Eta[j]/h.Lambda[j]
-		// r − 1 − ln r for the ratio r of variances, without cancellation near 1.
-		x := (h.Lambda[j] - g.Lambda[j]) / g.Lambda[j]
-		kl += (x - math.Log1p(x) + h.Lambda[j]*diff*diff) / 2
-	}
-	return kl, nil
-}
-
-// Refine replaces a site's factor t after its local optimisation has led from q
-// to target: t·(target/q)^damping, projected by Gaussian.project. It returns
-// the new factor, the change by which q is to be multiplied (equation 5), and in
-// how many weights the factor was projected.
-func Refine(t, q, target Gaussian, damping float64) (factor, change Gaussian, projected int) {
-	change = target.Over(q).Power(damping)
-	factor = t.Times(change)
-	if projected = factor.project(); projected > 0 {
-		change = factor.Over(t)
-	}
-	return factor, change, projected
-}
-
-// Information is what a factor says: the sum over weights of the precision it
-// adds in units of the prior's, a measure of what each site contributed.
-func Information(factor, prior Gaussian) float64 {
-	s := 0.0
-	for j, l := range factor.Lambda {
-		s += l / prior.Lambda[j]
-	}
-	return s
 }

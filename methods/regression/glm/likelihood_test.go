@@ -14,7 +14,7 @@ func drawLikelihood(t *rapid.T) (Likelihood, float64) {
 	case 0:
 		return Logistic{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 	case 1:
-		return LogisticBy{Rule: Sampled([]float64{-1.2, 0.4, 0.9, 2})}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
+		return Cloglog{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 	case 2:
 		return Linear{rapid.Float64Range(0.1, 4).Draw(t, "noise")}, rapid.Float64Range(-5, 5).Draw(t, "y")
 	case 3:
@@ -24,78 +24,58 @@ func drawLikelihood(t *rapid.T) (Likelihood, float64) {
 	return Softmax{k}, float64(rapid.IntRange(0, k-1).Draw(t, "y"))
 }
 
-func TestDerivativesAreThoseOfTheExpectation(t *testing.T) {
+func TestDerivativesAreThoseOfTheLikelihood(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, y := drawLikelihood(t)
 		k := l.Activations()
-		z := append(rapid.SliceOfN(rapid.Float64Range(-4, 4), k, k).Draw(t, "a"),
-			rapid.SliceOfN(rapid.Float64Range(0.05, 12), k, k).Draw(t, "c")...)
-		first, second := make([]float64, 2*k), make([]float64, k*(2*k+1))
-		value := l.Expect(y, z[:k], z[k:], first, second)
+		f := rapid.SliceOfN(rapid.Float64Range(-4, 3), k, k).Draw(t, "f")
+		first, other := make([]float64, k), make([]float64, k)
+		_, curve := l.LogLik(y, f, first)
 		if err := l.Check(y); err != nil {
 			t.Fatal(err)
 		}
-		slopes := make([]float64, 2*k)
-		l.Slopes(y, z[:k], z[k:], slopes)
-		near(t, "slopes", first, slopes, 1e-14)
 		const h = 1e-5
-		at := 0
-		up, down := make([]float64, 2*k), make([]float64, 2*k)
-		for i := range z {
-			old := z[i]
-			z[i] = old + h
-			vu := l.Expect(y, z[:k], z[k:], up, nil)
-			z[i] = old - h
-			vd := l.Expect(y, z[:k], z[k:], down, nil)
-			z[i] = old
-			near(t, "first", []float64{(vu - vd) / (2 * h)}, first[i:i+1], 1e-6)
-			for j := range i + 1 {
-				near(t, "second", []float64{(up[j] - down[j]) / (2 * h)}, second[at:at+1], 1e-6)
-				at++
+		for i, old := range f {
+			f[i] = old + h
+			up, _ := l.LogLik(y, f, other)
+			slope := other[i]
+			f[i] = old - h
+			down, _ := l.LogLik(y, f, other)
+			f[i] = old
+			near(t, "first", []float64{(up - down) / (2 * h)}, first[i:i+1], 1e-6)
+			if k == 1 {
+				near(t, "curve", []float64{(other[0] - slope) / (2 * h)}, []float64{curve}, 1e-6)
 			}
 		}
-		if again := l.Expect(y, z[:k], z[k:], first, nil); again != value {
-			t.Fatalf("%v without second derivatives, %v with them", again, value)
-		}
 	})
 }
 
-// With two classes the softmax is a logistic function of f₁ − f₀, so that its
-// expectation is known: the bound is below it, by little, and exact without variance.
-func TestSoftmaxBoundIsBelowTheExpectation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := rapid.SliceOfN(rapid.Float64Range(-4, 4), 2, 2).Draw(t, "a")
-		c := rapid.SliceOfN(rapid.Float64Range(0, 3), 2, 2).Draw(t, "c")
-		first := make([]float64, 4)
-		bound := Softmax{2}.Expect(1, a, c, first, nil)
-		exact := expectLogSigmoid(a[1]-a[0], c[0]+c[1]).value
-		if bound > exact+1e-12 {
-			t.Fatalf("bound %v above the expectation %v", bound, exact)
+// Both links against integration, in the tails too; and the logistic one as it is.
+func TestBinaryExpectationsAgainstIntegration(t *testing.T) {
+	first := make([]float64, 1)
+	for _, l := range []Binary{Logistic{}, Cloglog{}} {
+		for _, y := range []float64{-1, 1} {
+			for _, a := range []float64{-9, -2, 0, 1.5, 3} {
+				for _, s := range []float64{1e-3, 0.2, 0.64, 0.66, 1, 3} {
+					of := func(f float64) float64 { v, _ := l.LogLik(y, []float64{f}, first); return v }
+					want := brute(func(f float64) float64 { return math.Exp(of(f)) }, a, s*s)
+					if want < 1e-25 { // from beyond what is integrated
+						continue
+					}
+					near(t, "ln E p", []float64{math.Log(want)}, []float64{l.LogExpect(y, a, s*s)}, 1e-8)
+					if y > 0 {
+						p := make([]float64, 1)
+						l.Predict([]float64{a}, []float64{s * s}, p)
+						near(t, "E p", []float64{want}, p, 1e-9)
+						continue
+					}
+					value, slope := l.ExpectNone(a, s*s)
+					near(t, "E ln p", []float64{brute(of, a, s*s)}, []float64{value}, 1e-8)
+					d := brute(func(f float64) float64 { l.LogLik(y, []float64{f}, first); return first[0] }, a, s*s)
+					near(t, "slope", []float64{d}, []float64{slope}, 1e-8)
+				}
+			}
 		}
-		if exact-bound > 0.06*(c[0]+c[1])+1e-12 {
-			t.Fatalf("bound %v far below %v", bound, exact)
-		}
-		sharp := Softmax{2}.Expect(1, a, []float64{0, 0}, first, nil)
-		near(t, "without variance", []float64{logSigma(a[1] - a[0])}, []float64{sharp}, 1e-14)
-	})
-}
-
-// The bound needs its minimum over α also where variances are huge or zero.
-func TestSoftmaxBoundConverges(t *testing.T) {
-	for _, c := range [][]float64{{1e6, 1e6, 1e6}, {1e4, 0, 1e-8}, {0, 50, 3000}} {
-		a := []float64{-30, 2, 10}
-		alpha, p := make([]float64, 3), make([]float64, 3)
-		tilt(a, c, alpha)
-		tiltedBound(a, c, alpha, p)
-		near(t, "stationary", alpha, p, 1e-6)
-	}
-}
-
-func TestFixedRulesHaveNoSlopeByAVarianceOfZero(t *testing.T) {
-	first, second := make([]float64, 2), make([]float64, 3)
-	l := LogisticBy{Rule: Sampled([]float64{-1, 3})}
-	if v := l.Expect(1, []float64{0.7}, []float64{0}, first, second); v != logSigma(0.7) || first[1] != 0 || second[1] != 0 || second[2] != 0 {
-		t.Errorf("%v, %v, %v", v, first, second)
 	}
 }
 

@@ -107,14 +107,13 @@ func (m *Marginal) at(weights []float64) {
 // rows sums up the rows' log-likelihood at intercept b, and its first and minus its
 // second derivative by b; those of each row stay in first and curve.
 func (m *Marginal) rows(b float64) (value, first, curve float64) {
-	var a, c [1]float64
-	var d [2]float64
-	var h [3]float64
+	var a, d [1]float64
 	for i, eta := range m.eta {
 		a[0] = eta + b
 		w := m.data.Row(i).Weight
-		value += w * m.likelihood.Expect(m.data.Outcome(i), a[:], c[:], d[:], h[:])
-		m.first[i], m.curve[i] = w*d[0], -w*h[0]
+		v, h := m.likelihood.LogLik(m.data.Outcome(i), a[:], d[:])
+		value += w * v
+		m.first[i], m.curve[i] = w*d[0], w*h
 		first += m.first[i]
 		curve += m.curve[i]
 	}

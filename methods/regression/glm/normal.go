@@ -133,6 +133,43 @@ func Symmetric(lower []float64, d int) *mat.SymDense {
 	return m
 }
 
+// PseudoInverse inverts a symmetric matrix that is positive but for directions of which it says nothing, and returns
+// its rank: directions count as none that are a share of 1e-9 of the correlations, or less.
+func PseudoInverse(m *mat.SymDense) (inverse *mat.SymDense, rank int) {
+	n := m.SymmetricDim()
+	scale := make([]float64, n)
+	for i := range n {
+		scale[i] = 1 / math.Sqrt(m.At(i, i))
+		if !(scale[i] < math.MaxFloat64) { // nothing, or NaN
+			scale[i] = 0
+		}
+	}
+	r, inverse := mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			r.SetSym(i, j, m.At(i, j)*scale[i]*scale[j])
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(r, true) {
+		return inverse, 0
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	for k, x := range e.Values(nil) {
+		if x < 1e-9 {
+			continue
+		}
+		rank++
+		for i := range n {
+			for j := range i + 1 {
+				inverse.SetSym(i, j, inverse.At(i, j)+v.At(i, k)*scale[i]/x*v.At(j, k)*scale[j])
+			}
+		}
+	}
+	return inverse, rank
+}
+
 // Lower packs a symmetric matrix.
 func Lower(m mat.Symmetric) []float64 {
 	d := m.SymmetricDim()

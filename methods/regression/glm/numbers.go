@@ -1,10 +1,14 @@
 package glm
 
 import (
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 )
+
+// ErrNotConverged is wrapped by errors that say that an optimum was not reached.
+var ErrNotConverged = errors.New("the optimisation did not converge")
 
 // Finite says whether a number is neither NaN nor infinite.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

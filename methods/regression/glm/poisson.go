@@ -31,21 +31,12 @@ func (Poisson) Check(y float64) error {
 	return nil
 }
 
-// Expect returns y a − exp(a + c/2) − ln y!.
-func (Poisson) Expect(y float64, a, c, first, second []float64) float64 {
-	g, d1, d2 := rate(a[0] + c[0]/2)
-	first[0], first[1] = y-d1, -d1/2
-	if second != nil {
-		second[0], second[1], second[2] = -d2, -d2/2, -d2/4
-	}
+// LogLik returns y f − eᶠ − ln y!.
+func (Poisson) LogLik(y float64, f, first []float64) (value, curve float64) {
+	g, d1, d2 := rate(f[0])
+	first[0] = y - d1
 	factorial, _ := math.Lgamma(y + 1)
-	return y*a[0] - g - factorial
-}
-
-// Slopes sets y − exp(a + c/2) and −½ exp(a + c/2).
-func (Poisson) Slopes(y float64, a, c, first []float64) {
-	_, d1, _ := rate(a[0] + c[0]/2)
-	first[0], first[1] = y-d1, -d1/2
+	return y*f[0] - g - factorial, d2
 }
 
 // Predict sets the expected count, exp(a + c/2).
@@ -69,15 +60,14 @@ func CountSpread(a, c float64) float64 {
 }
 
 // LogExpectPoisson returns ln E p(y | f), the logarithm of the probability of a count
-// under what is known of its rate: Gauss–Hermite quadrature about the mode of
-// p(y | f) N(f; a, c), by [Rule.Adaptive].
+// under what is known of its rate.
 func LogExpectPoisson(y, a, c float64) float64 {
 	factorial, _ := math.Lgamma(y + 1)
 	density := func(f float64) (value, d1, d2 float64) {
 		g, g1, g2 := rate(f)
 		return y*f - g - factorial, y - g1, -g2
 	}
-	return twenty.logExpect(density, a, math.Sqrt(c))
+	return logExpect(density, a, math.Sqrt(c))
 }
 
 // CountQuantile returns the least count that a new observation does not exceed with at

@@ -24,13 +24,10 @@ func logPoisson(y, f float64) float64 {
 }
 
 func TestPoissonAgainstIntegration(t *testing.T) {
-	first, p := make([]float64, 2), make([]float64, 1)
+	p := make([]float64, 1)
 	for _, y := range []float64{0, 1, 7, 300} {
 		for _, a := range []float64{-3, 0, 2, 5} {
 			for _, c := range []float64{1e-4, 0.3, 2, 6} {
-				got := Poisson{}.Expect(y, []float64{a}, []float64{c}, first, nil)
-				want := brute(func(f float64) float64 { return logPoisson(y, f) }, a, c)
-				near(t, "expectation", []float64{want}, []float64{got}, 1e-9)
 				Poisson{}.Predict([]float64{a}, []float64{c}, p)
 				mean := brute(math.Exp, a, c)
 				near(t, "rate", []float64{mean}, p, 1e-9)
@@ -39,7 +36,7 @@ func TestPoissonAgainstIntegration(t *testing.T) {
 				log := math.Log(brute(func(f float64) float64 { return math.Exp(logPoisson(y, f)) }, a, c))
 				// By parts of an integral that is below 1e-300 nothing can be compared.
 				if log > -300 {
-					near(t, "probability", []float64{log}, []float64{LogExpectPoisson(y, a, c)}, 3e-4)
+					near(t, "probability", []float64{log}, []float64{LogExpectPoisson(y, a, c)}, 1e-9)
 				}
 			}
 		}
@@ -68,11 +65,11 @@ func TestPoissonIsBounded(t *testing.T) {
 		y := float64(rapid.IntRange(0, largestCount).Draw(t, "y"))
 		a := rapid.Float64Range(-1e50, 1e50).Draw(t, "a")
 		c := rapid.Float64Range(0, 1e50).Draw(t, "c")
-		first, second := make([]float64, 2), make([]float64, 3)
-		v := Poisson{}.Expect(y, []float64{a}, []float64{c}, first, second)
-		for _, x := range append(append(first, second...), v, CountSpread(a, c)) {
+		first := make([]float64, 1)
+		v, curve := Poisson{}.LogLik(y, []float64{a}, first)
+		for _, x := range []float64{first[0], curve, v, CountSpread(a, c)} {
 			if !Finite(x) {
-				t.Fatalf("%v, %v, %v", v, first, second)
+				t.Fatalf("%v, %v, %v", v, first, curve)
 			}
 		}
 		if p := LogExpectPoisson(y, rapid.Float64Range(-60, 60).Draw(t, "usual a"), rapid.Float64Range(0, 50).Draw(t, "usual c")); math.IsNaN(p) || p > 1e-3 {

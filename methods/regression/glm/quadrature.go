@@ -21,16 +21,6 @@ func GaussHermite(n int) Rule {
 	return r
 }
 
-// Sampled returns the rule that averages over draws from N(0, 1): stochastic
-// variational inference, as published, with the draws shared by a minibatch.
-func Sampled(draws []float64) Rule {
-	r := Rule{draws, make([]float64, len(draws))}
-	for i := range draws {
-		r.Weights[i] = 1 / float64(len(draws))
-	}
-	return r
-}
-
 var twenty = GaussHermite(20)
 
 // narrow is the largest standard deviation of the activation for which the
@@ -54,6 +44,11 @@ const (
 	probitSD = 1.7 // τ, about where the two are nearest
 	farAway  = 8.7 // deviations at which the normal density is left out: 3e-17
 )
+
+// logSigma returns ln σ(f).
+func logSigma(f float64) float64 {
+	return math.Min(f, 0) - math.Log1p(math.Exp(-math.Abs(f)))
+}
 
 // gridNode holds what does not depend on the activation's distribution.
 type gridNode struct {
@@ -84,8 +79,13 @@ type logSigmoid struct {
 	d     [4]float64 // of the first four derivatives of ln σ(f)
 }
 
-// expectLogSigmoid computes them for f ~ N(a, c), c ≥ 0: the first three numbers
-// to about 1e-11 for every a and c.
+// ExpectLogSigmoid returns E ln σ(f) for f ~ N(a, c), c ≥ 0, and the expectations of the first four
+// derivatives of ln σ(f): the first three numbers to about 1e-11 for every a and c.
+func ExpectLogSigmoid(a, c float64) (value float64, d [4]float64) {
+	e := expectLogSigmoid(a, c)
+	return e.value, e.d
+}
+
 func expectLogSigmoid(a, c float64) logSigmoid {
 	s := math.Sqrt(c)
 	switch {

@@ -21,6 +21,9 @@ func (o *Options) Family() glm.Likelihood {
 	case LikelihoodPoisson:
 		return glm.Poisson{}
 	}
+	if o.Link == LinkCloglog {
+		return glm.Cloglog{}
+	}
 	return glm.Logistic{} // of subjects, or of person-periods
 }
 

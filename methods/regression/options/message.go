@@ -26,12 +26,16 @@ type Scale struct {
 	References []int   `cbor:"references,omitempty"`
 	Outcome    float64 `cbor:"outcome,omitempty"`
 	Mean       float64 `cbor:"mean,omitempty"`
+	Weight     float64 `cbor:"weight,omitempty"` // the mean of a sample's weights, which are divided by it
 }
 
 // Check reports a scale that no honest coordinator sends.
 func (m *Scale) Check() error {
 	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) || !glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
 		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
+	}
+	if m.Weight != 0 && !glm.Inside(m.Weight, 1/FactorLargest, FactorLargest) {
+		return fmt.Errorf("a mean weight of %v is beyond all measure", m.Weight)
 	}
 	for i, x := range m.Scale {
 		if !glm.Inside(x, 1/taskLargest, taskLargest) || !glm.Inside(m.Centre[i], -taskLargest, taskLargest) {

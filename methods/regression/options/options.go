@@ -76,6 +76,7 @@ type Options struct {
 	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
+	Link          string      `json:"link,omitempty"`           // logistic and hazard: logit or cloglog (logit)
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	// PriorVariance is that of every weight around 0 (6.25, a deviation of 2.5 for one standard deviation of a
 	// number; under privacy 1). Of a linear model it is in units of the outcome's variance, whether or
@@ -89,8 +90,11 @@ type Options struct {
 	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
 	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
 	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
-	Weight       string      `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
-	Priors       []termPrior `json:"priors,omitempty"`       // of single terms, in place of prior_variance
+	Weights      *rowWeights `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
+	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
+	// standard errors are then robust, by clusters.
+	Cluster string      `json:"cluster,omitempty"`
+	Priors  []termPrior `json:"priors,omitempty"` // of single terms, in place of prior_variance
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
@@ -120,6 +124,31 @@ func (o *Options) MarshalJSON() ([]byte, error) {
 	type plain Options
 	return json.Marshal((*plain)(o))
 }
+
+// rowWeights are a column that describes subjects, and what it means: one of the as constants.
+type rowWeights struct {
+	Column string `json:"column"`
+	As     string `json:"as"`
+}
+
+// What weights mean: that a row stands for so many alike, or for so many others of a population, of whom
+// it tells nothing. Then their scale means nothing, and standard errors are robust.
+const (
+	asCounts = "counts"
+	asSurvey = "survey"
+)
+
+// Survey says whether rows have weights of a sample.
+func (o *Options) Survey() bool { return o.Weights != nil && o.Weights.As == asSurvey }
+
+// Robust says whether standard errors are by how scores vary, not by the model.
+func (o *Options) Robust() bool { return o.Survey() || o.Cluster != "" }
+
+// Links of two levels and of a time until an event.
+const (
+	linkLogit   = "logit"
+	LinkCloglog = "cloglog" // complementary log-log: of a time until an event hazards are proportional
+)
 
 // Reference is the level of a category against which the others are measured.
 type Reference struct {
@@ -215,6 +244,8 @@ func (o *Options) Former(key string) string {
 		return "leave it out: nothing is to be tuned, under privacy or not; partitioned inference, with these keys, is name: dp-pvi"
 	case "tolerance":
 		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
+	case "weight":
+		return "weights: {column: …, as: counts} if a row stands for so many alike, or as: survey"
 	case "rows", "published", "global":
 		return "name: dp-pvi has rows and the published settings; else leave it out"
 	}

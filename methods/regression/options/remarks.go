@@ -13,7 +13,7 @@ import (
 )
 
 // Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a
-// private study counts as nothing, weights that make standard errors too small, times that lie in
+// private study counts as nothing, times that lie in
 // no period or beyond all of them, splines without a value between their outer knots, and outlying
 // numbers; and which cells are absent, with what they count as. It never leaves
 // the site. Rows that cannot be used are left out of the rest.
@@ -22,8 +22,7 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
 	var times followed
 	var x glm.Row
-	subjects, weights, squares := 0, 0.0, 0.0
-	var people glm.People
+	subjects := 0
 	var unused unusable
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -42,22 +41,11 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 				inside[j]++
 			}
 		}
-		if s.Options.Weight != "" && b.Row(row, &x) == nil {
-			weights, squares = weights+x.Weight, squares+x.Weight*x.Weight
-			people.Count(x.Weight)
-		}
 		if s.Options.Outcome.Event != "" {
 			times.count(s.Options.Outcome.Cuts, row, b)
 		}
 	}
 	says = append(unused.says(subjects), times.says(s)...)
-	n := float64(subjects)
-	if !people.Possible() && (weights > 2*n || weights < n/2) {
-		says = append(says, fmt.Sprintf("The weights %s of %d subjects add up to %.4g, so that standard errors are those of as many subjects. Divide weights of a sample by their mean over all sites.", s.Options.Weight, subjects, weights))
-	}
-	if times := math.Sqrt(n*squares) / weights; !people.Possible() && times > muchTooSmall {
-		says = append(says, fmt.Sprintf("The weights %s are so unequal that %d subjects tell as much as %.0f with one weight. If they are those of a sample, standard errors are too small by a factor of about %.1f; if they say how exact each outcome is, they are right.", s.Options.Weight, subjects, weights*weights/squares, times))
-	}
 	var kinds []string // of what counts in the place of missing cells, in order
 	lacks := map[string][]string{}
 	for j := range columns {
@@ -84,11 +72,6 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 	}
 	return says, absent, nil
 }
-
-// muchTooSmall is by how many times standard errors may be too small before that is said. What
-// weights w make of a sample's standard errors is about √(n Σw²)/Σw (Kish, Survey Sampling, 1965,
-// section 11.7), where they have nothing to do with outcomes.
-const muchTooSmall = 1.2
 
 // unusable counts rows that the plan cannot read.
 type unusable struct {

@@ -74,7 +74,7 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 		e.Columns[i].Missing = glm.Fallback{Rule: glm.Neutral}
 	}
 	var outcome *glm.Outcome
-	if s.unitOfOutcome() {
+	if s.unitOfOutcome() || s.Options.Survey() {
 		outcome = &s.Options.Outcome
 	}
 	b, err := e.Bind(data.Schema(), outcome)
@@ -97,6 +97,7 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 		a.Mean[i] += d / a.N[i]
 		a.Squares[i] += d * (x - a.Mean[i])
 	}
+	var x glm.Row
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -104,12 +105,18 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 		for i, j := range numbers {
 			add(i, b.Cell(row, j))
 		}
-		if outcome != nil {
+		if s.unitOfOutcome() {
 			y, err := b.Outcome(s.Likelihood, row)
 			if err != nil {
 				return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 			}
 			add(len(numbers), y)
+		}
+		if s.Options.Survey() {
+			if err := b.Row(row, &x); err != nil {
+				return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+			}
+			add(n-1, x.Weight)
 		}
 		at := 0
 		for j := range e.Columns {
@@ -152,7 +159,7 @@ func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64,
 
 // labels are the columns of the subjects table that a row needs.
 func (s *Setup) labels() (names []string) {
-	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset, s.Encoding.Weight} {
+	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset, s.Encoding.Weight, s.Encoding.Cluster} {
 		if name != "" {
 			names = append(names, name)
 		}

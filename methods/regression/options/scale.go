@@ -27,6 +27,9 @@ func (s *Setup) Counted() (numbers []string, levels int) {
 	if s.unitOfOutcome() {
 		numbers = append(numbers, s.Options.Outcome.Column)
 	}
+	if s.Options.Survey() {
+		numbers = append(numbers, s.Encoding.Weight)
+	}
 	if s.Options.Joint() {
 		for i := range s.Encoding.Columns {
 			levels += len(s.Encoding.Columns[i].Levels)
@@ -66,6 +69,10 @@ func (s *Setup) Scaled(m *Scale) (*glm.Encoding, error) {
 	for i, j := range numbers {
 		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
 	}
+	if s.Options.Survey() != (m.Weight != 0) {
+		return nil, fmt.Errorf("a mean weight of %v", m.Weight)
+	}
+	e.WeightUnit = m.Weight
 	if s.Options.Noised(s.Plan) { // whose plan has the references
 		if len(m.References) > 0 {
 			return nil, fmt.Errorf("%d references too many", len(m.References))
@@ -130,6 +137,9 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 		if !(sd >= 1/FactorLargest) || !glm.Finite(m.Outcome) || !glm.Finite(mean) {
 			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
 		}
+	}
+	if s.Options.Survey() {
+		_, m.Weight, _ = pooled(moments, len(moments[0].N)-1)
 	}
 	s.references(m, moments)
 	return m, nil

@@ -71,7 +71,12 @@ const mostOffset = 30
 
 // encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *Options, p *study.Plan) glm.Encoding {
-	e := glm.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Weight: o.Weight}
+	e := glm.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
+	if w := o.Weights; w != nil {
+		if e.Weight = w.Column; o.Survey() {
+			e.WeightUnit = 1
+		}
+	}
 	for _, t := range o.Interactions {
 		e.Interactions = append(e.Interactions, glm.Interaction(t))
 	}

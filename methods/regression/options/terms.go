@@ -47,7 +47,24 @@ func (c *optionCheck) terms() {
 			}
 		}
 	}
-	for key, column := range map[string]string{"offset": c.Offset, "weight": c.Weight} {
+	columns := map[string]string{"offset": c.Offset, "cluster": c.Cluster}
+	if w := c.Weights; w != nil {
+		columns["weights.column"] = w.Column
+		c.report.OneOf("weights.as", w.As, asCounts, asSurvey)
+		if w.Column == "" {
+			c.report("weights.column", "missing", "a column under subjects")
+		}
+	}
+	if c.Link != "" {
+		c.report.OneOf("link", c.Link, linkLogit, LinkCloglog)
+		if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodHazard {
+			c.report("link", fmt.Sprintf("a %s model has one of its own", c.Likelihood), "leave it out")
+		}
+	}
+	if c.Robust() && c.Random() {
+		c.report("site_effects", "random intercepts have no robust standard errors", "site_effects: none; or leave out cluster, and weights of a sample")
+	}
+	for key, column := range columns {
 		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column || column == c.Outcome.Event) {
 			c.report(key, fmt.Sprintf("%q is not a column under subjects of its own", column), "list it there; it may be neither a feature of a view nor the outcome")
 		}
@@ -126,7 +143,9 @@ func (c *optionCheck) plain() {
 		"likelihood: " + c.Likelihood: c.Likelihood == LikelihoodPoisson || c.Likelihood == LikelihoodHazard,
 		"interactions":                len(c.Interactions) > 0,
 		"splines":                     len(c.Splines) > 0,
-		"weight":                      c.Weight != "",
+		"weights":                     c.Weights != nil,
+		"cluster":                     c.Cluster != "",
+		"link: " + c.Link:             c.Link == LinkCloglog,
 		"site_effects: random":        c.Random(),
 	} {
 		if there {

@@ -7,52 +7,192 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/problem"
 )
 
-// unlike is how many times wider than at most other sites a number is where something is
-// wrong with it, of so many values at least: populations differ by less.
-const unlike, fewest = 10, 20
+const (
+	// fewest values of a site, or of all others, say how large a number is.
+	fewest = 20
+	// widerBy is by how much more the logarithm of a standard deviation differs than between populations, and fartherBy
+	// how many standard deviations of values, and of what sites differ by, a mean lies from that of others.
+	widerBy, fartherBy = 4, 5
+	// missed is the probability with which chance leaves a site without a level, at most.
+	missed = 1e-6
+)
 
-// Unlike says which numbers have far more spread at a site than at most others, and at which sites
-// all seem to have been standardised, but not at all, by the moments that the sites gave, which were checked.
+// conversion is how numbers become others in another unit, and what that is.
+type conversion struct {
+	times, plus float64
+	what        string
+}
+
+// conversions are those in which the same is measured at different places.
+var conversions = []conversion{
+	{1.8, 32, "°F in place of °C"}, {1 / 1.8, -32 / 1.8, "°C in place of °F"}, {0.133322, 0, "kPa in place of mmHg"},
+	{1 / 0.133322, 0, "mmHg in place of kPa"}, {88.42, 0, "µmol/l in place of mg/dl, as of creatinine"},
+	{1 / 88.42, 0, "mg/dl in place of µmol/l, as of creatinine"}, {38.67, 0, "mg/dl in place of mmol/l, as of cholesterol"},
+	{1 / 38.67, 0, "mmol/l in place of mg/dl, as of cholesterol"}, {18.02, 0, "mg/dl in place of mmol/l, as of glucose"},
+	{1 / 18.02, 0, "mmol/l in place of mg/dl, as of glucose"}, {2.2046, 0, "pounds in place of kilograms"}, {1 / 2.2046, 0, "kilograms in place of pounds"},
+	{1 / 2.54, 0, "inches in place of centimetres"}, {2.54, 0, "centimetres in place of inches"}, {10, 0, "a unit a tenth as large"},
+	{0.1, 0, "a unit ten times as large"}, {100, 0, "a unit a hundredth as large"}, {0.01, 0, "a unit a hundred times as large"},
+	{1000, 0, "a unit a thousandth as large"}, {0.001, 0, "a unit a thousand times as large"}, {365.25, 0, "days in place of years"},
+	{1 / 365.25, 0, "years in place of days"}, {-1, 2020, "years of birth in place of ages"}, {-1, 2000, "years of birth in place of ages"},
+}
+
+// Unlike says how sites seem to have recorded something in other ways than the others, by the moments and counts that
+// the sites gave, which were checked: numbers in another unit, or standardised, and levels with other names. With one site
+// there is nothing to say.
 func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []string) {
+	var names []string
+	var all []*ScaleAnswer
 	var standardised []string
-	with := 0
 	for _, site := range sites {
 		if a, k := moments[site], len(s.Numbers()); a != nil && len(a.N) >= k { // an outcome may follow
-			if with++; dataset.Standardised(a.N[:k], a.Mean[:k], a.Squares[:k]) {
+			names, all = append(names, site), append(all, a)
+			if dataset.Standardised(a.N[:k], a.Mean[:k], a.Squares[:k]) {
 				standardised = append(standardised, site)
 			}
 		}
 	}
-	if n := len(standardised); n > 0 && n < with {
+	if n := len(standardised); n > 0 && n < len(all) {
 		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: there each has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These numbers are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the values as they were measured.",
 			strings.Join(standardised, ", ")))
+		return says
 	}
-	for i, j := range s.Numbers() {
-		sd := func(site string) (float64, bool) {
-			a := moments[site]
-			if a == nil || i >= len(a.N) || a.N[i] < fewest {
-				return 0, false
-			}
-			return math.Sqrt(a.Squares[i] / a.N[i]), true
-		}
-		for _, site := range sites {
-			own, ok := sd(site)
-			var others []float64
-			for _, other := range sites {
-				if x, known := sd(other); known && other != site && x > 0 {
-					others = append(others, x)
-				}
-			}
-			if slices.Sort(others); !ok || len(others) == 0 {
-				continue
-			}
-			if typical := others[len(others)/2]; own > unlike*typical {
-				says = append(says, fmt.Sprintf("At site %s, %s has a standard deviation of %.4g, where that of other sites is %.4g: a wrong unit, or a few values far from all others, which plan check --data names to the site. All sites share one scale, so that the effect of this number is not to be relied on.",
-					site, s.Encoding.Columns[j].Name, own, typical))
-			}
+	numbers, _ := s.Counted()
+	if s.Options.Survey() {
+		numbers = numbers[:len(numbers)-1]
+	}
+	for i, name := range numbers {
+		says = append(says, otherUnit(name, names, all, i)...)
+	}
+	at := 0
+	for j := range s.Encoding.Columns {
+		if c := &s.Encoding.Columns[j]; len(c.Levels) > 0 && s.Options.Joint() {
+			says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
+			at += len(c.Levels)
 		}
 	}
 	return says
+}
+
+// otherUnit says at which sites a number is far from what it is at most others: its mean by five standard
+// deviations, of values and of what the means of sites differ by, or its standard deviation by a factor of four and what chance explains. Of fewer than five
+// sites only the one that is farthest off is named.
+func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []string) {
+	type off struct {
+		site               string
+		mean, sd, m, s, by float64
+		unit               string
+	}
+	var found []off
+	for k, a := range all {
+		if a.N[i] < fewest {
+			continue
+		}
+		own, sd := a.Mean[i], math.Sqrt(a.Squares[i]/a.N[i])
+		var means, logs []float64
+		for o, b := range all {
+			if o != k && b.N[i] >= fewest && b.Squares[i] > 0 {
+				means, logs = append(means, b.Mean[i]), append(logs, math.Log(b.Squares[i]/b.N[i])/2)
+			}
+		}
+		if len(means) == 0 {
+			continue
+		}
+		m, s := medianOf(means), math.Exp(medianOf(logs))
+		var far []float64
+		for _, x := range means {
+			far = append(far, math.Abs(x-m))
+		}
+		spread := math.Sqrt(s*s + 4*1.48*1.48*medianOf(far)*medianOf(far))
+		chance := 2 * math.Sqrt(3/a.N[i])
+		by := math.Abs(own-m) / spread / fartherBy
+		if p := m - math.Floor(m); sd > 0 {
+			by = max(by, math.Abs(math.Log(sd/s))/(math.Log(widerBy)+chance))
+		} else if math.Abs(p*(1-p)-s*s) < 0.01*s*s { // two values, of which the site has one
+			if share := math.Abs(own - m); a.N[i]*math.Log1p(-share) < math.Log(missed) {
+				by = max(by, 1+share)
+			}
+		}
+		if by <= 1 {
+			continue
+		}
+		o := off{site: sites[k], mean: own, sd: sd, m: m, s: s, by: by}
+		least := 1.0
+		for _, u := range conversions { // in which the site would be as the others
+			back, width := (own-u.plus)/u.times, sd/math.Abs(u.times)
+			if d := math.Abs(back-m)/(2*spread) + math.Abs(math.Log(width/s))/(math.Log(2)+chance); d < least {
+				least, o.unit = d, u.what
+			}
+		}
+		found = append(found, o)
+	}
+	if len(all) < 5 && len(found) > 1 {
+		found = []off{slices.MaxFunc(found, func(a, b off) int { return int(math.Copysign(1, a.by-b.by)) })}
+	}
+	for _, o := range found {
+		what := "It may be another unit or coding, or a few values far from all others, which plan check --data names to the site."
+		if o.unit != "" {
+			what = "So it would be with " + o.unit + "."
+		}
+		says = append(says, fmt.Sprintf("At site %s, %s is unlike that of other sites: it has a mean of %.4g and a standard deviation of %.4g, where they have about %.4g and %.4g. %s All sites share one scale, so that the effect of this number is not to be relied on until the site has been asked.",
+			o.site, name, o.mean, o.sd, o.m, o.s, what))
+	}
+	return says
+}
+
+// otherLevels says which levels of a category a single site has or lacks, and which differ in spelling alone.
+func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int) (says []string) {
+	for l, level := range levels {
+		for _, other := range levels[:l] {
+			if strings.EqualFold(strings.TrimSpace(level), strings.TrimSpace(other)) {
+				says = append(says, fmt.Sprintf("Levels %q and %q of %s differ in spelling alone. They have coefficients of their own; if they are the same, write them alike.", other, level, name))
+			}
+		}
+	}
+	count := func(a *ScaleAnswer, l int) float64 { return a.Levels[at+l] }
+	for k, a := range all {
+		own, others := 0.0, 0.0
+		for l := range levels {
+			own += count(a, l)
+			for o, b := range all {
+				if o != k {
+					others += count(b, l)
+				}
+			}
+		}
+		if own < fewest || others < fewest {
+			continue
+		}
+		var alone, lacks []string
+		for l, level := range levels {
+			here, there := count(a, l), 0.0
+			for o, b := range all {
+				if o != k {
+					there += count(b, l)
+				}
+			}
+			if there == 0 && others*math.Log1p(-here/own) < math.Log(missed) {
+				alone = append(alone, level)
+			}
+			if here == 0 && own*math.Log1p(-there/others) < math.Log(missed) {
+				lacks = append(lacks, level)
+			}
+		}
+		switch {
+		case len(alone) > 0 && len(lacks) > 0:
+			says = append(says, fmt.Sprintf("At site %s, %s has levels that no other site has, %s, and lacks some that others have, %s. So it is where the same has other names: then write it alike. The effects of these levels are those of the site, too.", sites[k], name, problem.Names(alone), problem.Names(lacks)))
+		case len(alone) > 0:
+			says = append(says, fmt.Sprintf("Site %s alone has these levels of %s: %s. Their effects cannot be told from what else the site differs by.", sites[k], name, problem.Names(alone)))
+		case len(lacks) > 0:
+			says = append(says, fmt.Sprintf("Nobody at site %s has these levels of %s: %s. At other sites they are frequent: see whether the site records them.", sites[k], name, problem.Names(lacks)))
+		}
+	}
+	return says
+}
+
+func medianOf(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
 }

@@ -31,6 +31,7 @@ type Assessment struct {
 	Residuals *Residuals   `cbor:"residuals,omitempty"`
 	Classes   []*Residuals `cbor:"classes,omitempty"`
 	Periods   *Periods     `cbor:"periods,omitempty"` // of person-periods, likewise
+	Scatter   *scatter     `cbor:"scatter,omitempty"` // likewise
 }
 
 // Bins is how many bins calibration has.
@@ -76,7 +77,7 @@ func (a *Assessment) Check() error {
 
 // CheckAlone is [Assessment.Check] where residuals were not asked for, which nobody would check.
 func (a *Assessment) CheckAlone() error {
-	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil {
+	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil || a.Scatter != nil {
 		return fmt.Errorf("sums of residuals, which were not asked for")
 	}
 	return a.Check()
@@ -106,6 +107,12 @@ func (a *Assessment) Add(b *Assessment) {
 		a.Classes[k] = Pool([]*Residuals{a.Classes[k], s})
 	}
 	a.Periods = poolPeriods(a.Periods, b.Periods)
+	if b.Scatter != nil {
+		if a.Scatter == nil {
+			a.Scatter = NewScatter(len(b.Scatter.Fourth))
+		}
+		a.Scatter.Add(b.Scatter)
+	}
 	for i := range Bins {
 		a.Count[i] += b.Count[i]
 		a.Expected[i] += b.Expected[i]
@@ -182,7 +189,7 @@ func binOf(p float64) int {
 // which so many are of periods.
 func Form(weights, classes, periods int) *Assessment {
 	a := NewAssessment()
-	a.Ranking, a.Counts = newRanking(), new(dispersion)
+	a.Ranking, a.Counts, a.Scatter = newRanking(), new(dispersion), NewScatter(weights)
 	if classes == 1 {
 		a.Residuals = newResiduals(weights)
 	} else {
@@ -191,7 +198,7 @@ func Form(weights, classes, periods int) *Assessment {
 		}
 	}
 	if periods > 0 {
-		a.Periods = newPeriods(periods, weights-periods)
+		a.Periods = newPeriods(periods, weights)
 	}
 	return a
 }

@@ -90,7 +90,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}
 			if Pool(sites).SerialCorrelation(1) > 0 {
 				said++

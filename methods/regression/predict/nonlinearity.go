@@ -49,8 +49,8 @@ func (s *Residuals) NonlinearityScoreTest(j, columns int) bool {
 			}
 			spread := (rest*(in.squares/in.variance) + in.variance*((all.squares-in.squares)/rest)) / all.variance
 			d := in.net - one*all.net - x*score
-			z2 := d / variance * d / max(spread, s.dispersion())
-			if !math.IsInf(z2, 0) && (z2-1)/s.Count() > substantial && z2 > limit {
+			z2 := d / variance * d / max(spread, s.Dispersion())
+			if !math.IsInf(z2, 0) && (z2-1)/s.Weight > substantial && z2 > limit {
 				return true
 			}
 		}

@@ -68,7 +68,7 @@ func TestEffectsThatBend(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}
 			all := Pool(sites)
 			for j := range 3 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
@@ -11,79 +12,92 @@ import (
 	"parley/methods/regression/options"
 )
 
-// Periods are sums over person-periods, whose outcome y is 1 for an event: of r = y − E y, with
-// the variance v under the model. By period and column they stand one period after the other,
-// the columns without those of periods, and are empty where rows have weights that are no numbers of
-// people. Otherwise a row of weight w counts as w rows.
+// Periods are sums over person-periods, whose outcome y is 1 for an event. By period and bin of the score they
+// stand one period after the other; a row of weight w counts as w rows. Scores are what a
+// person's features add to the activation, in bins an eighth of the root of the sum of squared weights wide.
 type Periods struct {
-	Rows     wire.Vector `cbor:"rows"`
-	Events   wire.Vector `cbor:"events"`
-	Net      wire.Vector `cbor:"net"`      // Σ r
-	Variance wire.Vector `cbor:"variance"` // Σ v
-
-	Score  wire.Vector `cbor:"score"` // Σ rx
-	First  wire.Vector `cbor:"first"` // Σ vx
-	Second wire.Vector `cbor:"second"`
-	Third  wire.Vector `cbor:"third"`
-	Fourth wire.Vector `cbor:"fourth"` // Σ vx⁴
+	Risk   wire.Vector `cbor:"risk"`   // rows
+	Events wire.Vector `cbor:"events"` // of which events
+	// For the period k of a row, counted from 0, the derivatives g of its log-likelihood by the activation and h,
+	// minus the second:
+	Score  wire.Vector `cbor:"score"`  // Σ k g x
+	First  wire.Vector `cbor:"first"`  // Σ k h x xᵀ, the lower triangle by rows
+	Second wire.Vector `cbor:"second"` // Σ k² h x xᵀ
 }
 
-// PeriodsSay is what these sums are, and PeriodValues how many numbers, of so many columns.
-const PeriodsSay = "for each period its rows, its events, and the sum and variance under the model of what is left of outcomes, and in each period for each feature's column the products with it, and the variance under the model times the column's first four powers"
+const scoreBins = 64
 
-// PeriodValues is how many numbers there are of so many periods and columns of features.
-func PeriodValues(periods, columns int) int { return periods * (4 + 5*columns) }
+// PeriodsSay is what these sums are, and PeriodValues how many numbers, of so many weights.
+const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the log-likelihood by all weights times the number of the period, with their covariances by the model, and by its square"
 
-func newPeriods(periods, columns int) *Periods {
-	s := new(Periods)
-	for _, v := range s.alone() {
-		*v = make(wire.Vector, periods)
+// PeriodValues is how many numbers there are of so many periods and weights.
+func PeriodValues(periods, weights int) int {
+	return 2*scoreBins*periods + weights + 2*glm.Triangle(weights)
+}
+
+func (s *Periods) vectors() []*wire.Vector {
+	return []*wire.Vector{&s.Risk, &s.Events, &s.Score, &s.First, &s.Second}
+}
+
+func newPeriods(periods, weights int) *Periods {
+	n := scoreBins * periods
+	return &Periods{make(wire.Vector, n), make(wire.Vector, n), make(wire.Vector, weights), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights))}
+}
+
+// PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
+// site whose own effect is b; nil if sites have none.
+func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, periods int) *Periods {
+	columns, own, unit := d.Columns()-periods, 0.0, 0.0
+	s := newPeriods(periods, d.Columns())
+	if b != nil {
+		own = b.Mean
 	}
-	for _, v := range s.byColumn() {
-		*v = make(wire.Vector, periods*columns)
+	for _, w := range q.Mean[:columns] {
+		unit += w * w
+	}
+	unit = math.Sqrt(unit) / 8
+	var f, first [1]float64
+	for i := range d.Rows() {
+		r, y := d.Row(i), d.Outcome(i)
+		k := int(r.Index[len(r.Index)-1]) - columns
+		f[0], _ = r.Activation(q.Mean, q.Mean)
+		f[0] += own
+		_, h := l.LogLik(y, f[:], first[:])
+		bin := scoreBins / 2
+		if x := (f[0] - q.Mean[columns+k] - r.Offset) / unit; x == x { // NaN is no whole number
+			bin = int(min(max(x+scoreBins/2, 0), scoreBins-1))
+		}
+		at := k*scoreBins + bin
+		s.Risk[at] += r.Weight
+		if y > 0 {
+			s.Events[at] += r.Weight
+		}
+		g := r.Weight * float64(k) * first[0]
+		h *= r.Weight * float64(k)
+		for n, j := range r.Index {
+			x := r.Value[n]
+			s.Score[j] += glm.Clamp(g*x, rowLargest)
+			for m := range n + 1 {
+				add := glm.Clamp(h*x*r.Value[m], rowLargest)
+				at := glm.Packed(int(j), int(r.Index[m]))
+				s.First[at] += add
+				s.Second[at] += float64(k) * add
+			}
+		}
 	}
 	return s
 }
 
-func (s *Periods) alone() []*wire.Vector {
-	return []*wire.Vector{&s.Rows, &s.Events, &s.Net, &s.Variance}
-}
-
-func (s *Periods) byColumn() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.First, &s.Second, &s.Third, &s.Fourth}
-}
-
-// forget leaves out what is by column.
-func (s *Periods) forget() {
-	for _, v := range s.byColumn() {
-		*v = nil
-	}
-}
-
-// Check refuses what no rows of so many periods and columns of features can give.
-func (s *Periods) Check(periods, columns int) error {
-	const most = options.MostRows * rowLargest
-	for _, v := range s.alone() {
-		if len(*v) != periods {
-			return fmt.Errorf("sums by %d periods of %d", len(*v), periods)
+// Check refuses what no rows of so many periods and weights can give.
+func (s *Periods) Check(periods, weights int) error {
+	most := options.MostRows * rowLargest
+	for i, v := range s.vectors() {
+		if want := []int{scoreBins * periods, scoreBins * periods, weights, glm.Triangle(weights), glm.Triangle(weights)}[i]; len(*v) != want {
+			return fmt.Errorf("sums of %d numbers by period where there are %d", len(*v), want)
 		}
-	}
-	for k, n := range s.Rows {
-		e := s.Events[k]
-		if n != math.Trunc(n) || e != math.Trunc(e) || !glm.Inside(n, 0, options.MostRows) || !glm.Inside(e, 0, n) {
-			return fmt.Errorf("period %d has %v events of %v rows", k+1, e, n)
-		}
-		if !glm.Inside(s.Net[k], -n, n) || !glm.Inside(s.Variance[k], 0, n) {
-			return fmt.Errorf("period %d has a residual of %v and a variance of %v in %v rows", k+1, s.Net[k], s.Variance[k], n)
-		}
-	}
-	for i, v := range s.byColumn() {
-		if len(*v) != len(s.Score) || len(*v) != 0 && len(*v) != periods*columns {
-			return fmt.Errorf("sums by %d periods and columns of %d × %d", len(*v), periods, columns)
-		}
-		for _, x := range *v {
-			if !glm.Inside(x, -most, most) || x < 0 && (i == 2 || i == 4) {
-				return fmt.Errorf("a period's sum of a column of %v", x)
+		for k, x := range *v {
+			if !glm.Inside(x, -most, most) || i < 2 && !glm.Inside(x, 0, s.Risk[k]) {
+				return fmt.Errorf("a sum by period of %v", x)
 			}
 		}
 	}
@@ -96,124 +110,125 @@ func poolPeriods(a, b *Periods) *Periods {
 	case b == nil:
 		return a
 	case a == nil:
-		a = newPeriods(len(b.Rows), 0)
-		for _, v := range a.byColumn() {
-			*v = make(wire.Vector, len(b.Score))
+		a = newPeriods(len(b.Risk)/scoreBins, len(b.Score))
+	}
+	to := a.vectors()
+	for i, v := range b.vectors() {
+		for k, x := range *v {
+			(*to[i])[k] += x
 		}
 	}
-	add := func(to, from []*wire.Vector) {
-		for i, v := range from {
-			for k, x := range *v {
-				(*to[i])[k] += x
-			}
-		}
-	}
-	add(a.alone(), b.alone())
-	if len(a.Score) != len(b.Score) { // some rows have weights: nothing is known of their variance
-		a.forget()
-		return a
-	}
-	add(a.byColumn(), b.byColumn())
 	return a
 }
 
-const (
-	// changeAlarm is the probability with which a study gets the verdict on effects that change
-	// over time where none does, at most, over all columns.
-	changeAlarm = 0.01
-	// fewEvents is the least number of events that a group of periods speaks by.
-	fewEvents = 5
-)
-
-// stretch is a group of periods that follow each other, with sums over them, each period's about
-// its own mean of a column x.
-type stretch struct {
-	first, last      int
-	score            float64 // Σ r(x − x̄)
-	variance, fourth float64 // Σ v(x − x̄)², Σ v(x − x̄)⁴
-	place            float64 // Σ k v(x − x̄)²
+// Count is how many rows and events each period has.
+func (s *Periods) Count() (rows, events []float64) {
+	for k := 0; k < len(s.Risk); k += scoreBins {
+		rows, events = append(rows, sum(s.Risk[k:k+scoreBins])), append(events, sum(s.Events[k:k+scoreBins]))
+	}
+	return rows, events
 }
 
-// events is how many the rows with a value of their own stand for: those of the rarer level
-// where x is 0 or 1.
-func (s *stretch) events() float64 { return s.variance / s.fourth * s.variance }
-
-// stretches groups periods so that each group has fewEvents; none where sums by column are left out.
-func (s *Periods) stretches(j int) (groups []stretch) {
-	if len(s.Score) == 0 {
-		return nil
+// Concordance is the share of pairs of which one has the event in a period that the other is followed through
+// without, in which the first has the higher score (Harrell and others, JAMA 1982); pairs of one bin count half.
+// NaN without pairs.
+func (s *Periods) Concordance() float64 {
+	right, all := 0.0, 0.0
+	for k := 0; k < len(s.Risk); k += scoreBins {
+		below := 0.0
+		for b := k; b < k+scoreBins; b++ {
+			without := s.Risk[b] - s.Events[b]
+			right += s.Events[b] * (below + without/2)
+			below += without
+		}
+		all += sum(s.Events[k:k+scoreBins]) * below
 	}
-	columns := len(s.Score) / len(s.Rows)
-	var now stretch
-	for k, w := range s.Variance {
-		at := k*columns + j
-		if w > 0 {
-			m := s.First[at] / w
-			v := s.Second[at] - m*s.First[at]
-			if v > 1e-9*s.Second[at] { // below, rounding makes it
-				now.score += s.Score[at] - m*s.Net[k]
-				now.variance += v
-				now.fourth += max(s.Fourth[at]-4*m*s.Third[at]+6*m*m*s.Second[at]-3*m*m*m*s.First[at], v/w*v)
-				now.place += float64(k) * v
+	return right / all
+}
+
+// Change is a test of whether an effect changes with the number of the period.
+type Change struct {
+	ChiSquared float64
+	Free       int
+	P          float64
+	Slope      float64 // of the effect by period, of a single column, in one step from no change
+}
+
+// changeAlarm is the probability with which a study gets the verdict on effects that change
+// over time where none does, at most, over all terms.
+const changeAlarm = 0.01
+
+// Changes tests each set of columns, and all of them together, for effects times the number of the period, beside
+// all weights with the covariance of q: the score test that cox.zph makes of a Cox model (Grambsch and Therneau,
+// Biometrika 1994), whose scale in time decides nothing. Residuals vary over times as much as under the model.
+func (s *Periods) Changes(sets [][]int, q glm.Normal, over float64) (each []Change, all Change) {
+	n := len(s.Score)
+	first := glm.Symmetric(s.First, n)
+	var half, explained mat.Dense
+	half.Mul(first, glm.Symmetric(q.Covariance, n))
+	explained.Mul(&half, first)
+	test := func(columns []int) (c Change) {
+		v, u := mat.NewSymDense(len(columns), nil), mat.NewVecDense(len(columns), nil)
+		for a, i := range columns {
+			u.SetVec(a, s.Score[i])
+			for b, j := range columns[:a+1] {
+				v.SetSym(a, b, s.Second[glm.Packed(max(i, j), min(i, j))]-explained.At(i, j))
 			}
 		}
-		now.last = k
-		if now.events() >= fewEvents {
-			groups = append(groups, now)
-			now = stretch{first: k + 1}
+		for a, i := range columns {
+			if !(v.At(a, a) > 1e-9*s.Second[glm.Packed(i, i)]) { // below, rounding makes it
+				for b := range columns {
+					v.SetSym(a, b, 0)
+				}
+			}
 		}
+		c.ChiSquared, c.Free = quadratic(v, u)
+		if c.ChiSquared /= over; !glm.Finite(c.ChiSquared) {
+			c.ChiSquared, c.Free = 0, 0
+		}
+		c.P = Chance(c.ChiSquared, c.Free)
+		if len(columns) == 1 && c.Free == 1 {
+			c.Slope = u.AtVec(0) / v.At(0, 0)
+		}
+		return c
 	}
-	if n := len(groups); n > 0 && now.first < len(s.Rows) {
-		g := &groups[n-1]
-		*g = stretch{g.first, now.last, g.score + now.score, g.variance + now.variance, g.fourth + now.fourth, g.place + now.place}
+	var columns []int
+	for _, set := range sets {
+		each, columns = append(each, test(set)), append(columns, set...)
 	}
-	return groups
+	return each, test(columns)
 }
 
-// Changing says whether the effect of a feature's column changes over time, in one of so many
-// tests of columns, by more than chance and by enough to matter, and in which periods, the
-// first and the last, it is highest and lowest.
-//
-// These are score tests of an effect of its own in each group of periods, and of a trend of
-// effects. With the coefficients of periods and the common effect estimated, the scores S_g = Σ r(x − x̄)
-// have the covariance V − VVᵀ/ΣV if the column goes with the others alike in all periods; if
-// not, that of S is less in every direction, as other estimated coefficients only take from it. So
-// Σ (S_g − V_g ΣS/ΣV)²/V_g is χ² with one degree of freedom less than groups, or smaller. Its
-// variance, and that of the trend's, have the kurtosis of S_g beside it, as rare events have.
-func (s *Periods) Changing(j, columns int) (highest, lowest [2]int, changes bool) {
-	groups := s.stretches(j)
-	if len(groups) < 2 {
-		return highest, lowest, false
+// Matters says whether one of so many changes is beyond chance, and enough to matter with so many events.
+func (c Change) Matters(tests int, events float64) bool {
+	return c.P < changeAlarm/float64(tests) && (c.ChiSquared-float64(c.Free))/events > substantial
+}
+
+// quadratic is uᵀ V⁻¹ u over the directions in which V says anything, and how many these are.
+func quadratic(v *mat.SymDense, u *mat.VecDense) (x float64, free int) {
+	inverse, free := glm.PseudoInverse(v)
+	return mat.Inner(u, inverse, u), free
+}
+
+// Chance is the probability of a χ² as large, with so many degrees of freedom.
+func Chance(x float64, free int) float64 {
+	switch {
+	case free == 0 || !(x >= 0):
+		return 1
+	case x > 1e6*float64(free): // beyond what can be calculated
+		return 0
 	}
-	score, all, place := 0.0, 0.0, 0.0
-	for _, g := range groups {
-		score, all, place = score+g.score, all+g.variance, place+g.place
-	}
-	chi2, kurtosis, free := 0.0, 0.0, float64(len(groups)-1)
-	trend, along, fourth := 0.0, 0.0, 0.0
-	most, least := math.Inf(-1), math.Inf(1)
-	for _, g := range groups {
-		d := g.score - score*(g.variance/all)
-		chi2 += d / g.variance * d
-		kurtosis += 1 / g.events()
-		by := g.place/g.variance - place/all
-		trend += by * d
-		along += by * by * g.variance
-		fourth += by * by * by * by * g.fourth
-		if x := d / g.variance; x > most {
-			most, highest = x, [2]int{g.first, g.last}
-		}
-		if x := d / g.variance; x < least {
-			least, lowest = x, [2]int{g.first, g.last}
+	return distuv.ChiSquared{K: float64(free)}.Survival(x)
+}
+
+// Quadratic is the statistic of Wald's test of some entries of a mean, m_Jᵀ (C_JJ)⁻¹ m_J.
+func Quadratic(mean, covariance []float64, columns []int) (x float64, free int) {
+	v, u := mat.NewSymDense(len(columns), nil), mat.NewVecDense(len(columns), nil)
+	for a, i := range columns {
+		u.SetVec(a, mean[i])
+		for b, j := range columns[:a+1] {
+			v.SetSym(a, b, covariance[glm.Packed(max(i, j), min(i, j))])
 		}
 	}
-	events := 0.0
-	for _, v := range s.Variance {
-		events += v
-	}
-	beyond := func(chi2, free, kurtosis float64) bool {
-		scale := 1 + kurtosis/(2*free) // of a χ² with this mean and variance (Satterthwaite)
-		return (chi2-free)/events > substantial && distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < changeAlarm/float64(2*columns)
-	}
-	return highest, lowest, beyond(chi2, free, kurtosis) || beyond(trend/along*trend, 1, fourth/along/along)
+	return quadratic(v, u)
 }

@@ -7,7 +7,6 @@ package predict
 import (
 	"math"
 
-	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/methods/regression/glm"
 )
@@ -100,7 +99,7 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 		return m.P[best], right, right, math.Log(max(m.P[int(y)], math.SmallestNonzeroFloat64))
 	}
 	p, happened = m.P[0], y > 0
-	return p, happened, (p > 0.5) == happened, measured(glm.LogExpectSigmoid(y*m.A[0], m.C[0]))
+	return p, happened, (p > 0.5) == happened, measured(m.Likelihood.(glm.Binary).LogExpect(y, m.A[0], m.C[0]))
 }
 
 // measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
@@ -142,7 +141,7 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 		}
 		return
 	}
-	if _, two := m.Likelihood.(glm.Logistic); two {
+	if _, two := m.Likelihood.(glm.Binary); two {
 		if to.Ranking == nil {
 			to.Ranking = newRanking()
 		}
@@ -152,52 +151,6 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	if correct {
 		to.Correct++
 	}
-}
-
-// PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
-// site whose own effect is b; nil if sites have none.
-func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, periods int) *Periods {
-	columns := d.Columns() - periods
-	m, s := New(l, q, d.Columns()), newPeriods(periods, columns)
-	if b != nil {
-		m.At(*b)
-	}
-	var people glm.People
-	for i := range d.Rows() {
-		people.Count(d.Row(i).Weight)
-	}
-	for i := range d.Rows() {
-		row := d.Row(i)
-		w := row.Weight // as many rows
-		if !people.Possible() {
-			w = 1
-		}
-		last := len(row.Index) - 1
-		k := int(row.Index[last]) - columns
-		m.Row(row)
-		v := min(max(m.P[0]*(1-m.P[0]), 1/rowLargest), 1)
-		r := -glm.Clamp(m.P[0], 1)
-		s.Rows[k] += w
-		if d.Outcome(i) > 0 {
-			s.Events[k] += w
-			r++
-		}
-		s.Net[k] += w * r
-		s.Variance[k] += w * v
-		for t, j := range row.Index[:last] {
-			x, at := row.Value[t], k*columns+int(j)
-			add := func(to wire.Vector, x float64) { to[at] += w * glm.Clamp(x, rowLargest) }
-			add(s.Score, r*x)
-			add(s.First, v*x)
-			add(s.Second, v*x*x)
-			add(s.Third, v*x*x*x)
-			add(s.Fourth, v*x*x*x*x)
-		}
-	}
-	if !people.Possible() {
-		s.forget()
-	}
-	return s
 }
 
 // Forecast says what is expected of the last row's outcome.
@@ -213,7 +166,8 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))
 		}
 	default:
-		dst.LogP = append(dst.LogP, measured(glm.LogExpectSigmoid(-m.A[0], m.C[0])), measured(glm.LogExpectSigmoid(m.A[0], m.C[0])))
+		b := m.Likelihood.(glm.Binary)
+		dst.LogP = append(dst.LogP, measured(b.LogExpect(-1, m.A[0], m.C[0])), measured(b.LogExpect(1, m.A[0], m.C[0])))
 	}
 }
 

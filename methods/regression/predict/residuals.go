@@ -12,37 +12,29 @@ import (
 	"parley/methods/regression/options"
 )
 
-// Residuals are sums over rows of r = y − E y, whose variance under the model is v; by column over
-// the rows whose value x there is not zero; and by weight of the model with what a row's outcome
-// moves it by, r·c. A row of weight w counts as w rows, if weights can be numbers of people. If not,
-// they may be a sample's, or say how exact each outcome is: each row is then one, that adds w
-// times as much to what moves weights and to what the model expects of that. Either way the
-// model's dispersion is Second by Weight.
+// Residuals are sums over rows of r = y − E y, whose variance under the model is v; and by column over
+// the rows whose value x there is not zero. A row of weight w counts as w rows, but of a sample's weights: each
+// row is then one, that adds w times as much. Either way the model's dispersion is Second by Weight. Of
+// a link that is not the canonical one r and v are the derivative of the log-likelihood by the activation
+// and the information on it.
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
 	Weight   float64 `cbor:"weight"`    // Σ w
-	Sampled  bool    `cbor:"sampled"`   // whether weights are no numbers of people
+	Sampled  bool    `cbor:"-"`         // whether weights are a sample's, which the plan says
 	Net      float64 `cbor:"net"`       // Σ wr
 	Variance float64 `cbor:"variance"`  // Σ wv
 	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v
 	Third    float64 `cbor:"third"`     // Σ w(r/√v)³
 	Fourth   float64 `cbor:"fourth"`    // Σ w(r/√v)⁴
-	Absolute float64 `cbor:"absolute"`  // Σ w|r|/√v
 	Total    float64 `cbor:"total"`     // Σ y
 	Squares  float64 `cbor:"squares"`   // Σ y²
-	Below    float64 `cbor:"below"`     // of numbers: how many are expected below the site's lowest, in steps
-	Above    float64 `cbor:"above"`     // and above its highest
 	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see package serial
 	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
 	NextVary float64 `cbor:"next_vary"` // Σ z²d²
 
-	Score       wire.Vector `cbor:"score"`        // Σ wrx
-	Bread       wire.Vector `cbor:"bread"`        // Σ wvx²
-	Xs          wire.Vector `cbor:"xs"`           // Σ wx
-	Tilt        wire.Vector `cbor:"tilt"`         // Σ wx|r|/√v
-	Spread      wire.Vector `cbor:"spread"`       // Σ wvc²
-	Meat        wire.Vector `cbor:"meat"`         // Σ wr²c²; Sampled: Σ (wrc)²
-	MeatSquares wire.Vector `cbor:"meat_squares"` // Σ wr⁴c⁴; Sampled: Σ (wrc)⁴
+	Score wire.Vector `cbor:"score"` // Σ wrx
+	Bread wire.Vector `cbor:"bread"` // Σ wvx²
+	Xs    wire.Vector `cbor:"xs"`    // Σ wx
 
 	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking subjects of a
 	// site lack or have.
@@ -81,10 +73,10 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsDisclosure is what residuals are.
-const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how many are expected beyond the lowest and the highest, in steps of a twentieth of the rows and of five at least, how what is left of a row goes with that of the next, the sum of rows' weights and whether these are whole; for each column its sum, its products with what is left and with the size of that, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left; for each weight the sum of squares of what outcomes move it by, what the model expects of that, and the sum of fourth powers"
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, how what is left of a row goes with that of the next, the sum of rows' weights; for each column its sum, its products with what is left, its squares by the variance, what is left of rows that lack a cell of its feature, what chance would leave, the variance under the model and the squares, if five subjects lack it and five have it, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 16 + (11+4*bins)*columns }
+func ResidualValues(columns int) int { return 13 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := &Residuals{without: make([]int, columns)}
@@ -98,7 +90,7 @@ func newResiduals(columns int) *Residuals {
 }
 
 func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.Tilt, &s.Spread, &s.Meat, &s.MeatSquares, &s.LackNet, &s.LackMoved, &s.LackVariance, &s.LackSquares}
+	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.LackNet, &s.LackMoved, &s.LackVariance, &s.LackSquares}
 }
 
 func (s *Residuals) binned() []*wire.Vector {
@@ -106,20 +98,19 @@ func (s *Residuals) binned() []*wire.Vector {
 }
 
 func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares, &s.Below, &s.Above, &s.Next, &s.NextOwn, &s.NextVary}
+	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Total, &s.Squares, &s.Next, &s.NextOwn, &s.NextVary}
 }
 
-// count counts a row with an outcome y of so much expectation and variance, which moves weights by
-// influence. Cells that it lacks would move its expectation by so much, were they missing by chance.
-func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence []float64) {
+// count counts a row with an outcome y of so much expectation and variance. Cells that it lacks would move its expectation by so much, were they missing by chance.
+func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
 	v = min(max(v, 1/rowLargest), rowLargest)
 	r := glm.Clamp(y-expected, rowLargest)
 	z := r / math.Sqrt(v)
 	w := min(max(row.Weight, 1/options.Largest), options.Largest)
-	squared, fourth := w, w // what weights squares and fourth powers
+	squared := w // what weights squares
 	if s.Sampled {
-		squared, fourth = w*w, w*w*w*w
+		squared = w * w
 	}
 	s.Rows++
 	if n := len(s.series); row.Later && n > 0 {
@@ -127,7 +118,7 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence 
 	} else {
 		s.series = append(s.series, remaining{r, v})
 	}
-	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, w * math.Abs(z), y, y * y} {
+	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, y, y * y} {
 		add(s.numbers()[i], x)
 	}
 	for i, j := range row.Index {
@@ -139,7 +130,6 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence 
 		}
 		add(&s.Bread[j], w*v*x*x)
 		add(&s.Xs[j], w*x)
-		add(&s.Tilt[j], w*x*math.Abs(z))
 	}
 	for _, j := range row.Lacks {
 		if !row.Later {
@@ -149,11 +139,6 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64, influence 
 		add(&s.LackMoved[j], w*moved)
 		add(&s.LackVariance[j], w*v)
 		add(&s.LackSquares[j], squared*r*r)
-	}
-	for j, c := range influence {
-		add(&s.Spread[j], w*v*c*c)
-		add(&s.Meat[j], squared*(r*c)*(r*c))
-		add(&s.MeatSquares[j], fourth*(r*c)*(r*c)*(r*c)*(r*c))
 	}
 }
 
@@ -172,7 +157,7 @@ func (s *Residuals) Check(columns int) error {
 			return fmt.Errorf("a sum of residuals of %v", *x)
 		}
 	}
-	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.Tilt: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true}
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true}
 	for i, v := range slices.Concat(s.vectors(), s.binned()) {
 		want := columns
 		if i >= len(s.vectors()) {
@@ -224,27 +209,17 @@ const (
 	muchLarger = 1.44
 )
 
-// dispersion is by how much more than under the model residuals vary, no less than 1.
-func (s *Residuals) dispersion() float64 { return max(1, s.Second/s.Weight) }
-
-// Count is how many rows say something of their own.
-func (s *Residuals) Count() float64 {
-	if s.Sampled {
-		return float64(s.Rows)
-	}
-	return s.Weight
-}
+// Dispersion is by how much more than under the model residuals vary, no less than 1.
+func (s *Residuals) Dispersion() float64 { return max(1, s.Second/s.Weight) }
 
 // Noise is the variance of errors, where v is the one that the model states for each, and how many
-// degrees of freedom so many weights leave. Where it is not known what rows' weights mean, it is the
-// nearer to v of what it is with them and of plain, what it is without.
-func (s *Residuals) Noise(v, plain float64, weights int) (variance, free float64) {
-	free = s.Count() - float64(weights)
-	variance = s.Second / s.Weight * (s.Count() / free) * v
-	if s.Sampled && math.Abs(math.Log(plain/v)) < math.Abs(math.Log(variance/v)) {
-		variance = plain
+// degrees of freedom so many weights leave; not known of a sample's weights.
+func (s *Residuals) Noise(v float64, weights int) (variance, free float64) {
+	if s.Sampled {
+		return v, 0
 	}
-	return variance, free
+	free = s.Weight - float64(weights)
+	return s.Second / free * v, free
 }
 
 // TwoValues says whether all numbers are one of two that follow each other, such as 0 and 1, and
@@ -273,7 +248,7 @@ func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	if all == nil {
 		return nil
 	}
-	d, _ := differ(sites, all, tests, all.dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
+	d, _ := differ(sites, all, tests, all.Dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
 	for i := range d {
 		if sites[i] != nil {
 			d[i] /= sites[i].Weight
@@ -293,7 +268,7 @@ func CochranQ(sites []*Residuals, all *Residuals, j, tests int, events bool) (by
 		return nil, 1
 	}
 	_, over := all.centred(j)
-	return differ(sites, all, tests, max(over, all.dispersion()), func(s *Residuals) moments {
+	return differ(sites, all, tests, max(over, all.Dispersion()), func(s *Residuals) moments {
 		m, _ := s.centred(j)
 		if !events {
 			m.fourth = 0
@@ -321,7 +296,7 @@ func (s *Residuals) centred(j int) (m moments, over float64) {
 		return moments{}, 1
 	}
 	rest := max(s.Variance-sum(s.BinVariance), 0)
-	second, squares := rest*mean*mean, rest*mean*mean*s.dispersion()
+	second, squares := rest*mean*mean, rest*mean*mean*s.Dispersion()
 	m.fourth = rest * mean * mean * mean * mean
 	for k := bins * j; k < bins*(j+1); k++ {
 		if v := s.BinVariance[k]; v > 0 {
@@ -360,7 +335,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 			continue
 		}
 		by[i] = m.sum - sum*(m.variance/variance)
-		own := s.dispersion()
+		own := s.Dispersion()
 		if own < muchLarger*over {
 			own = over
 		}
@@ -370,7 +345,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 		free++
 	}
 	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
-	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Count() > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
+	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
 		return nil, 1
 	}
 	return by, math.Sqrt(squares / over * (free + 1) / free)
@@ -402,8 +377,8 @@ func MundlakTest(sites []*Residuals, all *Residuals, j, tests int) float64 {
 		return 0
 	}
 	apart := inside/within - across/between
-	z2 := apart * apart / (1/within + 1/between) / all.dispersion()
-	if !((z2-1)/all.Count() > substantial) || !(z2 > quantile(tests, 2)) {
+	z2 := apart * apart / (1/within + 1/between) / all.Dispersion()
+	if !((z2-1)/all.Weight > substantial) || !(z2 > quantile(tests, 2)) {
 		return 0
 	}
 	return apart
@@ -423,7 +398,7 @@ func WithinRandom(sites []*Residuals, all *Residuals, c *glm.Contextual, j, test
 			means = append(means, s.Xs[j]/s.Weight-all.Xs[j]/all.Weight)
 		}
 	}
-	if p, moved := c.Add(means, j, all.dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
+	if p, moved := c.Add(means, j, all.Dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
 		return moved
 	}
 	return 0

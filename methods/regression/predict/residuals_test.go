@@ -49,6 +49,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 		for set := range n {
 			r := rand.New(rand.NewPCG(uint64(set), 11))
 			var sites []*Residuals
+			scatter := NewScatter(3)
 			designs, ys := fitted(r, c.mean, c.error)
 			q, variance := leastSquares(t, designs, ys)
 			for i, x := range designs {
@@ -58,7 +59,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d))
+				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
+				scatter.Add(ScatterOf(glm.Linear{Variance: variance}, q, d, false))
 				if err := sites[i].Check(3); err != nil {
 					t.Fatal(err)
 				}
@@ -76,7 +78,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			if all.NonlinearityScoreTest(0, 3) || all.NonlinearityScoreTest(1, 3) {
 				said["bent"]++
 			}
-			if slices.Max(all.SandwichRatio(q.Variance, true)) > 1 {
+			if slices.Max(scatter.Wider(q, scatter.Robust(q, glm.Isotropic(3, 0, 1e9)), 2)) > 1 {
 				said["wider"]++
 			}
 			switch _, _, skewed, heavy := all.SkewnessKurtosis(); {
@@ -161,8 +163,8 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			}
 		}
 	}
-	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}} {
-		s := ResidualsOf(l, q, nil, d)
+	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}, glm.Cloglog{}} {
+		s := ResidualsOf(l, q, nil, d, false)
 		if err := s.Check(2); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
@@ -177,12 +179,15 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		}
 		all := Pool([]*Residuals{s, s})
 		all.NonlinearityScoreTest(0, 2)
-		if times := all.SandwichRatio(q.Variance, true); !(slices.Min(times) >= 1) {
+		scatter := ScatterOf(l, q, d, false)
+		if err := scatter.Check(2); err != nil {
+			t.Errorf("%T: %v", l, err)
+		}
+		if times := scatter.Wider(q, scatter.Robust(q, glm.Isotropic(2, 0, 1)), 2); !(slices.Min(times) >= 1) {
 			t.Errorf("%T: %v times", l, times)
 		}
 		all.SkewnessKurtosis()
 		all.SerialCorrelation(1)
-		Bounded(sites, Pool(sites))
 	}
 }
 
@@ -272,7 +277,7 @@ func TestUnevenErrorsAreNoEffectsOfSites(t *testing.T) {
 		for i := range designs {
 			ones = append(ones, slices.Repeat([]float64{1}, len(ys[i])))
 		}
-		if sites := weighted(t, q, variance, designs, ys, ones); differs(sites, 0) || differs(sites, 1) {
+		if sites := weighted(t, q, variance, designs, ys, ones, false); differs(sites, 0) || differs(sites, 1) {
 			said++
 		}
 	}

@@ -14,7 +14,7 @@ type Survival struct{ Mean, Low, High float64 }
 var twenty = glm.GaussHermite(20)
 
 // Survival sets dst, one for each period, from a row without the columns of periods, which
-// are the design's last. The logarithm of survival Σ ln σ(−a_k) is taken as normal, with
+// are the design's last. The logarithm of survival of no event in any period until then is taken as normal, with
 // the variance of its linear form in the weights (the delta method); the interval of ± z
 // standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
 // (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4). The
@@ -23,16 +23,15 @@ var twenty = glm.GaussHermite(20)
 func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 	first := m.columns - len(dst)
 	log, slopes := 0.0, 0.0
-	var d [2]float64
 	linear := glm.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
 	for k := range dst {
 		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
 		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
 		a += m.unseen(0).shift
-		// ln σ(−a) is the log-likelihood of no event.
-		log += glm.Logistic{}.Expect(-1, []float64{a}, []float64{c}, d[:], nil)
-		slopes += d[0]
-		linear.Index, linear.Value = append(linear.Index, int32(first+k)), append(linear.Value, d[0])
+		value, slope := m.Likelihood.(glm.Binary).ExpectNone(a, c)
+		log += value
+		slopes += slope
+		linear.Index, linear.Value = append(linear.Index, int32(first+k)), append(linear.Value, slope)
 		for i, v := range x.Value {
 			linear.Value[i] = slopes * v
 		}

@@ -50,7 +50,7 @@ func Lacking(sites []*Residuals, all *Residuals, j, tests int) float64 {
 	if all == nil {
 		return 0
 	}
-	over := all.dispersion()
+	over := all.Dispersion()
 	more, usual, variance := 0.0, 0.0, 0.0
 	for _, s := range sites {
 		if s == nil || !(s.LackVariance[j] > 0) {

@@ -29,7 +29,7 @@ func TestFewWhoLackACellAreNotShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range append(ClassResiduals(glm.Softmax{Classes: 2}, glm.Normal{Mean: make([]float64, 4), Variance: make([]float64, 4)}, classesOf(t, d)), ResidualsOf(glm.Logistic{}, q, nil, d)) {
+		for _, s := range append(ClassResiduals(glm.Softmax{Classes: 2}, glm.Normal{Mean: make([]float64, 4), Variance: make([]float64, 4)}, classesOf(t, d), false), ResidualsOf(glm.Logistic{}, q, nil, d, false)) {
 			if got := s.LackVariance[0] > 0; got != c.shown {
 				t.Errorf("%d lack it and %d have it, in %d periods: %v", c.lacking, c.having, c.periods, s.LackVariance)
 			}

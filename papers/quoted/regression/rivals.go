@@ -120,7 +120,7 @@ func (v *rival) sum(d *glm.Design, w []float64, clip, rate, noise float64) []flo
 			a += x.Value[k] * w[j]
 		}
 		residual := y / (1 + math.Exp(y*a))
-		residual *= glm.ClipFactor(math.Abs(residual)*x.Norm(), clip)
+		residual /= max(1, math.Abs(residual)*x.Norm()/clip)
 		for k, j := range x.Index {
 			g[j] += residual * x.Value[k]
 		}

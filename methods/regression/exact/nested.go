@@ -1,0 +1,204 @@
+package exact
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/predict"
+)
+
+// terms are the terms of the model that can be left out of it, with their columns of all classes: not the intercept
+// and the periods, nor what an interaction is made of.
+func (c common) terms() (names []string, columns [][]int) {
+	parts := map[string]bool{glm.InterceptGroup: true, glm.PeriodGroup: true}
+	for _, t := range c.Encoding.Interactions {
+		parts[t[0]], parts[t[1]] = true, true
+	}
+	groups := c.Encoding.Groups()
+	for j, g := range groups {
+		if parts[g] {
+			continue
+		}
+		if n := len(names); n == 0 || names[n-1] != g {
+			names, columns = append(names, g), append(columns, nil)
+		}
+		for k := range c.classes() {
+			columns[len(names)-1] = append(columns[len(names)-1], k*len(groups)+j)
+		}
+	}
+	return names, columns
+}
+
+// tested says whether the ratio of likelihoods tests terms: not of random intercepts, nor where rows are no independent
+// draws of the model.
+func (c common) tested() bool {
+	names, _ := c.terms()
+	return len(names) > 0 && !c.Options.Random() && !c.Options.Robust()
+}
+
+// askNested asks all sites for the likelihood at the mode without each term, as a parabola about the fit has it.
+func (c coordinator) askNested(s *state) ([]method.Task, error) {
+	s.Phase = taskNested
+	task := nestedTask{s.Scale, s.Fit.At.Noise, []wire.Vector{s.Fit.At.Mean}}
+	_, terms := c.terms()
+	for _, columns := range terms {
+		mean, _ := conditional(s.Fit.At.normal(), columns)
+		task.Points = append(task.Points, mean)
+	}
+	return method.Ask(taskNested, c.staying(s), func(string) (any, error) { return task, nil })
+}
+
+// conditional is the normal density given that some weights are 0: its mean, and its covariance.
+func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.SymDense) {
+	n := len(q.Mean)
+	own, across := mat.NewSymDense(len(columns), nil), mat.NewDense(n, len(columns), nil)
+	value := mat.NewVecDense(len(columns), nil)
+	covariance = glm.Symmetric(q.Covariance, n)
+	for a, i := range columns {
+		value.SetVec(a, q.Mean[i])
+		for b, j := range columns[:a+1] {
+			own.SetSym(a, b, covariance.At(i, j))
+		}
+		for j := range n {
+			across.Set(j, a, covariance.At(j, i))
+		}
+	}
+	inverse, _ := glm.PseudoInverse(own)
+	var by, explained mat.Dense
+	by.Mul(across, inverse)
+	explained.Mul(&by, across.T())
+	var moved mat.VecDense
+	moved.MulVec(&by, value)
+	for i := range n {
+		mean = append(mean, q.Mean[i]-moved.AtVec(i))
+		for j := range i + 1 {
+			covariance.SetSym(i, j, covariance.At(i, j)-explained.At(i, j))
+		}
+	}
+	for _, i := range columns {
+		mean[i] = 0
+	}
+	return mean, covariance
+}
+
+// nested answers with likelihoods.
+func (h *site) nested(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task := new(nestedTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	names, _ := h.terms()
+	if !h.tested() || len(task.Points) != 1+len(names) {
+		return nil, fmt.Errorf("%d points of a model of %d terms", len(task.Points), len(names))
+	}
+	for _, w := range task.Points {
+		at := density{w, make(wire.Vector, glm.Triangle(len(w))), task.Noise}
+		if _, err := h.checkDensity(&Task{Scale: task.Scale, At: at}); err != nil {
+			return nil, err
+		}
+	}
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	a := new(nestedAnswer)
+	for k, w := range task.Points {
+		value, gradient := scoreOf(h.at(task.Noise), w, d)
+		a.Value = append(a.Value, value)
+		if k > 0 {
+			a.Gradient = append(a.Gradient, gradient)
+		}
+	}
+	return a, nil
+}
+
+// scoreOf is the log-likelihood of the rows of a design, and its gradient.
+func scoreOf(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradient []float64) {
+	k, columns := l.Activations(), d.Columns()
+	gradient = make([]float64, k*columns)
+	f, first := make([]float64, k), make([]float64, k)
+	for i := range d.Rows() {
+		r := d.Row(i)
+		for c := range f {
+			f[c], _ = r.Activation(w[c*columns:], w[c*columns:])
+		}
+		v, _ := l.LogLik(d.Outcome(i), f, first)
+		value += r.Weight * v
+		for c, g := range first {
+			for m, j := range r.Index {
+				gradient[c*columns+int(j)] += r.Weight * g * r.Value[m]
+			}
+		}
+	}
+	return value, gradient
+}
+
+// test makes the tests of terms: twice the logarithm of the ratio of likelihoods, where that without a term is taken
+// to its mode by one more of Newton's steps.
+func (c coordinator) test(s *state) {
+	q, prior := s.Fit.At.normal(), c.PriorOf(s.Scale)
+	names, terms := c.terms()
+	total := make([]float64, 1+len(names))
+	var answers []*nestedAnswer
+	for _, site := range c.Plan.Sites {
+		if a := s.Nested[site]; a != nil {
+			answers = append(answers, a)
+			for k, x := range a.Value {
+				total[k] += x
+			}
+		}
+	}
+	s.Ratios = nil
+	for k, columns := range terms {
+		mean, covariance := conditional(q, columns)
+		n := len(mean)
+		gradient, left := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+		for _, a := range answers {
+			for j, x := range a.Gradient[k] {
+				gradient.SetVec(j, gradient.AtVec(j)+x)
+			}
+		}
+		for j, l := range prior.Lambda {
+			left.SetVec(j, gradient.AtVec(j)-(l*mean[j]-prior.Eta[j]))
+		}
+		var step mat.VecDense
+		step.MulVec(covariance, left)
+		gain := mat.Dot(gradient, &step) - mat.Dot(left, &step)/2
+		for j, l := range prior.Lambda {
+			gain += l * step.AtVec(j) * step.AtVec(j) / 2
+		}
+		s.Ratios = append(s.Ratios, max(2*(total[0]-total[1+k]-max(gain, 0)), 0))
+	}
+	clear(s.Nested)
+}
+
+// termTests are the tests of terms: by ratios of likelihoods, or by Wald's statistic.
+func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTest) {
+	names, terms := c.terms()
+	q := m.Weights()
+	for k, name := range names {
+		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
+		t := fitted.TermTest{Term: name, Free: free, Statistic: x}
+		if len(s.Ratios) == len(names) {
+			t.Statistic = s.Ratios[k]
+		}
+		if free == 0 {
+			continue
+		}
+		t.P = predict.Chance(t.Statistic, free)
+		if m.Free > 0 {
+			t.Statistic /= float64(free)
+			t.P = distuv.F{D1: float64(free), D2: m.Free}.Survival(t.Statistic)
+		}
+		tests = append(tests, t)
+	}
+	return tests
+}

@@ -1,0 +1,188 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// scatter is how scores vary: sums over clusters of rows, of which each is a person's unless the plan names
+// another, of s sᵀ for a cluster's score s, the sum of w ∂ln p(y | f)/∂f x over its rows. A row that counts as w rows
+// is in w clusters.
+type scatter struct {
+	Clusters int         `cbor:"clusters"`
+	Meat     wire.Vector `cbor:"meat"`   // Σ s sᵀ, the lower triangle by rows
+	Fourth   wire.Vector `cbor:"fourth"` // Σ e², of one activation, for what the model expects of (C s)ⱼ², with the covariance C of the weights
+}
+
+// ScatterValues is how many numbers that is of so many weights, and ScatterSays what they are.
+func ScatterValues(weights int) int { return 1 + glm.Triangle(weights) + weights }
+
+// ScatterSays is what a scatter tells.
+const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights, and of the squares of what the model expects each to move a weight by"
+
+// NewScatter is that of no rows.
+func NewScatter(weights int) *scatter {
+	return &scatter{Meat: make(wire.Vector, glm.Triangle(weights)), Fourth: make(wire.Vector, weights)}
+}
+
+// ScatterOf sums up the rows of a design at the mean of q, whose weights are a sample's or numbers of rows.
+func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *scatter {
+	columns, k, weights := d.Columns(), l.Activations(), len(q.Mean)
+	s := NewScatter(weights)
+	rows := make([]int, d.Rows())
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return d.Cluster(a) - d.Cluster(b) })
+	f, first, score := make([]float64, k), make([]float64, k), make([]float64, weights)
+	moved, expected := make([]float64, weights), make([]float64, weights)
+	var touched []int
+	for n, i := range rows {
+		r := d.Row(i)
+		w := r.Weight
+		if !sampled {
+			w = math.Sqrt(w)
+		}
+		for c := range f {
+			f[c], _ = r.Activation(q.Mean[c*columns:], q.Mean[c*columns:])
+		}
+		_, h := l.LogLik(d.Outcome(i), f, first)
+		for c, g := range first {
+			for m, j := range r.Index {
+				at := c*columns + int(j)
+				if score[at] == 0 {
+					touched = append(touched, at)
+				}
+				score[at] = glm.Clamp(score[at]+w*g*r.Value[m], scoreLargest)
+			}
+		}
+		if k == 1 {
+			clear(moved)
+			for m, i := range r.Index {
+				for j := range moved {
+					moved[j] += q.Covariance[glm.Packed(max(int(i), j), min(int(i), j))] * r.Value[m]
+				}
+			}
+			for j, x := range moved {
+				expected[j] = glm.Clamp(expected[j]+w*w*h*x*x, scoreLargest*scoreLargest)
+			}
+		}
+		if n+1 < len(rows) && d.Cluster(rows[n+1]) == d.Cluster(i) {
+			continue
+		}
+		slices.Sort(touched)
+		touched = slices.Compact(touched)
+		for a, i := range touched {
+			for _, j := range touched[:a+1] {
+				s.Meat[glm.Packed(i, j)] += score[i] * score[j]
+			}
+		}
+		for _, i := range touched {
+			score[i] = 0
+		}
+		times := 1.0
+		if !sampled {
+			times = r.Weight
+		}
+		for j, e := range expected { // w rows alike are w clusters, of which e is the sum
+			s.Fourth[j] += e / times * e
+		}
+		clear(expected)
+		touched = touched[:0]
+		s.Clusters += int(min(times, options.MostRows))
+	}
+	return s
+}
+
+// scoreLargest bounds a score, so that its fourth power stays below what rowLargest allows.
+const scoreLargest = 1e50
+
+// Check refuses what no rows of so many weights can give.
+func (s *scatter) Check(weights int) error {
+	const most = options.MostRows * rowLargest
+	if s.Clusters < 1 || s.Clusters > options.MostRows || len(s.Meat) != glm.Triangle(weights) || len(s.Fourth) != weights {
+		return fmt.Errorf("scores of %d persons, by %d and %d products and powers of %d weights", s.Clusters, len(s.Meat), len(s.Fourth), weights)
+	}
+	for i := range weights {
+		if !glm.Inside(s.Fourth[i], 0, most) || !glm.Inside(s.Meat[glm.Packed(i, i)], 0, most) {
+			return fmt.Errorf("squares %v and fourth powers %v of scores", s.Meat[glm.Packed(i, i)], s.Fourth[i])
+		}
+		for j := range i {
+			x := s.Meat[glm.Packed(i, j)]
+			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) {
+				return fmt.Errorf("products of scores of %v beyond the squares of each", x)
+			}
+		}
+	}
+	return nil
+}
+
+// Add adds the sums of other rows.
+func (s *scatter) Add(o *scatter) {
+	s.Clusters += o.Clusters
+	for i, x := range o.Meat {
+		s.Meat[i] += x
+	}
+	for i, x := range o.Fourth {
+		s.Fourth[i] += x
+	}
+}
+
+// AddScore adds a cluster by its score.
+func (s *scatter) AddScore(score []float64) {
+	s.Clusters++
+	for i, x := range score {
+		for j := range i + 1 {
+			s.Meat[glm.Packed(i, j)] += x * score[j]
+		}
+	}
+}
+
+// Robust is the covariance of weights that holds whatever the law of outcomes is, if their expectation is right:
+// C (G/(G − 1) Σ s sᵀ + Λ) C of G clusters, for the covariance C by the model and the precisions Λ of the prior
+// (Huber 1967; White 1980; Liang and Zeger 1986). The prior counts as rows that say as much.
+func (s *scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
+	n := len(q.Mean)
+	small := float64(s.Clusters) / max(float64(s.Clusters-1), 1)
+	meat := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			meat.SetSym(i, j, small*s.Meat[glm.Packed(i, j)])
+		}
+		meat.SetSym(i, i, meat.At(i, i)+prior.Lambda[i])
+	}
+	c := glm.Symmetric(q.Covariance, n)
+	var half, all mat.Dense
+	half.Mul(c, meat)
+	all.Mul(&half, c)
+	out := make([]float64, 0, glm.Triangle(n))
+	for i := range n {
+		for j := range i + 1 {
+			out = append(out, (all.At(i, j)+all.At(j, i))/2)
+		}
+	}
+	return out
+}
+
+// Wider is by how many times the standard error of each weight is larger by a robust covariance than by the
+// model's; 1 if that is less than a fifth, or may be chance, in one of so many weights, where squares of what is left
+// have so large a variance in units of their expectation's square: 2 of normal errors.
+func (s *scatter) Wider(q glm.Normal, robust []float64, vary float64) []float64 {
+	times, enough := make([]float64, len(q.Mean)), quantile(2*len(q.Mean), 2)
+	for j, v := range q.Variance {
+		times[j] = 1
+		r := robust[glm.Packed(j, j)]
+		excess := r - v
+		if ratio := r / v; ratio > muchLarger && glm.Finite(ratio) && excess/(vary*s.Fourth[j])*excess > enough {
+			times[j] = math.Sqrt(ratio)
+		}
+	}
+	return times
+}

@@ -1,0 +1,235 @@
+// Package totals measures what secure sums leave of private models at few and many sites.
+package totals
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/figure"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/methods/factors"
+	"parley/methods/mixture"
+	"parley/methods/regression"
+	"parley/papers/deal"
+	"parley/papers/experiment"
+	"parley/study"
+)
+
+// kind is a method with drawn rows.
+type kind struct {
+	name    string
+	m       method.Method
+	options string
+	rows    int // for the fit; half as many are held out
+	draw    func(r *rand.Rand, x []float64) (label string)
+}
+
+const features = 6
+
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
+
+var kinds = []kind{
+	{"factors", factors.Method{}, "name: mvppca, latent: 2", 2000, func(r *rand.Rand, x []float64) string {
+		f, g := r.NormFloat64(), r.NormFloat64()
+		for j := range x {
+			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
+		}
+		return "no"
+	}},
+	{"regression", regression.Method{}, "name: pvi, outcome: {column: ill, levels: [no, yes]}", 4000, func(r *rand.Rand, x []float64) string {
+		a := -0.5
+		f := r.NormFloat64()
+		for j := range x {
+			x[j] = 0.5*f + 0.8*r.NormFloat64()
+			a += x[j] * []float64{1, -0.7, 0.5, 0.3, 0, -0.2}[j]
+		}
+		if r.Float64() < 1/(1+math.Exp(-a)) {
+			return "yes"
+		}
+		return "no"
+	}},
+	{"mixture", mixture.Method{}, "name: graffl, components: 2, draws: 128", 4000, func(r *rand.Rand, x []float64) string {
+		at := 2.0
+		if r.Float64() < 0.4 {
+			at = -2
+		}
+		for j := range x {
+			x[j] = at + 0.7*r.NormFloat64()
+		}
+		return "no"
+	}},
+}
+
+var (
+	cohorts  = []int{3, 10, 34}
+	epsilons = []float64{0.5, 1, 3}
+)
+
+const draws = 8 // of rows, for each line
+
+// The names of values: nats a held-out row that noise costs, times 1000.
+const (
+	one  = "one noise"
+	sum  = "secure sum"
+	each = "noise at each site"
+)
+
+var ways = []string{one, sum, each}
+
+// Experiments are those of this package.
+func Experiments() experiment.List { return experiment.List{totals()} }
+
+func id(k kind, sites int, epsilon float64, draw int) string {
+	return experiment.Slug(fmt.Sprintf("%s %d %v %d", k.name, sites, epsilon, draw))
+}
+
+func totals() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-totals", Paper: "parley", Item: "Secure sums",
+		About: "Drawn rows with six features. *One noise* is the study at one site that has all rows. Excess is by how many nats a held-out row is less likely than by the same method without noise, times 1000.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for i, k := range kinds {
+				for _, sites := range cohorts {
+					for _, epsilon := range epsilons {
+						for draw := range draws {
+							if quick && (i+draw > 0 || sites > 3 || epsilon != 3) {
+								continue
+							}
+							cells = append(cells, experiment.Cell{ID: id(k, sites, epsilon, draw), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+								return k.measure(ctx, sites, epsilon, uint64(draw))
+							}})
+						}
+					}
+				}
+			}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			t := figure.Table{ID: "excess", Title: "What noise costs", Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
+				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of the secure sum, in units of one noise; at each site it is that of as many as there are sites.", draws)}
+			for _, k := range kinds {
+				for _, sites := range cohorts {
+					for _, epsilon := range epsilons {
+						var ids []string
+						for draw := range draws {
+							ids = append(ids, id(k, sites, epsilon, draw))
+						}
+						if len(o.Gather(one, ids...)) == 0 {
+							continue
+						}
+						p, err := k.plan(sites, epsilon, true)
+						if err != nil {
+							continue // it was run
+						}
+						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon), fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
+						for _, way := range ways {
+							row = append(row, fmt.Sprintf("%.2f", median(o.Gather(way, ids...))))
+						}
+						t.Add(row...)
+					}
+				}
+			}
+			return experiment.Conclusion{Tables: []figure.Table{t}}
+		},
+	}
+}
+
+// plan is a study of so many sites; without noise where ε is 0.
+func (k kind) plan(sites int, epsilon float64, secure bool) (*study.Plan, error) {
+	var list []string
+	for j := range features {
+		list = append(list, fmt.Sprintf("{name: x%d, range: [-6, 6]}", j))
+	}
+	privacy := "protection: none"
+	if epsilon > 0 {
+		privacy = fmt.Sprintf("protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: %v, delta: 1e-5}", epsilon)
+	}
+	if secure {
+		privacy += ", sum: secure"
+	}
+	return study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: totals\nsites: [%s]\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n",
+		strings.Join(evaluate.SiteNames(sites), ", "), strings.Join(list, ", "), k.options, privacy), methods)
+}
+
+// measure makes the three studies of one draw of rows, and the one without noise.
+func (k kind) measure(ctx context.Context, sites int, epsilon float64, seed uint64) (experiment.Values, error) {
+	r := rand.New(rand.NewPCG(seed, uint64(len(k.name))))
+	var all []dataset.Row
+	for i := range k.rows + k.rows/2 {
+		x := make([]float64, features)
+		label := k.draw(r, x)
+		all = append(all, dataset.Row{ID: fmt.Sprintf("%08d", i), Subject: []string{label}, Views: [][]float64{x}})
+	}
+	exact, err := k.plan(1, 0, false)
+	if err != nil {
+		return nil, err
+	}
+	train, err := dataset.NewTable(exact.Schema(), all[:k.rows])
+	if err != nil {
+		return nil, err
+	}
+	test, err := dataset.NewTable(exact.Schema(), all[k.rows:])
+	if err != nil {
+		return nil, err
+	}
+	best, err := k.logLik(ctx, exact, train, test, seed)
+	if err != nil {
+		return nil, err
+	}
+	v := experiment.Values{}
+	for _, way := range ways {
+		n := sites
+		if way == one {
+			n = 1
+		}
+		p, err := k.plan(n, epsilon, way == sum)
+		if err != nil {
+			return nil, err
+		}
+		l, err := k.logLik(ctx, p, train, test, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", way, err)
+		}
+		v[way] = []float64{1000 * (best - l)}
+	}
+	return v, nil
+}
+
+// logLik is that of a held-out row by the model of a study.
+func (k kind) logLik(ctx context.Context, p *study.Plan, train, test dataset.Source, seed uint64) (float64, error) {
+	rows, err := deal.Spread(ctx, train, "", evaluate.IID, len(p.Sites), seed)
+	if err != nil {
+		return 0, err
+	}
+	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: deal.BySite(rows)})
+	if err != nil {
+		return 0, err
+	}
+	judged := k.m.(method.Evaluable)
+	m, err := judged.Evaluator(p, slices.Clone(out.Result.Files), false)
+	if err != nil {
+		return 0, err
+	}
+	if k.name != "regression" {
+		score, err := evaluate.Evaluate(ctx, m, test)
+		return score.LogLik, err
+	}
+	j, err := evaluate.Outcome{Column: "ill", Levels: []string{"no", "yes"}}.Judge(ctx, m, test, 0.9)
+	if err != nil {
+		return 0, err
+	}
+	return j.Marks.Get(evaluate.MeasureLogLik), nil
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return stat.Quantile(0.5, stat.LinInterp, x, nil)
+}
