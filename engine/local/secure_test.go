@@ -592,3 +592,28 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// A simulation of other sites keeps what a plan says of openers and collusion as far as it can.
+func TestPlansAmongOtherSites(t *testing.T) {
+	for _, x := range []struct {
+		privacy string
+		sites   []string
+		openers string
+		honest  int
+	}{
+		{noisedSecure, []string{"a", "b", "c", "d", "e"}, "[a b]", 3},
+		{noisedSecure, []string{"b", "c", "d", "e"}, "[b c]", 2},
+		{noisedSecure, []string{"s1", "s2", "s3", "s4", "s5", "s6"}, "[s1 s2]", 4},
+		{noisedSecure, []string{"s1", "s2"}, "[s1 s2]", 1},
+		{noisedSecure, []string{"a"}, "[]", 1},
+		{exactSecure, []string{"a", "b", "z"}, "[a b z]", 1},
+	} {
+		p := totalsPlan(t, ofRegression, x.privacy).Among(x.sites)
+		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest || p.Privacy.Secure() != (len(x.sites) > 1) {
+			t.Errorf("%v: openers %v, noise of %d", x.sites, p.Privacy.Openers, p.Honest())
+		}
+		if _, err := method.ForPlan(regression.Method{}, p).Coordinator(p); err != nil {
+			t.Errorf("%v: %v", x.sites, err)
+		}
+	}
+}
