@@ -207,7 +207,7 @@ func modelExportCommand() *cobra.Command {
 	var force bool
 	var as form
 	cmd := &cobra.Command{
-		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
+		Use:   "export MODEL --format csv --out DIR",
 		Short: "Write all parameters for other programs",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
@@ -228,7 +228,7 @@ func modelExportCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "csv", "csv, npy or safetensors")
+	f.StringVar(&format, "format", "csv", "csv")
 	f.StringVar(&out, "out", "", "folder to write to")
 	f.BoolVar(&force, "force", false, forceUsage)
 	as.flag(cmd, "print what was written as JSON")

@@ -1,8 +1,14 @@
 package factors
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"parley/dataset"
@@ -12,6 +18,10 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
+	"parley/methods/factors/statistics"
+	"parley/problem"
+	"parley/report"
+	"parley/study"
 )
 
 // A study that chooses its number of factors finds as many as its subjects were drawn with in nine of ten, and is off
@@ -95,4 +105,188 @@ func (c gapped) study(t *testing.T, seed uint64) *small {
 		})
 	}
 	return s
+}
+
+// privateResult runs a small private study with seeded noise.
+func privateResult(t testing.TB, options string) (*study.Plan, *method.Result) {
+	t.Helper()
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 60, options: options, privacy: totalBudget, seed: 11}.study(t)
+	r, err := newPlay(t, s).behindGates(5).run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.plan, r
+}
+
+// showable demands that a selection's result can be shown.
+func showable(t *testing.T, r *method.Result) {
+	t.Helper()
+	page := report.Report{Title: "t", Headline: r.Headline, Sections: r.Sections}
+	if err := page.HTML(&bytes.Buffer{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := json.Marshal(r.Metrics); err != nil || len(r.Metrics) == 0 {
+		t.Errorf("metrics %v (%v)", r.Metrics, err)
+	}
+}
+
+func fileOf(t testing.TB, r *method.Result, name string) []byte {
+	t.Helper()
+	at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == name })
+	if at < 0 {
+		t.Fatalf("the result has no %s", name)
+	}
+	return r.Files[at].Data
+}
+
+// A refit with the study's own number of factors is the study's model, byte by
+// byte; with another, it is another, and the releases and the plan stay.
+func TestRefitIsTheStudysModelAgain(t *testing.T) {
+	p, r := privateResult(t, statisticsOptions)
+	if name := factorstest.Must(Method{}.ReleasedFile(p))(t); name != statistics.ReleasedName {
+		t.Errorf("the file is %q", name)
+	}
+	released := fileOf(t, r, statistics.ReleasedName)
+	for _, q := range []int{2, 1, 4} {
+		again := factorstest.Must(Method{}.Refit(p, released, q))(t)
+		if !bytes.Equal(fileOf(t, again, statistics.ReleasedName), released) {
+			t.Errorf("%d factors: the releases changed", q)
+		}
+		m := factorstest.Must(fitted.LoadModel(fileOf(t, again, "model/model.json")))(t)
+		if len(m.Factors) != q || int(m.Options.Latent) != q {
+			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
+		}
+		if same := bytes.Equal(fileOf(t, again, "model/model.json"), fileOf(t, r, "model/model.json")); same != (q == 2) {
+			t.Errorf("%d factors: the model is that of the study: %v", q, same)
+		}
+		showable(t, again)
+	}
+	if q := p.Method.Options.(*options.Options).Latent; q != 2 {
+		t.Errorf("the plan now has %d factors", q)
+	}
+}
+
+func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
+	p, r := privateResult(t, statisticsOptions)
+	released := string(fileOf(t, r, statistics.ReleasedName))
+	changed := func(change func(sites []any) []any) string {
+		var file map[string]any
+		d := json.NewDecoder(strings.NewReader(released))
+		d.UseNumber() // 2⁶³ needs all its digits
+		if err := d.Decode(&file); err != nil {
+			t.Fatal(err)
+		}
+		file["sites"] = change(file["sites"].([]any))
+		return string(factorstest.Must(json.Marshal(file))(t))
+	}
+	field := func(sum, key string, value any) string {
+		return changed(func(sites []any) []any {
+			sites[1].(map[string]any)[sum].(map[string]any)[key] = value
+			return sites
+		})
+	}
+	if _, err := (Method{}).Refit(p, []byte(changed(func(s []any) []any { return s })), 2); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":        {"", "this is not what sites released"},
+		"more":           {released + "{}", "something follows its end"},
+		"unknown field":  {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
+		"format":         {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1), `this program reads "parley/mvppca-released/2"`},
+		"another plan":   {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
+		"a site less":    {changed(func(s []any) []any { return s[1:] }), "2 sites released something, and the plan's quorum is 3"},
+		"a site twice":   {changed(func(s []any) []any { return []any{s[0], s[1], s[1]} }), "there twice"},
+		"order":          {changed(func(s []any) []any { slices.Reverse(s); return s }), "not in its order"},
+		"unknown site":   {changed(func(s []any) []any { s[0].(map[string]any)["site"] = "moon"; return s }), `site "moon" is not of the plan`},
+		"less noise":     {field("fine", "sd", 0.001), "are not the declared"},
+		"another step":   {field("coarse", "step", 1), "are not the declared"},
+		"blocks missing": {field("fine", "blocks", []any{}), "blocks where"},
+		"block too long": {field("overview", "blocks", []any{[]any{1, 2}}), "entries, not"},
+		"lenses missing": {strings.Replace(released, `"fine_lenses":[`, `"fine_lenses":[],"coarse_lenses":[`, 1), "there is no lens of the pattern"},
+		"no answer":      {changed(func(s []any) []any { s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}; return s }), "are not the declared"},
+	} {
+		for _, f := range []func() error{
+			func() error { _, err := Method{}.Refit(p, []byte(c.text), 2); return err },
+			func() error {
+				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), method.SelectConfig{Values: []int{1, 2}})
+				return err
+			},
+		} {
+			if err := f(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		}
+	}
+	for _, q := range []int{-1, 0, 5, 1000} {
+		if _, err := (Method{}).Refit(p, []byte(released), q); err == nil || !strings.Contains(err.Error(), "factors for 5 features") {
+			t.Errorf("%d factors: %v", q, err)
+		}
+	}
+	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), method.SelectConfig{Values: []int{3, 2}}); err == nil {
+		t.Error("candidates out of order are taken")
+	}
+}
+
+// Only what a private study releases can be used again.
+func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
+	for text, want := range map[string]string{
+		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"): "without differential protection",
+	} {
+		p := factorstest.Must(parse(text))(t)
+		_, err := Method{}.ReleasedFile(p)
+		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, want) || p.Hint == "" {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := (Method{}).Refit(p, nil, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Any number of processors gives the same choice.
+func TestSelectionFromReleasesRepeats(t *testing.T) {
+	p, r := privateResult(t, statisticsOptions)
+	var want []byte
+	for _, procs := range []int{1, 4} {
+		old := runtime.GOMAXPROCS(procs)
+		done := 0.0
+		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, statistics.ReleasedName), method.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
+			if d <= done || d > of {
+				t.Errorf("progress from %v to %v of %v", done, d, of)
+			}
+			done = d
+		}})
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := factorstest.Must(json.Marshal([]any{out, out.Result.Metrics}))(t)
+		if want != nil && !bytes.Equal(want, got) {
+			t.Errorf("%d processors give\n%s\nand 1\n%s", procs, got, want)
+		}
+		want = got
+	}
+}
+
+// Whatever a file says, there is an error or a model that can be used.
+func FuzzReleased(f *testing.F) {
+	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: totalBudget, seed: 11}.study(f)
+	r, err := newPlay(f, s).behindGates(5).run()
+	if err != nil {
+		f.Fatal(err)
+	}
+	released := fileOf(f, r, statistics.ReleasedName)
+	f.Add(released)
+	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
+		f.Add([]byte(strings.Replace(string(released), cut[0], cut[1], 1)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		again, err := Method{}.Refit(s.plan, data, 1)
+		if err != nil {
+			return
+		}
+		if _, err := fitted.LoadModel(fileOf(t, again, "model/model.json")); err != nil {
+			t.Errorf("the model cannot be read: %v", err)
+		}
+	})
 }

@@ -80,3 +80,91 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		t.Errorf("a category: %v", err)
 	}
 }
+
+// underTotal and underRelease are plans with a promise, and without.
+func underTotal(options string) string {
+	return privatePlan("{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}", options)
+}
+
+func underRelease(options string) string {
+	return privatePlan("{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}", options)
+}
+
+func privatePlan(privacy, options string) string {
+	const views = "  - {name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [20, 200]}]}\n" +
+		"  - {name: mri, features: [{name: volume, range: [0, 9]}, {name: thickness, range: [0, 4]}]}\n"
+	return strings.Replace(planWith(views, options), "{protection: none}", privacy, 1)
+}
+
+func TestPrivateOptionsThatCannotBe(t *testing.T) {
+	for text, want := range map[string]string{
+		underTotal("  latent: 2\n  mechanism: difference-clipping\n"):                                                                          "hint: statistics; difference-clipping is what name: fed-mv-ppca does",
+		underTotal("  latent: 2\n  clipping: {}\n"):                                                                                            "hint: name: fed-mv-ppca, which has these options",
+		planWith(twoViews, "  latent: 2\n  mechanism: statistics\n"):                                                                           "method.mechanism: noises releases, and the plan has no differential protection",
+		underTotal("  latent: 2\n  mechanism: stats\n"):                                                                                        `"stats" is not known`,
+		underTotal("  latent: 2\n  scaling: standard\n"):                                                                                       "method.scaling: \"standard\" takes the scale from the subjects' values",
+		underTotal("  latent: 2\n  rounds: 3\n"):                                                                                               "method.rounds: has no meaning for mechanism",
+		underTotal("  latent: 2\n  scaling: none\n"):                                                                                           "clips values to their public ranges",
+		underRelease("  latent: 2\n"):                                                                                                          "splits a total over what it releases",
+		planWith(twoViews, "  latent: 2\n  patterns: [{views: [mri]}]\n"):                                                                      "method.patterns: belongs to private plans",
+		strings.Replace(underTotal("  latent: 2\n"), "unit: subject", "unit: site", 1):                                                         "protects single subjects",
+		underTotal("  latent: 2\n  patterns: [{site: west, views: [mri]}]\n"):                                                                  `method.patterns.site: "west" is not a site of the plan`,
+		underTotal("  latent: 2\n  patterns: [{site: north, views: [pet]}]\n"):                                                                 `"pet" is not a view of the plan`,
+		underTotal("  latent: 2\n  patterns: [{site: north}]\n"):                                                                               "method.patterns.views: no views",
+		underTotal("  latent: 2\n  patterns: [{views: [mri, mri]}]\n"):                                                                         "view mri is named twice",
+		underTotal("  latent: 2\n  patterns: [{views: [mri, clinic]}, {views: [clinic, mri]}]\n"):                                              "method.patterns.views: the same set of views is stated twice",
+		underTotal("  latent: 2\n  patterns: [{site: north, views: [clinic]}, {site: south, views: [clinic]}]\n"):                              "no subject can have view mri",
+		underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: north, views: [clinic]}, {site: south, views: [clinic, mri]}]\n"): "method.patterns: no subject can have it",
+	} {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngives %v\nwant  %s", text, err, want)
+		}
+	}
+}
+
+// A private plan is told how many subjects it needs before any budget is spent: more at a
+// smaller ε, fewer at more sites or with fewer factors; and whom it leaves out.
+func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
+	const all = "  patterns: [{views: [clinic, mri]}]\n"
+	needed := func(text string) string {
+		t.Helper()
+		notes := Method{}.Notes(simulatedPlan(t, text)).Lines()
+		if len(notes) != 1 || !strings.Contains(notes[0], "learns next to nothing") || !strings.Contains(notes[0], "hint: several times as many") {
+			t.Fatalf("the notes are %q", notes)
+		}
+		_, rest, _ := strings.Cut(notes[0], "fewer than about ")
+		number, _, _ := strings.Cut(rest, " subjects")
+		return number
+	}
+	private := underTotal("  latent: 2\n" + all)
+	for name, x := range map[string]struct{ text, want string }{
+		"as it is":   {private, "14"},
+		"smaller ε":  {strings.Replace(private, "epsilon: 3", "epsilon: 0.3", 1), "108"},
+		"one factor": {strings.Replace(private, "latent: 2", "latent: 1", 1), "7"},
+		"more sites": {strings.Replace(private, "[north, south]", "[north, south, west, east, a, b, c, d]", 1), "7"},
+	} {
+		if got := needed(x.text); got != x.want {
+			t.Errorf("%s: %s subjects, want %s", name, got, x.want)
+		}
+	}
+	if notes := (Method{}).Notes(simulatedPlan(t, strings.Replace(private, "[north, south]", "[north]", 1))).Lines(); !strings.Contains(notes[0], "subjects at the only site this") || strings.Contains(notes[0], "fewer sites") {
+		t.Errorf("of one site: %q", notes)
+	}
+	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 || !strings.Contains(notes[1], "count for nothing") {
+		t.Errorf("without patterns: %q", notes)
+	}
+	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 1\n"))); notes != nil {
+		t.Errorf("a plan without privacy: %v", notes)
+	}
+}
+
+// A plan with more factors than its features can tell is told so, and how many they can.
+func TestPlansAreToldOfTooManyFactors(t *testing.T) {
+	notes := Method{}.Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n"))).Lines()
+	if len(notes) != 1 || !strings.Contains(notes[0], "2 factors are more than the covariances of 4 features can tell") || !strings.Contains(notes[0], "at most 1, or noise: view") {
+		t.Errorf("the notes are %q", notes)
+	}
+	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n  noise: view\n"))); notes != nil {
+		t.Errorf("with noise by view: %v", notes)
+	}
+}

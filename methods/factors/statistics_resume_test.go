@@ -33,13 +33,13 @@ views:
   - {name: v, features: [{name: a, range: [0, 9]}, {name: b, range: [0, 9]}, {name: c, range: [0, 9]}]}
   - {name: w, features: [{name: d, range: [0, 9]}, {name: e, range: [0, 9]}]}
 method: {name: mvppca, latent: 1}
-privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: %v}
+privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}
 `
 
 // noised is the configuration of a run with the real gate, ledger and noise.
-func noised(t *testing.T, diagnostics float64) local.Config {
+func noised(t *testing.T) local.Config {
 	t.Helper()
-	plan, err := study.Parse("plan.yaml", fmt.Appendf(nil, noisedStudy, diagnostics), method.Registry{factors.Method{}})
+	plan, err := study.Parse("plan.yaml", []byte(noisedStudy), method.Registry{factors.Method{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +94,11 @@ func (b broken) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return b.Source.Rows(ctx)
 }
 
-// A site whose disk fails when it is asked for the diagnostics says nothing about
+// A site whose disk fails when it is asked for the second sum says nothing about
 // its rows by that: nothing is charged again, and the run goes on where it was
 // once the disk is back. The model, which the site took part in, is the same.
-func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
-	c := noised(t, 0.2)
+func TestSumsWaitForADiskThatFails(t *testing.T) {
+	c := noised(t)
 	gone := false
 	c.Data["centre"] = broken{c.Data["centre"], func() bool { return gone }}
 	c.Observe = func(e engine.Event) { gone = gone || e.Round != nil && e.Round.Round == 1 }
@@ -120,12 +120,9 @@ func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"site":`)); n != 3 {
 		t.Errorf("releases of %d sites", n)
 	}
-	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"diagnostics":`)); n != 3 {
-		t.Errorf("diagnostics of %d sites", n)
-	}
 	for site, entries := range charges(t, c) {
-		if len(entries) != 4 {
-			t.Errorf("%s was charged %d times, want 4", site, len(entries))
+		if len(entries) != 3 {
+			t.Errorf("%s was charged %d times, want 3", site, len(entries))
 		}
 		for _, e := range entries {
 			if e.Attempt != 1 {

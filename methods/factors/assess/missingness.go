@@ -181,3 +181,171 @@ func (s *Selection) Bias(variance, probability float64) float64 {
 	}
 	return -m * away * (1/r2 - 1) / math.Sqrt(variance)
 }
+
+// following is with how many of the rows after it a row is compared, and fewestInOrder how many rows a site needs
+// for that.
+const following, fewestInOrder = 8, 50
+
+// OrderSums are of a site's scores in the order of its rows, by factor: z of a row about the mean of all, and m the
+// mean of the next eight. Of rows in no order Σ z·m is about 0 and has about the variance Σ (z·m)², since no two
+// products are of the same pair.
+type OrderSums struct {
+	Next wire.Vector `cbor:"next"` // Σ z·m
+	Own  wire.Vector `cbor:"own"`  // Σ z²
+	Vary wire.Vector `cbor:"vary"` // Σ (z·m)²
+}
+
+// OrderSumsOf sums up the scores of rows one after the other, q of each; 0 of too few rows.
+func OrderSumsOf(scores []float64, q int) *OrderSums {
+	s, n := &OrderSums{make(wire.Vector, q), make(wire.Vector, q), make(wire.Vector, q)}, len(scores)/q
+	if n < fewestInOrder {
+		return s
+	}
+	for a := range q {
+		mean, ahead := 0.0, 0.0
+		for i := range n {
+			mean += scores[i*q+a] / float64(n)
+		}
+		for i := range following {
+			ahead += scores[(i+1)*q+a]
+		}
+		for i := range n - following {
+			z := scores[i*q+a] - mean
+			product := z * ((ahead / following) - mean + z/float64(n))
+			s.Next[a], s.Own[a], s.Vary[a] = s.Next[a]+product, s.Own[a]+z*z, s.Vary[a]+product*product
+			if ahead -= scores[(i+1)*q+a]; i+1+following < n {
+				ahead += scores[(i+1+following)*q+a]
+			}
+		}
+	}
+	return s
+}
+
+// Check says what is wrong with sums that came from elsewhere.
+func (s *OrderSums) Check(q int) error {
+	for _, x := range []wire.Vector{s.Next, s.Own, s.Vary} {
+		if len(x) != q {
+			return fmt.Errorf("sums of scores in the order of rows: %d for %d factors", len(x), q)
+		}
+		if err := ppca.Finite("sums of scores in the order of rows", x); err != nil {
+			return err
+		}
+	}
+	if slices.Min(s.Own) < 0 || slices.Min(s.Vary) < 0 {
+		return fmt.Errorf("sums of squares of scores below 0")
+	}
+	return nil
+}
+
+// slowly is the least correlation of a score with those that follow that is worth saying.
+const slowly = 0.1
+
+// Slow returns the correlation of each factor's scores with the mean of those that follow; 0 where chance makes it
+// so high with more than some probability, or where it is too low to matter.
+func Slow(sites []*OrderSums, q int, probability float64) []float64 {
+	out, z := make([]float64, q), distuv.UnitNormal.Quantile(1-probability/float64(q))
+	for a := range out {
+		next, own, vary := 0.0, 0.0, 0.0
+		for _, s := range sites {
+			next, own, vary = next+s.Next[a], own+s.Own[a], vary+s.Vary[a]
+		}
+		if next > slowly*own && next > z*math.Sqrt(vary) {
+			out[a] = min(next/own, 1)
+		}
+	}
+	return out
+}
+
+// Fourths are q × q moments E z_f² z_b² of factors' scores z of variance 1, which say how the
+// covariances of a sample of factors vary: those of normal ones, 3 and 1, where it is nil.
+type Fourths []float64
+
+// AddFourths adds to the sums of [NewFourths] a subject's: the factors' mean z and covariance,
+// q × q, given what was observed of the subject.
+func AddFourths(squares, fourths, z, cov []float64) {
+	q := len(z)
+	of := func(f int) float64 {
+		known := 1 - cov[f*q+f]
+		if known < leastTold {
+			return 1
+		}
+		return z[f] * z[f] / known
+	}
+	for f := range z {
+		squares[f] += of(f)
+		for b := range z {
+			fourths[f*q+b] += of(f) * of(b)
+		}
+	}
+}
+
+// leastTold is the variance of a score below which nothing but rounding is in it.
+const leastTold = 1e-9
+
+// hardly is how many standard errors above those of normal factors a moment has to be: by chance
+// one in forty is.
+const hardly = 2
+
+// NewFourths returns moments of q factors, given the sums over subjects of z_f² and of z_f² z_b².
+// Those that chance explains, or that are smaller, are those of normal factors.
+func NewFourths(squares, fourths []float64, subjects float64) Fourths {
+	q, normal := len(squares), true
+	out := make(Fourths, q*q)
+	for f, s := range squares {
+		for b, t := range squares {
+			moment, chance := 1.0, math.Sqrt(8/subjects)
+			if f == b {
+				moment, chance = 3, math.Sqrt(24/subjects)
+			}
+			if m := (fourths[f*q+b] / s) * (subjects / t); m > moment+hardly*chance && m < ppca.Largest {
+				moment, normal = m, false
+			}
+			out[f*q+b] = moment
+		}
+	}
+	if normal {
+		return nil
+	}
+	return out
+}
+
+// Check refuses what no q factors have.
+func (m Fourths) Check(q int) error {
+	if m != nil && len(m) != q*q {
+		return fmt.Errorf("%d fourth moments for %d factors", len(m), q)
+	}
+	for i, x := range m {
+		least := 1.0
+		if i%(q+1) == 0 {
+			least = 3
+		}
+		if !(x >= least && x < ppca.Largest) {
+			return fmt.Errorf("a fourth moment of %v, which is not at least %v", x, least)
+		}
+	}
+	return nil
+}
+
+// variance is that of √N times the covariance of two factors in a sample of N.
+func (m Fourths) variance(f, b, q int) float64 {
+	switch {
+	case m != nil && f == b:
+		return m[f*q+b] - 1
+	case m != nil:
+		return m[f*q+b]
+	case f == b:
+		return 2
+	}
+	return 1
+}
+
+// excess is what E z_f² z_b² has beyond that of normal factors.
+func (m Fourths) excess(f, b, q int) float64 {
+	switch {
+	case m == nil:
+		return 0
+	case f == b:
+		return m[f*q+b] - 3
+	}
+	return m[f*q+b] - 1
+}

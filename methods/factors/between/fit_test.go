@@ -336,3 +336,19 @@ func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
 	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")
 	return ppca.Layout{Dims: dims, Noise: noise}
 }
+
+// siteOfRows is one block of complete rows.
+func siteOfRows(l ppca.Layout, rows [][]float64) []ppca.Block {
+	out := ppca.Block{Features: l.AllFeatures(), N: float64(len(rows)), Mean: make([]float64, l.Features())}
+	for _, row := range rows {
+		for j, x := range row {
+			out.Mean[j] += x / out.N
+		}
+	}
+	for _, row := range rows {
+		for j, x := range row {
+			out.Factor = append(out.Factor, x-out.Mean[j])
+		}
+	}
+	return []ppca.Block{out}
+}

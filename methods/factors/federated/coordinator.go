@@ -260,41 +260,55 @@ func (c way) draws() *rand.Rand { return options.Draws(c.Plan.Seed, "", 0) }
 // samples of one population.
 const cyclesOfSpread = 50
 
-// fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
-// fill them by this model.
-func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
-	var names []string
-	var sites [][]ppca.Block
-	var cut []string
-	filled, logLik, subjects := 0.0, 0.0, 0.0
+// answered is what the sites said of their subjects.
+type answered struct {
+	names                    []string // of sites that have as many subjects as the plan wants
+	sites                    [][]ppca.Block
+	cut                      []string // sites that could not send their sums whole
+	filled, logLik, subjects float64
+}
+
+// answered reads what the sites said, and of sites that have left since what they said before.
+func (c way) answered(s *halves.State) (*answered, error) {
+	got := new(answered)
 	take := func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
 		if len(own) > 0 { // else it has fewer subjects than the plan's minimum
-			names, sites = append(names, site), append(sites, own)
+			got.names, got.sites = append(got.names, site), append(got.sites, own)
 		}
-		filled, logLik = filled+a.Filled, logLik+a.LogLik
+		got.filled, got.logLik = got.filled+a.Filled, got.logLik+a.LogLik
 		for i := range own {
-			subjects += own[i].N
+			got.subjects += own[i].N
 		}
 		if slices.ContainsFunc(own, func(b ppca.Block) bool { return b.Cut() }) {
-			cut = append(cut, site)
+			got.cut = append(got.cut, site)
 		}
 		return err
 	}
 	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := halves.Left(c.Common, s, recordOf(s).Said, take); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if len(sites) == 0 {
-		return nil, nil, fmt.Errorf("no site has %d subjects, the least of whom the plan lets a site speak\n"+
+	if len(got.sites) == 0 {
+		return nil, fmt.Errorf("no site has %d subjects, the least of whom the plan lets a site speak\n"+
 			"  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
+	return got, nil
+}
+
+// fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
+// fill them by this model.
+func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
+	got, err := c.answered(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	names, sites, filled := got.names, got.sites, got.filled
 	o := recordOf(s)
 	var sent *ppca.Params
 	if o.Sent != nil {
-		var err error
 		if sent, err = o.Sent.Unpack(c.Layout); err != nil {
 			return nil, nil, err
 		}
@@ -335,15 +349,15 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
 	last := &outcome{Params: s.Model.Params, Trace: found.Trace, Converged: found.Converged,
-		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: cut}
+		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: got.cut}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
 	o.Fit = last
 	next := &found.Params
 	if sent != nil {
-		o.LogLik = append(o.LogLik, logLik/subjects)
-		info["log-likelihood per subject"], info["single cells filled"] = logLik/subjects, filled
+		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
+		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, filled
 		next = c.next(o, sent, &found.Params)
 	}
 	more, settled := filled > 0 && len(o.LogLik) < c.Options.Rounds, sent != nil && last.Moved < settledBy

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/linalg"
 	"parley/internal/wire"
+	"parley/methods/factors/between"
+	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -118,4 +122,124 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 		out[j] = linalg.CholQuadratic(gram, q, q, slices.Clone(p.W[j*q:][:q])) / p.Noise[group[j]]
 	}
 	return out
+}
+
+// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means
+// differ; nothing where they are taken for samples of one population. It begins at a start, or at several
+// if that is nil. stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params,
+	stop func() error) (*ppca.Fitted, *between.Offsets, error) {
+	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
+	switch set.Options.SiteMeans {
+	case options.MeansAuto:
+		return between.Choose(set.Layout, sites, q, start, o)
+	case options.MeansSeparate:
+		fit, means, err := between.Fit(set.Layout, sites, q, start, o)
+		if err == nil && slices.Max(means.Variance) == 0 { // no feature could have offsets
+			means = nil
+		}
+		return fit, means, err
+	}
+	fit, err := ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
+	return fit, nil, err
+}
+
+// constantSum is the share of the variances of a view's features, in their own units, that the variance of their
+// sum may have for the sum to be a constant: what rounding leaves.
+const constantSum = 1e-4
+
+// compositions lists views whose features add up to the same in every subject of a site: Σ u_j u_k S_jk, with
+// u the units of the features in that of their values, beside Σ u_j² S_jj. Filled cells follow a model, which knows
+// no such rule: sets with any are passed over.
+func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		together, apart := 0.0, 0.0
+		for _, blocks := range sites {
+			for i := range blocks {
+				b := &blocks[i]
+				p := len(b.Features)
+				unit, squares := make([]float64, p), make([]float64, p)
+				n := 0
+				for a, j := range b.Features {
+					if j >= lo && j < hi {
+						unit[a] = 1 / scale.Factor[j]
+						n++
+					}
+				}
+				if n < max(hi-lo, 3) || b.Filled != nil {
+					continue
+				}
+				b.Squares(squares)
+				for a, u := range unit {
+					apart += u * u * squares[a]
+				}
+				together += b.Quadratic(unit)
+			}
+		}
+		if apart > 0 && together < constantSum*apart {
+			views = append(views, k)
+		}
+	}
+	return views
+}
+
+// compositionVerdict names views that are compositions; nil if there are none.
+func compositionVerdict(m *fitted.Model, views []int) *fitted.Verdict {
+	if len(views) == 0 {
+		return nil
+	}
+	var names []string
+	for _, k := range views {
+		names = append(names, m.Views[k].Name)
+	}
+	return &fitted.Verdict{Views: names, Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
+		Advice: "They are shares of a whole, so that one rises only where others fall, and factors show that rather than what " +
+			"drives them. Give the plan the logarithms of each share over the geometric mean of the subject's shares, or leave one out."}
+}
+
+// FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.
+type FitTask struct {
+	Scale  options.Scale   `cbor:"scale"`
+	Model  *options.Params `cbor:"model,omitempty"`
+	Offset *options.Offset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
+}
+
+// FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.
+type FitAnswer struct {
+	Blocks []options.Block `cbor:"blocks"`
+	Filled float64         `cbor:"filled"`  // cells
+	LogLik float64         `cbor:"log_lik"` // of its subjects by the task's model; 0 without
+}
+
+func (a *FitAnswer) check(set options.Setup) error {
+	_, err := a.blocks(set)
+	return err
+}
+
+// blocks returns them as data for the coordinator's fit.
+func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
+	if len(a.Blocks) == 0 && set.Options.Minimum <= 1 {
+		return nil, fmt.Errorf("it says nothing of any subject")
+	}
+	if err := ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures); err != nil {
+		return nil, err
+	}
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
+		return nil, err
+	}
+	if len(a.Blocks) > ppca.LargestPatterns {
+		return nil, fmt.Errorf("%d sets of views, want at most %d", len(a.Blocks), ppca.LargestPatterns)
+	}
+	for i := range a.Blocks {
+		b, err := a.Blocks[i].Unpack(set.Layout)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
+			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)
+		}
+		blocks = append(blocks, *b)
+	}
+	return blocks, nil
 }

@@ -104,14 +104,14 @@ func Central(ctx context.Context, set options.Setup, all dataset.Source) (evalua
 
 // predictive answers about rows in the units in which they were measured.
 type predictive struct {
-	RowEvaluator
+	rowEvaluator
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
 	sd        []float64 // scratch
 }
 
 func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
 	m := &predictive{
-		RowEvaluator: RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
+		rowEvaluator: rowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
 	}
 	for _, f := range scale.Factor {
@@ -127,7 +127,7 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
-	if err := m.RowEvaluator.Infer(row, dst); err != nil {
+	if err := m.rowEvaluator.Infer(row, dst); err != nil {
 		return nil, err
 	}
 	post, _, err := m.Predictor.Subject(row.Views, m.Scale)

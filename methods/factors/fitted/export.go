@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -16,97 +15,41 @@ import (
 	"parley/problem"
 )
 
-// The formats of Export.
-const (
-	exportCSV         = "csv"
-	exportNPY         = "npy"
-	exportSafetensors = "safetensors"
-)
+// exportCSV is the format of Export.
+const exportCSV = "csv"
 
 // ExportFormats implements [method.Exporter].
-func (m *Model) ExportFormats() []string { return []string{exportCSV, exportNPY, exportSafetensors} }
+func (m *Model) ExportFormats() []string { return []string{exportCSV} }
 
 // Export implements [method.Exporter]. Loadings come in three units: scaled, as
 // fitted; own, the feature's unit for one standard deviation of the factor; and
 // standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
 // population of the model, which has no unit and is between −1 and 1. What a
-// model does not know is empty in CSV and NaN elsewhere.
+// model does not know is empty.
 //
 // Of a rotated model everything is on the rotated axes: loadings are the pattern, and
 // what of factors stands beside it, their correlations, is in the files too.
 func (m *Model) Export(format string) ([]method.File, error) {
 	m = m.shown()
-	switch format {
-	case exportCSV:
-		var files []method.File
-		tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
-		if m.Rotation != nil {
-			tables = append(tables, m.Rotation.correlationTable())
-		}
-		if m.Adjusts() {
-			tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
-		}
-		for _, t := range tables {
-			var b bytes.Buffer
-			if err := t.CSV(&b); err != nil {
-				return nil, err
-			}
-			files = append(files, method.File{Name: t.ID + ".csv", Data: b.Bytes()})
-		}
-		return files, nil
-	case exportNPY:
-		names, err := json.MarshalIndent(m.names(), "", " ")
-		if err != nil {
-			return nil, fmt.Errorf("writing names: %w", err)
-		}
-		files := []method.File{{Name: "names.json", Data: append(names, '\n')}}
-		for _, t := range m.arrays() {
-			data, err := npy(t)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, method.File{Name: t.Name + ".npy", Data: data})
-		}
-		return files, nil
-	case exportSafetensors:
-		names, err := json.Marshal(m.names())
-		if err != nil {
-			return nil, fmt.Errorf("writing names: %w", err)
-		}
-		about := map[string]string{"format": m.Format, "plan_sha256": m.Plan, "names": string(names)}
-		if m.Rotation != nil {
-			about["rotation"] = m.Rotation.Method
-		}
-		data, err := safetensors(m.arrays(), about)
-		return []method.File{{Name: "model.safetensors", Data: data}}, err
+	if format != exportCSV {
+		return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
 	}
-	return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
-}
-
-// modelNames says what the rows and columns of the arrays are.
-type modelNames struct {
-	Views    []string `json:"views"`
-	Features []string `json:"features"`
-	ViewOf   []int    `json:"view_of_feature"` // index into views
-	Units    []string `json:"units"`
-	Sites    []string `json:"sites"`
-	Factors  []string `json:"factors"`
-	// Covariates are numbers, and levels of categories, that features are adjusted for.
-	Covariates []string `json:"covariates,omitempty"`
-}
-
-func (m *Model) names() modelNames {
-	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: FactorNames(len(m.Factors)), Covariates: options.Terms(m.adjustedFor())}
-	for k, v := range m.Views {
-		n.Views = append(n.Views, v.Name)
-		for _, f := range v.Features {
-			n.Features, n.ViewOf, n.Units = append(n.Features, f.Name), append(n.ViewOf, k), append(n.Units, f.Unit)
+	var files []method.File
+	tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
+	if m.Rotation != nil {
+		tables = append(tables, m.Rotation.correlationTable())
+	}
+	if m.Adjusts() {
+		tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
+	}
+	for _, t := range tables {
+		var b bytes.Buffer
+		if err := t.CSV(&b); err != nil {
+			return nil, err
 		}
+		files = append(files, method.File{Name: t.ID + ".csv", Data: b.Bytes()})
 	}
-	for _, s := range m.Sites {
-		n.Sites = append(n.Sites, s.Name)
-	}
-	return n
+	return files, nil
 }
 
 // inUnits turns a number in scaled units into the feature's own: loadings and
@@ -124,59 +67,6 @@ func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
 
 // standardised returns the unit-free loading of feature f on factor a.
 func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
-
-// arrays lists what the model consists of, d features by q factors.
-func (m *Model) arrays() []tensor {
-	q, d := len(m.Factors), 0
-	var scaled, own, unitFree, mean, meanOwn, noise, noiseOwn, noiseSD, shift, factor, sdW, sdMu, nu, xi []float64
-	for _, v := range m.Views {
-		sdW, sdMu = append(sdW, value(v.LoadingSD)), append(sdMu, value(v.MeanSD))
-		for i := range v.Features {
-			f := &v.Features[i]
-			d++
-			for a, w := range f.Loadings {
-				scaled, own, unitFree = append(scaled, w), append(own, m.inUnits(f, w, 1)), append(unitFree, f.standardised(a))
-			}
-			mean, meanOwn = append(mean, f.Mean), append(meanOwn, m.inUnits(f, f.Mean, 1)+f.Shift)
-			noise, noiseOwn, noiseSD = append(noise, f.Noise), append(noiseOwn, m.inUnits(f, f.Noise, 2)), append(noiseSD, value(f.NoiseSD))
-			shift, factor = append(shift, f.Shift), append(factor, f.Factor)
-		}
-	}
-	for _, s := range m.Sites {
-		nu = append(nu, s.LatentMean...)
-		for _, row := range s.LatentCov {
-			xi = append(xi, row...)
-		}
-	}
-	views, sites := len(m.Views), len(m.Sites)
-	list := []tensor{
-		{Name: "loadings_scaled", Shape: []int{d, q}, Data: scaled},
-		{Name: "loadings_own", Shape: []int{d, q}, Data: own},
-		{Name: "loadings_standardised", Shape: []int{d, q}, Data: unitFree},
-		{Name: "mean_scaled", Shape: []int{d}, Data: mean},
-		{Name: "mean_own", Shape: []int{d}, Data: meanOwn},
-		{Name: "noise_variance_scaled", Shape: []int{d}, Data: noise},
-		{Name: "noise_variance_own", Shape: []int{d}, Data: noiseOwn},
-		{Name: "noise_variance_sd_between_sites", Shape: []int{d}, Data: noiseSD},
-		{Name: "scale_shift", Shape: []int{d}, Data: shift},
-		{Name: "scale_factor", Shape: []int{d}, Data: factor},
-		{Name: "factor_strengths", Shape: []int{q}, Data: m.Factors},
-		{Name: "loading_sd_between_sites", Shape: []int{views}, Data: sdW},
-		{Name: "mean_sd_between_sites", Shape: []int{views}, Data: sdMu},
-		{Name: "site_latent_mean", Shape: []int{sites, q}, Data: nu},
-		{Name: "site_latent_covariance", Shape: []int{sites, q, q}, Data: xi},
-	}
-	if m.Adjusts() {
-		e := m.effects()
-		list = append(list, tensor{Name: "covariate_effects", Shape: []int{d, e.Slopes.Cols}, Data: e.Slopes.Data},
-			tensor{Name: "covariate_means", Shape: []int{e.Slopes.Cols}, Data: e.Centre})
-	}
-	if m.Rotation != nil {
-		list = append(list, tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},
-			tensor{Name: "factor_correlations", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Correlations...)})
-	}
-	return list
-}
 
 // loadingTable ranks the features of each factor by the size of their
 // standardised loadings, the first top of each; all if top is 0.

@@ -1,19 +1,26 @@
 package fitted
 
 import (
+	"bufio"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
+	"parley/study"
 )
 
 // Impute implements [method.Imputer]: for every feature that was not observed
@@ -98,4 +105,251 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 		}
 	}
 	return wanted, nil
+}
+
+// Transform implements [method.Transformer]: the posterior of each subject's
+// factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
+// M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features, its covariance widened by what the sampling of the
+// fit's subjects leaves unknown where that is known ([assess.Scores]). A subject without any value
+// has the prior, N(0, I). Of a rotated model it is that of the rotated factors, with the
+// prior N(0, Φ). The columns are id, values (how many were observed),
+// factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
+// Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
+//
+// Verdicts that void what the study says of the model are repeated: by each of them the
+// factors themselves are not to be relied on.
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
+	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
+	if err != nil {
+		return 0, nil, err
+	}
+	q := len(m.Factors)
+	w := newLines(to, transformHeader(q, opts.Covariance)...)
+	z, sampling := make([]float64, q), m.scoreErrors()
+	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		w.text(row.ID).text(strconv.Itoa(len(values)))
+		post.Latent(z, values)
+		var cov []float64
+		if sampling != nil {
+			cov = sampling.Widen(post.Cov, z, len(values))
+		} else {
+			cov = r.rotation.covariance(post.Cov)
+		}
+		r.rotation.latent(z)
+		for _, x := range z {
+			w.number(x)
+		}
+		for a := range z {
+			w.number(math.Sqrt(cov[a*q+a]))
+		}
+		for a := range z {
+			for b := a + 1; opts.Covariance && b < q; b++ {
+				w.number(cov[a*q+b])
+			}
+		}
+		return w.end()
+	})
+	warnings := m.verdictNotes(func(v *Verdict) bool { return len(v.Voids) > 0 })
+	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
+}
+
+func transformHeader(q int, covariance bool) []string {
+	header := []string{"id", "values"}
+	for _, name := range []string{"factor_%d", "sd_%d"} {
+		for a := range q {
+			header = append(header, fmt.Sprintf(name, a+1))
+		}
+	}
+	for a := range q {
+		for b := a + 1; covariance && b < q; b++ {
+			header = append(header, fmt.Sprintf("cov_%d_%d", a+1, b+1))
+		}
+	}
+	return header
+}
+
+// lines writes CSV cell by cell.
+type lines struct {
+	buf    *bufio.Writer
+	csv    *csv.Writer
+	record []string
+}
+
+func newLines(to io.Writer, header ...string) *lines {
+	buf := bufio.NewWriterSize(to, 64<<10)
+	l := &lines{buf: buf, csv: csv.NewWriter(buf), record: header}
+	l.end() // an error comes back from flush
+	return l
+}
+
+func (l *lines) text(s string) *lines {
+	l.record = append(l.record, s)
+	return l
+}
+
+func (l *lines) number(x float64) *lines { return l.text(Number(x)) }
+
+func (l *lines) end() error {
+	err := l.csv.Write(l.record)
+	l.record = l.record[:0]
+	return err
+}
+
+func (l *lines) flush() error {
+	l.csv.Flush()
+	return errors.Join(l.csv.Error(), l.buf.Flush())
+}
+
+// drawnBy is the subject column that tells drawn subjects from real ones
+// wherever their data go.
+const drawnBy = "drawn_from"
+
+// Sample implements [method.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
+// the features' own units; with the variance between sites, where these have means of their
+// own, each subject being of another site. A model of adjusted features draws nobody. Which views are asked for does not change what is
+// drawn of the others. The subject column drawn_from names the model.
+func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, error) {
+	if n < 1 {
+		return nil, problem.Problem{Where: "n", What: fmt.Sprintf("%d subjects cannot be drawn", n), Hint: "a whole number from 1"}
+	}
+	wanted, err := m.wanted(views)
+	if err != nil {
+		return nil, err
+	}
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and drawn subjects have none", m.Scaling),
+			Hint: "fit it with another scaling"}
+	}
+	if m.Adjusts() {
+		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s: it says what to expect of a subject of whom these are known, and drawn subjects have none", options.AdjustedFor(m.adjustedFor())),
+			Hint: "draw from a model that was fitted without adjust"}
+	}
+	s := &drawn{model: m, n: n, seed: seed, schema: m.Schema(), wanted: wanted}
+	s.schema.Subject = []dataset.Column{{Name: drawnBy, Kind: dataset.Label}}
+	return s, nil
+}
+
+// drawn is a data set that is drawn anew, and alike, whenever it is read.
+type drawn struct {
+	model  *Model
+	n      int
+	seed   uint64
+	schema dataset.Schema
+	wanted []bool
+}
+
+// Schema implements [dataset.Source].
+func (s *drawn) Schema() dataset.Schema { return s.schema }
+
+// Rows implements [dataset.Source].
+func (s *drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		r := rand.New(rand.NewPCG(s.seed, 0x70617269)) // its own stream of the seed
+		q := len(s.model.Factors)
+		x := make([]float64, q)
+		row := &dataset.Row{Views: make([][]float64, len(s.schema.Views)), Subject: []string{fmt.Sprintf("model %.12s", s.model.Plan)}}
+		values := make([][]float64, len(row.Views))
+		for k, v := range s.schema.Views {
+			values[k] = make([]float64, len(v.Columns))
+		}
+		digits := len(fmt.Sprint(s.n))
+		for i := range s.n {
+			if i%1024 == 0 && ctx.Err() != nil {
+				yield(nil, ctx.Err())
+				return
+			}
+			row.ID = fmt.Sprintf("drawn-%0*d", digits, i+1)
+			for a := range x {
+				x[a] = r.NormFloat64()
+			}
+			j := 0
+			for k, v := range s.model.Views {
+				row.Views[k] = nil
+				for c, f := range v.Features {
+					z := f.Mean + math.Sqrt(f.Noise+f.SiteVariance)*r.NormFloat64()
+					for a, w := range f.Loadings {
+						z += w * x[a]
+					}
+					values[k][c] = z/f.Factor + f.Shift
+					if f.Noise == 0 { // not described
+						values[k][c] = math.NaN()
+					} else if s.wanted[j] {
+						row.Views[k] = values[k]
+					}
+					j++
+				}
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Simulate implements [method.Simulator]. The population is one of the plan's
+// model, N(μ, W Wᵀ + Ψ), with as many factors. Every feature has a standard
+// deviation of an eighth of its public range and a mean within a tenth of the
+// range from its middle, so that hardly any value lies outside; without a range
+// they are 1 and near 0. Loadings are random, those of factor a with a variance
+// in proportion to 1/a, as factors of real data differ in strength. All sites
+// draw from one population and have every value of every view, but for views
+// that the plan says a site lacks.
+func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error) {
+	p := set.Plan
+	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
+		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
+			Hint: "at least one of each, and a share between 0 and 1"}
+	}
+	population, err := imagine(p, set.Rank(), c)
+	if err != nil {
+		return nil, err
+	}
+	// No site has such a name, so these streams are nobody's otherwise.
+	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
+	s := &method.Simulated{Sites: map[string]dataset.Source{}}
+	for _, site := range p.Sites {
+		var views []string // all, if none is named
+		if set.Options.Mechanism != "" {
+			for _, k := range set.Options.Patterns.Views(p, site) {
+				views = append(views, p.Views[k].Name)
+			}
+		}
+		if s.Sites[site], err = population.Sample(c.Subjects, seed(site), views); err != nil {
+			return nil, err
+		}
+	}
+	s.Held, err = population.Sample(c.Held, seed("held out"), nil)
+	return s, err
+}
+
+// imagine draws a population.
+func imagine(p *study.Plan, latent int, c method.Simulation) (*Model, error) {
+	digest, err := p.Digest()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
+	r := options.Draws(c.Seed, "simulated", 0)
+	for _, v := range p.Views {
+		view := ModelView{Name: v.Name}
+		for _, f := range v.Features {
+			low, high := -4.0, 4.0
+			if f.Range != nil {
+				low, high = f.Range[0], f.Range[1]
+			}
+			own := ModelFeature{Name: f.Name, Shift: low/2 + high/2, Factor: 8 / (high - low), Noise: c.Noise}
+			own.Mean = 0.8 * (2*r.Float64() - 1) // standard deviations
+			sum := 0.0
+			for a := range latent {
+				w := r.NormFloat64() / math.Sqrt(float64(a+1))
+				own.Loadings, sum = append(own.Loadings, w), sum+w*w
+			}
+			for a := range own.Loadings {
+				own.Loadings[a] *= math.Sqrt((1 - c.Noise) / sum)
+			}
+			view.Features = append(view.Features, own)
+		}
+		m.Views = append(m.Views, view)
+	}
+	return m, nil
 }

@@ -464,10 +464,10 @@ func (m *Model) Evaluator() (evaluate.Model, error) {
 		return nil, err
 	}
 	l, err := m.Layout()
-	return &RowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
+	return &rowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
 }
 
-type RowEvaluator struct {
+type rowEvaluator struct {
 	Predictor *ppca.Predictor
 	Scale     *ppca.Scale
 	Dims      []int
@@ -476,7 +476,7 @@ type RowEvaluator struct {
 }
 
 // Infer implements [evaluate.Model].
-func (e *RowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+func (e *rowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
 	if err != nil {
 		return fmt.Errorf("subject %q: %w", row.ID, err)
@@ -492,7 +492,7 @@ func (e *RowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 // put writes scaled values of some features in their own units.
-func (e *RowEvaluator) put(dst *evaluate.Posterior, features []int) {
+func (e *rowEvaluator) put(dst *evaluate.Posterior, features []int) {
 	lo, k := 0, 0
 	for i, j := range features {
 		for ; k < e.View[j]; k++ {

@@ -2,13 +2,147 @@ package fitted
 
 import (
 	"fmt"
-	"math"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/figure"
+	"parley/method"
 	"parley/methods/factors/assess"
+	"parley/methods/factors/between"
 	"parley/methods/factors/ppca"
+	"parley/problem"
 )
+
+// PutSiteNoise puts in how the noise of sites differs.
+func (m *Model) PutSiteNoise(sites map[string][]between.Noise) {
+	for _, name := range slices.Sorted(maps.Keys(sites)) {
+		x := modelSiteNoise{Name: name}
+		for _, v := range sites[name] {
+			x.Views = append(x.Views, modelViewNoise(v))
+		}
+		m.SiteNoise = append(m.SiteNoise, x)
+	}
+}
+
+// NoiseTimes are the factors of the noise variances alone.
+func NoiseTimes(noise []between.Noise) (times []float64) {
+	for _, v := range noise {
+		times = append(times, v.Times)
+	}
+	return times
+}
+
+// noiseAt returns the parameters with the noise of a population.
+func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Params, error) {
+	var times []float64
+	for _, s := range m.SiteNoise {
+		for _, v := range s.Views {
+			if s.Name == who.Site && !who.New {
+				times = append(times, v.Times)
+			}
+		}
+	}
+	return between.At(l, p, times)
+}
+
+// SiteNoiseSection shows how the noise of sites differs.
+func (m *Model) SiteNoiseSection() figure.Section {
+	t := figure.Table{ID: "noise-of-sites", Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "noise, times the model's"}, {Name: "low"}, {Name: "high"}},
+		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where nothing says that the view's noise differs between sites."}
+	for _, s := range m.SiteNoise {
+		for k, v := range s.Views {
+			t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, s.Name), append(t.Columns[1].Text, m.Views[k].Name)
+			for i, x := range []float64{v.Times, v.Low, v.High} {
+				t.Columns[2+i].Numbers = append(t.Columns[2+i].Numbers, x)
+			}
+		}
+	}
+	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs", Items: []figure.Item{{Table: &t}},
+		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than chance would have it. What is said of subjects of a site of the study uses that site's own noise; the loadings and everything else in this report are those of all sites."}
+}
+
+// Biases are how far predictions of views miss on average at single sites: mean squares, each in
+// parts of its feature's variance. Predictions of a view at a site that lacks it are so much less
+// certain. At sites that have it they are part of the variance of the fit.
+type Biases struct {
+	NewSite float64    `json:"new_site" cbor:"new_site"` // of a site that took no part
+	Sites   []SiteBias `json:"sites" cbor:"sites"`
+}
+
+// SiteBias is that of one site.
+type SiteBias struct {
+	Name     string   `json:"name" cbor:"name"`
+	Lacks    []string `json:"lacks,omitempty" cbor:"lacks,omitempty"` // views that it has nobody with
+	Subjects float64  `json:"subjects_noised" cbor:"subjects_noised"` // at least 1
+	Variance float64  `json:"variance" cbor:"variance"`
+}
+
+// of is that of predictions of a view for subjects of a site, or of a new one. Of those of no site
+// in particular, whoever lacks a view is taken to be of a site that lacks it, if there is one.
+func (b *Biases) of(view, site string, newSite bool) float64 {
+	switch {
+	case b == nil:
+		return 0
+	case newSite:
+		return b.NewSite
+	}
+	sum, subjects := 0.0, 0.0
+	for _, s := range b.Sites {
+		if (site == "" || site == s.Name) && slices.Contains(s.Lacks, view) {
+			sum, subjects = sum+s.Subjects*s.Variance, subjects+s.Subjects
+		}
+	}
+	if subjects == 0 {
+		return 0
+	}
+	return sum / subjects
+}
+
+// unseen says of which views nothing shows the means, among some, or all if none is wanted: of those
+// that a site lacks, or any site if none is named, or of all at a new one.
+func (b *Biases) unseen(site string, newSite bool, wanted []string) (notes method.Notes) {
+	if b == nil {
+		return nil
+	}
+	p := problem.Problem{Where: "--new-site", What: "nothing is known of the means of the new site: the intervals allow for as much as sites of the fit differ"}
+	if !newSite {
+		var views []string
+		for _, s := range b.Sites {
+			if site == "" || site == s.Name {
+				views = append(views, s.Lacks...)
+			}
+		}
+		views = slices.DeleteFunc(views, func(name string) bool { return len(wanted) > 0 && !slices.Contains(wanted, name) })
+		if len(views) == 0 {
+			return nil
+		}
+		slices.Sort(views)
+		p.Where = "views " + strings.Join(slices.Compact(views), ", ")
+		p.What = "a site that lacks a view does not show its mean there: the intervals allow for what the site's other views show"
+	}
+	p.Hint = "where the means of one view alone may differ, take its intervals for too narrow"
+	notes.Add(p)
+	return notes
+}
+
+// check says what is wrong with biases that came from elsewhere; names has an entry for each view.
+func (b *Biases) check(names map[string]bool) error {
+	if b == nil {
+		return nil
+	}
+	for _, s := range append([]SiteBias{{Name: "new", Subjects: 1, Variance: b.NewSite}}, b.Sites...) {
+		if !(s.Variance >= 0 && s.Variance < ppca.Largest && s.Subjects >= 1 && s.Subjects < ppca.Largest) {
+			return fmt.Errorf("the bias of predictions at site %q: %v, of %v subjects", s.Name, s.Variance, s.Subjects)
+		}
+		for _, view := range s.Lacks {
+			if !names["view "+view] {
+				return fmt.Errorf("site %q lacks a view %q, which the model does not have", s.Name, view)
+			}
+		}
+	}
+	return nil
+}
 
 // MaximumLikelihood says whether the model is the likeliest for subjects of whom it knows
 // the number: then the sampling of subjects is what its errors come from.
@@ -106,28 +240,6 @@ func (m *Model) patterns(l ppca.Layout) (patterns []assess.Pattern) {
 		}
 	}
 	return patterns
-}
-
-// R2Interval returns intervals of 90 % for the share r2 of variance that all factors explain
-// of view k, found in samples of so many subjects; fitted is how many have the view of those
-// that the model was fitted to, of whom it explains more than of others. See
-// [assess.Interval].
-func (m *Model) R2Interval() func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
-	l, err := m.Layout()
-	var fit []float64
-	if err == nil && m.MaximumLikelihood() {
-		fit = assess.Fit(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
-	}
-	return func(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
-		variance, of := math.NaN(), math.NaN()
-		if err == nil {
-			_, variance = assess.R2(l, m.params(), m.Factors, m.Fourths, k)
-		}
-		if fit != nil {
-			of = fit[k]
-		}
-		return assess.Interval(variance, of, len(m.Factors), fitted)
-	}
 }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not

@@ -192,9 +192,8 @@ type reader struct {
 	model     *Model
 	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
-	subjects, strange int        // read, and of them far from what the model expects
-	far               int        // with a covariate far from others
-	group             *newcomers // of those who are not strange
+	subjects, strange int // read, and of them far from what the model expects
+	far               int // with a covariate far from others
 }
 
 // use prepares the model for new subjects of a population.
@@ -221,11 +220,7 @@ func (m *Model) use(who Population) (*reader, method.Notes, error) {
 		return nil, nil, err
 	}
 	_, md := predictor.Model()
-	together, err := newNewcomers(m, predictor, who)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &reader{group: together, predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
+	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -310,8 +305,6 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 		subjects++
 		if d := distance(post, values); strange(d, len(values)) {
 			r.strange++
-		} else {
-			r.group.add(post, d)
 		}
 		r.units.add(post.Observed, values)
 		return do(row, post, values)
@@ -345,7 +338,6 @@ func strange(distance float64, values int) bool {
 // notes are what readers are told once all subjects have been read.
 func (r *reader) notes() method.Notes {
 	notes := r.units.notes()
-	explained := len(notes) > 0 || 2*r.strange >= r.subjects
 	if r.far > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s a covariate far from the others or from those of the fit, or like a code for a missing value", has(r.far)),
 			Hint: "what the model says of them is wrong if the value is: codes such as 999 or -9 have to be empty cells"})
@@ -353,9 +345,6 @@ func (r *reader) notes() method.Notes {
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
 			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})
-	}
-	if !explained {
-		notes = append(notes, r.group.notes()...)
 	}
 	return notes
 }

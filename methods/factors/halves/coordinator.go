@@ -114,7 +114,7 @@ func (c *Coordinator) check(s *State) error {
 			return err
 		}
 	}
-	if fitted := slices.Contains([]string{options.TaskAssess, options.TaskCheck, method.Done}, s.Phase); fitted && (s.Model == nil || c.CheckRank(len(s.Strengths)) != nil) {
+	if fitted := slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase); fitted && (s.Model == nil || c.CheckRank(len(s.Strengths)) != nil) {
 		return fmt.Errorf("it has no model, or the strengths of %d factors", len(s.Strengths))
 	}
 	if s.Model != nil {

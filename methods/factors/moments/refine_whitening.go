@@ -130,7 +130,7 @@ func (r PatternSums) RefineWhitening() (Whitening, error) {
 	}
 	rest := total
 	var strength []float64
-	for i := range min(p/2, MaxAxes) {
+	for i := range min(p/2, maxAxes) {
 		x := unshrunk(e.Values[p-1-i], off, p)
 		if !(x > 0) { // noise far out can make all of them negative
 			break
@@ -164,8 +164,8 @@ const traceDoubt = 0.3
 // newDirections are those allowed for that were not seen yet and are sought too.
 const newDirections = 5
 
-// MaxAxes bounds what a lens squeezes.
-const MaxAxes = 30
+// maxAxes bounds what a lens squeezes.
+const maxAxes = 30
 
 // fineConstant is b for q directions of equal weight. The error of the mean falls
 // with b and that of the directions rises: with β = b²/(1 − b²) the sum of their

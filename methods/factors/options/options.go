@@ -238,7 +238,7 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskOverview, TaskCoarse, TaskFine, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskOverview, TaskCoarse, TaskFine, TaskAssess} {
 			times := 1
 			if kind == TaskFit {
 				times += o.Rounds
@@ -261,8 +261,6 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 		return o.Mechanism == ""
 	case TaskOverview, TaskCoarse, TaskFine:
 		return o.Mechanism == MechanismStatistics
-	case TaskCheck:
-		return o.Mechanism == MechanismStatistics && p.Privacy.Diagnostics > 0
 	}
 	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
 }

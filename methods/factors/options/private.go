@@ -170,8 +170,8 @@ func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 	if p.Privacy.Total == nil && p.Privacy.PerRelease != nil {
 		report("mechanism", fmt.Sprintf("%q splits a total over what it releases", MechanismStatistics), "privacy.total instead of privacy.per_release")
 	}
-	if p.Privacy.Diagnostics > 0 && len(p.Views) < 2 {
-		report("mechanism", "diagnostics predict views from each other, and the plan has one view", "leave privacy.diagnostics out")
+	if p.Privacy.Diagnostics > 0 {
+		report("mechanism", "the report says what the known noise leaves of predictions, and spends nothing on it", "leave privacy.diagnostics out")
 	}
 	if p.Privacy.Unit == study.UnitSite {
 		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or name: fed-mv-ppca, whose noise hides whole sites")

@@ -160,3 +160,176 @@ func (p *pattern) block() Block {
 	}
 	return b
 }
+
+// Sums adds up the E step over the blocks of one site, or of all. With
+// x̃ = (x, 1), the M step of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the
+// subjects who have it; features observed by the same blocks are one class and
+// share the latter.
+type Sums struct {
+	Blocks   []Block
+	Features []int // observed by some block, ascending
+	Subjects float64
+	Q, LD    int
+	Stride   int // of the (q+1) × (q+1) matrices
+
+	Class []int       // of each feature; −1 if no block observes it
+	Of    [][]int     // the classes that each block observes
+	Count []float64   // d: subjects who have the feature
+	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
+	Cov   [][]float64 // per class, q × LD: Σ N M
+
+	B      []float64 // d × LD: Σ (t − μ)⟨x⟩ᵀ
+	Dev    []float64 // d: Σ (t − μ)
+	Square []float64 // d: Σ (t − μ)²
+
+	x  []float64 // q: Σ ⟨x⟩ over all subjects
+	xx []float64 // q × LD: Σ ⟨x xᵀ⟩
+
+	// With a class for each feature, as where single cells are missing, most of the work is to
+	// add up R and Cov. So they are one matrix, a row for each class, and a product adds some
+	// blocks at a time, in their order.
+	classes []float64 // classes × width
+	width   int
+	waiting int       // blocks in batch
+	batch   []float64 // BlockBatch × width: of each block, what its classes get
+	has     []float64 // BlockBatch × classes: 1 where a block has a class
+	linalg.Workspace
+}
+
+// blockBatch is how many blocks are worked on together where single cells are missing: each then has
+// classes of its own, and a product takes far less time than a loop over them.
+const blockBatch = 32
+
+// newSums prepares the sums over some blocks.
+func newSums(l Layout, blocks []Block, rank int) *Sums {
+	d := l.Features()
+	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank), Stride: linalg.Stride(rank + 1)}
+	s.Class, s.Of = Classes(d, blocks)
+	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(blockBatch, len(blocks))
+	s.width = size + rank*s.LD
+	s.Workspace = linalg.Allot(
+		linalg.Each(n*s.width, &s.classes), linalg.Each(most*s.width, &s.batch),
+		linalg.Each(d*s.LD, &s.B), linalg.Each(rank*s.LD, &s.xx),
+		linalg.Each(d, &s.Dev, &s.Square, &s.Count), linalg.Each(rank, &s.x), linalg.Each(most*n, &s.has),
+	)
+	for row := range slices.Chunk(s.classes, s.width) {
+		s.R, s.Cov = append(s.R, row[:size:size]), append(s.Cov, row[size:])
+	}
+	for i := range blocks {
+		s.Subjects += blocks[i].N
+		for _, j := range blocks[i].Features {
+			s.Count[j] += blocks[i].N
+		}
+	}
+	return s
+}
+
+// Reset prepares for another E step.
+func (s *Sums) Reset() {
+	for _, x := range [][]float64{s.classes, s.B, s.Dev, s.Square, s.x, s.xx} {
+		clear(x)
+	}
+	s.waiting = 0
+}
+
+// Collect adds block i, on which e was just run. Blocks are collected in their order, and R and Cov
+// are complete with the last.
+func (s *Sums) Collect(i int, e *EStep) {
+	b, q, ld := &s.Blocks[i], s.Q, s.LD
+	for a, j := range b.Features {
+		s.Dev[j] += b.N * e.Delta[a]
+		s.Square[j] += e.Square[a]
+		row := s.B[j*ld:][:q]
+		for c, x := range e.STX[a*ld:][:q] {
+			row[c] += x
+		}
+	}
+	s.enter(i, e)
+	if s.waiting == blockBatch || i == len(s.Blocks)-1 {
+		n := len(s.R)
+		linalg.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
+		s.waiting = 0
+	}
+	for a, x := range e.X {
+		s.x[a] += b.N * x
+	}
+	for a, x := range e.SXX {
+		s.xx[a] += x
+	}
+}
+
+// enter puts what the classes of block i get into the batch.
+func (s *Sums) enter(i int, e *EStep) {
+	b, q, n := &s.Blocks[i], s.Q, len(s.R)
+	has := s.has[s.waiting*n:][:n]
+	clear(has)
+	for _, c := range s.Of[i] {
+		has[c] = 1
+	}
+	row := s.batch[s.waiting*s.width:][:s.width]
+	r, cov := row[:(q+1)*s.Stride], row[(q+1)*s.Stride:]
+	for a := range q {
+		copy(r[a*s.Stride:], e.SXX[a*s.LD:][:q])
+		r[a*s.Stride+q] = b.N * e.X[a]
+		r[q*s.Stride+a] = b.N * e.X[a]
+	}
+	r[q*s.Stride+q] = b.N
+	for a, x := range e.M {
+		cov[a] = b.N * x
+	}
+	s.waiting++
+}
+
+// Factors turns the sums of the factors into their mean and covariance, in place.
+func (s *Sums) Factors() (mean, cov []float64) {
+	for a := range s.Q {
+		s.x[a] /= s.Subjects
+	}
+	for a := range s.Q {
+		for c := range s.Q {
+			s.xx[a*s.LD+c] = s.xx[a*s.LD+c]/s.Subjects - s.x[a]*s.x[c]
+		}
+	}
+	linalg.Symmetrise(s.xx, s.Q, s.LD)
+	return s.x, s.xx
+}
+
+// Classes numbers the sets of blocks that observe a feature, in order of first
+// feature, and lists the numbers that each block needs.
+func Classes(d int, blocks []Block) (class []int, blockClasses [][]int) {
+	seen := make([][]byte, d) // the blocks, four bytes each
+	size := 4 * min(len(blocks), 4)
+	room := make([]byte, d*size)
+	for j := range seen {
+		seen[j] = room[j*size:][:0:size]
+	}
+	for i := range blocks {
+		for _, j := range blocks[i].Features {
+			seen[j] = append(seen[j], byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
+		}
+	}
+	number := make(map[string]int)
+	class = make([]int, d)
+	for j, s := range seen {
+		if class[j] = -1; len(s) == 0 {
+			continue
+		}
+		c, ok := number[string(s)]
+		if !ok {
+			c = len(number)
+			number[string(s)] = c
+		}
+		class[j] = c
+	}
+	blockClasses = make([][]int, len(blocks))
+	last := make([]int, len(number)) // 1 + the block that listed the class last
+	for i := range blocks {
+		for _, j := range blocks[i].Features {
+			if c := class[j]; last[c] != i+1 {
+				last[c] = i + 1
+				blockClasses[i] = append(blockClasses[i], c)
+			}
+		}
+	}
+	return class, blockClasses
+}

@@ -3,6 +3,7 @@ package ppca
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/internal/linalg"
 )
@@ -156,4 +157,116 @@ func (x *Explained) FeatureR2(j int) float64 {
 		return math.NaN()
 	}
 	return share(x.FeatureResidual[j], x.FeatureTotal[j])
+}
+
+// SamplingTimes is how many times as large as a maximum-likelihood model of q factors says the
+// variance of a prediction is for a subject who took no part in the fit, for each view, given
+// the patterns of those who did. With n subjects who have the view, and another if there are
+// several, and p parameters for each feature (its loadings, its mean, and its noise where that
+// is its own) it is
+//
+//	(n + p)/(n − p),
+//
+// the final prediction error of Akaike (1970) over what the model says, which is the error at
+// those whom it was fitted to.
+func SamplingTimes(l Layout, q int, patterns []Pattern) []float64 {
+	p := float64(q + 1)
+	if l.Noise == NoisePerFeature {
+		p++
+	}
+	times := make([]float64, l.Views())
+	for k := range times {
+		n := 0.0
+		for _, x := range patterns {
+			if (len(x.Views) > 1 || l.Views() == 1) && slices.Contains(x.Views, k) {
+				n += x.Subjects * x.Share
+			}
+		}
+		times[k] = (n + p) / max(n-p, 1)
+	}
+	return times
+}
+
+// Sampled multiplies the variance of every prediction of a view's features by its
+// [SamplingTimes]; without times, the parameters are taken for known.
+func (p *Predictor) Sampled(times []float64) error {
+	p.md.sampling = nil
+	if len(times) == 0 {
+		return nil
+	}
+	if len(times) != p.layout.Views() {
+		return fmt.Errorf("variances for sampling of %d views, of which there are %d", len(times), p.layout.Views())
+	}
+	for k, t := range times {
+		if !(t >= 1) || math.IsInf(t, 1) {
+			return fmt.Errorf("sampling multiplies the variance of predictions of view %d by %v, which is below 1 or not finite", k, t)
+		}
+	}
+	for _, k := range p.layout.ViewOf() {
+		p.md.sampling = append(p.md.sampling, times[k])
+	}
+	return nil
+}
+
+// LogLik returns the log-likelihood of all subjects in the blocks, natural
+// logarithm with all constants, and the number of subjects.
+func LogLik(l Layout, p *Params, blocks []Block) (total, subjects float64, err error) {
+	e, md, err := evaluator(l, p, blocks)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer e.Release()
+	defer md.Release()
+	for i := range blocks {
+		if err := e.Run(md, &blocks[i], nil); err != nil {
+			return 0, 0, err
+		}
+		total += e.LogDensity(md, &blocks[i])
+		subjects += blocks[i].N
+	}
+	return total, subjects, nil
+}
+
+// ExpectedLogLik is (15): the expected complete-data log-likelihood without
+// the terms in 2π, the moments of the factors taken at the same parameters.
+func ExpectedLogLik(l Layout, p *Params, blocks []Block) (float64, error) {
+	e, md, err := evaluator(l, p, blocks)
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for n := range blocks {
+		b := &blocks[n]
+		if err := e.Run(md, b, nil); err != nil {
+			return 0, err
+		}
+		for i, j := range b.Features {
+			w := e.w[i*e.ld:][:e.q]
+			s := e.Square[i] + linalg.Quadratic(e.SXX, e.ld, w, w)
+			for a, x := range w {
+				s -= 2 * x * e.STX[i*e.ld+a]
+			}
+			total -= (b.N*math.Log(md.Psi[j]) + s/md.Psi[j]) / 2
+		}
+		for a := range e.q {
+			total -= e.SXX[a*e.ld+a] / 2
+		}
+	}
+	return total, nil
+}
+
+// evaluator checks parameters against blocks and prepares an E step.
+func evaluator(l Layout, p *Params, blocks []Block) (*EStep, *Model, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, nil, err
+	}
+	if err := p.Check(l); err != nil {
+		return nil, nil, err
+	}
+	if !ContainsAll(p.Features, Observed(l, blocks)) {
+		return nil, nil, fmt.Errorf("subjects have features that the parameters do not describe")
+	}
+	md := NewModel(l, p.Rank)
+	md.Load(p)
+	return NewEStep(p.Rank, blocks), md, nil
 }

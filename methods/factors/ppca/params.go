@@ -3,7 +3,10 @@ package ppca
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+
+	"parley/internal/linalg"
 )
 
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
@@ -149,3 +152,208 @@ var ErrCollapsed = fmt.Errorf("the covariance of the factors is no longer positi
 
 // ErrNoVariance is returned when no observed feature varies.
 var ErrNoVariance = errors.New("nothing varies: every observed feature is constant")
+
+// Prior is the global state: the distribution from which the parameters of the
+// sites are drawn, equations (4) to (6). Params holds W̃ and μ̃, and as noise the
+// variances to use wherever the global model is evaluated.
+type Prior struct {
+	Params
+	VarW, VarMu []float64 // per view: variance between sites of each entry of W and μ
+	Alpha, Beta []float64 // per noise group: inverse-gamma prior of the noise variance
+}
+
+// Check says what is wrong with a prior that came from elsewhere. Variances
+// may be zero: the sites then share one value.
+func (p *Prior) Check(l Layout) error {
+	if err := p.Params.Check(l); err != nil {
+		return fmt.Errorf("prior: %w", err)
+	}
+	if len(p.VarW) != l.Views() || len(p.VarMu) != l.Views() || len(p.Alpha) != l.Groups() || len(p.Beta) != l.Groups() {
+		return fmt.Errorf("prior: %d and %d variances for %d views, %d and %d inverse-gamma parameters for %d noise groups",
+			len(p.VarW), len(p.VarMu), l.Views(), len(p.Alpha), len(p.Beta), l.Groups())
+	}
+	for _, x := range [][]float64{p.VarW, p.VarMu, p.Alpha, p.Beta} {
+		if err := Finite("prior", x); err != nil {
+			return err
+		}
+		if slices.Min(x) < 0 {
+			return fmt.Errorf("prior: a variance or inverse-gamma parameter is negative")
+		}
+	}
+	for g, used := range p.Groups(l) {
+		if used && (p.Alpha[g] < Least || p.Beta[g] < Least) {
+			return fmt.Errorf("prior: inverse-gamma parameters %v and %v of noise group %d are not positive", p.Alpha[g], p.Beta[g], g)
+		}
+	}
+	return nil
+}
+
+// Weak returns a prior around a model to begin hierarchical rounds with: the
+// variances between sites are 1 % of the mean square of the loadings of a view,
+// and the noise variances are worth six values (α = 3).
+func Weak(l Layout, p *Params) (*Prior, error) {
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	out := &Prior{
+		Params: p.Clone(),
+		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		s := 0.0
+		for _, w := range p.W[lo*p.Rank : hi*p.Rank] {
+			s += w * w
+		}
+		out.VarW[k] = 0.01 * s / float64((hi-lo)*p.Rank)
+		out.VarMu[k] = out.VarW[k]
+	}
+	for g, v := range p.Noise {
+		out.Alpha[g], out.Beta[g] = 3, 3*v
+	}
+	return out, nil
+}
+
+// Spread returns the variances between sites of the entries of W and μ, per
+// view, as they should be reported: v d/(d − q). Of the d directions in which a
+// column of W can differ, q are absorbed by the sites' own factor laws and by
+// rotation, and so are missing from v.
+func (p *Prior) Spread() (varW, varMu []float64) {
+	f := 1.0
+	if d := len(p.Features); d > p.Rank {
+		f = float64(d) / float64(d-p.Rank)
+	}
+	varW, varMu = slices.Clone(p.VarW), slices.Clone(p.VarMu)
+	for k := range varW {
+		varW[k] *= f
+		varMu[k] *= f
+	}
+	return varW, varMu
+}
+
+// InverseGammaVariance is (20), β² / ((α − 1)²(α − 2)). It is +Inf for α ≤ 2.
+func InverseGammaVariance(alpha, beta float64) float64 {
+	if alpha <= 2 {
+		return math.Inf(1)
+	}
+	return beta / (alpha - 1) * beta / (alpha - 1) / (alpha - 2)
+}
+
+// Model is the working form of [Params], in which iterations change a model in place:
+// W has room after each row so that products are fast, and each feature its noise
+// variance.
+type Model struct {
+	D, Q, LD int       // features, factors, and numbers from row to row of W
+	Group    []int     // d: noise group of each feature
+	W        []float64 // d × LD by rows
+	Mu, Psi  []float64 // d
+	linalg.Workspace
+}
+
+// NewModel returns a model whose numbers are all zero.
+func NewModel(l Layout, rank int) *Model {
+	d, ld := l.Features(), linalg.Stride(rank)
+	m := &Model{D: d, Q: rank, LD: ld, Group: l.GroupOf()}
+	m.Workspace = linalg.Allot(linalg.Each(d*ld, &m.W), linalg.Each(d, &m.Mu, &m.Psi))
+	return m
+}
+
+// Load takes over the values of p.
+func (m *Model) Load(p *Params) {
+	m.LoadW(p.W)
+	copy(m.Mu, p.Mu)
+	m.LoadNoise(p.Noise)
+}
+
+// LoadW takes over loadings, d × q by rows.
+func (m *Model) LoadW(w []float64) {
+	for j := range m.D {
+		copy(m.W[j*m.LD:][:m.Q], w[j*m.Q:][:m.Q])
+	}
+}
+
+// LoadNoise takes over the variance of each noise group.
+func (m *Model) LoadNoise(noise []float64) {
+	for j, g := range m.Group {
+		m.Psi[j] = noise[g]
+	}
+}
+
+// Params returns the values for the described features as plain arrays.
+func (m *Model) Params(l Layout, features []int) Params {
+	p := Params{
+		Features: slices.Clone(features), Rank: m.Q,
+		W: make([]float64, m.D*m.Q), Mu: make([]float64, m.D), Noise: make([]float64, l.Groups()),
+	}
+	for _, j := range features {
+		copy(p.W[j*m.Q:][:m.Q], m.W[j*m.LD:])
+		p.Mu[j] = m.Mu[j]
+		p.Noise[m.Group[j]] = m.Psi[j]
+	}
+	return p
+}
+
+// Move changes the factors' origin and units: μ += W ν, W := W root. The scratch has as
+// many numbers as W.
+func (m *Model) Move(nu, root, scratch []float64) {
+	for j := range m.D {
+		for a, x := range nu {
+			m.Mu[j] += m.W[j*m.LD+a] * x
+		}
+	}
+	clear(scratch)
+	linalg.MulAdd(scratch, m.W, m.LD, 1, root, m.D, m.Q, m.Q)
+	copy(m.W, scratch)
+}
+
+// Scale maps each feature to (x − Shift)·Factor. It is the same at all sites
+// and kept with the model.
+type Scale struct {
+	Shift, Factor []float64 // d each; factors finite and positive
+}
+
+// Check says what is wrong with a scale.
+func (s *Scale) Check(l Layout) error {
+	if d := l.Features(); len(s.Shift) != d || len(s.Factor) != d {
+		return fmt.Errorf("scale: %d shifts and %d factors for %d features", len(s.Shift), len(s.Factor), d)
+	}
+	for j, f := range s.Factor {
+		if !(f >= 1/Largest && f <= Largest) {
+			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j, 1/Largest, Largest)
+		}
+	}
+	return Finite("scale", s.Shift)
+}
+
+// Scaled returns the statistics of the subjects after every value x of
+// feature j has become (x − Shift)·Factor.
+func (b *Block) Scaled(s *Scale) Block {
+	p := len(b.Features)
+	out := Block{Features: b.Features, N: b.N, Mean: make([]float64, p)}
+	for i, j := range b.Features {
+		out.Mean[i] = (b.Mean[i] - s.Shift[j]) * s.Factor[j]
+	}
+	product := func(src []float64, row func(i int) float64) []float64 {
+		if src == nil {
+			return nil
+		}
+		dst := make([]float64, len(src))
+		for i := range len(src) / p {
+			f := row(i)
+			for k, j := range b.Features {
+				dst[i*p+k] = src[i*p+k] * (f * s.Factor[j])
+			}
+		}
+		return dst
+	}
+	out.Scatter = product(b.Scatter, func(i int) float64 { return s.Factor[b.Features[i]] })
+	out.Factor = product(b.Factor, func(int) float64 { return 1 })
+	if b.Diag != nil {
+		out.Diag = make([]float64, p)
+		for i, j := range b.Features {
+			out.Diag[i] = b.Diag[i] * s.Factor[j] * s.Factor[j]
+		}
+	}
+	return out
+}

@@ -4,7 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
 
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -43,6 +47,260 @@ func TestSamplingWidensPredictions(t *testing.T) {
 	for _, times := range [][]float64{{1, 2}, {1, 0.9, 1}, {1, math.NaN(), 1}, {1, math.Inf(1), 1}} {
 		if p.Sampled(times) == nil {
 			t.Errorf("%v was taken", times)
+		}
+	}
+}
+
+// Moments that no data have are made into such that a fit can use; those of data,
+// whatever they are, stay as they are to the last bit.
+func TestMomentsThatCannotBeAreMended(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 3, 2)
+	r := rand.New(rand.NewPCG(81, 1))
+	tr := factorstest.NewTruth(r, l, 1, 0.3)
+	rows := tr.Subjects(r, 40)
+	for i := range rows {
+		rows[i][0], rows[i][4] = 1e6+rows[i][0], 7
+		rows[i][2] *= 1e-9
+	}
+	honest := factorstest.Moments(factorstest.BlocksOf(t, l, rows)...)[0]
+	same := honest
+	same.Scatter = slices.Clone(honest.Scatter)
+	if err := same.MakePossible(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(same.Scatter, honest.Scatter) {
+		t.Errorf("the moments of data were changed:\n%v\n%v", honest.Scatter, same.Scatter)
+	}
+	for name, lie := range map[string]func(s []float64){
+		"together more than each": func(s []float64) { s[1], s[5] = 1e9, 1e9 },
+		"nothing goes with much":  func(s []float64) { s[0] = 0 },
+		"all against all": func(s []float64) {
+			for i := range s {
+				if i%6 != 0 {
+					s[i] = -1e6
+				}
+			}
+		},
+	} {
+		b := honest
+		b.Scatter = slices.Clone(honest.Scatter)
+		lie(b.Scatter)
+		if err := b.MakePossible(); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := ppca.Fit(l, []ppca.Block{b, honest}, 2, nil, ppca.FitOptions{MaxIter: 200}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// rotation draws an orthogonal q × q matrix, reflections included.
+func rotation(r *rand.Rand, q int) []float64 {
+	m := make([]float64, q*q)
+	for i := range m {
+		m[i] = r.NormFloat64()
+	}
+	for c := range q { // Gram and Schmidt
+		for range 2 {
+			for b := range c {
+				s := 0.0
+				for i := range q {
+					s += m[i*q+c] * m[i*q+b]
+				}
+				for i := range q {
+					m[i*q+c] -= s * m[i*q+b]
+				}
+			}
+		}
+		s := 0.0
+		for i := range q {
+			s += m[i*q+c] * m[i*q+c]
+		}
+		for i := range q {
+			m[i*q+c] /= math.Sqrt(s)
+		}
+	}
+	return m
+}
+
+func TestCanonicalFormForgetsTheRotation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 4).Draw(rt, "q")
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
+		p := factorstest.NewTruth(r, l, q, 0.5).P
+		turned := factorstest.Must(p.Rotate(rotation(r, q)))(t)
+		a, ea, qa, err := ppca.Canonical(l, &p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		b, eb, _, err := ppca.Canonical(l, turned)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if e := factorstest.Worst(ea, eb); e > 1e-11 {
+			rt.Fatalf("eigenvalues differ by %.1e", e)
+		}
+		if !slices.IsSortedFunc(ea, func(x, y float64) int { return int(math.Copysign(1, y-x)) }) {
+			rt.Fatalf("eigenvalues %v do not fall", ea)
+		}
+		gap := 1.0
+		for i := 1; i < q; i++ {
+			gap = min(gap, ea[i-1]/ea[i]-1)
+		}
+		if e := factorstest.Worst(a.W, b.W); e > 1e-10/gap {
+			rt.Fatalf("loadings differ by %.1e with eigenvalues %v", e, ea)
+		}
+		if e := factorstest.Worst(factorstest.Covariance(l, &p, p.Features), factorstest.Covariance(l, a, p.Features)); e > 1e-12 {
+			rt.Fatalf("the covariance changed by %.1e", e)
+		}
+		again := factorstest.Must(p.Rotate(qa))(t)
+		if factorstest.Worst(again.W, a.W) != 0 {
+			rt.Fatal("the rotation returned is not the one applied")
+		}
+	})
+}
+
+func TestPrincipalAnglesForgetTheRotation(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 5, 4)
+	r := rand.New(rand.NewPCG(31, 1))
+	p := factorstest.NewTruth(r, l, 3, 0.5).P
+	turned := factorstest.Must(p.Rotate(rotation(r, 3)))(t)
+	if a := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, turned), weightedColumns(l, &p)))(t); slices.Max(a) > 1e-12 {
+		t.Errorf("angles of a rotated copy: %v", a)
+	}
+}
+
+// weightedColumns is Ψ^-½ W.
+func weightedColumns(l ppca.Layout, p *ppca.Params) *mat.Dense {
+	return mat.NewDense(len(p.Features), p.Rank, ppca.Weighted(l, p))
+}
+
+func TestPrincipalAnglesAreKnown(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 3)
+	at := func(angle float64) *ppca.Params { // the plane of e₁ and e₂ turned about e₁
+		return &ppca.Params{
+			Features: []int{0, 1, 2}, Rank: 2, Mu: make([]float64, 3), Noise: []float64{4, 1, 1},
+			W: []float64{2, 1, math.Cos(angle), 3 * math.Cos(angle), math.Sin(angle), 3 * math.Sin(angle)},
+		}
+	}
+	for _, want := range []float64{1e-9, 0.3, 1.2} {
+		got := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
+		if math.Abs(got[0]) > 1e-9*want+1e-15 && got[0] > 1e-14 || math.Abs(got[1]-want) > 1e-13 {
+			t.Errorf("angles %v, want 0 and %v", got, want)
+		}
+	}
+}
+
+func TestBlocksAreTheirDefinition(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := drawLayout(rt, 2, ppca.NoisePerView)
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 6))
+		d := l.Features()
+		rows := factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, rapid.IntRange(1, 250).Draw(rt, "n"))
+		if rapid.Bool().Draw(rt, "views") {
+			factorstest.Lacking(l, rows[len(rows)/3:], 0)
+		}
+		factorstest.Hole(r, rows, rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(rt, "share"))
+		scale := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+		for j := range d {
+			scale.Shift[j], scale.Factor[j] = r.NormFloat64(), 0.5+r.Float64()
+		}
+		a := factorstest.Must(ppca.NewAccumulator(l, scale))(t)
+		for _, row := range rows {
+			if err := a.Add(factorstest.Split(l, row)); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		blocks := a.Blocks()
+		if !slices.IsSortedFunc(blocks, func(x, y ppca.Block) int { return slices.Compare(x.Features, y.Features) }) {
+			rt.Fatal("blocks are not in canonical order")
+		}
+		n := float64(a.Empty())
+		for _, b := range blocks {
+			if err := b.Check(l); err != nil {
+				rt.Fatal(err)
+			}
+			n += b.N
+			var own [][]float64
+			for _, row := range rows {
+				var o []int
+				var x []float64
+				for j, v := range row {
+					if !math.IsNaN(v) {
+						o, x = append(o, j), append(x, (v-scale.Shift[j])*scale.Factor[j])
+					}
+				}
+				if slices.Equal(o, b.Features) {
+					own = append(own, x)
+				}
+			}
+			p := len(b.Features)
+			mean, scatter := make([]float64, p), make([]float64, p*p)
+			for _, x := range own {
+				for i := range x {
+					mean[i] += x[i] / float64(len(own))
+				}
+			}
+			for _, x := range own {
+				for i := range x {
+					for j := range x {
+						scatter[i*p+j] += (x[i] - mean[i]) * (x[j] - mean[j])
+					}
+				}
+			}
+			dense := b.Dense()
+			if float64(len(own)) != b.N || factorstest.Worst(mean, b.Mean) > 1e-12 || factorstest.Worst(scatter, dense.Scatter) > 1e-11 {
+				rt.Fatalf("block on %v differs from its %d rows", b.Features, len(own))
+			}
+		}
+		if n != float64(len(rows)) {
+			rt.Fatalf("%v subjects of %d", n, len(rows))
+		}
+		share := 0.0
+		for _, pt := range ppca.Patterns(l, blocks) {
+			cells := 0
+			for _, k := range pt.Views {
+				cells += l.Dims[k]
+			}
+			share += pt.Share * pt.Subjects * float64(cells)
+		}
+		for _, row := range rows {
+			for _, x := range row {
+				if !math.IsNaN(x) {
+					share--
+				}
+			}
+		}
+		if math.Abs(share) > 1e-8 {
+			rt.Fatalf("patterns count %v cells too many", share)
+		}
+	})
+}
+
+func TestAccumulatorRefusesWhatDoesNotFit(t *testing.T) {
+	l := factorstest.Shape(t, ppca.NoisePerView, 2, 1)
+	a := factorstest.Must(ppca.NewAccumulator(l, nil))(t)
+	for _, c := range []struct {
+		views [][]float64
+		want  string
+	}{
+		{[][]float64{{1, 2}}, "1 views"},
+		{[][]float64{{1}, {1}}, "1 values in view 0"},
+		{[][]float64{{1, math.Inf(1)}, nil}, "infinite"},
+	} {
+		if err := a.Add(c.views); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v, want one with %q", c.views, err, c.want)
+		}
+	}
+	if err := a.Add([][]float64{nil, {math.NaN()}}); err != nil || a.Empty() != 1 || len(a.Blocks()) != 0 {
+		t.Errorf("a subject without values: %v, %d empty, %d blocks", err, a.Empty(), len(a.Blocks()))
+	}
+	for _, s := range []ppca.Scale{{Shift: []float64{0}, Factor: []float64{1}}, {Shift: make([]float64, 3), Factor: make([]float64, 3)},
+		{Shift: []float64{0, 0, math.NaN()}, Factor: []float64{1, 1, 1}}} {
+		if _, err := ppca.NewAccumulator(l, &s); err == nil {
+			t.Errorf("scale %v was accepted", s)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -42,9 +41,6 @@ func factorSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Sec
 		return sec, err
 	}
 	sec.Items = append(sec.Items, effects...)
-	if q > 1 {
-		sec.Items = append(sec.Items, figure.Item{Figure: correlationFigure(set, sites)})
-	}
 	return sec, nil
 }
 
@@ -97,13 +93,9 @@ func spreadFigure(set options.Setup, sites []Site) *figure.Figure {
 // withinSection is the section on factors where sites have means of their own: then every
 // site's mean score is 0.
 func withinSection(set options.Setup, sites []Site) figure.Section {
-	sec := figure.Section{ID: "factors", Title: "The factors at each site",
+	return figure.Section{ID: "factors", Title: "The factors at each site",
 		Lead:  "Scores compare subjects with others of their site: every site's mean is 0, and 1 is the standard deviation within a typical site. How the means of sites differ is shown above, feature by feature. Single subjects never appear here: each site's own report has them.",
 		Items: []figure.Item{{Figure: spreadFigure(set, sites)}}}
-	if set.Rank() > 1 {
-		sec.Items = append(sec.Items, figure.Item{Figure: correlationFigure(set, sites)})
-	}
-	return sec
 }
 
 // leastKnown is the share of a factor's variance that a site's views must
@@ -158,54 +150,4 @@ func siteMean(set options.Setup, p *ppca.Predictor, s Site) (mean, se []float64,
 		}
 	}
 	return mean, se, nil
-}
-
-// correlationFigure shows whether factors are told apart at each site.
-func correlationFigure(set options.Setup, sites []Site) *figure.Figure {
-	q := set.Rank()
-	h := figure.Heatmap{Legend: "correlation of two factors' scores", Diverging: true}
-	for a := range q {
-		h.Rows, h.Columns = append(h.Rows, fmt.Sprintf("Factor %d", a+1)), append(h.Columns, strconv.Itoa(a+1))
-	}
-	add := func(name string, cov []float64) {
-		f := figure.Facet{Title: name}
-		for a := range q {
-			row := make(figure.Numbers, q)
-			for b := range row {
-				row[b] = cov[a*q+b] / math.Sqrt(cov[a*q+a]*cov[b*q+b])
-			}
-			f.Values = append(f.Values, row)
-		}
-		h.Facets = append(h.Facets, f)
-	}
-	if len(sites) > 1 {
-		add("All sites", overallCov(sites, q))
-	}
-	for _, s := range sites {
-		add(s.Name, s.Cov)
-	}
-	return &figure.Figure{ID: "factor-correlations", Detail: true, Title: "Do the factors tell different things?", Chart: h,
-		Caption: "Correlations of the factors among the subjects of all sites and of each: blue if subjects high on one are high on the other, brown if low, pale if the two have nothing to do with each other. Over all sites the table should be pale off its diagonal. At a single site it need not be; strong colours there say that its subjects are a special selection, or that its views cannot tell two factors apart.",
-		Alt:     "Tables of the correlations between factors, for all sites and for each."}
-}
-
-// overallCov is the covariance of the factors over the subjects of all sites.
-func overallCov(sites []Site, q int) []float64 {
-	n, mean, cov := 0.0, make([]float64, q), make([]float64, q*q)
-	for _, s := range sites {
-		w := float64(s.Subjects())
-		n += w
-		for a := range q {
-			mean[a] += w * s.Mean[a]
-		}
-	}
-	for _, s := range sites {
-		w := float64(s.Subjects()) / n
-		for a := range q {
-			for b := range q {
-				cov[a*q+b] += w * (s.Cov[a*q+b] + (s.Mean[a]-mean[a]/n)*(s.Mean[b]-mean[b]/n))
-			}
-		}
-	}
-	return cov
 }

@@ -28,8 +28,6 @@ type gallery struct {
 	kept     []keptSubject
 	every    int                  // one subject in so many is kept
 	tests    *fitted.Associations // of the factors against the label columns
-	imputed  []imputedFeature     // of every feature
-	drawn    []int                // features whose values are kept
 	worst    []described          // of all subjects, the worst first
 }
 
@@ -39,16 +37,7 @@ type keptSubject struct {
 	labels []string
 	z      []float64
 	r2     []float64 // per view; NaN where nothing of it was measured
-	values []float64 // of the features drawn, in standard deviations from the mean; NaN where missing
 }
-
-// imputedFeature sums up what the model says of a feature of those who lack it.
-type imputedFeature struct {
-	n, mean, squares, within float64 // Welford's moments of the predictions, and the mean of their variances
-}
-
-// behindFeatures is how many features the picture of a factor's data has.
-const behindFeatures = 16
 
 // maxPoints bounds the subjects that are drawn: of more, every second is kept,
 // or every fourth, and so on.
@@ -57,33 +46,22 @@ const maxPoints = 3000
 // look reads the rows once.
 func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 	others := assess.Of(s.predictor)
-	g := &gallery{set: set, scores: s, others: others, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
-	g.drawn = g.strongest()
-	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
+	g := &gallery{set: set, scores: s, others: others, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank)}
+	z := make([]float64, s.rank)
 	return g, fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
 			g.tests.Add(row.Subject, z)
 		}
-		post.Impute(mean, values)
-		post.MissingVar(variance)
-		for i, j := range post.Missing {
-			f := &g.imputed[j]
-			f.n++
-			d := mean[i] - f.mean
-			f.mean += d / f.n
-			f.squares += d * (mean[i] - f.mean)
-			f.within += (variance[i] - f.within) / f.n
-		}
 		views := g.describe(row.ID, post, values)
 		g.rank(views)
-		g.keep(row, z, post.Observed, values, views)
+		g.keep(row, z, views)
 		return nil
 	})
 }
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) {
+func (g *gallery) keep(row *dataset.Row, z []float64, views []described) {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
 		return
@@ -100,13 +78,6 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z)}
 	for _, v := range views {
 		s.r2 = append(s.r2, v.r2)
-	}
-	for _, j := range g.drawn {
-		x := math.NaN()
-		if i, ok := slices.BinarySearch(observed, j); ok {
-			x = (values[i] - g.others.Mean(j)) / g.others.SD[j]
-		}
-		s.values = append(s.values, x)
 	}
 	g.kept = append(g.kept, s)
 }
@@ -159,50 +130,6 @@ func (g *gallery) rank(all []described) {
 		g.worst = slices.Insert(g.worst, at, x)
 		g.worst = g.worst[:min(len(g.worst), worstNamed)]
 	}
-}
-
-// strongest lists, over all factors with pictures, the features of each view that show them
-// most, ascending: what is kept of a subject's values.
-func (g *gallery) strongest() (features []int) {
-	for k := range g.set.Layout.Views() {
-		lo, hi := g.set.Layout.View(k)
-		for a := range min(g.scores.rank, fitted.DrawnFactors) {
-			features = append(features, g.ranked(a, lo, hi)...)
-		}
-	}
-	slices.Sort(features)
-	return slices.Compact(features)
-}
-
-// ranked lists the features from lo to hi that show factor a most, the strongest first.
-func (g *gallery) ranked(a, lo, hi int) (features []int) {
-	for j := lo; j < hi; j++ {
-		if g.others.Noise(j) > 0 && g.loading(a, j) != 0 {
-			features = append(features, j)
-		}
-	}
-	slices.SortStableFunc(features, func(i, j int) int {
-		return cmp.Compare(math.Abs(g.loading(a, j)), math.Abs(g.loading(a, i)))
-	})
-	return features[:min(len(features), behindFeatures)]
-}
-
-// loading is the standardised loading of feature j on factor a.
-func (g *gallery) loading(a, j int) float64 {
-	_, md := g.scores.predictor.Model()
-	return md.W[j*md.LD+a] / g.others.SD[j]
-}
-
-// lacking reports whether nobody here has view k: the model says something of all
-// its features for every subject.
-func (g *gallery) lacking(k int) bool {
-	lo, hi := g.set.Layout.View(k)
-	for j := lo; j < hi; j++ {
-		if g.others.Noise(j) > 0 && int(g.imputed[j].n) < g.subjects {
-			return false
-		}
-	}
-	return true
 }
 
 // maxGroups is how many groups a picture can tell apart.

@@ -5,11 +5,16 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 )
@@ -21,7 +26,7 @@ type Site struct {
 }
 
 // Pooled adds up what sites said, but for the factors.
-func Pooled(sites []Site) *options.Assessment {
+func pooledOf(sites []Site) *options.Assessment {
 	var all []*options.Assessment
 	for _, site := range sites {
 		all = append(all, site.Assessment)
@@ -59,7 +64,7 @@ func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set options.Setup, m *fitted.Model, pooled *options.Assessment, sites []Site) figure.Section {
+func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
@@ -90,37 +95,8 @@ func Variance(set options.Setup, m *fitted.Model, pooled *options.Assessment, si
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
 			Alt:     "Table of the share of variance explained by each factor in each view, for all sites and for each.",
 		}}}}
-	if m != nil && m.MaximumLikelihood() {
-		section.Items = append(section.Items, figure.Item{Figure: explainedFigure(set, m, facets)})
-	}
 	section.Items = append(section.Items, figure.Item{Figure: featureFigure(set, pooled)})
 	return section
-}
-
-// explainedFigure shows what all factors together explain, with intervals. The first of the
-// places is all sites.
-func explainedFigure(set options.Setup, m *fitted.Model, at []Site) *figure.Figure {
-	b := figure.Bars{X: figure.Axis{Label: "R² of the view, all factors together"}}
-	intervals := m.R2Interval()
-	for k, v := range set.Plan.Views {
-		interval := intervals(k, float64(having(at[0], k)))
-		for _, s := range at {
-			subjects := having(s, k)
-			x := s.Explained()
-			r2 := x.R2(k, x.Rank)
-			if subjects < 2 || math.IsNaN(r2) {
-				continue
-			}
-			low, high := interval(r2, float64(subjects))
-			b.Labels, b.Groups = append(b.Labels, v.Name), append(b.Groups, s.Name)
-			b.Values, b.Low, b.High = append(b.Values, r2), append(b.Low, low), append(b.High, high)
-		}
-	}
-	return &figure.Figure{
-		ID: "variance-intervals", Detail: true, Title: "How sure the explained variance is", Chart: b,
-		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. They are for subjects who lack views as often as these: factors follow the views of a subject more closely where there are fewer. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
-		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
-	}
 }
 
 // having returns how many of the subjects have a view.
@@ -148,4 +124,190 @@ func featureFigure(set options.Setup, pooled *options.Assessment) *figure.Figure
 		Caption: "R² of single features, over all sites: 1 is a perfect description. A feature at the bottom goes its own way; the factors say next to nothing about it, and imputing it is guessing its mean. Coloured by view.",
 		Alt:     "Bars of the variance explained of the best and the least described features.",
 	}
+}
+
+// imputationSection shows how well each view is predicted from the others
+// where it is known. There is none where no subject has two views.
+func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Section, bool) {
+	mean, never := "the study's mean", "the site had never measured it"
+	if m.Separate() {
+		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
+	}
+	type row struct {
+		name string
+		sums *assess.Sums
+	}
+	var rows []row
+	all := assess.NewSums(set.Layout.Views())
+	for _, s := range sites {
+		rows = append(rows, row{s.Name, s.LeftOut})
+		all.Merge(s.LeftOut)
+	}
+	if len(rows) > 1 {
+		rows = append([]row{{"All sites", all}}, rows...)
+	}
+	out := make(figure.Numbers, len(m.Views))
+	for k, v := range m.Views {
+		if out[k] = math.NaN(); v.HeldOut != nil {
+			out[k] = v.HeldOut.Gain
+		}
+	}
+	if floats.Sum(all.Cells) == 0 {
+		return figure.Section{}, false
+	}
+	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent, Facets: []figure.Facet{{}}}
+	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
+		Filled: "values", Outline: "if predictions are right"}
+	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from " + mean},
+		Filled: "observed", Outline: "imputed from the other views"}
+	for i := range assess.CalibrationBins + 1 {
+		calibration.Edges = append(calibration.Edges, float64(i)/assess.CalibrationBins)
+	}
+	for i := range assess.DistributionBins + 1 {
+		distribution.Edges = append(distribution.Edges, assess.DistributionEnd*(2*float64(i)/assess.DistributionBins-1))
+	}
+	for _, v := range set.Plan.Views {
+		gain.Columns = append(gain.Columns, v.Name)
+	}
+	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
+	gain.Rows, gain.Facets[0].Values = []string{"Subjects left out"}, []figure.Numbers{out}
+	for _, r := range rows {
+		values := make(figure.Numbers, len(gain.Columns))
+		for k := range values {
+			values[k] = r.sums.Gain(k)
+			var cell, both figure.Histogram
+			if n := r.sums.Cells[k]; n > 0 {
+				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins])
+				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
+				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
+				both.Filled = figure.Numbers(r.sums.Observed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
+				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
+			}
+			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
+		}
+		for _, rows := range []*[]string{&gain.Rows, &calibration.Rows, &distribution.Rows} {
+			*rows = append(*rows, r.name)
+		}
+		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
+	}
+	return figure.Section{ID: "imputation", Title: "If a view were not measured",
+		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never + ". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a site or a group of sites at a time, and says what others may expect; the rows below are of the subjects of the fit itself, and show where sites differ.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others", Chart: gain,
+				Caption: "Of the squared error made by giving everybody " + mean + ", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",
+				Alt:     "Table of the share of squared error that predictions from the other views take away, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?", Chart: calibration,
+				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if larger. If predictions with their intervals are right, all places are equally frequent and the bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words above each say how many values the intervals of 90 % held.",
+				Alt:     "Histograms of where values fall in their predictions, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-distribution", Detail: true, Title: "Imputed beside observed", Chart: distribution,
+				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its uncertainty included, as imputation would give. The two should have one shape: a line shifted or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts in the outermost bars.",
+				Alt:     "Histograms of observed values with those of imputed values drawn over them, by site and view."}},
+		}}, true
+}
+
+// Convergence is a section on how the fit at the coordinator settled: the log-likelihood per subject by iteration, and
+// whether it converged.
+func Convergence(trace []float64, converged bool) figure.Section {
+	fit := figure.Line{Name: "all sites", Y: trace}
+	for i := range trace {
+		fit.X = append(fit.X, float64(i))
+	}
+	sec := figure.Section{ID: "convergence", Title: "How the fit settled", Items: []figure.Item{{Figure: &figure.Figure{
+		ID: "log-likelihood", Detail: true, Title: "Log-likelihood by iteration",
+		Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
+		Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
+		Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",
+	}}}}
+	if !converged {
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
+			Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})
+	}
+	return sec
+}
+
+// notMeaningful stands for a number that verdicts say must not be relied on.
+const notMeaningful = "not meaningful: see below"
+
+// SureOfNoised is how sure a model is that was fitted to noised sums.
+const SureOfNoised = "The model was fitted to sums with noise, which protects single subjects. The variance explained follows from the same sums, so that it holds noise too; the page says below what the noise may have hidden."
+
+// Differences that R² counts.
+const (
+	withinSites   = "between subjects of one site"
+	AndAmongSites = "between subjects, with those between sites"
+	OfOneSite     = "between subjects"
+)
+
+// Found says in words what a model found. explained is the variance explained of views, or
+// empty if that is not known; differences says of what.
+func Found(m *fitted.Model, explained, differences string) string {
+	q := len(m.Factors)
+	says := fmt.Sprintf("The model describes the subjects by %s: patterns of measurements that rise and fall together.", figure.Plural(q, "factor"))
+	if explained != "" && !strings.Contains(explained, notMeaningful) {
+		says += fmt.Sprintf(" They account for %s of the differences %s, by view"+method.OfFit+".", explained, differences)
+	}
+	if names := m.Strongest(0, 3); len(names) > 0 {
+		says += fmt.Sprintf(" Factor 1 shows most in %s.", strings.Join(names, ", "))
+	}
+	return says
+}
+
+// untried says whether no view of any subject could be predicted from another.
+func untried(set options.Setup, sites []Site) bool {
+	all := assess.NewSums(set.Layout.Views())
+	for _, s := range sites {
+		all.Merge(s.LeftOut)
+	}
+	return !slices.ContainsFunc(all.Cells, func(n float64) bool { return n > 0 })
+}
+
+// sure says in words how well the model predicts views that are hidden from it.
+func sure(set options.Setup, m *fitted.Model, sites []Site) string {
+	all := assess.NewSums(set.Layout.Views())
+	for _, s := range sites {
+		all.Merge(s.LeftOut)
+	}
+	gain, held := newReach(), newReach()
+	for k, v := range m.Views {
+		if h := v.HeldOut; h != nil && !m.Void(v.Name) {
+			gain.add(100 * h.Gain)
+			held.add(100 * covered(m, all, k)) // nothing of a single view
+		}
+	}
+	switch {
+	case gain.empty() && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
+		return "Nothing on this page says how good the model is, for the reasons below."
+	case !gain.empty() && len(m.Views) == 1:
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the others takes away %s of the squared error of their means.", gain)
+	case gain.empty() && (len(m.Views) == 1 || !untried(set, sites)):
+		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be trusted is not known."
+	case gain.empty():
+		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
+	}
+	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away %s of the squared error of its mean", gain)
+	if held.empty() { // no site has said how its subjects lie in their intervals
+		return says + "."
+	}
+	return says + fmt.Sprintf(", and intervals of 90 %% hold %s of its values.", held)
+}
+
+// reach is from where to where percentages go.
+type reach struct{ low, high float64 }
+
+func newReach() *reach { return &reach{math.Inf(1), math.Inf(-1)} }
+
+func (r *reach) add(x float64) {
+	if !math.IsNaN(x) {
+		r.low, r.high = min(r.low, math.Round(x)), max(r.high, math.Round(x))
+	}
+}
+
+func (r *reach) empty() bool { return r.low > r.high }
+
+func (r *reach) String() string {
+	text := func(x float64) string { return strings.ReplaceAll(fmt.Sprintf("%.0f", x+0), "-", "−") }
+	if r.low == r.high {
+		return text(r.low) + " %"
+	}
+	return text(r.low) + " to " + text(r.high) + " %"
 }

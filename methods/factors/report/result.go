@@ -21,7 +21,7 @@ import (
 // model describes their subjects. Spread says how the rounds settled that estimated how
 // sites differ; nil where nothing did.
 func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
-	pooled := Pooled(sites)
+	pooled := pooledOf(sites)
 	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
 	if x, ok := numbers["mean_absolute_error"]; ok {
 		off = strconv.FormatFloat(x, 'f', 3, 64)
@@ -63,7 +63,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, m, pooled, sites), m.LoadingSection(), factors)
+	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection(), factors)
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}
@@ -96,7 +96,7 @@ func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *opti
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing values that go with what is missing, and the order of rows are not on this page."}})
-	r.Sections = append(r.Sections, about, Variance(set, m, all, nil), m.LoadingSection())
+	r.Sections = append(r.Sections, about, Variance(set, all, nil), m.LoadingSection())
 	if settled != nil {
 		r.Sections = append(r.Sections, *settled)
 	}
@@ -126,7 +126,7 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 // AddSites puts in what the sites said of the finished model.
 func AddSites(m *fitted.Model, sites []Site) {
 	q := len(m.Factors)
-	m.Explains(Pooled(sites).Explained())
+	m.Explains(pooledOf(sites).Explained())
 	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
 	for _, site := range sites {
 		floats.Add(squares, site.ScoreSquares)

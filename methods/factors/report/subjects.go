@@ -2,6 +2,8 @@ package report
 
 import (
 	"context"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -40,14 +42,7 @@ func (g *gallery) sections() []figure.Section {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
-	if section, ok := g.heatmapSection(); ok {
-		list = append(list, section)
-	}
-	list = append(list, g.describedSection())
-	if section, ok := g.imputedSection(); ok {
-		list = append(list, section)
-	}
-	return list
+	return append(list, g.describedSection())
 }
 
 // drawnColumns is how many label columns get pictures of their own.
@@ -149,29 +144,124 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// imputedSection shows what the model says of the features of views that nobody here has.
-func (g *gallery) imputedSection() (figure.Section, bool) {
-	b := figure.Bars{X: figure.Axis{Label: "imputed value (standard deviations from the mean)"}, Top: 15}
-	for k, v := range g.set.Plan.Views {
-		if !g.lacking(k) {
-			continue
-		}
-		lo, hi := g.set.Layout.View(k)
-		for j := lo; j < hi; j++ {
-			f, sd := g.imputed[j], g.others.SD[j]
-			if !(f.n > 0 && sd > 0) {
-				continue
-			}
-			mean, half := (f.mean-g.others.Mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
-			b.Labels, b.Groups = append(b.Labels, v.Features[j-lo].Name), append(b.Groups, v.Name)
-			b.Values, b.Low, b.High = append(b.Values, mean), append(b.Low, mean-half), append(b.High, mean+half)
+// scores reads the site's subjects on the factors, as often as they are asked for.
+type scores struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	rank      int
+	data      dataset.Source
+}
+
+// write writes a line for each subject: the scores, and their standard
+// deviations given what was measured of the subject.
+func (s *scores) write(ctx context.Context, to io.Writer) error {
+	w := csv.NewWriter(to)
+	header := []string{"id"}
+	for _, name := range []string{"factor_%d", "sd_%d"} {
+		for a := range s.rank {
+			header = append(header, fmt.Sprintf(name, a+1))
 		}
 	}
-	return figure.Section{ID: "imputed", Title: "Views that were not measured",
-		Lead: "What the model expects of measurements that were not made, from those that were, in standard deviations of the feature from the mean that it expects in " + g.mean + ". The ranges hold nine values of ten if the model is right, and allow for the difference between sites; the shared report shows how well such intervals kept that promise where the view is known.",
-		Items: []figure.Item{{Figure: &figure.Figure{
-			ID: "imputed-features", Title: "What your subjects would probably show", Chart: b,
-			Caption: "For features of views that nobody here was measured on: the mean of the imputed values over your subjects, and the range that should hold nine of ten of them. The fifteen whose mean is furthest from 0 are drawn; the numbers below have all. Coloured by view.",
-			Alt:     "Forest plot of imputed features with ranges.",
-		}}}}, len(b.Labels) > 0
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	z, record := make([]float64, s.rank), make([]string, 0, len(header))
+	err := fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		record = append(record[:0], row.ID)
+		for _, x := range z {
+			record = append(record, fitted.Number(x))
+		}
+		for a := range z {
+			record = append(record, fitted.Number(math.Sqrt(post.Cov[a*s.rank+a])))
+		}
+		return w.Write(record)
+	})
+	w.Flush()
+	return errors.Join(err, w.Error())
+}
+
+// AddOutliers opens a site's own report with the subjects, by name, whom the model does not
+// describe because they are far from all others there. It adds nothing if there are none.
+func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
+	if len(found) == 0 {
+		return
+	}
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}, {Name: "decimal point"}}}
+	slips := 0
+	for _, o := range found {
+		var views []string
+		for _, k := range o.Views {
+			views = append(views, set.Plan.Views[k].Name)
+		}
+		t.Columns[0].Text = append(t.Columns[0].Text, o.ID)
+		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
+		var moved []string
+		for _, s := range o.Slips {
+			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", featureName(set, s.Feature), s.Is, s.Like))
+		}
+		if slips += len(moved); len(moved) == 0 {
+			moved = []string{"–"}
+		}
+		t.Columns[2].Text = append(t.Columns[2].Text, strings.Join(moved, "; "))
+	}
+	look := "Look for wrong units, codes for missing values and mixed-up columns."
+	if slips > 0 {
+		look = fmt.Sprintf("%s if the decimal point is moved, which the table names. Of the rest, look for wrong units, codes for missing values and mixed-up columns.", figure.Plural(slips, "value")+" would lie with the others")
+	}
+	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
+	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
+		{Note: &figure.Note{Title: says, Warning: true,
+			Text: look + " The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+		{Table: &t},
+	}}}, r.Sections...)
+}
+
+func featureName(set options.Setup, j int) string {
+	k := set.Layout.ViewOf()[j]
+	lo, _ := set.Layout.View(k)
+	return set.Plan.Views[k].Features[j-lo].Name
+}
+
+// AddAdjusted says in a site's own report what the features are adjusted for, and how many of
+// its subjects are therefore not on the page: all has them, and adjusted has not.
+func AddAdjusted(ctx context.Context, set options.Setup, r *method.Result, all, adjusted dataset.Source) error {
+	with, err := count(ctx, adjusted)
+	if err != nil {
+		return err
+	}
+	subjects, err := count(ctx, all)
+	if err != nil {
+		return err
+	}
+	note := figure.Note{Title: "Factors are adjusted for " + options.AdjustedFor(set.Options.Adjust),
+		Text: "Scores, and values that are expected, compare a subject with others of the same " + options.AdjustedFor(set.Options.Adjust) + ", as a linear regression has it."}
+	items := []figure.Item{{Note: &note}}
+	if lacking := subjects - with; lacking > 0 {
+		items = append(items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("%d of %d subjects here took no part", lacking, subjects),
+			Text: "One of the covariates that the features are adjusted for is not known of them. They are not on this page."}})
+	}
+	r.Sections[0].Items = append(r.Sections[0].Items, items...)
+	return nil
+}
+
+func count(ctx context.Context, data dataset.Source) (n int, err error) {
+	for _, err := range data.Rows(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// AddUncounted opens a site's own report with how many of its subjects count for nothing in a
+// private study, for want of a set of views that the plan states. It adds nothing if all count.
+func AddUncounted(r *method.Result, without, all int) {
+	if without == 0 {
+		return
+	}
+	says := fmt.Sprintf("%d of %d subjects here count for nothing", without, all)
+	r.Sections = append([]figure.Section{{ID: "uncounted", Title: "Who counts", Items: []figure.Item{{Note: &figure.Note{Title: says, Warning: true,
+		Text: "They have none of the sets of views that the plan states for this site (patterns), so nothing of them was in what the site released. Another plan may state theirs. This number is exact and for this site only."}}}}}, r.Sections...)
 }

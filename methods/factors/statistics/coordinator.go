@@ -23,22 +23,17 @@ func Coordinator(set options.Setup) (method.Coordinator, error) {
 	return halves.NewCoordinator(set, way{halves.Common{Setup: set}, noised}), nil
 }
 
-// way makes the model of noised sums, and asks for its
-// diagnostics if the plan spends a share on them.
+// way makes the model of noised sums.
 type way struct {
 	halves.Common
 	noised map[string]*declared // what every site releases
 }
-
-// checking says whether the plan spends a share on diagnostics, as all sites do.
-func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 
 // record is what the coordinator keeps of the releases.
 type record struct {
 	Pooled   *options.Assessment           `cbor:"pooled"`           // the variance explained by the noised sums
 	Released map[string]*siteSums          `cbor:"released"`         // by site, of those that have given all sums asked for so far
 	Lenses   [2][]lensMessage              `cbor:"lenses"`           // of the coarse and of the fine sums, once they are known
-	Checked  map[string]*sumAnswer         `cbor:"checked"`          // diagnostics of the model, of the sites that gave any
 	Worse    []worse                       `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
 	Apart    []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
 	Beyond   []beyond                      `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
@@ -62,13 +57,13 @@ type beyond struct {
 }
 
 func (way) Record() any {
-	return &record{Released: map[string]*siteSums{}, Checked: map[string]*sumAnswer{}}
+	return &record{Released: map[string]*siteSums{}}
 }
 
 // Check implements [halves.Way].
 func (c way) Check(s *halves.State) error {
 	o := own(s)
-	if o.Released == nil || o.Checked == nil {
+	if o.Released == nil {
 		return fmt.Errorf("it lacks what sites have released")
 	}
 	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
@@ -96,16 +91,6 @@ func (c way) Check(s *halves.State) error {
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
 		return err
 	}
-	if err := method.Kept(o.Checked, c.Plan.Sites, "diagnostics", func(*sumAnswer) error { return nil }); err != nil {
-		return err
-	}
-	for site, a := range o.Checked {
-		if p := c.noised[site]; p == nil || p.check == nil {
-			return fmt.Errorf("diagnostics of site %s, which were not asked for", site)
-		} else if err := a.Sum.Check(*p.check); err != nil {
-			return err
-		}
-	}
 	for _, x := range o.Worse {
 		if err := method.Member(c.Plan.Sites, x.Site); err != nil || x.View < 0 || x.View >= c.Layout.Views() {
 			return fmt.Errorf("view %d of site %q is none of the plan's", x.View, x.Site)
@@ -126,7 +111,7 @@ func own(s *halves.State) *record { return s.Own.(*record) }
 
 // sumsBefore is how many sums each site has given before a phase.
 func sumsBefore(phase string) int {
-	if phase == options.TaskCheck || phase == method.Done {
+	if phase == method.Done {
 		return len(kinds)
 	}
 	return max(0, slices.Index(kinds, phase))
@@ -153,9 +138,6 @@ func (c way) releases(s *halves.State) (sites []string, all []moments.Released, 
 }
 
 func (c way) Steps() int {
-	if c.checking() {
-		return len(kinds) + 1
-	}
 	return len(kinds)
 }
 
@@ -165,23 +147,18 @@ func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	switch s.Phase {
-	case options.TaskOverview, options.TaskCoarse, options.TaskFine:
-		return c.summed(s)
-	case options.TaskCheck:
-		return c.checked(s)
+	if !slices.Contains(kinds, s.Phase) {
+		return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
 	}
-	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+	return c.summed(s)
 }
 
 func (c way) Receive(a method.Contribution) (halves.Answer, error) {
-	declared := c.noised[a.Site]
-	var want privacy.Sum
-	if at := slices.Index(kinds, a.Kind); at >= 0 {
-		want = declared.sums[at]
-	} else {
-		want = *declared.check
+	at := slices.Index(kinds, a.Kind)
+	if at < 0 {
+		return halves.Answer{}, fmt.Errorf("no such task")
 	}
+	want := c.noised[a.Site].sums[at]
 	sum, err := method.OnlySum(a, want.Name)
 	if err != nil {
 		return halves.Answer{}, err
@@ -251,8 +228,7 @@ func (c way) next(s *halves.State, at int, sites []string) (lenses []moments.Whi
 	return lenses, nil
 }
 
-// model makes the model of what all sites released. Nothing after this costs anything, but for
-// the diagnostics if the plan spends a share on them.
+// model makes the model of what all sites released. Nothing after this costs anything.
 func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
 	sites, releases, err := c.releases(s)
@@ -302,10 +278,6 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.nearConstant(ends)
 	subjects, _ := subjectsOf(releases...)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjects)}
-	if c.checking() {
-		tasks, err := c.askCheck(s)
-		return tasks, info, err
-	}
 	return nil, info, nil
 }
 

@@ -12,6 +12,9 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -24,7 +27,6 @@ type declared struct {
 	*moments.Statistics
 	layout ppca.Layout
 	sums   []privacy.Sum // overview, coarse and fine moments
-	check  *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
 }
 
 // declaredBy are what the sites of a plan release, by name. Sites with the same
@@ -64,13 +66,6 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	}
 	out := &declared{Statistics: st, layout: l}
 	all := st.Sums()
-	if share := p.Privacy.Diagnostics; share > 0 {
-		check, err := besides(l, all, p.Privacy.Adjacency, share)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, check)
-	}
 	factor, err := account.Scale(mechanisms(all), p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
 		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
@@ -78,11 +73,15 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	for i := range all {
 		all[i].Mechanism.Noise = account.RoundUp(all[i].Mechanism.Noise * factor)
 	}
-	if p.Privacy.Diagnostics > 0 {
-		out.check, all = &all[len(all)-1], all[:len(all)-1]
-	}
 	out.sums = all
 	return out, nil
+}
+
+func mechanisms(sums []privacy.Sum) (ms []account.Mechanism) {
+	for _, s := range sums {
+		ms = append(ms, s.Mechanism)
+	}
+	return ms
 }
 
 // kinds are the tasks that ask for the sums, in their order.
@@ -162,4 +161,86 @@ func (p *declared) released(a *siteSums, sums int, lenses [2][]moments.Whitening
 		return r, nil
 	}
 	return r, r.Check(p.layout)
+}
+
+// Site is a site's half of a study of noised statistics.
+func Site(set options.Setup, name string) (*halves.Site, error) {
+	noised, err := newDeclared(set, name)
+	if err != nil {
+		return nil, err
+	}
+	return halves.NewSite(set, name, siteWay{set, noised}, nil), nil
+}
+
+// siteWay is a site's part where the mechanism is statistics.
+type siteWay struct {
+	options.Setup
+	noised *declared // what it releases
+}
+
+func (h siteWay) Request(kind string) (privacy.Request, error) {
+	return h.noised.request(kind)
+}
+
+func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
+	switch t.Kind {
+	case options.TaskOverview:
+		return halves.Open(t, func(*OverviewTask) (any, error) { return nil, h.noised.overview(ctx, s) })
+	case options.TaskCoarse:
+		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumCoarse, task) })
+	case options.TaskFine:
+		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumFine, task) })
+	}
+	return nil, fmt.Errorf("unknown task %q", t.Kind)
+}
+
+// OverviewTask asks for the first sum: the plan says all of it.
+type OverviewTask struct{}
+
+// MomentsTask asks for the coarse or the fine sum. It is the same at every site.
+type MomentsTask struct {
+	Lenses []lensMessage `cbor:"lenses"` // of every pattern that a site can have
+}
+
+// siteSums is what the coordinator keeps of a site's sums, as far as they have come.
+type siteSums struct {
+	Overview privacy.Noised `cbor:"overview" json:"overview"`
+	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // a block per pattern of the site, in the plan's order
+	Fine     privacy.Noised `cbor:"fine" json:"fine"`
+}
+
+// lensMessage is a lens as it travels and is kept.
+type lensMessage struct {
+	Views    []int       `cbor:"views" json:"views"`
+	Bound    float64     `cbor:"bound" json:"bound"`
+	Constant float64     `cbor:"constant" json:"constant"`
+	Scale    wire.Vector `cbor:"scale" json:"scale"`
+	Centre   wire.Vector `cbor:"centre" json:"centre"`
+	Axes     wire.Vector `cbor:"axes" json:"axes,omitempty"`
+	Squeeze  wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`
+	Strength wire.Vector `cbor:"strength" json:"strength,omitempty"`
+}
+
+func packLenses(all []moments.Whitening) (m []lensMessage) {
+	for _, n := range all {
+		m = append(m, lensMessage{n.Views, n.Bound, n.Constant, n.Scale, n.Centre, n.Axes, n.Shrinkage, n.Strength})
+	}
+	return m
+}
+
+func unpackLenses(l ppca.Layout, all []lensMessage) (lenses []moments.Whitening, err error) {
+	for _, m := range all {
+		n := moments.Whitening{Views: m.Views, Bound: m.Bound, Constant: m.Constant,
+			Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}
+		if err := n.Check(l); err != nil {
+			return nil, err
+		}
+		lenses = append(lenses, n)
+	}
+	return lenses, nil
+}
+
+// sumAnswer is a noised sum as the coordinator keeps it until all have come.
+type sumAnswer struct {
+	Sum privacy.Noised `cbor:"sum" json:"sum"`
 }

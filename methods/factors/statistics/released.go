@@ -32,7 +32,6 @@ type Study struct {
 type answeredSite struct {
 	Site string `json:"site"`
 	siteSums
-	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
 // ReadReleased reads what the sites of a plan's study released, and checks that
@@ -108,14 +107,8 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	if err := r.CheckLatent(latent); err != nil {
 		return nil, err
 	}
-	set, once := r.With(latent), map[string]*declared{} // the plan keeps its own number of factors
-	for site, noised := range r.noised {
-		own := *noised
-		own.check = nil // what the study's own model was asked is not asked of another
-		once[site] = &own
-	}
-	w := way{halves.Common{Setup: set}, once}
-	c := halves.NewCoordinator(set, w)
+	w := way{halves.Common{Setup: r.With(latent)}, r.noised} // the plan keeps its own number of factors
+	c := halves.NewCoordinator(w.Setup, w)
 	s, err := r.answered(c)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,6 @@ type releasedFile struct {
 type releasedOfASite struct {
 	Site string `json:"site"`
 	siteSums
-	Diagnostics *sumAnswer `json:"diagnostics,omitempty"`
 }
 
 // Result is the result where the sites released noised statistics.
@@ -46,7 +45,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	}
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Lenses[0], Fine: own(s).Lenses[1]}
 	for _, name := range sites {
-		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name], own(s).Checked[name]})
+		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name]})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -78,14 +77,6 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 		return nil, err
 	}
 	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt, c.releasedSection(out.Sites, releases)}
-	var checks []checkOf
-	if c.checking() {
-		if checks, err = c.checks(s); err != nil {
-			return nil, err
-		}
-		c.checkMetrics(checks, r.Metrics)
-		r.Sections = append(r.Sections, c.checkSection(s, checks))
-	}
 	gains, err := c.gains(s)
 	if err != nil {
 		return nil, err
@@ -173,7 +164,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Setup, nil, own(s).Pooled, nil)
+	sec := report.Variance(c.Setup, own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
 		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
 	for i, caption := range []string{
@@ -218,4 +209,13 @@ func (c way) doubtSection(s *halves.State) (figure.Section, error) {
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "privacy-noise", Title: "Uncertainty of predictions that comes from privacy noise", Chart: b,
 			Caption: "The standard deviation that privacy noise adds, of the features with the most and the least of it, coloured by view.",
 			Alt:     "Bars of the standard deviation that privacy noise adds to predictions of each feature."}}}}, nil
+}
+
+// countText writes a noised number of subjects with two standard deviations of the noise in it; what noise
+// hides as the most that is plausible.
+func countText(n, sd float64) string {
+	if n < 4*sd {
+		return fmt.Sprintf("below\u00a0%.0f", math.Ceil(max(0, n)+2*sd))
+	}
+	return fmt.Sprintf("%.0f\u00a0±\u00a0%.0f", n, 2*sd)
 }

@@ -12,19 +12,20 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
+	"parley/privacy/account"
+	"parley/problem"
 )
 
 // A gain is what a view gains from being predicted from all others, over giving
-// everybody the mean: 1 − the ratio of the mean squared errors. With diagnostics it is
-// what the sites said of it, else what the model and the known law of the noise lead to
-// expect: the variance that the model leaves, and what privacy noise adds to it, over
-// the whole. Of a single view, which nothing predicts, it is the R² that the model
+// everybody the mean: 1 − the ratio of the mean squared errors. It is what the model and the
+// known law of the noise lead to expect: the variance that the model leaves, and what
+// privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
 type gain struct {
 	view string
 	gain float64
-	sd   float64 // of the privacy noise in it; 0 where it is an expectation
 }
 
 // leastGain is the expected gain below which a model counts as no better than the mean:
@@ -32,22 +33,10 @@ type gain struct {
 const leastGain = 0.1
 
 // poor says whether the model cannot be told to be better than the mean.
-func (v gain) poor() bool {
-	if v.sd > 0 {
-		return !(v.gain-2*v.sd > 0)
-	}
-	return !(v.gain >= leastGain)
-}
+func (v gain) poor() bool { return !(v.gain >= leastGain) }
 
 // gains are those of every view.
 func (c way) gains(s *halves.State) ([]gain, error) {
-	var checks []checkOf
-	if c.checking() {
-		var err error
-		if checks, err = c.checks(s); err != nil {
-			return nil, err
-		}
-	}
 	model, err := s.Model.Params.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
@@ -67,9 +56,6 @@ func (c way) gains(s *halves.State) ([]gain, error) {
 				whole += others.SD[lo] * others.SD[lo]
 			}
 			v.gain = 1 - left/whole
-		}
-		if len(checks) > 0 && !math.IsNaN(checks[0].views[k].Gain) && !math.IsNaN(v.gain) {
-			v.gain, v.sd = checks[0].views[k].Gain, checks[0].views[k].GainSD
 		}
 		out = append(out, v)
 	}
@@ -271,4 +257,136 @@ func verdictOf(all []gain) *fitted.Verdict {
 	return &fitted.Verdict{Says: what, Views: poor, Voids: poor,
 		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
 			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
+}
+
+// sharedVariance is what all factors together are taken to hold of the variance, each
+// the same, where a plan is told how many subjects it needs: nobody knows it before.
+const sharedVariance = 0.5
+
+// RequiredSampleSize says, from the plan alone, how many subjects at each site the study needs to
+// find any factor, what would lower that, and who counts for nothing.
+func RequiredSampleSize(set options.Setup) (problem.List, error) {
+	p := set.Plan
+	features, sites, epsilon := set.Layout.Features(), len(p.Sites), p.Privacy.Total.Epsilon
+	need := func(features int, epsilon float64) (float64, error) {
+		other, total := *p, *p.Privacy.Total
+		total.Epsilon, other.Privacy.Total = epsilon, &total
+		of := set
+		of.Plan = &other
+		d, err := newDeclared(of, p.Sites[0])
+		if err != nil {
+			return 0, err
+		}
+		mu, ok := account.Mu(mechanisms(d.sums), p.Privacy.Adjacency)
+		if !ok {
+			return 0, fmt.Errorf("the sums have no Gaussian DP parameter")
+		}
+		return math.Ceil(moments.SubjectsToSee(features, sites, sharedVariance/float64(set.Rank()), mu)), nil
+	}
+	least, err := need(features, epsilon)
+	if err != nil {
+		return nil, err
+	}
+	looser, err := need(features, 3*epsilon)
+	if err != nil {
+		return nil, err
+	}
+	hint := fmt.Sprintf("several times as many for a good model; about %.0f would do at ε %g", looser, 3*epsilon)
+	if few := features / 4; few > set.Rank() {
+		narrower, err := need(few, epsilon)
+		if err != nil {
+			return nil, err
+		}
+		hint += fmt.Sprintf(", and about %.0f with %d features", narrower, few)
+	}
+	where := "the only site"
+	if sites > 1 {
+		where = fmt.Sprintf("each of the %d sites", sites)
+		hint += "; the same subjects at fewer sites help too"
+	}
+	var notes problem.List
+	notes.Add(problem.Problem{Where: "privacy.total",
+		What: fmt.Sprintf("with fewer than about %.0f subjects at %s this study learns next to nothing: at ε %g, noise hides factors that together hold half of the variance of %d features",
+			least, where, epsilon, features),
+		Hint: hint + "; parley privacy curve simulates it"})
+	if len(p.Views) > 1 && set.Options.Patterns == nil {
+		notes.Add(problem.Problem{Where: "method.patterns", What: "none are stated, so subjects who lack a view count for nothing",
+			Hint: "state the sets of views that many subjects have, that of all views among them"})
+	}
+	return notes, nil
+}
+
+// falseStill is the probability that a study of features that vary alike within their ranges has one
+// of which it is said that it hardly does.
+const falseStill = 0.01
+
+// leaks is the share of what others vary that may show in a feature which does not: what clipping
+// took of them is known no better.
+const leaks = 0.004
+
+// nearConstant lists the features of which noise hides whether they vary, though it does not hide that
+// their standard deviation is less than half of what the others have, each in parts of its
+// range, or else their mean less than a standard deviation from an end. What the others have is the median
+// of all features, or, as half of them may be still, what those that are seen to vary have at least.
+// Numbers such as 0 and 1 may be so, as one of them may be rare.
+func (c way) nearConstant(ends []moments.FloorCeiling) (list []int) {
+	const tests = 2 // of each feature
+	far := distuv.UnitNormal.Quantile(1 - falseStill/float64(tests*max(1, len(ends))))
+	var all, seen []float64
+	for _, e := range ends {
+		if e.VarianceSD > 0 {
+			all = append(all, e.Variance)
+			if least := e.Variance - far*e.VarianceSD; least > 0 {
+				seen = append(seen, least)
+			}
+		}
+	}
+	least := math.Sqrt(max(0, upperMedian(all), upperMedian(seen))) / 2
+	of := c.Layout.ViewOf()
+	for j, e := range ends {
+		lo, _ := c.Layout.View(of[j])
+		if !(e.VarianceSD > 0) || e.Variance > far*e.VarianceSD+leaks*least*least || twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+			continue
+		}
+		if e.Variance+far*e.VarianceSD < least*least || e.Away+far*e.AwaySD < least {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// upperMedian is the upper one of the two in the middle, 0 of none.
+func upperMedian(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// stillVerdict names them; nil if there are none.
+func (c way) stillVerdict(list []int) *fitted.Verdict {
+	if len(list) == 0 {
+		return nil
+	}
+	var names, views []string
+	of := c.Layout.ViewOf()
+	for _, j := range list {
+		view := c.Plan.Views[of[j]]
+		lo, _ := c.Layout.View(of[j])
+		names = append(names, view.Features[j-lo].Name)
+		if !slices.Contains(views, view.Name) {
+			views = append(views, view.Name)
+		}
+	}
+	which := "these features vary"
+	if n, all := len(names), c.Layout.Features(); 2*n > all {
+		which = fmt.Sprintf("most features (%d of %d) vary", n, all)
+	}
+	if n := len(names); n > mostNamed {
+		names = append(names[:mostNamed], fmt.Sprintf("%d more", n-mostNamed))
+	}
+	return &fitted.Verdict{Says: "Noise hides whether " + which + " at all within the plan's ranges: " + strings.Join(names, ", "), Views: views, Voids: views,
+		Advice: "What the sites released says, beyond the noise in it, that they vary by less than half of what the other features do in their ranges, or that their mean is at an end. Either nearly all values lie beyond an end, at which they count, as in another unit: then values that are imputed are wrong, and their intervals hold none. Or the range is far too wide: then these may be farther off than the mean, with intervals that are too wide. " +
+			"See that the sites' files have the plan's unit, take a narrower range from what is publicly known, or leave the features out. A new study costs its privacy again."}
 }

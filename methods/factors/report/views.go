@@ -1,0 +1,308 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/factors/assess"
+	"parley/methods/factors/fitted"
+)
+
+// goesTogether is the share of a view's squared error that its prediction must take away for the view
+// to be said to go with the others there.
+const goesTogether = 0.05
+
+// negativeR2 names sites where a view is predicted from the others worse than by its mean, though
+// elsewhere it is predicted better. It is beyond chance by one of two tests, each with half of
+// the probability: the ratio of the errors, where the values of a subject count as one, finds
+// what goes together closely elsewhere; and what the prediction takes away finds what is weak
+// in the model, such as of a view that several sites have turned the other way.
+func (v *verdicts) negativeR2() error {
+	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
+	var where []string
+	var views []int
+	for i, s := range v.sites {
+		var names []string
+		for k := range v.m.Views {
+			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
+			here := s.LeftOut.Gain(k)
+			if !(here < 0 && elsewhere > goesTogether) {
+				continue
+			}
+			less, err := v.takesLess(k, s, tail)
+			if err != nil {
+				return err
+			}
+			if less || beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
+				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
+			}
+		}
+		if len(names) > 0 {
+			where = append(where, fmt.Sprintf("%s: %s", s.Name, strings.Join(names, ", ")))
+		}
+	}
+	if len(where) > 0 {
+		means := ""
+		if !v.m.Separate() {
+			means = " The sites' means have no place in this model, and others than elsewhere do that too."
+		}
+		v.add(v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all."+means,
+			"Views do not go together as they do elsewhere at %s", shortened(where))
+	}
+	return nil
+}
+
+// takesLess says whether the prediction of view k from the others takes less of the squared
+// error away at a site than the model expects, beyond chance. With a value y = p + e, p predicted,
+// a feature's share of that is y² − e² = p² + 2pe. Summed over a view it has the mean tr P and the
+// variance 2 tr P² + 4 tr PE, P and E being the covariances of p and e: far less than the two
+// squared errors by themselves where little is predicted. More noise at the site, and heavier
+// tails, make it vary more.
+func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
+	lo, hi := v.set.Layout.View(k)
+	_, md := v.predictor.Model()
+	q := md.Q
+	h, noisy := mat.NewSymDense(q, nil), mat.NewSymDense(q, nil) // WᵀW and WᵀΨW of the view
+	psi := 0.0
+	for j := lo; j < hi; j++ {
+		w := mat.NewVecDense(q, md.W[j*md.LD:][:q])
+		h.SymRankOne(h, 1, w)
+		noisy.SymRankOne(noisy, md.Psi[j], w)
+		psi += md.Psi[j]
+	}
+	subjects, mean, variance, left := 0.0, 0.0, 0.0, 0.0
+	for _, pt := range s.Patterns {
+		if len(pt.Views) < 2 || !slices.Contains(pt.Views, k) {
+			continue
+		}
+		features, err := v.set.Layout.FeaturesOf(slices.DeleteFunc(slices.Clone(pt.Views), func(l int) bool { return l == k }))
+		if err != nil {
+			return false, err
+		}
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		if err != nil {
+			return false, err
+		}
+		unknown := mat.NewDense(q, q, slices.Clone(post.Cov))
+		known := mat.NewDense(q, q, nil) // covariance of what the others say of the factors
+		for a := range q {
+			known.Set(a, a, 1)
+		}
+		known.Sub(known, unknown)
+		var p, e, pp, pe, noise mat.Dense
+		p.Mul(known, h)
+		e.Mul(unknown, h)
+		pp.Mul(&p, &p)
+		pe.Mul(&p, &e)
+		noise.Mul(known, noisy)
+		n := float64(pt.Subjects)
+		subjects += n
+		n *= pt.Share
+		mean, left = mean+n*p.Trace(), left+n*(e.Trace()+psi)
+		variance += n * (2*pp.Trace() + 4*(pe.Trace()+noise.Trace()))
+	}
+	if !(variance > 0) || subjects < 2 {
+		return false, nil
+	}
+	variance *= max(1, s.LeftOut.Error[k]/left) * v.tails[k]
+	t := (s.LeftOut.Squares[k] - s.LeftOut.Error[k] - mean) / math.Sqrt(variance)
+	return distuv.StudentsT{Sigma: 1, Nu: subjects - 1}.CDF(t) < tail, nil
+}
+
+// nobodyHasTwo is said where every view is a group of its own.
+const nobodyHasTwo = "Nobody has two views: how far to rely on the model is not known"
+
+// unconnected names groups of views such that no subject has views of two of them. The likelihood
+// is that of the groups by themselves, so it is the same however the factors of one group go
+// together with those of another, and the fit takes some way that is as good as any.
+func (v *verdicts) unconnected() {
+	groups := v.groups()
+	if len(groups) < 2 {
+		v.neverTogether()
+		return
+	}
+	const means = "What they have in common cannot be learnt: imputing one from another is guesswork, and factors that run across them are arbitrary. The fit of each may also be behind one of its own, because they share factors that need not have anything to do with each other. Run them as studies of their own, or include subjects who have both."
+	if !slices.ContainsFunc(groups, func(g []int) bool { return len(g) > 1 }) {
+		v.voids(v.views(), "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
+		return
+	}
+	slices.SortStableFunc(groups, func(a, b []int) int { return len(a) - len(b) })
+	var names []string
+	for _, g := range groups {
+		names = append(names, viewsAre(v.views(g...)))
+	}
+	says := "No subject connects " + strings.Join(names, " with ")
+	if len(names) > 2 {
+		says = "No subject connects any two of these: " + strings.ReplaceAll(shortened(names), ", view", "; view")
+	}
+	if len(v.sites) < len(v.set.Plan.Sites) { // one that left may have had such subjects
+		says += ", at the sites that stayed to the end"
+	}
+	v.voids(v.views(), means, "%s", says)
+}
+
+// neverTogether names pairs of views that nobody has both of, though others connect them.
+func (v *verdicts) neverTogether() {
+	held, both := map[int]bool{}, map[[2]int]bool{}
+	for _, s := range v.sites {
+		for _, p := range s.Patterns {
+			for _, k := range p.Views {
+				held[k] = held[k] || p.Subjects > 0
+				for _, l := range p.Views {
+					both[[2]int{k, l}] = both[[2]int{k, l}] || p.Subjects > 0
+				}
+			}
+		}
+	}
+	var pairs []string
+	var views []int
+	for l := range v.m.Views {
+		for k := range l {
+			if held[k] && held[l] && !both[[2]int{k, l}] {
+				pairs, views = append(pairs, strings.Join(v.views(k, l), " and ")), append(views, k, l)
+			}
+		}
+	}
+	if len(pairs) > 0 {
+		v.add(v.views(views...), "How they go together follows from what each has in common with other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the other is all that is known.",
+			"No subject has both of these views: %s", shortened(pairs))
+	}
+}
+
+// groups are the views that somebody has, those together of which one leads to the other by
+// subjects who have two.
+func (v *verdicts) groups() (groups [][]int) {
+	for _, s := range v.sites {
+		for _, p := range s.Patterns {
+			if p.Subjects == 0 || len(p.Views) == 0 {
+				continue
+			}
+			joined := slices.Clone(p.Views)
+			groups = slices.DeleteFunc(groups, func(g []int) bool {
+				meets := slices.ContainsFunc(g, func(k int) bool { return slices.Contains(p.Views, k) })
+				if meets {
+					joined = append(joined, g...)
+				}
+				return meets
+			})
+			slices.Sort(joined)
+			groups = append(groups, slices.Compact(joined))
+		}
+	}
+	slices.SortFunc(groups, func(a, b []int) int { return a[0] - b[0] })
+	return groups
+}
+
+// viewsAre names views in a sentence.
+func viewsAre(names []string) string {
+	const shown = 5
+	switch n := len(names); {
+	case n == 1:
+		return "view " + names[0]
+	case n > shown:
+		return "views " + shortened(names)
+	default:
+		return fmt.Sprintf("views %s and %s", strings.Join(names[:n-1], ", "), names[n-1])
+	}
+}
+
+// saysNobodyHasTwo says whether a model has that verdict.
+func saysNobodyHasTwo(m *fitted.Model) bool {
+	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool { return v.Says == nobodyHasTwo })
+}
+
+// viewsAtOneSite speaks of views that one of several sites has alone, where sites' means differ: nothing tells how
+// they differ there.
+func (v *verdicts) viewsAtOneSite() {
+	var alone []string
+	for k, view := range v.m.Views {
+		having := 0
+		for _, s := range v.sites {
+			if s.Cells[k] > 0 {
+				having++
+			}
+		}
+		if having == 1 && len(v.sites) > 1 {
+			alone = append(alone, view.Name)
+		}
+	}
+	if v.m.Separate() && len(alone) > 0 {
+		v.add(alone, "Subjects of other sites are given these values as if they were of the one site that has them: their intervals do not hold by how much sites differ there, and are too narrow if they do.",
+			"Sites' means differ, and only one site has %s", shortened(alone))
+	}
+}
+
+// muchBias is how many standard deviations of a feature its mean is off for that to matter: a
+// fifth is called a small effect.
+const muchBias = 0.1
+
+// selected names features and views whose values may be missing because of what they are. A view that subjects lack
+// is judged by the feature of which most would follow.
+func (v *verdicts) selected() error {
+	expected, err := v.expected()
+	if err != nil {
+		return err
+	}
+	features, view := v.features(), v.set.Layout.ViewOf()
+	var where []string
+	var views []int
+	name := func(k int, what string, bias float64) {
+		which, off := "high", "low"
+		if bias > 0 {
+			which, off = off, which
+		}
+		views = append(views, k)
+		where = append(where, fmt.Sprintf("%s %s; if because it is, its mean here is %.2g standard deviations too %s)",
+			what, which, math.Abs(bias), off))
+	}
+	worst, of := make([]float64, len(v.m.Views)), make([]int, len(v.m.Views))
+	for _, j := range features {
+		var cells, whole assess.Selection
+		k := view[j]
+		for i, s := range v.sites {
+			if s.Missing != nil {
+				observed := expected[i][j].subjects
+				cells.Add(s.Missing, j, float64(having(s, k))-observed, observed)
+			}
+			if s.Lacking != nil {
+				whole.Add(s.Lacking, j, float64(s.Subjects()-having(s, k)), v.together(k, s))
+			}
+		}
+		if bias := v.bias(j, &cells); math.Abs(bias) > muchBias {
+			name(k, v.feature(j)+" (more often where it is predicted", bias)
+		}
+		if bias := v.bias(j, &whole); math.Abs(bias) > math.Abs(worst[k]) {
+			worst[k], of[k] = bias, j
+		}
+	}
+	for k, bias := range worst {
+		if math.Abs(bias) > muchBias {
+			name(k, "all of "+v.m.Views[k].Name+" (more often where "+v.feature(of[k])+" is predicted", bias)
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "If what else was observed of a subject decides whether a value is missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that limit, or leave the feature out.",
+			"Values may be missing because of what they are: %s", shortened(where))
+	}
+	return nil
+}
+
+// bias is that of the mean of feature j that goes with a selection.
+func (v *verdicts) bias(j int, of *assess.Selection) float64 {
+	_, md := v.predictor.Model()
+	w := md.W[j*md.LD:][:md.Q]
+	return of.Bias(md.Psi[j]+floats.Dot(w, w), falseVerdict/float64(len(v.features())))
+}
+
+// feature names feature j.
+func (v *verdicts) feature(j int) string {
+	k := v.set.Layout.ViewOf()[j]
+	lo, _ := v.set.Layout.View(k)
+	return v.m.Views[k].Features[j-lo].Name
+}
