@@ -1,8 +1,14 @@
 package dataset
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"parley/problem"
 )
@@ -221,4 +227,232 @@ func (b *binder) warnIgnored(file, where string, names []string) {
 	if len(names) > 0 {
 		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + problem.Names(names)})
 	}
+}
+
+var decimalComma = regexp.MustCompile(`\d,\d`)
+
+// identifiers are names, without case, spaces and punctuation, of columns
+// that name a subject or a row and are never a measurement.
+var identifiers = map[string]bool{
+	"id": true, "ids": true, "uid": true, "uuid": true, "guid": true, "rid": true, "ptid": true, "pid": true, "sid": true, "mrn": true,
+	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
+	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
+	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
+	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
+}
+
+var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
+
+var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
+
+func isIdentifier(name string) bool {
+	return identifiers[nameOnly.ReplaceAllString(strings.ToLower(name), "")]
+}
+
+// checkSeparator recognises files that are separated by something else than
+// commas, from the header and the first row.
+func (t *table) checkSeparator(first []byte) {
+	h := t.header[0]
+	for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}, {"|", "vertical bars"}} {
+		if !strings.Contains(h.name, sep.char) {
+			continue
+		}
+		what := "cells are separated by " + sep.name + ", not by commas"
+		if decimalComma.Match(first) {
+			what += ", and numbers seem to have decimal commas"
+		}
+		t.faults.add(h.problem("", what, "save it as CSV with commas between cells and decimal points in numbers"))
+		return
+	}
+}
+
+// checkHeader checks a header that starts with id.
+func (t *table) checkHeader(first []byte) {
+	if t.checkSeparator(first); t.faults.total > 0 {
+		return
+	}
+	if h := t.header[0]; h.name != "id" {
+		hint := "name the column that identifies the subjects id"
+		what := fmt.Sprintf("the first column is %q, not id", h.name)
+		if h.name == "" {
+			what = "the first column has no name"
+		} else if _, err := strconv.ParseFloat(h.name, 64); err == nil {
+			what = fmt.Sprintf("no header row: the file starts with the number %s", h.name)
+			hint = "put the names of the columns in the first row: id, then the others"
+		}
+		t.faults.add(h.problem("", what, hint))
+	}
+	seen := map[string]int{}
+	for i, h := range t.header {
+		switch before, again := seen[h.name]; {
+		case h.name == "" && i > 0:
+			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1), "name it, or remove it if it is empty; a table has one row of headings"))
+		case again:
+			t.faults.add(h.problem(h.name, fmt.Sprintf("is the name of columns %d and %d", before+1, i+1), "give every column a name of its own"))
+		default:
+			seen[h.name] = i
+		}
+	}
+}
+
+// checkFeatures checks what a view has beyond that: features, and not the
+// subjects of the sample as columns.
+func (t *table) checkFeatures(subjects []string) {
+	if t.faults.total == 0 && len(t.header) == 1 {
+		t.faults.add(t.header[0].problem("", "has no feature", "a view has at least one column after id"))
+		return
+	}
+	isColumn := make(map[string]bool, len(t.header))
+	for _, h := range t.header[1:] {
+		isColumn[h.name] = true
+	}
+	matches := 0
+	for _, id := range subjects {
+		if isColumn[id] {
+			matches++
+		}
+	}
+	// Two, because one match can be chance; half, because a view need not
+	// hold every subject.
+	if matches >= 2 && 2*matches >= min(len(subjects), len(isColumn)) {
+		*t.faults = faults{path: t.faults.path}
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("the table is transposed: %d of its columns are ids of subjects", matches),
+			"turn it: one row for each subject, one column for each feature"))
+		return
+	}
+}
+
+// isLong reports whether a header is that of a long table.
+func isLong(header []heading) bool {
+	var names []string
+	for _, h := range header {
+		names = append(names, h.name)
+	}
+	return strings.Join(names, ",") == longHeader
+}
+
+const longHeader = "id,view,feature,value"
+
+func (t *table) checkLong(first []byte) {
+	if t.checkSeparator(first); t.faults.total == 0 && !isLong(t.header) {
+		var b bytes.Buffer
+		for i, h := range t.header[:min(len(t.header), 5)] {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(h.name)
+		}
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s", longHeader, b.String()),
+			"give a folder with subjects.csv and view_NAME.csv files, or a long table"))
+	}
+}
+
+// checkSpelling recognises ids that are written differently here than in the table of
+// subjects: with other capitals, leading zeros, letters before the number or signs.
+func (t *table) checkSpelling(subjects *table) {
+	known, spelt := map[string]bool{}, map[string]string{}
+	for _, id := range subjects.ids {
+		known[id] = true
+		spelt[plainID(id)] = id
+	}
+	exact, other, here, there := 0, 0, "", ""
+	for _, id := range t.ids {
+		if known[id] {
+			exact++
+		} else if same, ok := spelt[plainID(id)]; ok {
+			if other++; other == 1 {
+				here, there = id, same
+			}
+		}
+	}
+	// Of many subjects only some are known, and others may be written as they are here.
+	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 && 2*other < min(len(t.ids), len(subjects.ids)) {
+		return
+	}
+	t.faults.add(problem.Problem{Where: "id", What: fmt.Sprintf("ids are written differently than in subjects.csv: %s here may be %s there", here, there),
+		Hint: "write ids the same way in all files, with the same capitals, zeros and signs"})
+}
+
+// plainID is what two ways to write an id have in common: its number without leading
+// zeros, if it has one and letters only before it, and else its letters and digits. A whole
+// number may have been written as a fraction: 17.0.
+func plainID(id string) string {
+	id = wholeAsFraction.ReplaceAllString(id, "$1")
+	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
+	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
+	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {
+		return plain
+	}
+	return strings.TrimLeft(number, "0")
+}
+
+// maxFaults is how many problems of one file are listed.
+const maxFaults = 20
+
+// faults collects what is wrong with one file.
+type faults struct {
+	path  string
+	list  problem.List
+	total int
+	cells map[string]int // faults of cells, by column
+	// tolerant makes no fault of what single records hold: one that cannot be read is
+	// passed over, and those beside it are as they would be without it.
+	tolerant bool
+	passed   int64 // faults that are none, since they are tolerated
+}
+
+func (f *faults) add(p problem.Problem) {
+	if f.tolerant {
+		f.passed++
+		return
+	}
+	f.total++
+	if len(f.list) < maxFaults {
+		if p.File == "" {
+			p.File = f.path
+		}
+		f.list.Add(p)
+	}
+}
+
+// addCell adds what is wrong with one cell of a column.
+func (f *faults) addCell(column string, p problem.Problem) {
+	if f.cells == nil {
+		f.cells = map[string]int{}
+	}
+	f.cells[column]++
+	f.add(p)
+}
+
+// problems returns what was found, headed by the count where not all is listed.
+func (f *faults) problems() problem.List {
+	said := map[string]bool{}
+	for i := range f.list { // the same hint once
+		if p := &f.list[i]; said[p.Hint] {
+			p.Hint = ""
+		} else {
+			said[p.Hint] = true
+		}
+	}
+	if f.total <= maxFaults {
+		return f.list
+	}
+	head := problem.Problem{File: f.path, What: fmt.Sprintf("%d problems; the first %d are listed", f.total, maxFaults)}
+	var columns []string
+	for _, column := range slices.Sorted(maps.Keys(f.cells)) {
+		columns = append(columns, fmt.Sprintf("%s (%d)", column, f.cells[column]))
+	}
+	if len(columns) > 0 {
+		head.Hint = "cells by column: " + problem.Names(columns)
+	}
+	return append(problem.List{head}, f.list...)
+}
+
+// gather joins the problems of several files.
+func gather(all []*faults) error {
+	var list problem.List
+	for _, f := range all {
+		list = append(list, f.problems()...)
+	}
+	return list.Err()
 }

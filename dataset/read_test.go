@@ -431,38 +431,6 @@ func drawTable(t *rapid.T) *Table {
 	return testkit.Get(NewTable(schema, rows))(t)
 }
 
-func BenchmarkRead(b *testing.B) {
-	for _, decimals := range []int{4, 17} {
-		b.Run(fmt.Sprintf("decimals=%d", decimals), func(b *testing.B) {
-			rng := rand.New(rand.NewPCG(1, 1))
-			var text strings.Builder
-			var ids []string
-			text.WriteString("id")
-			for j := range 40 {
-				fmt.Fprintf(&text, ",x%d", j)
-			}
-			for i := range 5000 {
-				ids = append(ids, fmt.Sprintf("s%06d", i))
-				text.WriteString("\n" + ids[i])
-				for range 40 {
-					fmt.Fprintf(&text, ",%.*f", decimals, 10*rng.NormFloat64())
-				}
-			}
-			dir := folder(b, map[string]string{"subjects.csv": subjects(ids...), "view_v.csv": text.String()})
-			d := testkit.Get(Open(context.Background(), dir, Options{}))(b)
-			b.SetBytes(int64(text.Len()))
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, err := range d.Rows(context.Background()) {
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
-	}
-}
-
 // A level that is not listed counts as another where the schema says so; a missing
 // cell stays missing.
 func TestOtherLevels(t *testing.T) {

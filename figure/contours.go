@@ -23,18 +23,11 @@ type Contours struct {
 	Subject bool `json:"subject,omitempty"`
 }
 
-// Panel is one function. Panels with the same legend share its scale of colours.
+// Panel is one function. Panels with the same legend share its scale of colours, which begins at zero.
 type Panel struct {
 	Title  string    `json:"title,omitempty"`
 	Legend string    `json:"legend"` // what the values are
 	Values []Numbers `json:"values"` // by YAt, then XAt
-	// Diverging colours values below and above zero differently, on a scale that
-	// reaches as far to both sides. Else colours begin at zero, and what lies below
-	// has none.
-	Diverging bool `json:"diverging,omitempty"`
-	// Reach, a single number, is what the scale of colours reaches at least: smaller
-	// values stay pale.
-	Reach Numbers `json:"reach,omitempty"`
 }
 
 func (p Panel) at(j, i int) float64 {
@@ -121,7 +114,7 @@ func (k Contours) draw(c *canvas) {
 		c.panelAxes(k, x, y, b, n%across == 0)
 		first := true
 		for _, q := range panels[:n] {
-			first = first && (q.Legend != p.Legend || q.Diverging != p.Diverging)
+			first = first && q.Legend != p.Legend
 		}
 		if first {
 			k.legend(c, p, top, b)
@@ -133,7 +126,7 @@ func (k Contours) draw(c *canvas) {
 func (k Contours) top(p Panel) float64 {
 	var e extent
 	for _, q := range k.Panels[:min(len(k.Panels), maxPanels)] {
-		if q.Legend != p.Legend || q.Diverging != p.Diverging {
+		if q.Legend != p.Legend {
 			continue
 		}
 		for j := range k.YAt {
@@ -141,9 +134,6 @@ func (k Contours) top(p Panel) float64 {
 				e.add(q.at(j, i))
 			}
 		}
-	}
-	if e.add(p.Reach.at(0)); p.Diverging {
-		return max(e.hi, -e.lo)
 	}
 	return max(e.hi, 0)
 }
@@ -169,22 +159,13 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 	if n := max(len(l.x), len(l.y)); n < fineGrid {
 		l = l.finer((fineGrid + n - 1) / n)
 	}
-	fill := func(l lattice, level float64, colour string) {
+	for n := range contourBands {
+		level, t := float64(n)/contourBands, (float64(n)+0.5)/contourBands
+		if n == 0 {
+			level, t = math.Inf(-1), 0
+		}
 		if path := area(l.outlines(level), x, y); path != "" {
-			c.el("path", "", "d", path, "fill", colour, "fill-rule", "evenodd")
-		}
-	}
-	band := func(t float64) string { return k.band(p, t) }
-	fill(l, math.Inf(-1), band(0))
-	for n := 1; n < contourBands; n++ {
-		fill(l, float64(n)/contourBands, band((float64(n)+0.5)/contourBands))
-	}
-	if p.Diverging {
-		for i := range l.values {
-			l.values[i] = -l.values[i]
-		}
-		for n := 1; n < contourBands; n++ {
-			fill(l, float64(n)/contourBands, band(-(float64(n)+0.5)/contourBands))
+			c.el("path", "", "d", path, "fill", k.band(t), "fill-rule", "evenodd")
 		}
 	}
 	for i, g := range k.Groups {
@@ -198,18 +179,13 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)
 }
 
-// band returns the colour of a value in −1..1 of the scale: greys, where groups have
+// band returns the colour of a value in 0..1 of the scale: greys, where groups have
 // the colours. It leaves the darkest out, over which lines could not be seen.
-func (k Contours) band(p Panel, t float64) string {
-	const darkest = 0.8
-	switch {
-	case p.Diverging:
-		colour, _ := diverge(t * darkest)
-		return colour
-	case len(k.Groups) > 0:
+func (k Contours) band(t float64) string {
+	if len(k.Groups) > 0 {
 		return wash(t)
 	}
-	colour, _ := ramp(t * darkest)
+	colour, _ := ramp(t * 0.8)
 	return colour
 }
 
@@ -236,26 +212,16 @@ func (c *canvas) panelAxes(k Contours, x, y scale, b box, first bool) {
 
 // legend draws the scale of colours below a panel, and what the values are.
 func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
-	low, bands := 0.0, contourBands
-	if p.Diverging {
-		low, bands = -top, 2*contourBands-1
-	}
-	ends := []string{General.cell(low), General.cell(top)}
-	if math.Abs(top) < 0.095 { // two decimals would leave nothing
-		ends = []string{General.Text(low), minus(strconv.FormatFloat(top, 'g', 2, 64))}
+	ends := []string{General.cell(0), General.cell(top)}
+	if top < 0.095 { // two decimals would leave nothing
+		ends = []string{General.Text(0), strconv.FormatFloat(top, 'g', 2, 64)}
 	}
 	y, x := b.bottom+48, b.left+4+textWidth(ends[0], smallSize)
 	wide := min((b.right-b.left)*0.4, 110.0)
 	c.text(x-4, y+10, ends[0], smallSize, 0, "text-anchor", "end", "fill", muted)
-	for n := range bands {
+	for n := range contourBands {
 		t := (float64(n) + 0.5) / contourBands
-		if p.Diverging {
-			t = 0
-			if d := n - contourBands + 1; d != 0 {
-				t = (math.Abs(float64(d)) + 0.5) / contourBands * float64(sign(d))
-			}
-		}
-		c.el("rect", "", "x", x+wide*float64(n)/float64(bands), "y", y, "width", wide/float64(bands), "height", 12.0, "fill", k.band(p, t), "shape-rendering", "crispEdges")
+		c.el("rect", "", "x", x+wide*float64(n)/contourBands, "y", y, "width", wide/contourBands, "height", 12.0, "fill", k.band(t), "shape-rendering", "crispEdges")
 	}
 	x += wide + 4
 	c.text(x, y+10, ends[1], smallSize, 0, "fill", muted)
@@ -271,13 +237,6 @@ func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
 // they stand below it.
 func legendFits(words string, wide float64) bool {
 	return textWidth(words, smallSize) <= wide-min(wide*0.4, 110)-120
-}
-
-func sign(k int) int {
-	if k < 0 {
-		return -1
-	}
-	return 1
 }
 
 // overlay draws the ellipses of a group's normal distribution as lines with a white

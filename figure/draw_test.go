@@ -99,7 +99,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		for _, n := range names(8) {
 			k.Panels = append(k.Panels, Panel{n, rapid.SampledFrom([]string{"", "density", strings.Repeat("W", 300)}).Draw(t, "legend"),
-				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values"), rapid.Bool().Draw(t, "diverging"), numbers(1).Draw(t, "reach")})
+				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values")})
 		}
 		for _, n := range names(60) {
 			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
@@ -352,7 +352,7 @@ func FuzzFigureJSON(f *testing.F) {
 		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
 		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,3],"outline":[2,2]}]}}`,
 		`{"id":"a","kind":"strips","chart":{"groups":["g"],"panels":[{"name":"p","values":[[1,2,2,3]]}]}}`,
-		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],[0,null,1]],"diverging":true}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
+		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],[0,null,1]]}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
 		`{"kind":"pie"}`,
 	} {
 		f.Add([]byte(seed))

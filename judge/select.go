@@ -1,14 +1,19 @@
 package judge
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/figure"
 	"parley/internal/files"
@@ -152,4 +157,252 @@ func (r *Selection) Print(out io.Writer, dir string) error {
 	}
 	_, err := fmt.Fprintf(out, "\nrecommended: %s\n\nOpen %s\n", recommended, filepath.Join(dir, "report.html"))
 	return err
+}
+
+// provenance says of a model that was made of another study's releases what
+// made it. It is no run's provenance, so that no run continues in its directory.
+type provenance struct {
+	Program  string    `json:"program"`
+	Go       string    `json:"go"`
+	Platform string    `json:"platform"`
+	Option   string    `json:"option"` // of the plan: what differs from the study's own model
+	Value    int       `json:"value"`
+	Made     time.Time `json:"made"`
+	Origin   Origin    `json:"post_processing_of"`
+}
+
+// ClaimRefit makes sure that nothing else is overwritten in dir: it must be new,
+// empty, or hold a refit of the same releases.
+func (s *ReleasedStudy) ClaimRefit(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	const hint = "choose another with --out"
+	data, err := os.ReadFile(filepath.Join(dir, "provenance.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var old struct {
+		Origin *Origin `json:"post_processing_of"`
+	}
+	if err != nil || json.Unmarshal(data, &old) != nil || old.Origin == nil {
+		return problem.Problem{File: dir, What: "this directory is not empty and holds no refit", Hint: hint}
+	}
+	if old.Origin.Released != s.Origin.Released {
+		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a refit of other releases (of study %s)", old.Origin.Study), Hint: hint}
+	}
+	return nil
+}
+
+// Refit makes a model with another value of the option that [method.Refitter] chooses, and says
+// what of the study's protection covers it.
+func (s *ReleasedStudy) Refit(value int) (*method.Result, error) {
+	r, err := s.Method.Refit(s.Plan, s.Released, value)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = append(r.Sections, s.Origin.section())
+	return r, nil
+}
+
+// WriteRefit leaves in a claimed directory what a run leaves, as far as it makes
+// sense: plan.yaml (the study's), the result's files, metrics.json, report.html
+// with its pictures and tables, and last provenance.json.
+func (s *ReleasedStudy) WriteRefit(dir string, value int, r *method.Result, now time.Time) error {
+	option := s.Method.Chooses()
+	p := provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Option: option, Value: value, Made: now.UTC(), Origin: s.Origin}
+	for _, old := range []string{"figures", "tables"} { // another value may have had other pictures
+		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+			return err
+		}
+	}
+	plan, err := s.Plan.YAML()
+	if err != nil {
+		return err
+	}
+	if err := files.Write(filepath.Join(dir, "plan.yaml"), plan); err != nil {
+		return err
+	}
+	for _, f := range r.Files {
+		if !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
+		}
+		if err := files.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Stream); err != nil {
+			return err
+		}
+	}
+	page := &report.Report{
+		Title: fmt.Sprintf("%s, made again with %s: %d", s.Plan.Name, option, value), Subtitle: s.Plan.Question, Headline: r.Headline,
+		Meta: []figure.Fact{{Name: "Post-processing of plan", Value: s.Origin.Plan[:12]}, {Name: "Method", Value: s.Plan.Method.Name},
+			{Name: "Sites", Value: strings.Join(s.Plan.Sites, ", ")}, {Name: "Made by", Value: p.Program}},
+		Found: r.Found, Sure: r.Sure, Sections: r.Sections,
+	}
+	if err := page.WriteFiles(dir); err != nil {
+		return err
+	}
+	if err := files.WriteJSON(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
+		return err
+	}
+	return files.WriteJSON(filepath.Join(dir, "provenance.json"), p)
+}
+
+// ReleasedStudy is a study that has ended, as far as more can be made of what its sites released.
+type ReleasedStudy struct {
+	Plan     *study.Plan
+	Method   method.Refitter
+	Released []byte // content of the file that keeps the releases
+	Origin   Origin
+}
+
+// Origin names the study that something is post-processing of, and its guarantee.
+type Origin struct {
+	Study     string    `json:"study"`
+	Plan      string    `json:"plan_sha256"`
+	Seed      uint64    `json:"seed"`
+	Released  string    `json:"released_sha256"`
+	Finished  time.Time `json:"finished"`
+	Guarantee []string  `json:"guarantee"`        // of the study, in words
+	Exact     bool      `json:"exact,omitempty"`  // it has no differential privacy
+	Broken    []string  `json:"broken,omitempty"` // why the study itself does not keep it
+	Left      []string  `json:"sites_left,omitempty"`
+}
+
+// OpenStudy reads the results of a study, or of a refit, which keeps the
+// same releases. What is wrong comes back as a problem.
+func OpenStudy(dir string, methods method.Registry) (*ReleasedStudy, error) {
+	file := filepath.Join(dir, "provenance.json")
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.Problem{File: dir, What: "this directory holds no results", Hint: "the results of parley run"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var provenance struct {
+		Plan     string     `json:"plan_sha256"`
+		Finished *time.Time `json:"finished"`
+		Left     []string   `json:"sites_left"`
+		Origin   *Origin    `json:"post_processing_of"`
+	}
+	if err := json.Unmarshal(data, &provenance); err != nil {
+		return nil, problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error()}
+	}
+	s := &ReleasedStudy{}
+	if s.Plan, err = study.Load(filepath.Join(dir, "plan.yaml"), methods); err != nil {
+		return nil, err
+	}
+	digest, err := s.Plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	claimed := provenance.Plan
+	if o := provenance.Origin; o != nil {
+		claimed, provenance.Finished, provenance.Left, s.Origin.Broken = o.Plan, &o.Finished, o.Left, o.Broken
+	}
+	switch {
+	case claimed != digest.String():
+		return nil, problem.Problem{File: filepath.Join(dir, "plan.yaml"), What: fmt.Sprintf("this is not the plan of these results, whose digest is %.12s", claimed)}
+	case provenance.Finished == nil:
+		return nil, problem.Problem{File: dir, What: "this run has not ended", Hint: "continue it with parley run and the same --out"}
+	}
+	if err := s.releases(dir, methods); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(s.Released)
+	s.Origin.Study, s.Origin.Plan, s.Origin.Seed, s.Origin.Released = s.Plan.Name, digest.String(), s.Plan.Seed, hex.EncodeToString(sum[:])
+	s.Origin.Finished, s.Origin.Left = *provenance.Finished, provenance.Left
+	cost, err := methods.Cost(s.Plan)
+	if err != nil {
+		return nil, err
+	}
+	s.Origin.Guarantee = cost.Lines()
+	if s.Origin.Exact = !s.Plan.Privacy.Differential(); s.Origin.Exact {
+		return s, nil
+	}
+	return s, s.judged(filepath.Join(dir, "privacy.json"))
+}
+
+// releases reads what the sites released.
+func (s *ReleasedStudy) releases(dir string, methods method.Registry) error {
+	m, _ := methods.Lookup(s.Plan.Method.Name)
+	able, ok := m.(method.Refitter)
+	if !ok {
+		return problem.Problem{File: dir, What: fmt.Sprintf("nothing else can be made of what sites release to method %s", s.Plan.Method.Name)}
+	}
+	s.Method = able
+	name, err := able.ReleasedFile(s.Plan)
+	if err != nil {
+		return InFile(dir, err)
+	}
+	if s.Released, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
+		return problem.Problem{File: filepath.Join(dir, filepath.FromSlash(name)), What: "what the sites released is not here", Hint: "the whole results directory of the study, run by a version that keeps it"}
+	}
+	return err
+}
+
+// judged reads whether the study kept what it promised, where that is recorded.
+func (s *ReleasedStudy) judged(file string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var privacy struct {
+		Holds  *bool    `json:"holds"`
+		Broken []string `json:"broken"`
+	}
+	if err := json.Unmarshal(data, &privacy); err != nil || privacy.Holds == nil {
+		return problem.Problem{File: file, What: "this does not say whether the study's guarantee holds"}
+	}
+	s.Origin.Broken = privacy.Broken
+	if !*privacy.Holds && len(s.Origin.Broken) == 0 {
+		s.Origin.Broken = []string{"the study promised no total"}
+	}
+	return nil
+}
+
+// InFile names the file of a problem that has none.
+func InFile(file string, err error) error {
+	if p := (problem.Problem{}); errors.As(err, &p) && p.File == "" {
+		p.File = file
+		return p
+	}
+	return err
+}
+
+// Lines say to people what more that is made of the releases costs, and why.
+func (o *Origin) Lines() (lines []string) {
+	if o.Exact {
+		return []string{"no site was asked again, and no row was read; what the sites released has no noise"}
+	}
+	for _, line := range o.Guarantee {
+		lines = append(lines, "nothing is added to "+line+", as no site was asked again, and no row was read")
+	}
+	return lines
+}
+
+// section says what post-processing of the study's releases is covered by.
+func (o *Origin) section() figure.Section {
+	note := figure.Note{Title: "Post-processing: no further cost",
+		Text: fmt.Sprintf("No row was read for this page, and no site was asked. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, "+
+			"with the noise that was in it. Whatever is computed from protected releases is as protected as they are: the guarantee of that study covers this page too, however many like it are made.\n\nThat guarantee: %s.",
+			o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"), strings.Join(o.Guarantee, "; "))}
+	if o.Exact {
+		note = figure.Note{Title: "Made without asking the sites again",
+			Text: fmt.Sprintf("No row was read for this page. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, without noise. It is as little protected as that study's own report.",
+				o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"))}
+	}
+	items := []figure.Item{{Note: &note}}
+	if len(o.Broken) > 0 {
+		items = slices.Insert(items, 0, figure.Item{Note: &figure.Note{Title: "The study itself has no guarantee", Warning: true,
+			Text: "This page costs nothing more, but what the sites released is not protected as the plan says: " + strings.Join(o.Broken, "; ") + "."}})
+	}
+	return figure.Section{ID: "privacy", Title: "Privacy", Items: items}
 }

@@ -67,8 +67,8 @@ func TestOpenStudy(t *testing.T) {
 	}
 	// A study that did not keep its promise hands that down.
 	put(t, dir, "privacy.json", `{"holds": false, "broken": ["the noise came from a seed"]}`)
-	if s, err := OpenStudy(dir, toys); err != nil || len(s.Origin.Broken) != 1 {
-		t.Fatalf("%+v, %v", s, err)
+	if s = testkit.Get(OpenStudy(dir, toys))(t); len(s.Origin.Broken) != 1 {
+		t.Fatalf("%+v", s)
 	}
 	refit := filepath.Join(t.TempDir(), "refit")
 	r := testkit.Get(s.Refit(3))(t)

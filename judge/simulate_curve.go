@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -8,8 +9,13 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"parley/dataset"
+	"parley/figure"
+	"parley/judge/evaluate"
+	"parley/method"
 	"parley/privacy/account"
 	"parley/problem"
+	"parley/study"
 )
 
 // Curve is what came of it.
@@ -151,4 +157,156 @@ func (c *Curve) add(records []*simulatedRecord, fit string, subjects int, epsilo
 		}
 		c.Points = append(c.Points, p)
 	}
+}
+
+// scorer asks fits about subjects who took no part, and knows what learns nothing
+// from features.
+type scorer interface {
+	scoring() *scoring
+	score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error)
+	baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error)
+}
+
+// scorerOf finds out how results of a plan are scored.
+func scorerOf(m method.Evaluable, p *study.Plan) (scorer, error) {
+	s, ok := m.(method.Supervised)
+	if !ok {
+		return reconstructed{}, nil
+	}
+	o, err := s.Outcome(p)
+	return predicted{o}, err
+}
+
+// scoring is how results are scored and drawn.
+type scoring struct {
+	evaluate.Scoring
+	noise    string // what [method.Simulation.Noise] is a share of
+	pictures []picture
+	further  []picture // of less weight
+}
+
+// measures lists them in the order to show them in.
+func (s *scoring) measures() []evaluate.Measure {
+	gain := evaluate.Measure{Name: Gain, Heading: "learned", Percent: true, Higher: true}
+	return append([]evaluate.Measure{s.Measures[0], gain}, s.Measures[1:]...)
+}
+
+// picture draws times × (x − less) of a measure, against levels that are known
+// beforehand, or else against the references.
+type picture struct {
+	measure                  string
+	id, title, caption, text string // the text stands in place of the picture
+	axis                     figure.Axis
+	times, less              float64
+	levels                   []level
+}
+
+type level struct {
+	name string
+	at   float64
+}
+
+// learned is the picture of [Gain].
+func (s *scoring) learned() picture {
+	return picture{measure: Gain, id: "learned", title: "How much of it is learned",
+		caption: "The same as a share: 0 is no better than predicting " + s.Baseline + ", 100 as good as without privacy with as many subjects. ",
+		text:    "Share of what can be learned that private studies learn, against ε, one line for each number of subjects.",
+		axis:    figure.Axis{Label: "learned, of what there is to learn (%)"}, times: 100, levels: []level{{s.Baseline, 0}, {Open, 100}}}
+}
+
+// predicted scores fits by how well they predict an outcome.
+type predicted struct{ outcome evaluate.Outcome }
+
+func (p predicted) scoring() *scoring {
+	s := &scoring{Scoring: p.outcome.Scoring(Level), noise: "the outcome's variance"}
+	for i, m := range s.Measures {
+		d := picture{measure: m.Name, id: strings.ReplaceAll(m.Name, "_", "-"), title: m.Title, times: 1}
+		unit := m.Unit
+		if m.Percent {
+			d.times, unit = 100, "%"
+		}
+		switch {
+		case m.Right > 0:
+			d.levels = []level{{"as promised", d.times * m.Right}}
+			d.caption = "Below the dashed line intervals promise too much, above it they are too wide. "
+		case m.Higher:
+			d.caption = "Higher is better. "
+		default:
+			d.caption = "Lower is better. "
+		}
+		d.axis.Label = m.Heading
+		if unit != "" {
+			d.axis.Label += " (" + unit + ")"
+		}
+		d.text = m.Title + " in private studies against ε, one line for each number of subjects, beside " + s.Baseline + " and the fit without privacy."
+		s.pictures = append(s.pictures, d)
+		if i == 0 {
+			s.pictures = append(s.pictures, s.learned())
+		}
+	}
+	return s
+}
+
+func (p predicted) score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error) {
+	j, err := p.outcome.Judge(ctx, m, held, Level)
+	if err != nil {
+		return nil, err
+	}
+	return j.Marks, nil
+}
+
+func (p predicted) baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error) {
+	return p.outcome.FitBaseRate(ctx, rows)
+}
+
+// reconstructed scores fits by how well they describe features.
+type reconstructed struct{}
+
+func (reconstructed) scoring() *scoring {
+	const parts = "parts of a feature's range"
+	s := &scoring{noise: "every feature's variance", Scoring: evaluate.Scoring{
+		Measures: []evaluate.Measure{
+			{Name: Error, Heading: "error", Title: "Error", Unit: parts},
+			{Name: ErrorHidden, Heading: "hidden views", Unit: parts},
+			{Name: Coverage, Heading: "covered", Percent: true, Right: Level},
+			{Name: LogLik, Heading: "log-likelihood", Unit: "nats per subject", Higher: true},
+		},
+		Baseline: Mean,
+		About:    "Errors are mean absolute errors of describing those held out by the factors seen in them, in parts of a feature's range among them: 0.1 is a tenth of the range.",
+	}}
+	errors := figure.Axis{Label: "mean absolute error (" + parts + ")", Log: true}
+	s.pictures = []picture{{measure: Error, id: "error", title: "Error on subjects who took no part", caption: "Lower is better; both axes are logarithmic. ",
+		text: "Error of private studies against ε, one line for each number of subjects, between the error of the mean and that without privacy.",
+		axis: errors, times: 1}, s.learned()}
+	s.further = []picture{
+		{measure: ErrorHidden, id: "hidden", title: "Filling in a view that was hidden",
+			caption: "Each view was hidden in turn from those held out, and predicted from their other views. Lower is better. ",
+			text:    "Error of hidden views against ε, one line for each number of subjects.", axis: errors, times: 1},
+		{measure: Coverage, id: "coverage", title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*Level),
+			caption: fmt.Sprintf("Of all hidden values, %.0f in 100 should lie inside their predictive intervals. Below zero the intervals promise too much, above it they are too wide. ", 100*Level),
+			text:    "Coverage of predictive intervals against ε as the difference from the level, one line for each number of subjects.",
+			axis:    figure.Axis{Label: fmt.Sprintf("coverage − %.0f %%, in percentage points", 100*Level)}, times: 100, less: Level, levels: []level{{"as promised", 0}}},
+	}
+	return s
+}
+
+func (reconstructed) score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error) {
+	unit, err := evaluate.FitMinMax(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	d, err := evaluate.Describe(ctx, unit, m, held, Level)
+	if err != nil {
+		return nil, err
+	}
+	s := evaluate.Marks{}
+	s.Set(Error, d.MAE)
+	s.Set(ErrorHidden, d.Hidden.MAE)
+	s.Set(Coverage, d.Hidden.Coverage)
+	s.Set(LogLik, d.LogLik)
+	return s, nil
+}
+
+func (reconstructed) baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error) {
+	return evaluate.FitMean(ctx, rows)
 }

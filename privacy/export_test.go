@@ -36,7 +36,9 @@ func (s Sum) Step() float64 {
 func (n *Noised) Integers() [][]int64 { return n.blocks }
 
 // NoisedOf makes a noised sum of anything, as a kept file might hold it.
-func NoisedOf(blocks [][]int64, step, sd float64) *Noised { return &Noised{blocks: blocks, step: step, sd: sd} }
+func NoisedOf(blocks [][]int64, step, sd float64) *Noised {
+	return &Noised{blocks: blocks, step: step, sd: sd}
+}
 
 // Key is the key of the session's noise.
 func (s *Session) Key() [32]byte { return s.key }

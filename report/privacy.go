@@ -2,10 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"parley/engine"
+	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -198,4 +201,189 @@ func sameSum(a, b *privacy.Sum) bool {
 	x.Blocks, y.Blocks = nil, nil
 	x.Mechanism.Count, y.Mechanism.Count = 0, 0
 	return reflect.DeepEqual(x, y)
+}
+
+// privacySection says in words what protected what was released, then what it
+// cost; p is nil for a study that is not private.
+func privacySection(p *privacyRecord, rounds []engine.Round) figure.Section {
+	s := figure.Section{ID: "privacy", Title: "Privacy"}
+	note := func(n figure.Note) { s.Items = append(s.Items, figure.Item{Note: &n}) }
+	if p == nil {
+		note(figure.Note{Title: "Not protected by differential privacy", // as planned, and no fault of the result
+			Text: "Everything that left a site passed its release gate and is listed below. But what left is exact: no noise was added, so nobody can " +
+				"promise how little it tells about a single subject, and enough exact numbers can give rows away. " +
+				"Share these results only among those who may see such statistics."})
+		return s
+	}
+	if p.seeded() > 0 {
+		note(figure.Note{Title: "The noise came from a seed: this protects nobody", Warning: true,
+			Text: fmt.Sprintf("In %d of %d releases the noise was drawn from a seed, for a simulation that can be repeated. Whoever knows the seed takes the noise "+
+				"away again. What is counted below would hold of noise that nobody can foresee. These results must not be made from real people's data.", p.seeded(), len(releases(rounds)))})
+	}
+	switch {
+	case p.Holds:
+		note(p.guarantee())
+	case p.Total != nil:
+		note(figure.Note{Title: "No guarantee", Warning: true, Text: "The plan promises " + pair(*p.Total) + " in total, and this is not what happened: " + strings.Join(p.Broken, "; ") +
+			". Nothing is promised to anybody. Share these results only among those who may see exact statistics."})
+	default:
+		note(p.unpromised())
+	}
+	beyond := "What is not protected"
+	if !p.Holds {
+		beyond = "What would not be protected in any case"
+	}
+	note(figure.Note{Title: beyond, Text: p.beyond()})
+	s.Items = append(s.Items, figure.Item{Figure: p.figure()}, figure.Item{Table: p.siteTable()}, figure.Item{Table: p.releaseTable()})
+	return s
+}
+
+func (p *privacyRecord) seeded() (n int) {
+	for _, s := range p.Sites {
+		n += s.Seeded
+	}
+	return n
+}
+
+func pair(b account.Budget) string {
+	return fmt.Sprintf("ε %s at δ %s", number(b.Epsilon), number(b.Delta))
+}
+
+func number(x float64) string { return figure.General.Text(x) }
+
+// guarantee states what holds, for people who answer for other people's data.
+func (p *privacyRecord) guarantee() figure.Note {
+	e := p.Total.Epsilon
+	whom, title := "any one subject", "every single subject"
+	if p.Unit == privacy.WholeSite {
+		whom, title = "any one site", "every site as a whole"
+	}
+	change := "if " + whom + " had not taken part"
+	if p.Adjacency == account.ReplaceOne {
+		change = "if the data of " + whom + " had been others, whichever they are"
+	}
+	person := "this one person"
+	if p.Unit == privacy.WholeSite {
+		person = "this one site"
+	}
+	odds, more := "on whether "+person+" took part", fmt.Sprintf(" For odds between two values that the data of %s may have, the ε under replace-one counts, in the table below.", person)
+	if p.Adjacency == account.ReplaceOne {
+		odds, more = "between any two possibilities for the data of "+person, ""
+	}
+	text := []string{
+		fmt.Sprintf("Everything that left a site, and so everything in these results, would have come about almost as likely %s. "+
+			"“Almost” has a measure: no outcome became more than e^ε = %s times as likely, or as unlikely, apart from a probability of at most δ = %s.",
+			change, factor(e), number(p.Total.Delta)),
+		fmt.Sprintf("What that means: whoever sees all of it and knows everybody else's data can change their odds %s by a factor of at most %s. "+
+			"Someone who was undecided can be at most %s sure afterwards. δ is the chance that this does not hold, %s. "+
+			"It holds whatever else they know, and whatever anybody computes from these results later.%s%s", odds, factor(e), sure(e), oneIn(p.Total.Delta), more, p.weak()),
+		"Whom one has to trust: each site adds its noise itself, before anything leaves it. So the coordinator, the other sites and the network need not be trusted; " +
+			"the site's own people, its computer and this program have to be." + p.several(),
+		p.counted(),
+	}
+	return figure.Note{Title: fmt.Sprintf("Guaranteed for %s: %s", title, pair(*p.Total)), Text: strings.Join(text, "\n\n")}
+}
+
+// weak warns of a promise that says little.
+func (p *privacyRecord) weak() string {
+	if p.Total.Epsilon < 5 {
+		return ""
+	}
+	return " With so large an ε the promise is weak: it does not keep anybody from becoming nearly certain."
+}
+
+func (p *privacyRecord) several() string {
+	if p.Unit == privacy.WholeSite || len(p.Sites) < 2 {
+		return ""
+	}
+	return " The promise is each site's for itself. Of a person with data at several sites the losses add up."
+}
+
+// counted says over what the guarantee was counted, and what it assumes.
+func (p *privacyRecord) counted() string {
+	sums := 0
+	sampled := []string{}
+	for _, s := range p.Sites {
+		sums = max(sums, s.Sums)
+	}
+	for _, k := range p.Releases {
+		if k.Sum != nil && k.Sum.Mechanism.Rate < 1 {
+			if rate := number(k.Sum.Mechanism.Rate); !slices.Contains(sampled, rate) {
+				sampled = append(sampled, rate)
+			}
+		}
+	}
+	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The noise is exact discrete noise under keys from the operating "+
+		"system's secure generator, and its amount was fixed before the first round.", figure.Plural(sums, "noised sum"), figure.Plural(p.Rounds, "round"))
+	if len(sampled) == 0 {
+		text += " No sampling of subjects is assumed."
+	} else {
+		text += fmt.Sprintf(" Each subject entered each sum by a secret chance of its own (Poisson sampling, probability %s), and the count relies on it.", strings.Join(sampled, ", "))
+	}
+	if p.Diagnostics > 0 {
+		text += fmt.Sprintf(" Of the total, %s went to diagnostics for this report.", figure.Percent.Text(p.Diagnostics))
+	}
+	return text
+}
+
+// unpromised is for plans with a budget for each release: what they claim, and
+// what is true.
+func (p *privacyRecord) unpromised() figure.Note {
+	text := fmt.Sprintf("The plan chose its noise the published way: %s for each noised sum, as if it were the only one. Losses of several sums add up, so this is no promise about the study.", pair(*p.PerRelease))
+	worst, sums := 0.0, 0
+	for _, s := range p.Sites {
+		loss := p.loss(s)
+		if loss.Epsilon == nil {
+			worst = math.Inf(1)
+			continue
+		}
+		if *loss.Epsilon >= worst {
+			worst, sums = *loss.Epsilon, s.Sums
+		}
+	}
+	if !math.IsInf(worst, 1) {
+		text += fmt.Sprintf("\n\nWhat is true: the %s of a site together have ε %s at δ %s, for one %s under %s. By that, odds may change by a factor of %s.",
+			figure.Plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
+	}
+	if len(p.Broken) > 0 {
+		text += "\n\nBeyond that nothing is bounded: " + strings.Join(p.Broken, "; ") + "."
+	}
+	return figure.Note{Title: "No guarantee for the study as a whole", Text: text + "\n\nShare these results only among those who may see exact statistics.", Warning: true}
+}
+
+// beyond says what no guarantee of this kind speaks of.
+func (p *privacyRecord) beyond() string {
+	text := []string{"What is true of people in general. If the study finds that two measurements go together, it says so of those who took part as of those who did not."}
+	if p.Unit == privacy.Subject {
+		text = append(text, "What a site's subjects have in common, above all that the site took part, and of whom it is the site.")
+	}
+	if p.Adjacency == account.ReplaceOne && p.Unit == privacy.Subject {
+		text = append(text, "How many subjects a site has.")
+	}
+	text = append(text, "The plan itself with its features and ranges, which site answered when or left, and the sizes of messages.",
+		"The pages in sites/NAME, which show a site's own people single subjects as they are. They must not leave the site.",
+		"What the sites release in other studies. It adds up in each site's ledger, which the site's own page sums up.")
+	return strings.Join(text, "\n\n")
+}
+
+// factor is e^ε for people, never below what it is.
+func factor(epsilon float64) string {
+	if epsilon > 20 {
+		return fmt.Sprintf("e^%s, so large that it says nothing", number(math.Ceil(epsilon)))
+	}
+	x := math.Exp(epsilon)
+	return ledger.Spent(&x)
+}
+
+// sure is the largest certainty that odds of one to one may become.
+func sure(epsilon float64) string {
+	p := 1 / (1 + math.Exp(-epsilon))
+	if p > 0.9995 {
+		return "practically"
+	}
+	return fmt.Sprintf("%.1f %%", math.Ceil(p*1000)/10)
+}
+
+func oneIn(delta float64) string {
+	return "one in " + figure.Count.Text(math.Floor(1/delta*(1+1e-12)))
 }

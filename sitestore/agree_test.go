@@ -2,10 +2,15 @@ package sitestore
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,5 +177,182 @@ func TestWhatMemoryHandedOutStays(t *testing.T) {
 	testkit.Do(t, m.Commit("r", []byte("x"), nil))
 	if k := key(1); !bytes.Equal(before.Key, k[:]) {
 		t.Errorf("the key of a release that another delivery is being computed with became %x", before.Key)
+	}
+}
+
+// written makes a store from a dump that an earlier version of the program left.
+func written(t testing.TB, version int) string {
+	t.Helper()
+	dump := testkit.Get(os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema-%d.sql", version))))(t)
+	path := filepath.Join(t.TempDir(), "site.db")
+	db := testkit.Get(sql.Open("sqlite", path))(t)
+	testkit.Get(db.Exec(string(dump)))(t)
+	testkit.Do(t, db.Close())
+	return path
+}
+
+// There is a dump for every version of the schema before this one.
+func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
+	for version := 1; version < len(migrations); version++ {
+		path := written(t, version)
+		for range 2 { // migrated, then as it was migrated
+			s := open(t, path)
+			lines, err := s.Reservations(0)
+			if err != nil || len(lines) != 2 || lines[1].Seq != 2 || lines[1].Release != "3fa9/north/2" || lines[1].Task != [32]byte{2} {
+				t.Fatalf("schema %d: %+v, %v", version, lines, err)
+			}
+			r, ok, err := s.Release("3fa9/north/1")
+			if err != nil || !ok || !bytes.Contains(r.Sealed, []byte("body")) {
+				t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
+			}
+			if state, err := s.State("3fa9"); string(state) != "state" || err != nil {
+				t.Fatalf("schema %d: state %q, %v", version, state, err)
+			}
+			if n, _, err := s.Head("3fa9"); n != 0 || err != nil {
+				t.Fatalf("schema %d: a history of %d records, %v", version, n, err)
+			}
+			if err := s.Bind("north"); err != nil {
+				t.Fatalf("schema %d: %v", version, err)
+			}
+			s.Close()
+		}
+
+		// A charge without a key was forfeited. Its task may be charged again, and no
+		// bytes are taken for it before; a charge that has its bytes stays alone.
+		s := open(t, path)
+		again := reservation("3fa9/north/2")
+		again.Study, again.Task = "3fa9", [32]byte{2}
+		if r, ok, err := s.Release(again.Release); err != nil || !ok || r.Key != nil || r.Sealed != nil || r.Task != again.Task {
+			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
+		}
+		if err := s.Commit(again.Release, []byte("late"), nil); !errors.Is(err, errNotReserved) {
+			t.Fatalf("schema %d: bytes without a key were stored: %v", version, err)
+		}
+		if err := s.Reserve(reservation("3fa9/north/1"), key(9)); !errors.Is(err, errReserved) {
+			t.Fatalf("schema %d: a release that has its bytes was charged again: %v", version, err)
+		}
+		if err := s.Reserve(again, key(3)); err != nil {
+			t.Fatalf("schema %d: %v", version, err)
+		}
+		if err := s.Reserve(again, key(4)); !errors.Is(err, errReserved) {
+			t.Fatalf("schema %d: charged a third time: %v", version, err)
+		}
+		testkit.Do(t, s.Commit(again.Release, []byte("late"), []byte("later state")))
+		s.Close()
+		s = open(t, path)
+		if r, ok, err := s.Release(again.Release); err != nil || !ok || string(r.Sealed) != "late" || r.Key != nil {
+			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
+		}
+		if lines, err := s.Reservations(0); err != nil || len(lines) != 3 || lines[2].Release != again.Release {
+			t.Fatalf("schema %d: %+v, %v", version, lines, err)
+		}
+	}
+}
+
+// A store whose program was killed before there was a third version of the
+// schema has its last lines in a write-ahead log beside it.
+func TestStoreOfAKilledEarlierProgramOpensWithItsLog(t *testing.T) {
+	for version := 1; version < 3; version++ {
+		path := written(t, version)
+		db := testkit.Get(sql.Open("sqlite", path))(t)
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec(`PRAGMA journal_mode = WAL; INSERT INTO manifest VALUES ('3fa9', 2, x'03');
+			UPDATE state SET state = x'6c61746572'`); err != nil {
+			t.Fatal(err)
+		}
+		killed := filepath.Join(t.TempDir(), "site.db")
+		for _, suffix := range []string{"", "-wal"} {
+			content, err := os.ReadFile(path + suffix)
+			if err != nil || len(content) == 0 {
+				t.Fatalf("%s: %v", suffix, err)
+			}
+			testkit.Do(t, os.WriteFile(killed+suffix, content, 0o600))
+		}
+		testkit.Do(t, db.Close())
+		s := open(t, killed)
+		if state, err := s.State("3fa9"); err != nil || string(state) != "later" {
+			t.Errorf("schema %d: state %q, %v", version, state, err)
+		}
+		if lines, err := s.Reservations(0); err != nil || len(lines) != 2 {
+			t.Errorf("schema %d: %d lines, %v", version, len(lines), err)
+		}
+		for _, suffix := range []string{"-wal", "-shm"} {
+			if _, err := os.Stat(killed + suffix); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("schema %d: the file alone does not hold everything: there is a %s, %v", version, suffix, err)
+			}
+		}
+	}
+}
+
+func TestStoreThatLostItsContentIsNotANewOne(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ file, want string }{
+		"empty":                 {"empty.db", "not a Parley site store"},
+		"only a log is left":    {"lost.db-wal", "the store is missing"},
+		"only a journal":        {"gone.db-journal", "the store is missing"},
+		"a folder in its place": {"folder.db/x", "opening the site store"},
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(c.file))
+		testkit.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testkit.Do(t, os.WriteFile(file, nil, 0o600))
+		path := filepath.Join(dir, c.file[:strings.Index(c.file, ".db")+3])
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCrashWhileCreatingLeavesNothingInTheWay(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "north", "site.db")
+	testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	for _, left := range []string{".site.db-123", ".site.db-123-journal"} {
+		testkit.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), left), []byte("half"), 0o600))
+	}
+	open(t, path).Close()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "site.db.lock" }) // which may stay
+	if err != nil || len(entries) != 1 || entries[0].Name() != "site.db" {
+		t.Fatalf("%v, %v", entries, err)
+	}
+}
+
+// Opening a store that is as it should be writes nothing: what is stored can be
+// sent from a full disk.
+func TestOpeningWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	furnished(t, path).Close()
+	before := folder(t, filepath.Dir(path))
+	durable(t, path).Close()
+	unchanged(t, filepath.Dir(path), before)
+}
+
+// Of processes that create the same store at once, one gets it; nobody's
+// charge is lost to the file of another.
+func TestStoreIsCreatedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "site.db")
+	var group sync.WaitGroup
+	stores := make([]*Store, 4)
+	for i := range stores {
+		group.Go(func() {
+			if s, err := Open(path); err == nil {
+				stores[i] = s
+				if err := s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	opened := 0
+	for _, s := range stores {
+		if s != nil {
+			opened++
+			s.Close()
+		}
+	}
+	lines, err := open(t, path).Reservations(0)
+	if opened == 0 || err != nil || len(lines) != opened {
+		t.Fatalf("%d opened it, it holds %d charges, %v", opened, len(lines), err)
 	}
 }

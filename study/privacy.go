@@ -58,7 +58,7 @@ type Privacy struct {
 	// nobody waits.
 	AnswerAfter Duration `json:"answer_after,omitempty"`
 
-	// Sum is [SumSecure] where the coordinator is to learn of every sum only its total over the sites,
+	// Sum is secure where the coordinator is to learn of every sum only its total over the sites,
 	// and empty where it learns each site's.
 	Sum string `json:"sum,omitempty"`
 	// Openers are the sites that open totals together; who works with all of them can see each
@@ -75,12 +75,12 @@ type Privacy struct {
 
 // What a coordinator may learn of sums: those of each site, or totals over sites.
 const (
-	SumPlain  = "plain" // the default, which a plan need not name
-	SumSecure = "secure"
+	sumPlain  = "plain" // the default, which a plan need not name
+	sumSecure = "secure"
 )
 
 // Secure says whether of every sum only its total over the sites is learned.
-func (p Privacy) Secure() bool { return p.Sum == SumSecure }
+func (p Privacy) Secure() bool { return p.Sum == sumSecure }
 
 // Honest is Q − t: how many sites' shares make up the noise of a total at least. It is 1 where
 // every site adds all of it.
@@ -93,7 +93,7 @@ func (p *Plan) Honest() int {
 
 // Summable is implemented by options of methods whose sites answer with sums alone, so that a secure
 // sum can carry them. Summable reports what of the plan's options needs a site's own sums; the plan
-// names [SumSecure].
+// names secure.
 type Summable interface{ Summable(p *Plan, report Report) }
 
 // Differential says whether releases are noised.

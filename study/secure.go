@@ -14,7 +14,7 @@ const mostOpeners = 5
 // fillSecure puts defaults where a plan with a secure sum says nothing.
 func (p *Plan) fillSecure(missing func(path string) bool) {
 	s := &p.Privacy
-	if s.Sum == SumPlain {
+	if s.Sum == sumPlain {
 		s.Sum = ""
 	}
 	if !s.Secure() {
@@ -38,7 +38,7 @@ func (c *checker) sum() {
 	p := c.p.Privacy
 	if !p.Secure() {
 		if p.Sum != "" {
-			c.report("privacy.sum", fmt.Sprintf("unknown sum %q", p.Sum), problem.DidYouMean(p.Sum, []string{SumPlain, SumSecure},
+			c.report("privacy.sum", fmt.Sprintf("unknown sum %q", p.Sum), problem.DidYouMean(p.Sum, []string{sumPlain, sumSecure},
 				"plain: the coordinator learns each site's sums; secure: only their total"))
 		}
 		Report(c.report).Within("privacy").Absent("means nothing without sum: secure", "leave it out, or sum: secure",

@@ -209,13 +209,10 @@ func (p *evaluationProgress) remaining(done, of int) string {
 	return p.rest.text(", ", float64(computed), float64(of-p.before))
 }
 
-// countdown tells the time that is left, if the rest goes as fast as what was done. It
-// never tells more than it told before, less the time since, and nothing once that has
-// passed.
+// countdown tells the time that is left, if the rest goes as fast as what was done.
 type countdown struct {
 	now   func() time.Time
 	began time.Time // the first call, if it is zero
-	told  time.Time // the end that was told last
 }
 
 func (c *countdown) text(before string, done, of float64) string {
@@ -226,17 +223,8 @@ func (c *countdown) text(before string, done, of float64) string {
 	if done <= 0 {
 		return ""
 	}
-	end := now.Add(time.Duration(float64(now.Sub(c.began)) * (of - done) / done))
-	if !c.told.IsZero() && c.told.Before(end) {
-		end = c.told
-	}
-	if c.told = end; done >= of {
-		end = now
-	}
-	if end.Before(now) {
-		return ""
-	}
-	return before + "about " + end.Sub(now).Round(time.Second).String() + " left"
+	left := time.Duration(float64(now.Sub(c.began)) * max(of-done, 0) / done)
+	return before + "about " + left.Round(time.Second).String() + " left"
 }
 
 // A study of fewer steps than fewSteps is of rounds that are too unlike for one to tell

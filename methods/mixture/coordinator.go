@@ -69,7 +69,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	case "":
 		s.Phase = task
 		var err error
-		step.Tasks, err = ask(c.setup, method.Staying(c.Plan.Sites, s.Left))
+		step.Tasks, err = ask(method.Staying(c.Plan.Sites, s.Left))
 		return step, err
 	case task:
 		o, err := c.observation(c.released(s))

@@ -78,7 +78,7 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
 		Caption: "Each subject counts in parts, by the probability that each component made it.",
 		Alt:     "Bars of the expected number of this site's subjects in each component.",
-		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: ComponentNames(m.Components()), Values: own.expected}}})
+		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: componentNames(m.Components()), Values: own.expected}}})
 	r.Sections = append(r.Sections, section)
 	return r, nil
 }

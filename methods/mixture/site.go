@@ -144,7 +144,7 @@ func (a *sums) check(n int) error {
 }
 
 // ask asks sites for their release.
-func ask(s *setup, sites []string) ([]method.Task, error) {
+func ask(sites []string) ([]method.Task, error) {
 	return method.Ask(task, sites, func(string) (any, error) { return sumsTask{}, nil })
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 )
@@ -161,4 +163,241 @@ func (v *View) posteriorCSV() ([]byte, error) {
 	}
 	w.Flush()
 	return b.Bytes(), w.Error()
+}
+
+// ComponentsSection shows the mixture that was found, and how surely.
+func (v *View) ComponentsSection() figure.Section {
+	if len(v.Names) == 1 {
+		return v.ComponentsUnder(v.curvesFigure())
+	}
+	return v.ComponentsUnder(v.pairsFigure())
+}
+
+// ComponentsUnder puts a picture of where the components are above everything.
+func (v *View) ComponentsUnder(picture *figure.Figure) figure.Section {
+	section := figure.Section{ID: "components", Title: "The mixture",
+		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.Called)}
+	add := func(item figure.Item) { section.Items = append(section.Items, item) }
+	if n := v.Posterior.Size; n > 0 && n < leastSize {
+		add(figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
+			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
+	}
+	add(figure.Item{Figure: picture})
+	add(figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
+	if v.Options.Components > 1 {
+		add(figure.Item{Figure: v.weightsFigure()})
+	}
+	if note := v.emptyNote(); note != nil {
+		add(figure.Item{Note: note})
+	}
+	return section
+}
+
+// hardlyAny is a share of the rows below which a component may as well be empty.
+const hardlyAny = 0.01
+
+// emptyNote names components that may have no rows; nil if there are none.
+func (v *View) emptyNote() *figure.Note {
+	var empty []string
+	for k := range v.Options.Components {
+		if weightOf(v.Posterior, k).low < hardlyAny {
+			empty = append(empty, strconv.Itoa(k+1))
+		}
+	}
+	if len(empty) == 0 || v.Options.Components == 1 {
+		return nil
+	}
+	return &figure.Note{Title: "Components that were not found",
+		Text: fmt.Sprintf("The intervals of these weights reach below 1 %%: %s. These components were not found: either there are fewer, or rows and noise do not show them. Where no rows are, means and standard deviations are what the prior says, and may lie outside the ranges.", strings.Join(empty, ", "))}
+}
+
+// leastSize is an effective sample size below which nothing should be reported: see
+// [gmm.EffectiveSize].
+const leastSize = 20
+
+// ComponentTable has a row for each component, with its means and standard deviations
+// beside each other; of more than two features, a row for each component and feature.
+func (v *View) ComponentTable(caption string) *figure.Table {
+	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
+	p := v.Posterior
+	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
+	put := func(c *figure.Column, x interval) {
+		c.Numbers, c.Low, c.High = append(c.Numbers, x.mean), append(c.Low, x.low), append(c.High, x.high)
+	}
+	component, weight := column("component"), column("weight")
+	weight.Format = figure.Percent
+	if len(v.Names) > 2 {
+		feature, mean, sd := column("feature"), column("mean"), column("standard deviation")
+		for k := range v.Options.Components {
+			for i, name := range v.Names {
+				component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
+				weight.Numbers = append(weight.Numbers, weightOf(p, k).mean)
+				put(mean, locationOf(p, k, i))
+				put(sd, deviationOf(p, k, i))
+			}
+		}
+		t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
+		if v.Options.Components == 1 { // the only one has all the weight
+			t.Columns = slices.Delete(t.Columns, 1, 2)
+		}
+		return t
+	}
+	for k := range v.Options.Components {
+		component.Text = append(component.Text, strconv.Itoa(k+1))
+		put(weight, weightOf(p, k))
+	}
+	t.Columns = []figure.Column{*component}
+	if v.Options.Components > 1 {
+		t.Columns = append(t.Columns, *weight)
+	}
+	for _, what := range []struct {
+		name string
+		of   func(p *gmm.Posterior, k, i int) interval
+	}{{"mean ", locationOf}, {"sd ", deviationOf}} {
+		for i, name := range v.Names {
+			c := column(what.name + name)
+			for k := range v.Options.Components {
+				put(c, what.of(p, k, i))
+			}
+			t.Columns = append(t.Columns, *c)
+		}
+	}
+	return t
+}
+
+func (v *View) weightsFigure() *figure.Figure {
+	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.Options.Components)}
+	for k := range v.Options.Components {
+		w := weightOf(v.Posterior, k)
+		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
+	}
+	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
+		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.Called), Alt: "Forest plot of the components' weights."}
+}
+
+// groupsIn are the components in two features, as ellipses of normal distributions:
+// they show no row. One without rows has no ellipse.
+func groupsIn(m gmm.Mixture, i, j int) (all []figure.Group) {
+	for k, w := range m.Weights {
+		name := fmt.Sprintf("component %d", k+1)
+		if w < hardlyAny { // anywhere, and as wide as the prior
+			all = append(all, figure.Group{Name: name + ", empty"})
+			continue
+		}
+		cov, d := m.Cov(k), m.Dim
+		all = append(all, figure.Group{Name: name, Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
+			Cov: figure.Numbers{cov[i*d+i], cov[i*d+j], cov[j*d+j]}})
+	}
+	return all
+}
+
+// clouds are the components in all features.
+func clouds(m gmm.Mixture) (all []figure.Cloud) {
+	for k, w := range m.Weights {
+		all = append(all, figure.Cloud{Name: fmt.Sprintf("component %d", k+1), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
+	}
+	return all
+}
+
+// inPairs is a chart of all pairs, which ends where the plan says that a feature does.
+func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
+	c := figure.Pairs{Features: s.Labels(), Groups: clouds(m)}
+	c.Low, c.High = s.Lo, s.Hi
+	return c
+}
+
+// pairsFigure draws the components in all pairs of features.
+func (v *View) pairsFigure() *figure.Figure {
+	const caption = "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be."
+	labels := v.Labels()
+	if len(labels) == 2 {
+		return &figure.Figure{ID: "pair-1-2", Title: fmt.Sprintf("Components in %s and %s", v.Names[0], v.Names[1]),
+			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(v.Mean, 0, 1)},
+			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.Names[0], v.Names[1])}
+	}
+	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of features", Chart: inPairs(v.Setup, v.Mean),
+		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
+		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
+}
+
+// curvePoints is how many places a density is drawn at.
+const curvePoints = 241
+
+// curves are the densities of the components of a mixture of one feature, each as
+// large as its share, and their sum.
+func curves(m gmm.Mixture, lo, hi float64, shares []float64) (lines []figure.Line) {
+	sum := figure.Line{Name: "together", X: make(figure.Numbers, curvePoints), Y: make(figure.Numbers, curvePoints), Reference: true}
+	for k, share := range shares {
+		line := figure.Line{Name: fmt.Sprintf("component %d", k+1)}
+		variance := m.Cov(k)[0]
+		for n := range curvePoints {
+			x := lo + (hi-lo)*float64(n)/(curvePoints-1)
+			t := x - m.Mean(k)[0]
+			y := share * math.Exp(-t*t/(2*variance)) / math.Sqrt(2*math.Pi*variance)
+			line.X, line.Y = append(line.X, x), append(line.Y, y)
+			sum.X[n] = x
+			sum.Y[n] += y
+		}
+		lines = append(lines, line)
+	}
+	if len(shares) > 1 {
+		lines = append(lines, sum)
+	}
+	return lines
+}
+
+// curvesFigure draws the mixture of one feature, with the posterior of its density.
+func (v *View) curvesFigure() *figure.Figure {
+	lo, hi := v.Lo[0], v.Hi[0]
+	lines := curves(v.Mean, lo, hi, v.Mean.Weights)
+	density := figure.Line{Name: "mixture, with 90 %", X: lines[0].X, Reference: true}
+	values := make([]float64, len(v.Posterior.Draws))
+	for _, x := range density.X {
+		mean := 0.0
+		for n, m := range v.Posterior.Draws {
+			values[n] = 0
+			for k, w := range m.Weights {
+				t := x - m.Mean(k)[0]
+				values[n] += w * math.Exp(-t*t/(2*m.Cov(k)[0])) / math.Sqrt(2*math.Pi*m.Cov(k)[0])
+			}
+			mean += v.Posterior.Weights[n] * values[n]
+		}
+		density.Y = append(density.Y, mean)
+		density.Low = append(density.Low, gmm.Quantile(values, v.Posterior.Weights, 0.05))
+		density.High = append(density.High, gmm.Quantile(values, v.Posterior.Weights, 0.95))
+	}
+	lines = append([]figure.Line{density}, lines[:v.Options.Components]...)
+	return &figure.Figure{ID: "density", Title: "Components in " + v.Names[0],
+		Chart:   figure.Lines{X: figure.Axis{Label: v.Labels()[0]}, Y: figure.Axis{Label: "density of the rows"}, Series: lines},
+		Caption: "Each component is as large as its share of the rows. The band holds the density of the whole mixture with a probability of 90 % at each place.",
+		Alt:     "Density of each component and of the mixture, with the band of its posterior, over " + v.Names[0] + "."}
+}
+
+// componentNames are what pictures call k components.
+func componentNames(k int) (names []string) {
+	for c := range k {
+		names = append(names, fmt.Sprintf("component %d", c+1))
+	}
+	return names
+}
+
+// shared is what sites get back.
+type shared struct {
+	Weights wire.Vector `cbor:"weights"`
+	Means   wire.Vector `cbor:"means"`
+	Covs    wire.Vector `cbor:"covariances"`
+}
+
+// Share encodes the mixture that sites get back; an empty one where there is none.
+func Share(m gmm.Mixture) ([]byte, error) {
+	return wire.Marshal(shared{m.Weights, m.Means, m.Covs})
+}
+
+// open checks it: whoever asks may send anything.
+func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
+	x = gmm.Mixture{Dim: len(s.Names), Weights: m.Weights, Means: m.Means, Covs: m.Covs}
+	if k := s.Options.Components; len(m.Weights) != k {
+		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+	}
+	return x, x.Check()
 }

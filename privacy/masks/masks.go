@@ -99,11 +99,11 @@ func (s Signed) statement(sum Sum) []byte {
 	return fmt.Appendf(nil, "parley masked 1\x00%s/%d/%x/%x", sum.label(), s.Site, s.Key, s.Digest)
 }
 
-// ErrRefused is why an opener does not answer: none of it depends on the site's rows.
-var ErrRefused = errors.New("the sum is not opened")
+// errRefused is why an opener does not answer: none of it depends on the site's rows.
+var errRefused = errors.New("the sum is not opened")
 
 func refuse(format string, a ...any) error {
-	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, a...))
+	return fmt.Errorf("%w: %s", errRefused, fmt.Sprintf(format, a...))
 }
 
 // Group is what all sites know alike.

@@ -141,7 +141,7 @@ func TestGridsAreExact(t *testing.T) {
 			}
 		})
 		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Ldexp(1, 64*g.Words-room-g.Places), -math.MaxFloat64} {
-			if err := g.Put(x, make(Vector, g.Words)); !errors.Is(err, ErrRange) {
+			if err := g.Put(x, make(Vector, g.Words)); !errors.Is(err, errRange) {
 				t.Errorf("%v on grid %v: %v", x, g, err)
 			}
 		}
@@ -209,7 +209,7 @@ func TestOpenerRefuses(t *testing.T) {
 		"it is no opener":         {w.sum, set, set[4].Digest, 4, "opens no sums"},
 		"nobody":                  {w.sum, nil, set[0].Digest, 0, "quorum"},
 	} {
-		if v, err := w.parties[x.self].Unmask(x.sum, x.set, x.own); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), x.says) {
+		if v, err := w.parties[x.self].Unmask(x.sum, x.set, x.own); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, %v, which does not say %q", what, v, err, x.says)
 		}
 	}

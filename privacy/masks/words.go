@@ -137,14 +137,14 @@ var (
 // room is how many of a number's highest bits are kept for the sum over sites: 1 024 of them.
 const room = 10
 
-// ErrRange means that a number is too large for the grid, or not finite.
-var ErrRange = errors.New("a sum is beyond the range that a secure sum has room for")
+// errRange means that a number is too large for the grid, or not finite.
+var errRange = errors.New("a sum is beyond the range that a secure sum has room for")
 
 // Put writes x to the grid's words, rounded to the nearest step, halves away from 0.
 func (g Grid) Put(x float64, to []uint64) error {
 	clear(to)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return ErrRange
+		return errRange
 	}
 	fraction, exponent := math.Frexp(math.Abs(x))
 	m, shift := uint64(fraction*(1<<53)), exponent-53+g.Places
@@ -156,7 +156,7 @@ func (g Grid) Put(x float64, to []uint64) error {
 		return nil
 	}
 	if shift+bits.Len64(m) > 64*g.Words-1-room {
-		return ErrRange
+		return errRange
 	}
 	w, b := shift/64, shift%64
 	to[w] = m << b

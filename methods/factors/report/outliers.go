@@ -17,7 +17,8 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 	if len(found) == 0 {
 		return
 	}
-	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}, {Name: "decimal point"}}}
+	slips := 0
 	for _, o := range found {
 		var views []string
 		for _, k := range o.Views {
@@ -25,13 +26,31 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 		}
 		t.Columns[0].Text = append(t.Columns[0].Text, o.ID)
 		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
+		var moved []string
+		for _, s := range o.Slips {
+			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", featureName(set, s.Feature), s.Is, s.Like))
+		}
+		if slips += len(moved); len(moved) == 0 {
+			moved = []string{"–"}
+		}
+		t.Columns[2].Text = append(t.Columns[2].Text, strings.Join(moved, "; "))
+	}
+	look := "Look for wrong units, codes for missing values and mixed-up columns."
+	if slips > 0 {
+		look = fmt.Sprintf("%s if the decimal point is moved, which the table names. Of the rest, look for wrong units, codes for missing values and mixed-up columns.", figure.Plural(slips, "value")+" would lie with the others")
 	}
 	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
-			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+			Text: look + " The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
+}
+
+func featureName(set options.Setup, j int) string {
+	k := set.Layout.ViewOf()[j]
+	lo, _ := set.Layout.View(k)
+	return set.Plan.Views[k].Features[j-lo].Name
 }
 
 // AddAdjusted says in a site's own report what the features are adjusted for, and how many of

@@ -96,8 +96,8 @@ func NotFinite(x []float64) int {
 	return -1
 }
 
-// CheckPositiveDefinite reports whether a d × d matrix is symmetric and positive definite.
-func CheckPositiveDefinite(a []float64, d int) error {
+// checkPositiveDefinite reports whether a d × d matrix is symmetric and positive definite.
+func checkPositiveDefinite(a []float64, d int) error {
 	if NotFinite(a) >= 0 {
 		return fmt.Errorf("has an entry that is not finite")
 	}

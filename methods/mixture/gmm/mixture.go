@@ -76,7 +76,7 @@ func (m Mixture) Check() error {
 		return fmt.Errorf("the mean of component %d has an entry %v", i/d, m.Means[i])
 	}
 	for c := range k {
-		if err := CheckPositiveDefinite(m.Cov(c), d); err != nil {
+		if err := checkPositiveDefinite(m.Cov(c), d); err != nil {
 			return fmt.Errorf("the covariance of component %d %w", c, err)
 		}
 	}

@@ -64,7 +64,7 @@ func (f *priorsFile) verify(list *vectors.List) error {
 			sum += p
 		}
 		list.Float(fmt.Sprintf("dirichlet[%d].pi (sum)", i), 1, sum, tolNumber)
-		list.Float(fmt.Sprintf("dirichlet[%d].log_density", i), c.Log, DirichletLogDensity(c.Alpha, c.Pi), tolNumber)
+		list.Float(fmt.Sprintf("dirichlet[%d].log_density", i), c.Log, dirichletLogDensity(c.Alpha, c.Pi), tolNumber)
 	}
 	for i, c := range f.Normal {
 		entry, d, sigma := fmt.Sprintf("normal_inverse_wishart[%d]", i), len(c.M), slices.Concat(c.Sigma...)
@@ -73,11 +73,11 @@ func (f *priorsFile) verify(list *vectors.List) error {
 			spread[k] = v / c.Kappa
 		}
 		p := Prior{Alpha: []float64{1}, Mean: c.M, Kappa: c.Kappa, Nu: c.Nu, Psi: slices.Concat(c.Psi...)}
-		if err := errors.Join(p.Check(), CheckPositiveDefinite(sigma, d)); err != nil {
+		if err := errors.Join(p.Check(), checkPositiveDefinite(sigma, d)); err != nil {
 			return err
 		}
-		list.Float(entry+".log_invwishart", c.LogIW, InverseWishartLogDensity(c.Nu, p.Psi, sigma, d), tolNumber)
-		list.Float(entry+".log_normal_given_sigma", c.LogN, NormalLogDensity(c.Mu, c.M, spread), tolNumber)
+		list.Float(entry+".log_invwishart", c.LogIW, inverseWishartLogDensity(c.Nu, p.Psi, sigma, d), tolNumber)
+		list.Float(entry+".log_normal_given_sigma", c.LogN, normalLogDensity(c.Mu, c.M, spread), tolNumber)
 		list.Float(entry+".log_niw", c.LogNIW, p.LogDensity(Mixture{Dim: d, Weights: []float64{1}, Means: c.Mu, Covs: sigma}), tolNumber)
 		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, p.MeanCovariance() != nil)
 		if c.Mean != nil {

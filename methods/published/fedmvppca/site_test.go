@@ -3,14 +3,18 @@ package fedmvppca
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"pgregory.net/rapid"
 
 	"parley/internal/linalg"
 	"parley/internal/testkit"
+	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-
-	"pgregory.net/rapid"
 )
 
 // drawLayout draws a small layout; every view can take all q factors.
@@ -165,5 +169,150 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	testkit.Do(t, s.step(prior))
 	if p := s.params(); factorstest.Worst(p.W, tr.P.W) != 0 || factorstest.Worst(p.Mu, tr.P.Mu) != 0 {
 		t.Error("variances of zero between sites, and yet the site has values of its own")
+	}
+}
+
+// clipped is a plan of three sites under differential privacy, of which the second lacks a view.
+const clipped = `
+parley: 1
+name: small
+seed: 5
+privacy: {protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}
+views:
+  - {name: v0, features: [{name: a, range: [-20, 20]}, {name: b, range: [-20, 20]}, {name: c, range: [-20, 20]}]}
+  - {name: v1, features: [{name: d, range: [-20, 20]}, {name: e, range: [-20, 20]}]}
+sites: [site-0, site-1, site-2]
+method:
+  name: fed-mv-ppca
+  latent: 2
+  rounds: 3
+  patterns: [{site: site-1, views: [v0]}]
+`
+
+// What the session is given to clip at 1 is what [clipDifference], which the
+// vectors hold, clips at g.
+func TestChangeInUnitsOfTheClip(t *testing.T) {
+	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
+		set.own.Clipping = &clipping{Mean: gaussianPart{Constant: constant}, Loadings: gaussianPart{Constant: constant}, Noise: laplacePart{Constant: constant}}
+		prior, own := drawPrior(r, l), drawPrior(r, l).Params
+		for k := range l.Views() {
+			mu, w, noise := clipDifference(l, &own, prior, k, 10, 0.01, constant)
+			for i, pt := range c.parts {
+				if pt.view != k {
+					continue
+				}
+				v := make([]float64, pt.length)
+				c.change(prior, &own, i, v)
+				want := map[parameter]clippedDifference{ofMeans: mu, ofLoadings: w, ofVariance: noise}[pt.kind]
+				lo, _ := l.View(k)
+				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
+				copy(whole.W[lo*prior.Rank:], w.value) // columns that are zero by rule are not released
+				copy(whole.Mu[lo:], mu.value)
+				whole.Noise[k] = noise.value[0]
+				g, clipped := c.radius(prior, pt), make([]float64, pt.length)
+				pt.read(l, &whole, clipped)
+				length := max(1, math.Sqrt(floats.Dot(v, v)))
+				for n, x := range v {
+					x /= length
+					if math.Abs(g*x-clipped[n]) > 1e-12*g {
+						t.Fatalf("view %d, %s: entry %d is %v, want %v", k, pt.kind, n, g*x, clipped[n])
+					}
+				}
+				if sd := g * c.sums[i].Mechanism.Noise; math.Abs(sd-want.noise) > 1e-12*sd {
+					t.Fatalf("view %d, %s: noise %v", k, pt.kind, sd)
+				}
+			}
+		}
+	})
+}
+
+// drawPrior draws a prior whose laws all have a standard deviation, and whose
+// views of more features than factors have all columns.
+func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
+	d, q := l.Features(), 2
+	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	for i := range p.W {
+		p.W[i] = r.NormFloat64()
+	}
+	for i := range p.Mu {
+		p.Mu[i] = r.NormFloat64()
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		for j := lo; j < hi; j++ { // the column rule
+			clear(p.W[j*q+effectiveRank(hi-lo, q):][:q-effectiveRank(hi-lo, q)])
+		}
+		p.Noise[k] = r.ExpFloat64() + 0.01
+		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())
+		p.Alpha, p.Beta = append(p.Alpha, 2.1+r.ExpFloat64()), append(p.Beta, r.ExpFloat64()+0.01)
+	}
+	return p
+}
+
+func TestClipWithoutAStandardDeviation(t *testing.T) {
+	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
+	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
+	prior.Alpha[0], prior.VarW[0] = 2, 0
+	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
+	for i, pt := range c.parts {
+		v := make([]float64, pt.length)
+		c.change(prior, &own, i, v)
+		switch {
+		case pt.view == 0 && pt.kind == ofVariance:
+			if g := c.radius(prior, pt); g != prior.Noise[0] {
+				t.Errorf("a law without a spread clips at %v, want its variance %v", g, prior.Noise[0])
+			}
+		case pt.view == 0 && pt.kind == ofLoadings:
+			if g := c.radius(prior, pt); g != 0 || slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
+				t.Errorf("a prior without spread clips at %v and lets %v through", g, v)
+			}
+		}
+	}
+}
+
+func TestASiteHoldsWhatThePlanSays(t *testing.T) {
+	c := factorstest.Must(newReleases(factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t), "site-1"))(t)
+	views := c.held([][]float64{{1, 2, 3}, {4, 5}})
+	if views[0] == nil || views[1] != nil {
+		t.Errorf("a site that lacks view v1 uses %v", views)
+	}
+	if views = c.held([][]float64{{1, math.NaN(), 3}, nil}); views[0] != nil {
+		t.Errorf("a view with a missing value is used: %v", views)
+	}
+}
+
+// Sites can compute with whatever the published update makes of what they say,
+// even where noise variances are next to nothing beside the loadings.
+func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
+	c := coordinator{setup: setup{Setup: options.Setup{Layout: factorstest.Shape(t, ppca.NoisePerView, 3, 2)}}}
+	r := rand.New(rand.NewPCG(82, 1))
+	tr := factorstest.NewTruth(r, c.Layout, 2, 0.3)
+	blocks := factorstest.BlocksOf(t, c.Layout, tr.Subjects(r, 20))
+	for _, factor := range []float64{1, 1e6, 1e12, 1e30} {
+		prior := factorstest.Must(ppca.Weak(c.Layout, &tr.P))(t)
+		for i := range prior.W {
+			prior.W[i] *= factor
+			if i%2 == 1 && factor > 1 { // two factors alike: only noise tells them apart
+				prior.W[i] = prior.W[i-1]
+			}
+		}
+		if before := slices.Clone(prior.Noise); factor == 1 {
+			if c.blur(prior); !slices.Equal(before, prior.Noise) {
+				t.Errorf("an honest model was blurred: %v became %v", before, prior.Noise)
+			}
+		}
+		c.blur(prior)
+		it := factorstest.Must(newEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
+		for range 3 {
+			if err := it.step(prior); err != nil {
+				t.Errorf("loadings times %g: %v", factor, err)
+				break
+			}
+		}
 	}
 }

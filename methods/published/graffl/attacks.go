@@ -60,7 +60,7 @@ func (a attacker) trilaterated(ctx context.Context) error {
 				proposer.Row(i*n+k, points[i*d:][:d])
 				squared[i] = at[k]
 			}
-			x, err := Trilaterate(points, squared, d)
+			x, err := trilaterate(points, squared, d)
 			if err != nil {
 				return fmt.Errorf("row %d of site %s: %w", k+1, site, err)
 			}
@@ -151,14 +151,14 @@ func locateBySets(v *mixture.Victims, s setup, d gmm.Discrepancy, means []float6
 	return best
 }
 
-// Trilaterate recovers a row from its exact squared distances r_i to known points
+// trilaterate recovers a row from its exact squared distances r_i to known points
 // g_i, at least dim + 1 of them: 2 (g_i − g_0)·x = r_0 − r_i + |g_i|² − |g_0|², by least
 // squares if there are more. It is what Algorithm 2's server can do with the answers
 // of dim + 1 honest rounds, because rows keep their index: every row of every site.
 // Points are by rows.
 //
 // An error means too few points, or points that lie in one hyperplane.
-func Trilaterate(points, squared []float64, dim int) ([]float64, error) {
+func trilaterate(points, squared []float64, dim int) ([]float64, error) {
 	n := len(squared)
 	if dim < 1 || len(points) != n*dim || n < dim+1 {
 		return nil, fmt.Errorf("%d squared distances to %d numbers of points in %d dimensions: want at least %d of each", n, len(points), dim, dim+1)

@@ -159,7 +159,7 @@ func TestTrilaterateRefuses(t *testing.T) {
 		{[]float64{0, 0, 1, 1, 2}, []float64{1, 1, 1}},
 		{[]float64{0, 0, 1, 1, 2, math.NaN()}, []float64{1, 1, 1}},
 	} {
-		if x, err := Trilaterate(c.points, c.squared, 2); err == nil {
+		if x, err := trilaterate(c.points, c.squared, 2); err == nil {
 			t.Errorf("points %v gave %v", c.points, x)
 		}
 	}

@@ -114,7 +114,7 @@ func totals() experiment.Experiment {
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			t := figure.Table{ID: "excess", Title: "What noise costs", Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
-				Caption: fmt.Sprintf("Nats a held-out row, times 1000, means of %d draws. The variance is that of the secure sum, in units of one noise; at each site it is that of as many as there are sites.", draws)}
+				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of the secure sum, in units of one noise; at each site it is that of as many as there are sites.", draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
@@ -131,7 +131,7 @@ func totals() experiment.Experiment {
 						}
 						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon), fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
 						for _, way := range ways {
-							row = append(row, fmt.Sprintf("%.2f", stat.Mean(o.Gather(way, ids...), nil)))
+							row = append(row, fmt.Sprintf("%.2f", median(o.Gather(way, ids...))))
 						}
 						t.Add(row...)
 					}
@@ -227,4 +227,9 @@ func (k kind) logLik(ctx context.Context, p *study.Plan, train, test dataset.Sou
 		return 0, err
 	}
 	return j.Marks.Get(evaluate.MeasureLogLik), nil
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return stat.Quantile(0.5, stat.LinInterp, x, nil)
 }
