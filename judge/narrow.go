@@ -93,10 +93,9 @@ func narrow(ctx context.Context, src dataset.Source, outcome bool) (*narrowing, 
 
 // plan is the plan of a study of these sites, without what is left out.
 func (n *narrowing) plan(p *study.Plan, sites []string) *study.Plan {
-	own := *p
-	own.Sites, own.Quorum, own.Local = sites, len(sites), nil
+	own := p.Among(sites)
 	if n.whole {
-		return &own
+		return own
 	}
 	own.Views = nil
 	for _, k := range n.views {
@@ -106,7 +105,7 @@ func (n *narrowing) plan(p *study.Plan, sites []string) *study.Plan {
 		}
 		own.Views = append(own.Views, v)
 	}
-	return &own
+	return own
 }
 
 // known is the source without the views that were left out.

@@ -110,3 +110,33 @@ func (c *checker) collusion(t, openers int) {
 			"below the quorum: fewer, with fewer openers, or a larger quorum")
 	}
 }
+
+// Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of a
+// secure sum as many open totals as before, if there are as many, and noise counts on as many fewer; one site alone has no
+// total to hide in.
+func (p *Plan) Among(sites []string) *Plan {
+	own := *p
+	own.Sites, own.Quorum, own.Local, own.Privacy.Keys = sites, len(sites), nil, nil
+	if !p.Privacy.Secure() {
+		return &own
+	}
+	s := &own.Privacy
+	if len(sites) == 1 {
+		s.Sum, s.Openers, s.Collusion = "", nil, nil
+		return &own
+	}
+	n := min(len(s.Openers), len(sites))
+	s.Openers = slices.DeleteFunc(slices.Clone(s.Openers), func(o string) bool { return !slices.Contains(sites, o) })
+	for _, site := range sites {
+		if len(s.Openers) < n && !slices.Contains(s.Openers, site) {
+			s.Openers = append(s.Openers, site)
+		}
+	}
+	if s.Collusion != nil {
+		missing := len(p.Sites) - p.Quorum
+		own.Quorum = max(len(sites)-missing, 2)
+		t := max(min(*s.Collusion, own.Quorum-1), len(s.Openers)-1)
+		s.Collusion = &t
+	}
+	return &own
+}

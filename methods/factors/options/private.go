@@ -59,7 +59,7 @@ func (all Patterns) anywhere(p *study.Plan) (patterns [][]int) {
 				views = append(views, k)
 			}
 		}
-		if !slices.ContainsFunc(patterns, func(other []int) bool { return slices.Equal(other, views) }) {
+		if len(views) > 0 && !slices.ContainsFunc(patterns, func(other []int) bool { return slices.Equal(other, views) }) {
 			patterns = append(patterns, views)
 		}
 	}
