@@ -1,340 +1,14 @@
 package mixture
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"parley/figure"
-	"parley/method"
-	"parley/methods/mixture/gmm"
 	"parley/privacy/account"
-	"parley/study"
 )
-
-// fewDraws keep the posterior short: no attack needs it.
-const fewDraws = 64
-
-var _ method.Attackable = Method{}
-
-// attacker mounts the attacks on sums at frequencies.
-type attacker struct{ *Attacker }
-
-// Attack implements [method.Attackable].
-func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
-	b, err := NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*Options, error) {
-		s, err := setupOf(p)
-		if err != nil {
-			return nil, err
-		}
-		return s.Options, nil
-	}, func(v *Victims) error {
-		_, err := victimsStudy(v, NoProtection)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	a := attacker{b}
-	for _, mount := range []func(context.Context) error{a.exactSums, a.smallSites, a.privateSums} {
-		if err := mount(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return a.Came, nil
-}
-
-// victimsStudy makes a plan of the victims: with the frequencies of the plan that was asked for, if it is of features.
-func victimsStudy(v *Victims, privacy study.Privacy) (*setup, error) {
-	o := &Options{Components: v.Given.Components, Prior: v.Prior(), Sketch: new(SketchOptions)}
-	*o.Sketch = *v.Given.Sketch
-	o.Sketch.Rows = 0
-	p, err := v.Study(privacy, o, func(key string) bool { return strings.HasPrefix(key, "sketch.") }, func() { o.Draws = fewDraws })
-	if err != nil {
-		return nil, err
-	}
-	return setupOf(p)
-}
-
-// bySums locates persons by what two releases of their sites differ by.
-func (a attacker) bySums(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
-	return a.Difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
-		return locate(s.Of, own, 1)
-	})
-}
-
-// exactSums is differencing of two studies without noise.
-func (a attacker) exactSums(ctx context.Context) error {
-	a.Tell(withoutNoise + ": differencing")
-	s, err := victimsStudy(a.Victims, NoProtection)
-	if err != nil {
-		return err
-	}
-	r, err := a.bySums(ctx, s, 0.001)
-	if err != nil {
-		return err
-	}
-	a.Found(method.Attack{Variant: withoutNoise, Name: "C: differencing two studies", Answers: 2, Of: "releases", Active: true,
-		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
-	return nil
-}
-
-const withoutNoise = "sums without noise"
-
-// smallSites solves for all rows of sites that have few, from one release each.
-func (a attacker) smallSites(ctx context.Context) error {
-	s, err := victimsStudy(a.Victims, NoProtection)
-	if err != nil {
-		return err
-	}
-	for _, n := range []int{1, 4, 8} {
-		if 2*n*a.Dim > s.Of.Len() {
-			break // not determined, or hardly
-		}
-		a.Tell(fmt.Sprintf("%s: all rows of a site with %d", withoutNoise, n))
-		var truth, guesses []float64
-		for j, rows := range a.Sites {
-			rows = rows[:min(len(rows), n*a.Dim)]
-			data, err := a.Source(rows)
-			if err != nil {
-				return err
-			}
-			tasks, err := ask(s.Plan.Sites[j:j+1])
-			if err != nil {
-				return err
-			}
-			answers, err := a.Lab.Ask(ctx, s.Plan, s.Plan.Sites[j], data, tasks...)
-			if err != nil {
-				return err
-			}
-			sum, err := sumsOf(s)(answers[0])
-			if err != nil {
-				return err
-			}
-			x, err := locate(s.Of, sum, len(rows)/a.Dim)
-			if err != nil {
-				return err
-			}
-			// Guesses come in no order: each row is held against the closest of its site.
-			for row := range slices.Chunk(rows, a.Dim) {
-				truth = append(truth, row...)
-				guesses = append(guesses, a.Nearest(row, x)...)
-			}
-		}
-		expected := 1.0
-		if n > 5 {
-			expected = 0.5
-		}
-		a.Found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("C: all rows of a site with %d", n), Answers: 1, Of: "release",
-			Needs: "nothing but to read the one release of an honest study"}, a.Score(truth, guesses, 0.01), expected, false)
-	}
-	return nil
-}
-
-// privateSums is differencing, and telling neighbours apart, with noise.
-func (a attacker) privateSums(ctx context.Context) error {
-	for _, epsilon := range a.Target.Epsilons {
-		privacy := study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: a.Target.Adjacency,
-			Total: &account.Budget{Epsilon: epsilon, Delta: a.Target.Delta}}
-		s, err := victimsStudy(a.Victims, privacy)
-		if err != nil {
-			return err
-		}
-		variant := fmt.Sprintf("sums, ε %g", epsilon)
-		a.Tell(variant + ": differencing")
-		left, err := a.differenced(ctx, s)
-		if err != nil {
-			return err
-		}
-		needs := "two private studies, charged twice; the row of one person, who has left between them or not"
-		if a.Target.Adjacency == account.ReplaceOne {
-			needs = "two private studies, charged twice; the row of one person, whom another known one has replaced between them or not"
-		}
-		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "C: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
-		a.Tell(variant + ": telling neighbours apart")
-		told, err := a.tellApart(ctx, s)
-		if err != nil {
-			return err
-		}
-		needs = "every row of the site but one, and whether this one is there"
-		if a.Target.Adjacency == account.ReplaceOne {
-			needs = "every row of the site but one, and that this one is one of two"
-		}
-		a.Came = append(a.Came, method.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
-	}
-	return nil
-}
-
-// others is how many rows both of two neighbours have: the attacker takes them away,
-// so that it does not matter.
-const others = 10
-
-// tellApart releases two neighbouring data sets, which are as unlike as any, again
-// and again, and decides for each release by the likelihood ratio which it was of.
-func (a attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, error) {
-	one, two, apart := worst(s, a.Target.Adjacency)
-	common := a.Sites[0][:min(len(a.Sites[0]), others*a.Dim)]
-	base := make([]float64, s.Of.Len())
-	phi := make([]float64, s.Of.Len())
-	add := func(to, x []float64) {
-		s.Of.Features(phi, x)
-		for i, v := range phi {
-			to[i] += v
-		}
-	}
-	for x := range slices.Chunk(common, a.Dim) {
-		add(base, x)
-	}
-	with, without := slices.Clone(base), slices.Clone(base)
-	add(with, one)
-	rows := [2]float64{float64(len(common)/a.Dim + 1), float64(len(common) / a.Dim)}
-	sites := [2][]float64{slices.Concat(common, one), common}
-	if two != nil {
-		add(without, two)
-		rows[1] = rows[0]
-		sites[1] = slices.Concat(common, two)
-	}
-	told := &method.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed, told.Mechanism = mostAdvantage(told.Epsilon, told.Delta), best(visible(s))
-	if two != nil { // which are not opposite, as the worst would be
-		told.Mechanism = best(apart)
-	}
-	for world, rowsOf := range sites {
-		all, err := a.releases(ctx, s, rowsOf, a.Target.Releases)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range all {
-			// ln p(release | with) − ln p(release | without)
-			ratio := 0.0
-			for i, v := range r.Sums {
-				shift := with[i] - without[i]
-				ratio += shift * (v - (with[i]+without[i])/2) / (r.SD * r.SD)
-			}
-			shift := rows[0] - rows[1]
-			ratio += shift * (r.Rows - (rows[0]+rows[1])/2) / (r.RowsSD * r.RowsSD)
-			told.Trials++
-			if (ratio > 0) == (world == 0) {
-				told.Right++
-			}
-		}
-	}
-	return told, nil
-}
-
-// releases are n of the first site, if these were its rows.
-func (a attacker) releases(ctx context.Context, s *setup, rows []float64, n int) (all []*sums, err error) {
-	tasks, err := ask(s.Plan.Sites[:1])
-	if err != nil {
-		return nil, err
-	}
-	data, err := a.Source(rows)
-	if err != nil {
-		return nil, err
-	}
-	for c, err := range a.Lab.Again(ctx, s.Plan, s.Plan.Sites[0], data, tasks[0]) {
-		if err != nil {
-			return nil, err
-		}
-		r, err := open(s, c)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, r); len(all) == n {
-			break
-		}
-	}
-	return all, nil
-}
-
-// differenced takes two releases of a site, between which one known person has left, or nobody
-// has (replace-one: whom another has replaced), and decides by the likelihood ratio of
-// their difference which it was. All other rows cancel, so that the attacker need not know
-// them: no test on the two releases is right more often.
-func (a attacker) differenced(ctx context.Context, s *setup) (*method.ToldApart, error) {
-	rows := a.Sites[0][:min(len(a.Sites[0]), (others+1)*a.Dim)]
-	n := s.Of.Len()
-	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
-	s.Of.Features(shift, rows[:a.Dim])
-	gone := rows[a.Dim:]
-	if a.Target.Adjacency == account.ReplaceOne {
-		other := a.Sites[len(a.Sites)-1][:a.Dim]
-		s.Of.Features(phi, other)
-		for i, v := range phi {
-			shift[i] -= v
-		}
-		count, gone = 0, slices.Concat(gone, other)
-	}
-	// A laboratory whose noise follows from a seed begins anew with every call: the first
-	// releases are left out, so that none is held against one with the same noise.
-	before, err := a.releases(ctx, s, rows, 3*a.Target.Releases)
-	if err != nil {
-		return nil, err
-	}
-	told := &method.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.Target.Adjacency}
-	told.Allowed = mostAdvantage(told.Epsilon, told.Delta)
-	for world, now := range [][]float64{rows, gone} {
-		after, err := a.releases(ctx, s, now, a.Target.Releases)
-		if err != nil {
-			return nil, err
-		}
-		for i, r := range after {
-			b := before[(world+1)*a.Target.Releases+i]
-			sd, countSD := math.Hypot(b.SD, r.SD), math.Hypot(b.RowsSD, r.RowsSD)
-			// ln p(difference | left) − ln p(difference | nobody did), and how many standard
-			// deviations apart the two are, squared.
-			ratio, mu := count*(b.Rows-r.Rows-count/2)/(countSD*countSD), count*count/(countSD*countSD)
-			for j, v := range shift {
-				ratio += v * (b.Sums[j] - r.Sums[j] - v/2) / (sd * sd)
-				mu += v * v / (sd * sd)
-			}
-			told.Mechanism = best(math.Sqrt(mu))
-			told.Trials++
-			if (ratio > 0) == (world == 1) {
-				told.Right++
-			}
-		}
-	}
-	return told, nil
-}
-
-// sumsOf reads a site's sums of φ.
-func sumsOf(s *setup) func(method.Contribution) ([]float64, error) {
-	return func(answer method.Contribution) ([]float64, error) {
-		r, err := open(s, answer)
-		if err != nil {
-			return nil, err
-		}
-		return r.Sums, nil
-	}
-}
-
-// worst is a record that moves the release the most: any one, as all are as long, or, if neighbours are
-// made by exchange, one end of the box with the other of its corners whose sums are farthest, and how far
-// these are, in standard deviations of the noise.
-func worst(s *setup, adjacency account.Adjacency) (one, two []float64, apart float64) {
-	one = s.Lo
-	if adjacency != account.ReplaceOne {
-		return one, nil, visible(s)
-	}
-	phi, other := make([]float64, s.Of.Len()), make([]float64, s.Of.Len())
-	s.Of.Features(phi, one)
-	r, most := rand.New(rand.NewPCG(1, 1)), -1.0
-	for range 1000 {
-		x := make([]float64, len(one))
-		for i, lo := range s.Lo {
-			x[i] = lo + (s.Hi[i]-lo)*r.Float64()
-		}
-		s.Of.Features(other, x)
-		if v := gmm.SquaredDistance(phi, other); v > most {
-			two, most = x, v
-		}
-	}
-	return one, two, math.Sqrt(most) / s.Scale / (s.Sum.Mechanism.Noise * s.Sum.Bound)
-}
 
 // rows are the numbers of rows of the sites that have answered, in no order.
 func (all *released) rows() (rows []float64) {
@@ -419,9 +93,8 @@ func (t *Attacks) Add(attack, needs, takes, given, finds string) {
 // Section says what can be found out from what left the sites in this study: what the
 // method has added.
 func (t *Attacks) Section(s *Setup) figure.Section {
-	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	return figure.Section{ID: "attacks", Title: "What an attacker can do with it",
-		Lead: lead + "\n\nThe command “parley attack " + s.Plan.Method.Name + "” mounts such attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
+		Lead: "Whoever ran this study, and whoever gets hold of what the sites sent, can try this.\n\nThe command “parley attack " + s.Plan.Method.Name + "” attacks simulated studies, and prints what came of it. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
 		Items: []figure.Item{{Table: &figure.Table{ID: "attacks", Title: "Attacks", Columns: []figure.Column{
 			{Name: "attack", Text: t.attack}, {Name: "the attacker needs", Text: t.needs}, {Name: "it takes", Text: t.takes},
 			{Name: "given in this study", Text: t.given}, {Name: "it finds here", Text: t.finds}}}}}}
@@ -433,4 +106,12 @@ func Found(given, takes int, what, otherwise string) string {
 		return what
 	}
 	return otherwise
+}
+
+// mostAdvantage returns how often, at most, anybody is right who must tell from a
+// release under (ε, δ) which of two records it held, both equally likely
+// beforehand: (e^ε + δ)/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+func mostAdvantage(epsilon, delta float64) float64 {
+	e := math.Exp(-epsilon)
+	return min(1, (1+delta*e)/(1+e))
 }
