@@ -266,7 +266,7 @@ func (c *checker) method() {
 	}
 	if o, ok := m.Options.(Checker); ok {
 		o.Check(c.p, func(key, what, hint string) {
-			if !strings.HasPrefix(key, "views[") {
+			if !strings.HasPrefix(key, "views[") && !strings.HasPrefix(key, "privacy.") {
 				key = strings.TrimSuffix("method."+key, ".")
 			}
 			c.report(key, what, hint)

@@ -15,6 +15,7 @@ var _ method.Additive = Method{}
 // What the sums of a study with a secure sum are called, as sites' people read it.
 var sumNames = map[string]string{
 	options.TaskScale:  "number of values of each number, their sum and that of their squares, and how often each level of each category was observed",
+	"nested":           "log-likelihood of rows, and without each term of the model that and its derivatives by all weights",
 	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
 }
 

@@ -56,7 +56,7 @@ func successor() experiment.Experiment {
 	return experiment.Experiment{Name: "dppvi-successor", Paper: Paper.Name, Data: data, Item: "Adult as DP-PVI's successor divides it",
 		About: "Heikkilä, Ashman, Swaroop, Turner and Honkela, “Differentially private partitioned variational inference” (TMLR 2023), divide Adult among 10 and 200 clients, with δ 10⁻⁵. Their final points stand beside ours at the same totals.",
 		Notes: []string{"Their points were read by eye from figures of the authors' notebook, to some 0.2 points and 0.004; those of log-likelihood for 200 clients were not. Their test rows are others, so that differences below 0.3 points say nothing.",
-			"Their algorithms themselves are left out. *DP optimisation* is DP-PVI one site after the other or all at once, with Adam. *Local averaging* and *virtual clients* take noise levels that were computed outside their repository, so that no faithful plan of them can be written; with a trusted sum, clients share one noise, and [plans have no secure aggregation](../privacy.md). For the same reason our numbers compare with those without a trusted sum.",
+			"Their algorithms themselves are left out. *DP optimisation* is DP-PVI one site after the other or all at once, with Adam. *Local averaging* and *virtual clients* take noise levels that were computed outside their repository, so that no faithful plan of them can be written; with a trusted sum, clients share one noise, and `dp-pvi` has no [secure sum](../explanation/trusted-sum.md). For the same reason our numbers compare with those without a trusted sum.",
 			"Where DP-PVI has no number, its accountant allows some site not a single update."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, m := range clients {

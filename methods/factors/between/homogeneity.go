@@ -27,7 +27,17 @@ const (
 // In each view, it tests values as they are and what the model's factors leave of them, where
 // small differences show that the spread of the factors hides; large ones may have become
 // factors. The level is that of all these tests together (Bonferroni). See [homogeneity].
+//
+// It says no if some view cannot have offsets, as one that a single site has: what the site's
+// subjects differ in from others, and the mean of that view, could not be told apart.
 func differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, error) {
+	a := analyse(l.Features(), sites)
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		if slices.Max(a.rows[lo:hi]) > 0 && !a.testable(lo, hi) {
+			return false, nil
+		}
+	}
 	rest, err := residuals(l, sites, model)
 	if err != nil {
 		return false, err
@@ -165,6 +175,16 @@ func analyse(d int, sites [][]ppca.Block) *anova {
 		}
 	}
 	return a
+}
+
+// testable says whether any of the features lo to hi may have offsets.
+func (a *anova) testable(lo, hi int) bool {
+	for j := lo; j < hi; j++ {
+		if mayHave(a.sites[j], a.rows[j]) {
+			return true
+		}
+	}
+	return false
 }
 
 // test returns the p-value for features lo to hi.

@@ -3,8 +3,6 @@ package moments
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
@@ -39,9 +37,6 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 	}
 	return out, nil
 }
-
-// largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
-const largestMoment = 1e15
 
 // noiseEdge is how large an eigenvalue of symmetric p × p noise of standard deviation
 // sd beside the diagonal is.
@@ -194,84 +189,4 @@ func SubjectsToSee(p, sites int, share, mu float64) float64 {
 	c := clip(p)
 	sd := c * c * float64(p) / (mu * math.Sqrt(2*precision))
 	return noiseEdge(sd, p) / (share * float64(p) * math.Sqrt(float64(sites)))
-}
-
-// PatternSums are the noised sums over the subjects of one pattern of views, of one site or of
-// several, and the lenses through which these entered them.
-type PatternSums struct {
-	Coarse, Fine         *Whitening
-	CoarseSums, FineSums []float64 // upper triangles by rows
-	CoarseSD, FineSD     float64   // of the noise on the diagonal
-	Count, CountVar      float64   // subjects, by the overview, and the variance of the noise in that
-}
-
-// Released are the sums of all patterns that one site released, or of all of a study.
-type Released []PatternSums
-
-// Check says what is wrong with a release that came from elsewhere.
-func (r Released) Check(l ppca.Layout) error {
-	if len(r) == 0 {
-		return fmt.Errorf("release of no pattern of views")
-	}
-	for i := range r {
-		x := &r[i]
-		if !(x.CoarseSD >= 1e-6 && x.CoarseSD <= largestMoment && x.FineSD >= 1e-6 && x.FineSD <= largestMoment) {
-			return fmt.Errorf("release has noise %v and %v", x.CoarseSD, x.FineSD)
-		}
-		if !(math.Abs(x.Count) <= largestMoment && x.CountVar >= 1e-30 && x.CountVar <= 1e30) {
-			return fmt.Errorf("release of %v subjects, noise of variance %v", x.Count, x.CountVar)
-		}
-		for _, lens := range []*Whitening{x.Coarse, x.Fine} {
-			if err := lens.Check(l); err != nil {
-				return err
-			}
-		}
-		if !slices.Equal(x.Coarse.Views, x.Fine.Views) || !slices.Equal(x.Coarse.Scale, x.Fine.Scale) {
-			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, x.Coarse.Views, x.Fine.Views)
-		}
-	}
-	return nil
-}
-
-// Subjects is their noised number, without bias and so below 0 at times, and the variance of
-// the noise in it.
-func (r Released) Subjects() (n, variance float64) {
-	for i := range r {
-		n, variance = n+r[i].Count, variance+r[i].CountVar
-	}
-	return n, variance
-}
-
-// SplitNoise returns two releases of the same subjects through the same lenses,
-// with independent noise of twice the variance.
-func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
-	a, b = slices.Clone(r), slices.Clone(r)
-	split := func(sums []float64, n int, sd float64) (plus, minus []float64) {
-		plus, minus = slices.Clone(sums), slices.Clone(sums)
-		for k := 0; n > 0; n-- { // a row of the upper triangle
-			for i := range n {
-				w := sd * rng.NormFloat64()
-				if i > 0 {
-					w /= math.Sqrt2
-				}
-				plus[k] += w
-				minus[k] -= w
-				k++
-			}
-		}
-		return plus, minus
-	}
-	for i := range r {
-		x, y, n := &a[i], &b[i], len(r[i].Fine.Scale)+2
-		x.CoarseSums, y.CoarseSums = split(r[i].CoarseSums, n, r[i].CoarseSD)
-		x.FineSums, y.FineSums = split(r[i].FineSums, n, r[i].FineSD)
-		w := math.Sqrt(r[i].CountVar) * rng.NormFloat64()
-		x.Count, y.Count = x.Count+w, y.Count-w
-		for _, half := range []*PatternSums{x, y} {
-			half.CoarseSD *= math.Sqrt2
-			half.FineSD *= math.Sqrt2
-			half.CountVar *= 2
-		}
-	}
-	return a, b
 }

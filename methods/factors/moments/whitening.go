@@ -272,3 +272,11 @@ func (n *Whitening) complete(z []float64, observed []bool) {
 		}
 	}
 }
+
+// clip is the bound of p features, over the root mean square norm.
+func clip(p int) float64 {
+	if p <= narrow {
+		return narrowClip
+	}
+	return wideClip
+}

@@ -171,7 +171,7 @@ func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 		report("mechanism", fmt.Sprintf("%q splits a total over what it releases", MechanismStatistics), "privacy.total instead of privacy.per_release")
 	}
 	if p.Privacy.Diagnostics > 0 {
-		report("mechanism", "the report says what the known noise leaves of predictions, and spends nothing on it", "leave privacy.diagnostics out")
+		report("privacy.diagnostics", "mvppca spends nothing on it: its report says what the known noise leaves of predictions", "leave it out")
 	}
 	if p.Privacy.Unit == study.UnitSite {
 		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or name: fed-mv-ppca, whose noise hides whole sites")

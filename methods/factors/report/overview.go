@@ -311,3 +311,13 @@ func (r *reach) String() string {
 	}
 	return text(r.low) + " to " + text(r.high) + " %"
 }
+
+// covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of
+// its own, corrected by what leaving subjects out shows.
+func covered(m *fitted.Model, all *assess.Sums, k int) float64 {
+	coverage := all.Coverage(k)
+	if h := m.Views[k].HeldOut; h != nil {
+		coverage = min(max(coverage+h.Shift, 0), 1)
+	}
+	return coverage
+}

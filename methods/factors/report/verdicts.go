@@ -208,16 +208,6 @@ func (v *verdicts) uncovered(k int) bool {
 	return -more > max(offCoverage, chance) || more > offCoverage+chance
 }
 
-// covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of
-// its own, corrected by what leaving subjects out shows.
-func covered(m *fitted.Model, all *assess.Sums, k int) float64 {
-	coverage := all.Coverage(k)
-	if h := m.Views[k].HeldOut; h != nil {
-		coverage = min(max(coverage+h.Shift, 0), 1)
-	}
-	return coverage
-}
-
 // chance is how many standard errors chance takes the coverage of any view, on either side.
 func (v *verdicts) chance() float64 {
 	return distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))

@@ -4,15 +4,11 @@
 package selection
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
 	"parley/method"
-	"parley/methods/factors/ppca"
 	"parley/problem"
 )
 
@@ -133,124 +129,5 @@ func (s *releasedSelector) recommend() {
 	}
 	if s.set.Options.Noise == "view" {
 		note("chosen with a noise variance for each feature: public ranges scale each feature by itself, and with the plan's noise: view surplus factors would describe the difference")
-	}
-}
-
-// job is a piece of work that depends on no other of its stage. It writes to places of
-// its own, so that the outcome does not depend on which came first.
-type job struct {
-	Cost float64 // in the time of one factor of one one shot, roughly
-	Do   func() error
-}
-
-// shotCost is the cost of a one shot with q factors.
-func shotCost(q int) float64 { return 1 + float64(q) }
-
-// progress returns what takes in the cost of each job that is done, and reports how far
-// all stages together are; report may be nil.
-func progress(report func(done, of float64), stages ...[]job) func(cost float64) {
-	of, done := 0.0, 0.0
-	for _, jobs := range stages {
-		for _, j := range jobs {
-			of += j.Cost
-		}
-	}
-	var mu sync.Mutex
-	return func(cost float64) {
-		mu.Lock()
-		defer mu.Unlock()
-		done += cost
-		if report != nil {
-			report(done, of)
-		}
-	}
-}
-
-// inParallel does the jobs, as many at a time as there are processors, and
-// returns the error of the first job in order that failed. It waits for jobs
-// under way, and starts none after an error or once ctx has ended.
-func inParallel(ctx context.Context, jobs []job, finished func(cost float64)) error {
-	errs := make([]error, len(jobs))
-	next := make(chan int)
-	stop := make(chan struct{})
-	var once sync.Once
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
-		wait.Go(func() {
-			for i := range next {
-				if errs[i] = jobs[i].Do(); errs[i] != nil {
-					once.Do(func() { close(stop) })
-					return
-				}
-				finished(jobs[i].Cost)
-			}
-		})
-	}
-	func() {
-		defer close(next)
-		for i := range jobs {
-			select {
-			case next <- i:
-			case <-stop:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// Rules that both ways have.
-const (
-	ruleSE    = "smallest within one standard error of it"
-	ruleElbow = "elbow: smallest that loses at most 2 % of the range"
-)
-
-// Names of a candidate's scores that both ways have.
-const (
-	scoreBehind   = "behind_best" // mean per subject of the best candidate's log-likelihood − this one's, nats
-	scoreBehindSE = "behind_best_standard_error"
-	scoreLeftOut  = "left_out_log_likelihood" // mean per subject, nats
-)
-
-// elbowShare is how much of the range of the left-out log-likelihood over the
-// candidates the elbow may lose.
-const elbowShare = 0.02
-
-// elbow returns the first candidate that loses at most 2 % of the range.
-func elbow(mean []float64) int {
-	top, bottom := slices.Max(mean), slices.Min(mean)
-	return slices.IndexFunc(mean, func(m float64) bool { return top-m <= elbowShare*(top-bottom) })
-}
-
-// parameters is how many numbers a model has, rotations of its factors aside.
-func parameters(l ppca.Layout, q int) float64 {
-	d := l.Features()
-	return float64(d*q - q*(q-1)/2 + d + l.Groups())
-}
-
-// recommend recommends the candidate that is the best, unless something is warned of: what
-// is not to be trusted is not recommended either. At an end of the candidates the best may
-// lie beyond them, and it is said which way; below one factor there is nothing.
-func recommend(out *method.Selection, values []int, best int) {
-	const unturned = "where it never turns, take the elbow and look at what the factors are made of"
-	switch last := values[len(values)-1]; {
-	case len(out.Warnings) > 0: // of what may have moved the best there
-	case best == last:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
-			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; %s", values[max(0, len(values)-2)], 2*last, unturned)})
-	case best == values[0] && best > 1:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", best),
-			Hint: fmt.Sprintf("try fewer factors, as with --latent 1..%d", values[1])})
-	}
-	if len(out.Warnings) == 0 {
-		out.Recommended = best
 	}
 }

@@ -23,7 +23,7 @@ func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Ch
 	for j := range c.Weights() - c.periods() {
 		sets = append(sets, []int{j})
 	}
-	return pooled.Periods.Changes(sets, s.Fit.At.normal(), pooled.Residuals.Dispersion())
+	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
 }
 
 // changing says which features have an effect that changes over time.

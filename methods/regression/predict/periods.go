@@ -21,27 +21,28 @@ type Periods struct {
 	// For the period k of a row, counted from 0, the derivatives g of its log-likelihood by the activation and h,
 	// minus the second:
 	Score  wire.Vector `cbor:"score"`  // Σ k g x
-	First  wire.Vector `cbor:"first"`  // Σ k h x xᵀ, the lower triangle by rows
+	Zeroth wire.Vector `cbor:"zeroth"` // Σ h x xᵀ, the lower triangle by rows
+	First  wire.Vector `cbor:"first"`  // Σ k h x xᵀ
 	Second wire.Vector `cbor:"second"` // Σ k² h x xᵀ
 }
 
 const scoreBins = 64
 
 // PeriodsSay is what these sums are, and PeriodValues how many numbers, of so many weights.
-const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the log-likelihood by all weights times the number of the period, with their covariances by the model, and by its square"
+const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the log-likelihood by all weights times the number of the period, with their covariances by the model, once, times that number and its square"
 
 // PeriodValues is how many numbers there are of so many periods and weights.
 func PeriodValues(periods, weights int) int {
-	return 2*scoreBins*periods + weights + 2*glm.Triangle(weights)
+	return 2*scoreBins*periods + weights + 3*glm.Triangle(weights)
 }
 
 func (s *Periods) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Risk, &s.Events, &s.Score, &s.First, &s.Second}
+	return []*wire.Vector{&s.Risk, &s.Events, &s.Score, &s.Zeroth, &s.First, &s.Second}
 }
 
 func newPeriods(periods, weights int) *Periods {
 	n := scoreBins * periods
-	return &Periods{make(wire.Vector, n), make(wire.Vector, n), make(wire.Vector, weights), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights))}
+	return &Periods{make(wire.Vector, n), make(wire.Vector, n), make(wire.Vector, weights), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights))}
 }
 
 // PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
@@ -73,15 +74,16 @@ func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, per
 			s.Events[at] += r.Weight
 		}
 		g := r.Weight * float64(k) * first[0]
-		h *= r.Weight * float64(k)
+		h *= r.Weight
 		for n, j := range r.Index {
 			x := r.Value[n]
 			s.Score[j] += glm.Clamp(g*x, rowLargest)
 			for m := range n + 1 {
 				add := glm.Clamp(h*x*r.Value[m], rowLargest)
 				at := glm.Packed(int(j), int(r.Index[m]))
-				s.First[at] += add
-				s.Second[at] += float64(k) * add
+				s.Zeroth[at] += add
+				s.First[at] += float64(k) * add
+				s.Second[at] += float64(k*k) * add
 			}
 		}
 	}
@@ -92,7 +94,7 @@ func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, per
 func (s *Periods) Check(periods, weights int) error {
 	most := options.MostRows * rowLargest
 	for i, v := range s.vectors() {
-		if want := []int{scoreBins * periods, scoreBins * periods, weights, glm.Triangle(weights), glm.Triangle(weights)}[i]; len(*v) != want {
+		if want := []int{scoreBins * periods, scoreBins * periods, weights, glm.Triangle(weights), glm.Triangle(weights), glm.Triangle(weights)}[i]; len(*v) != want {
 			return fmt.Errorf("sums of %d numbers by period where there are %d", len(*v), want)
 		}
 		for k, x := range *v {
@@ -159,13 +161,18 @@ type Change struct {
 const changeAlarm = 0.01
 
 // Changes tests each set of columns, and all of them together, for effects times the number of the period, beside
-// all weights with the covariance of q: the score test that cox.zph makes of a Cox model (Grambsch and Therneau,
+// all weights and their prior: the score test that cox.zph makes of a Cox model (Grambsch and Therneau,
 // Biometrika 1994), whose scale in time decides nothing. Residuals vary over times as much as under the model.
-func (s *Periods) Changes(sets [][]int, q glm.Normal, over float64) (each []Change, all Change) {
+func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each []Change, all Change) {
 	n := len(s.Score)
 	first := glm.Symmetric(s.First, n)
 	var half, explained mat.Dense
-	half.Mul(first, glm.Symmetric(q.Covariance, n))
+	information := glm.Symmetric(s.Zeroth, n)
+	for j, l := range prior.Lambda {
+		information.SetSym(j, j, information.At(j, j)+l)
+	}
+	covariance, _ := glm.PseudoInverse(information)
+	half.Mul(first, covariance)
 	explained.Mul(&half, first)
 	test := func(columns []int) (c Change) {
 		v, u := mat.NewSymDense(len(columns), nil), mat.NewVecDense(len(columns), nil)

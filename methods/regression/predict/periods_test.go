@@ -32,12 +32,11 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 // Whatever rows are, their sums by period pass, add up, and are looked into; weights count as so many rows.
 func TestPeriodsTakeAnyNumber(t *testing.T) {
 	s, three := personPeriods(t, 1), personPeriods(t, 3)
-	q := glm.Normal{Covariance: make([]float64, 10)}
 	for n, x := range map[float64]*Periods{5: s, 15: three, 20: poolPeriods(poolPeriods(nil, s), three)} {
 		if rows, events := x.Count(); x.Check(2, 4) != nil || rows[0] != n || events[1] != n*2/5 {
 			t.Errorf("%v: %v, %v, %v", n, rows, events, x.Check(2, 4))
 		}
-		x.Changes([][]int{{0}, {1}}, q, 1)
+		x.Changes([][]int{{0}, {1}}, glm.Isotropic(4, 0, 1), 1)
 	}
 }
 
@@ -139,7 +138,7 @@ func TestChangesAndConcordance(t *testing.T) {
 		d, x, last, event := survivors(t, r, 300, change)
 		q, value := mode(t, d, same, 8)
 		s := PeriodsOf(glm.Logistic{}, q, nil, d, 6)
-		each, all := s.Changes([][]int{{0}, {1}}, q, 1)
+		each, all := s.Changes([][]int{{0}, {1}}, glm.Isotropic(8, 0, 1e9), 1)
 		if each[0].Free != 1 || all.Free != 2 {
 			t.Fatalf("%+v, %+v", each, all)
 		}

@@ -1,0 +1,176 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"parley/methods/factors/ppca"
+)
+
+// largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
+const largestMoment = 1e15
+
+// PatternSums are the noised sums over the subjects of one pattern of views, of one site or of
+// several, and the lenses through which these entered them.
+type PatternSums struct {
+	Coarse, Fine         *Whitening
+	CoarseSums, FineSums []float64 // upper triangles by rows
+	CoarseSD, FineSD     float64   // of the noise on the diagonal
+	Count, CountVar      float64   // subjects, by the overview, and the variance of the noise in that
+}
+
+// Released are the sums of all patterns that one site released, or of all of a study.
+type Released []PatternSums
+
+// Check says what is wrong with a release that came from elsewhere.
+func (r Released) Check(l ppca.Layout) error {
+	if len(r) == 0 {
+		return fmt.Errorf("release of no pattern of views")
+	}
+	for i := range r {
+		x := &r[i]
+		if !(x.CoarseSD >= 1e-6 && x.CoarseSD <= largestMoment && x.FineSD >= 1e-6 && x.FineSD <= largestMoment) {
+			return fmt.Errorf("release has noise %v and %v", x.CoarseSD, x.FineSD)
+		}
+		if !(math.Abs(x.Count) <= largestMoment && x.CountVar >= 1e-30 && x.CountVar <= 1e30) {
+			return fmt.Errorf("release of %v subjects, noise of variance %v", x.Count, x.CountVar)
+		}
+		for _, lens := range []*Whitening{x.Coarse, x.Fine} {
+			if err := lens.Check(l); err != nil {
+				return err
+			}
+		}
+		if !slices.Equal(x.Coarse.Views, x.Fine.Views) || !slices.Equal(x.Coarse.Scale, x.Fine.Scale) {
+			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, x.Coarse.Views, x.Fine.Views)
+		}
+	}
+	return nil
+}
+
+// Subjects is their noised number, without bias and so below 0 at times, and the variance of
+// the noise in it.
+func (r Released) Subjects() (n, variance float64) {
+	for i := range r {
+		n, variance = n+r[i].Count, variance+r[i].CountVar
+	}
+	return n, variance
+}
+
+// SplitNoise returns two releases of the same subjects through the same lenses,
+// with independent noise of twice the variance.
+func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
+	a, b = slices.Clone(r), slices.Clone(r)
+	split := func(sums []float64, n int, sd float64) (plus, minus []float64) {
+		plus, minus = slices.Clone(sums), slices.Clone(sums)
+		for k := 0; n > 0; n-- { // a row of the upper triangle
+			for i := range n {
+				w := sd * rng.NormFloat64()
+				if i > 0 {
+					w /= math.Sqrt2
+				}
+				plus[k] += w
+				minus[k] -= w
+				k++
+			}
+		}
+		return plus, minus
+	}
+	for i := range r {
+		x, y, n := &a[i], &b[i], len(r[i].Fine.Scale)+2
+		x.CoarseSums, y.CoarseSums = split(r[i].CoarseSums, n, r[i].CoarseSD)
+		x.FineSums, y.FineSums = split(r[i].FineSums, n, r[i].FineSD)
+		w := math.Sqrt(r[i].CountVar) * rng.NormFloat64()
+		x.Count, y.Count = x.Count+w, y.Count-w
+		for _, half := range []*PatternSums{x, y} {
+			half.CoarseSD *= math.Sqrt2
+			half.FineSD *= math.Sqrt2
+			half.CountVar *= 2
+		}
+	}
+	return a, b
+}
+
+// Pool adds up what sites released through the same lenses, pattern by pattern, each site
+// with a weight: where noise dominates, a small site adds noise and little else. One site
+// alone has the weight of its pattern among the others. Fine sums may be missing.
+func Pool(sites []Released) Released {
+	var all [][]*PatternSums // by pattern
+	for _, site := range sites {
+		for i := range site {
+			x := &site[i]
+			at := slices.IndexFunc(all, func(o []*PatternSums) bool { return slices.Equal(o[0].Coarse.Views, x.Coarse.Views) })
+			if at < 0 {
+				at, all = len(all), append(all, nil)
+			}
+			all[at] = append(all[at], x)
+		}
+	}
+	weights, slopes, top := make([][]float64, len(all)), make([][]float64, len(all)), 0.0
+	for k, of := range all {
+		typical := 0.0
+		weights[k], slopes[k], typical = weigh(of)
+		top = max(top, typical)
+	}
+	out := make(Released, len(all))
+	for k, of := range all {
+		o := &out[k]
+		o.Coarse, o.Fine = of[0].Coarse, of[0].Fine
+		o.CoarseSums, o.FineSums = make([]float64, len(of[0].CoarseSums)), make([]float64, len(of[0].FineSums))
+		for i, x := range of {
+			w, slope := weights[k][i]/top, slopes[k][i]/top
+			for e, v := range x.CoarseSums {
+				o.CoarseSums[e] += w * v
+			}
+			for e, v := range x.FineSums {
+				o.FineSums[e] += w * v
+			}
+			o.CoarseSD, o.FineSD = math.Hypot(o.CoarseSD, w*x.CoarseSD), math.Hypot(o.FineSD, w*x.FineSD)
+			// A weight that follows the noise in a count favours what the noise did to the count:
+			// E[w(n) e] = w'(n) Var e (Stein's lemma). The sums have noise of their own.
+			o.Count += w*x.Count - slope*x.CountVar
+			o.CountVar += w * w * x.CountVar
+		}
+	}
+	return out
+}
+
+// weigh gives each site's sums of one pattern the weight n/(n + κ), κ being the noise over
+// the sampling variance of one subject: averages of two sites are best averaged by precision,
+// n² where noise dominates. It returns the slope of each weight by the site's count, and the
+// weight of a site with the mean count, too.
+//
+// n are the noised counts, drawn to their mean by as much as noise explains their
+// differences (Efron and Morris, "Stein's estimation rule and its competitors",
+// 1973), and at least 1.
+func weigh(of []*PatternSums) (weight, slope []float64, typical float64) {
+	sites, mean, noise, spread := float64(len(of)), 0.0, 0.0, 0.0
+	for _, x := range of {
+		mean, noise = mean+x.Count/sites, noise+x.CountVar/sites
+	}
+	for _, x := range of {
+		spread += (x.Count - mean) * (x.Count - mean) / max(1, sites-1)
+	}
+	for _, x := range of {
+		n, by := mean, 0.0
+		if off := x.Count - mean; spread > noise {
+			keep := 1 - noise/spread
+			n += keep * off
+			by = keep*(1-1/sites) + 2*noise*off*off/((sites-1)*spread*spread)
+		}
+		if n < 1 {
+			n, by = 1, 0
+		}
+		lens, sd := x.Coarse, x.CoarseSD
+		if x.Fine != nil {
+			lens, sd = x.Fine, x.FineSD
+		}
+		// Over the mean square that the lens was made for.
+		unit := lens.Bound * lens.Bound / (lens.room() * lens.room()) * 4 * float64(len(lens.Scale)) / lens.reach()
+		kappa := sd * sd / 2 * unit * unit
+		weight, slope = append(weight, n/(n+kappa)), append(slope, by*kappa/((n+kappa)*(n+kappa)))
+		typical += max(1, mean) / (max(1, mean) + kappa) / sites
+	}
+	return weight, slope, typical
+}

@@ -1,0 +1,173 @@
+package options
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/methods/factors/ppca"
+	"parley/problem"
+)
+
+// Largest bounds a covariate that is a number.
+const Largest = 1e15
+
+// Design reads the covariates of subjects, one number for each of [Terms].
+type Design struct {
+	of []Covariate
+	at []int // of the subject columns
+}
+
+// Bind finds the covariates among the subject columns of data. The error names those that
+// are not there.
+func Bind(of []Covariate, columns []dataset.Column) (*Design, error) {
+	d := &Design{of: of}
+	var lacking []string
+	for _, c := range of {
+		i := slices.IndexFunc(columns, func(x dataset.Column) bool { return x.Name == c.Column })
+		if d.at = append(d.at, i); i < 0 {
+			lacking = append(lacking, c.Column)
+		}
+	}
+	if len(lacking) > 0 {
+		return nil, problem.Problem{Where: "subjects", What: "there is no column " + problem.Names(lacking) + ", which the model is adjusted for",
+			Hint: "add it to subjects.csv: values are compared with what is expected at the subject's " + AdjustedFor(of)}
+	}
+	return d, nil
+}
+
+// Terms is how many numbers the covariates are.
+func (d *Design) Terms() int { return len(Terms(d.of)) }
+
+// Read puts the covariates of a subject into x, and says whether all are known. The error
+// quotes the cell: it is for the people of the site.
+func (d *Design) Read(row *dataset.Row, x []float64) (known bool, err error) {
+	k := 0
+	for i, c := range d.of {
+		cell := row.Subject[d.at[i]]
+		if dataset.IsMissing(cell) {
+			return false, nil
+		}
+		if len(c.Levels) == 0 {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil || !(math.Abs(v) <= Largest) {
+				return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not a number of at most %g in size", row.ID, cell, Largest),
+					Hint: "a category is adjusted for with its levels in the plan, as in {column: " + c.Column + ", levels: [REFERENCE, OTHER]}"}
+			}
+			x[k] = v
+			k++
+			continue
+		}
+		level := slices.Index(c.Levels, cell)
+		if level < 0 {
+			return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not one of the levels %s", row.ID, cell, problem.Names(c.Levels)),
+				Hint: "leave the cell empty if it is not known, or list the level in the plan"}
+		}
+		for l := 1; l < len(c.Levels); l++ {
+			x[k] = 0
+			if l == level {
+				x[k] = 1
+			}
+			k++
+		}
+	}
+	return true, nil
+}
+
+// Effects are what is expected of features given covariates, in the features' own units.
+type Effects struct {
+	Centre wire.Vector `cbor:"centre"` // means of the p covariates
+	Slopes wire.Matrix `cbor:"slopes"` // features × p
+}
+
+// Check refuses effects that are not of p covariates on d features.
+func (e *Effects) Check(d, p int) error {
+	if len(e.Centre) != p || e.Slopes.Rows != d || e.Slopes.Cols != p || len(e.Slopes.Data) != d*p {
+		return fmt.Errorf("%d × %d slopes and %d means for %d covariates of %d features", e.Slopes.Rows, e.Slopes.Cols, len(e.Centre), p, d)
+	}
+	if err := ppca.Within("means of covariates", e.Centre, Largest); err != nil {
+		return err
+	}
+	return ppca.Within("slopes", e.Slopes.Data, ppca.LargestValue*ppca.LargestValue)
+}
+
+// Part is what the covariates x add to each feature, of a subject at their means nothing.
+func (e *Effects) Part(x, out []float64) {
+	for j := range out {
+		out[j] = 0
+		for k, b := range e.Slopes.Data[j*len(x):][:len(x)] {
+			if b != 0 {
+				out[j] += b * (x[k] - e.Centre[k])
+			}
+		}
+	}
+}
+
+// Rows are data less what covariates add. Subjects of whom one is not known are left out.
+type Rows struct {
+	dataset.Source
+	design  *Design
+	effects *Effects
+	// Part is what the covariates add to each feature of the subject who was read last.
+	Part []float64
+}
+
+// Remove takes the effects of covariates out of data.
+func Remove(design *Design, effects *Effects, data dataset.Source) *Rows {
+	return &Rows{data, design, effects, make([]float64, effects.Slopes.Rows)}
+}
+
+// Rows implements [dataset.Source].
+func (r *Rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		var out dataset.Row
+		x, values := make([]float64, len(r.effects.Centre)), make([]float64, len(r.Part))
+		for row, err := range r.Source.Rows(ctx) {
+			known := false
+			if err == nil {
+				known, err = r.design.Read(row, x)
+			}
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case !known:
+				continue
+			}
+			r.effects.Part(x, r.Part)
+			out = dataset.Row{ID: row.ID, Subject: row.Subject, Views: Less(row.Views, r.dims(), r.Part, values, out.Views)}
+			if !yield(&out, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Rows) dims() []int {
+	var dims []int
+	for _, v := range r.Schema().Views {
+		dims = append(dims, len(v.Columns))
+	}
+	return dims
+}
+
+// Less writes views less a part of each feature to values, and lists them in out.
+func Less(views [][]float64, dims []int, part, values []float64, out [][]float64) [][]float64 {
+	out, lo := out[:0], 0
+	for k, v := range views {
+		var less []float64
+		if v != nil {
+			less = values[lo : lo+dims[k]]
+			for i, y := range v {
+				less[i] = y - part[lo+i]
+			}
+		}
+		out, lo = append(out, less), lo+dims[k]
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package options
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/methods/factors/ppca"
+)
+
+// RowSums is everything that fitting needs of a site's rows, from one
+// streaming pass: sufficient statistics per pattern of observed features, in
+// the features' own units, and each feature's extremes.
+type RowSums struct {
+	Blocks   []ppca.Block
+	Patterns []ppca.Pattern
+	Extremes *FeatureSums
+}
+
+// Read makes the one pass over a site's rows, of which held returns those of a
+// subject's views that the site takes part with; nil for all.
+func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][]float64) [][]float64) (*RowSums, error) {
+	acc, err := ppca.NewAccumulator(l, nil)
+	if err != nil {
+		return nil, err
+	}
+	sums := &RowSums{Extremes: newFeatureSums(l.Features())}
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		views := row.Views
+		if held != nil {
+			views = held(views)
+		}
+		for k, v := range views {
+			for j, x := range v {
+				if beyondMeasure(x) {
+					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
+				}
+			}
+		}
+		if err := acc.Add(views); err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		sums.Extremes.addRow(views, l.Dims, true)
+	}
+	sums.Blocks = acc.Blocks()
+	if len(sums.Blocks) == 0 {
+		return nil, fmt.Errorf("no subject has any value of the plan's views")
+	}
+	sums.Patterns = ppca.Patterns(l, sums.Blocks)
+	if n := len(sums.Patterns); n > ppca.LargestPatterns {
+		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, ppca.LargestPatterns)
+	}
+	return sums, nil
+}
+
+// Moments turns blocks into what a common scale by moments needs.
+func (r *RowSums) Moments(d int) *FeatureSums {
+	out := newFeatureSums(d)
+	for i := range r.Blocks {
+		b := &r.Blocks[i]
+		one := newFeatureSums(d)
+		squares := make([]float64, len(b.Features))
+		b.Squares(squares)
+		for n, j := range b.Features {
+			one.N[j], one.A[j], one.B[j] = b.N, b.Mean[n], squares[n]
+		}
+		out.Merge(one, false)
+	}
+	return out
+}
+
+// Said is what a site says of its features for a scale that the sites pool.
+func (r *RowSums) Said(set Setup) *FeatureSums {
+	if set.Options.Scaling == ScaleMinMax {
+		return r.Extremes
+	}
+	return r.Moments(set.Layout.Features())
+}
+
+// Scaled returns the blocks in the units that a task asks for, or in the
+// site's own where the plan says so.
+func (r *RowSums) Scaled(set Setup, m *Scale) ([]ppca.Block, *ppca.Scale, error) {
+	scale, err := r.Units(set, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.In(scale), scale, nil
+}
+
+// Units are those that a task asks for, or the site's own where the plan says so.
+func (r *RowSums) Units(set Setup, m *Scale) (*ppca.Scale, error) {
+	if set.Options.Scaling == ScaleSiteRange {
+		return r.OwnRange(), nil
+	}
+	return m.Unpack(set.Layout)
+}
+
+// In returns the blocks in the units of a scale.
+func (r *RowSums) In(scale *ppca.Scale) []ppca.Block {
+	blocks := make([]ppca.Block, len(r.Blocks))
+	for i := range blocks {
+		blocks[i] = r.Blocks[i].Scaled(scale)
+	}
+	return blocks
+}
+
+// OwnRange is the scale of a site by itself; a feature that it lacks or that
+// does not vary there is left alone.
+func (r *RowSums) OwnRange() *ppca.Scale {
+	s := r.Extremes
+	out := unitScale(len(s.N))
+	for j := range out.Factor {
+		if s.N[j] > 0 && s.B[j] > s.A[j] {
+			out.Shift[j], out.Factor[j] = s.A[j], 1/(s.B[j]-s.A[j])
+		}
+	}
+	return out
+}
+
+// Common is the scale of rows that lie together, by one of the plan's ways to scale.
+func Common(set Setup, scaling string, sites ...*RowSums) (*ppca.Scale, error) {
+	d := set.Layout.Features()
+	switch scaling {
+	case ScaleRange:
+		return set.RangeScale(), nil
+	case ScaleNone:
+		return unitScale(d), nil
+	}
+	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
+	for _, site := range sites {
+		one := site.Extremes
+		if !extremes {
+			one = site.Moments(d)
+		}
+		pooled.Merge(one, extremes)
+	}
+	return pooled.Scale(set, scaling)
+}
