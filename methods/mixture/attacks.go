@@ -10,14 +10,6 @@ import (
 	"parley/privacy/account"
 )
 
-// rows are the numbers of rows of the sites that have answered, in no order.
-func (all *released) rows() (rows []float64) {
-	for _, a := range all.Sites {
-		rows = append(rows, a.Rows)
-	}
-	return rows
-}
-
 // attackSection says what an attacker can do with what left the sites, as far as these
 // numbers of rows are known.
 func attackSection(s *setup, rows []float64) figure.Section {
