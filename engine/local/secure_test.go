@@ -188,7 +188,7 @@ func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
 	for _, privacy := range []string{exactPlain, exactSecure} {
 		patterns := ""
 		if privacy == exactSecure {
-			patterns = ", patterns: [{site: a, views: [v, w]}, {site: b, views: [v]}, {site: c, views: [v, w]}, {site: c, views: [w]}]"
+			patterns = ", patterns: [{views: [v, w]}, {views: [v]}, {views: [w]}]"
 		}
 		p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, frame, patterns, privacy), ours))(t)
 		data := map[string]dataset.Source{}
@@ -311,6 +311,11 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		if _, err := study.Parse("plan.yaml", []byte(text), all); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
 		}
+	}
+	const own = "parley: 1\nname: totals\nsites: [a, b, c, d]\nviews: [{name: v, features: [x, y]}, {name: w, features: [z]}]\n" +
+		"method: {name: mvppca, latent: 1, patterns: [{views: [v, w]}, {site: d, views: [w]}]}\nprivacy: {protection: none, sum: secure}\n"
+	if _, err := study.Parse("plan.yaml", []byte(own), all); err == nil || !strings.Contains(err.Error(), "method.patterns: of 4 sites, 1 can have subjects with w alone") || strings.Contains(err.Error(), "v, w alone") {
+		t.Errorf("a set of views that one site alone has: %v", err)
 	}
 	for privacy, want := range map[string]string{secure: "[a b]", exactSecure: "[a b c d e]"} {
 		if p := totalsPlan(t, ofRegression, privacy); fmt.Sprint(p.Privacy.Openers) != want {
