@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/masks"
 	"parley/study"
@@ -246,12 +247,13 @@ func SecureLines(p *study.Plan) []string {
 	openers := strings.Join(p.Privacy.Openers, ", ")
 	lines := []string{
 		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is of at least %d sites.", openers, p.Quorum),
-		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them.", openers),
+		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them, or with all other sites of a total, which may be no more than %d.", openers, p.Quorum-1),
 	}
 	if t := p.Privacy.Collusion; t != nil {
-		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as at most %d sites work together with the coordinator, who counts as one that does. A site that somebody invents counts among them.", p.Honest(), *t))
+		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as the coordinator, who is taken for one that would, works together with at most %s. A site that somebody invents counts among them.", p.Honest(), figure.Plural(*t, "site")))
 	} else {
-		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.")
+		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.",
+			"Of what one site alone has, such as a view, or a level of a category, the total is that site's own.")
 	}
 	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: nobody else can open a total.")
 }
