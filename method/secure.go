@@ -15,10 +15,10 @@ import (
 )
 
 // cohort is the name of the one site that a method's halves know of where the plan has a secure sum.
-const cohort = "all-sites"
+const cohort = "all sites"
 
 // Additive is a method whose exact answers are sums over subjects, or follow from such sums, so that a secure
-// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all-sites".
+// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all sites".
 type Additive interface {
 	Method
 	// Totals declares the sums of an answer to a task of this kind, with the grid that holds them.
@@ -44,12 +44,13 @@ type secureMethod struct{ Method }
 // kindOpen is the task of an opener.
 const kindOpen = "open"
 
-// cohortPlan is a plan as the method's halves see it.
-func cohortPlan(p *study.Plan) *study.Plan {
-	q := *p
-	q.Sites, q.Quorum, q.Local = []string{cohort}, 1, nil
-	q.Privacy.Openers, q.Privacy.Collusion, q.Privacy.Keys = nil, nil, nil
-	return &q
+// HalfPlan is a plan as its method's halves see it, and what reads their files: of one site, where the plan has a secure
+// sum.
+func HalfPlan(p *study.Plan) *study.Plan {
+	if !p.Privacy.Secure() {
+		return p
+	}
+	return p.Cohort(cohort)
 }
 
 // additive is the method's way with exact sums; nil where noised sums are all that leaves.
@@ -82,7 +83,7 @@ func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, er
 
 // masked are the method's own requests, as masked sums.
 func (m secureMethod) masked(p *study.Plan) ([]privacy.Listed, error) {
-	one := cohortPlan(p)
+	one := HalfPlan(p)
 	additive, err := m.additive(p)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (m secureMethod) Site(p *study.Plan, site string) (Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := cohortPlan(p)
+	one := HalfPlan(p)
 	half, err := m.Method.Site(one, cohort)
 	return maskedSite{half, one, additive}, err
 }
@@ -169,7 +170,7 @@ func (m secureMethod) Coordinator(p *study.Plan) (Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := secureCoordinator{plan: p, one: cohortPlan(p), additive: additive}
+	c := secureCoordinator{plan: p, one: HalfPlan(p), additive: additive}
 	if c.inner, err = m.Method.Coordinator(c.one); err != nil {
 		return nil, err
 	}

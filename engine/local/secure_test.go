@@ -383,10 +383,22 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		for _, h := range r.Headline {
 			says += h.Name + " " + h.Value + "; "
 		}
-		for _, wrong := range []string{"Inf", "NaN", "all-sites", "1 site"} {
+		for _, wrong := range []string{"Inf", "NaN", "1 site"} {
 			if strings.Contains(says, wrong) {
 				t.Errorf("%s: %q in %s", what, wrong, says)
 			}
+		}
+		m, _ := ours.Lookup(p.Method.Name)
+		if again, ok := m.(method.Refitter); ok {
+			if name, err := again.ReleasedFile(p); err == nil { // what was released is of this plan, and other models can be made of it
+				i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == name })
+				if _, err := again.Refit(method.HalfPlan(p), r.Files[i].Data, 1); err != nil {
+					t.Errorf("%s: another model of what was released: %v", what, err)
+				}
+			}
+		}
+		if i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" }); i >= 0 && !strings.Contains(string(r.Files[i].Data), testkit.Get(p.Digest())(t).String()) {
+			t.Errorf("%s: the model names another plan", what)
 		}
 		last := r.Sections[len(r.Sections)-1]
 		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
