@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -71,6 +72,13 @@ func (s *Site) whole(err error, past Past, head []byte) error {
 		e.Round, e.Told = more.Round, more.Shown
 	}
 	return e
+}
+
+// lost says whether a person has let the site go on after a loss. What it answers again has other masks than
+// before, and a sum that it had opened could be opened for a second set.
+func (s *Site) lost() (bool, error) {
+	decisions, err := s.Store.Decisions(s.Study)
+	return slices.ContainsFunc(decisions, func(d string) bool { return strings.HasPrefix(d, lossDecision) }), err
 }
 
 // rolledBack returns a [*RolledBackError] if the ledger is not the one that was

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,6 +173,11 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	}
 	if ask, err = s.Gate.Vet(ask, t.Body); err != nil {
 		return Answer{}, toldOf(err)
+	}
+	if ask.Opens > 0 {
+		if lost, err := s.lost(); err != nil || lost {
+			return Answer{}, cmp.Or(err, error(refuse("this site has lost part of its ledger, and with it what it has opened: it opens no more sums of this study")))
+		}
 	}
 	if err := s.Gate.Check(ask); err != nil {
 		return Answer{}, toldOf(err)

@@ -201,7 +201,7 @@ func (s *ReleasedStudy) ClaimRefit(dir string) error {
 // Refit makes a model with another value of the option that [method.Refitter] chooses, and says
 // what of the study's protection covers it.
 func (s *ReleasedStudy) Refit(value int) (*method.Result, error) {
-	r, err := s.Method.Refit(s.Plan, s.Released, value)
+	r, err := s.Method.Refit(method.HalfPlan(s.Plan), s.Released, value)
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +382,11 @@ func (o *Origin) Lines() (lines []string) {
 	if o.Exact {
 		return []string{"no site was asked again, and no row was read; what the sites released has no noise"}
 	}
-	for _, line := range o.Guarantee {
-		lines = append(lines, "nothing is added to "+line+", as no site was asked again, and no row was read")
+	for i, line := range o.Guarantee { // the promise, and then what it rests on
+		if i == 0 {
+			line = "nothing is added to " + line + ", as no site was asked again, and no row was read"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

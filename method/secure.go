@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/masks"
 	"parley/study"
 )
 
 // cohort is the name of the one site that a method's halves know of where the plan has a secure sum.
-const cohort = "all-sites"
+const cohort = "all sites"
 
 // Additive is a method whose exact answers are sums over subjects, or follow from such sums, so that a secure
-// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all-sites".
+// sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all sites".
 type Additive interface {
 	Method
 	// Totals declares the sums of an answer to a task of this kind, with the grid that holds them.
@@ -43,12 +44,13 @@ type secureMethod struct{ Method }
 // kindOpen is the task of an opener.
 const kindOpen = "open"
 
-// cohortPlan is a plan as the method's halves see it.
-func cohortPlan(p *study.Plan) *study.Plan {
-	q := *p
-	q.Sites, q.Quorum, q.Local = []string{cohort}, 1, nil
-	q.Privacy.Openers, q.Privacy.Collusion, q.Privacy.Keys = nil, nil, nil
-	return &q
+// HalfPlan is a plan as its method's halves see it, and what reads their files: of one site, where the plan has a secure
+// sum.
+func HalfPlan(p *study.Plan) *study.Plan {
+	if !p.Privacy.Secure() {
+		return p
+	}
+	return p.Cohort(cohort)
 }
 
 // additive is the method's way with exact sums; nil where noised sums are all that leaves.
@@ -81,7 +83,7 @@ func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, er
 
 // masked are the method's own requests, as masked sums.
 func (m secureMethod) masked(p *study.Plan) ([]privacy.Listed, error) {
-	one := cohortPlan(p)
+	one := HalfPlan(p)
 	additive, err := m.additive(p)
 	if err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (m secureMethod) Site(p *study.Plan, site string) (Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := cohortPlan(p)
+	one := HalfPlan(p)
 	half, err := m.Method.Site(one, cohort)
 	return maskedSite{half, one, additive}, err
 }
@@ -168,7 +170,7 @@ func (m secureMethod) Coordinator(p *study.Plan) (Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := secureCoordinator{plan: p, one: cohortPlan(p), additive: additive}
+	c := secureCoordinator{plan: p, one: HalfPlan(p), additive: additive}
 	if c.inner, err = m.Method.Coordinator(c.one); err != nil {
 		return nil, err
 	}
@@ -246,12 +248,13 @@ func SecureLines(p *study.Plan) []string {
 	openers := strings.Join(p.Privacy.Openers, ", ")
 	lines := []string{
 		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is of at least %d sites.", openers, p.Quorum),
-		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them.", openers),
+		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them, or with all other sites of a total, which may be no more than %d.", openers, p.Quorum-1),
 	}
 	if t := p.Privacy.Collusion; t != nil {
-		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as at most %d sites work together with the coordinator, who counts as one that does. A site that somebody invents counts among them.", p.Honest(), *t))
+		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as the coordinator, who is taken for one that would, works together with at most %s. A site that somebody invents counts among them.", p.Honest(), figure.Plural(*t, "site")))
 	} else {
-		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.")
+		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.",
+			"Of what one site alone has, such as a view, or a level of a category, the total is that site's own.")
 	}
 	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: nobody else can open a total.")
 }

@@ -169,7 +169,10 @@ func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised,
 	for _, t := range r.Totals {
 		numbers := make([]float64, t.Numbers)
 		for j := range numbers {
-			numbers[j], v = t.Grid.Get(v[:t.Grid.Words]), v[t.Grid.Words:]
+			if numbers[j], err = t.Grid.Get(v[:t.Grid.Words], sites); err != nil {
+				return nil, nil, err
+			}
+			v = v[t.Grid.Words:]
 		}
 		totals[t.Name] = numbers
 	}

@@ -29,6 +29,8 @@ type privacyRecord struct {
 	Rounds      int               `json:"rounds"`
 	Sites       []SitePrivacy     `json:"sites"`
 	Releases    []ReleaseKind     `json:"releases"`
+
+	collusion *int // of a secure sum: how many sites may work together with the coordinator
 }
 
 // SitePrivacy is what one site has released.
@@ -60,7 +62,7 @@ func privacyOf(plan *study.Plan, rounds []engine.Round) (*privacyRecord, error) 
 	}
 	p := &privacyRecord{
 		Unit: privacy.Unit(plan.Privacy.Unit), Adjacency: plan.Privacy.Adjacency, Total: plan.Privacy.Total, PerRelease: plan.Privacy.PerRelease,
-		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds),
+		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds), collusion: plan.Privacy.Collusion,
 	}
 	var before []privacy.Request // of the last site: most are alike
 	for i, site := range plan.Sites {
@@ -277,8 +279,7 @@ func (p *privacyRecord) guarantee() figure.Note {
 		fmt.Sprintf("What that means: whoever sees all of it and knows everybody else's data can change their odds %s by a factor of at most %s. "+
 			"Someone who was undecided can be at most %s sure afterwards. δ is the chance that this does not hold, %s. "+
 			"It holds whatever else they know, and whatever anybody computes from these results later.%s%s", odds, factor(e), sure(e), oneIn(p.Total.Delta), more, p.weak()),
-		"Whom one has to trust: each site adds its noise itself, before anything leaves it. So the coordinator, the other sites and the network need not be trusted; " +
-			"the site's own people, its computer and this program have to be." + p.several(),
+		p.trust() + " The site's own people, its computer and this program have to be trusted." + p.several(),
 		p.counted(),
 	}
 	return figure.Note{Title: fmt.Sprintf("Guaranteed for %s: %s", title, pair(*p.Total)), Text: strings.Join(text, "\n\n")}
@@ -292,9 +293,21 @@ func (p *privacyRecord) weak() string {
 	return " With so large an ε the promise is weak: it does not keep anybody from becoming nearly certain."
 }
 
+// trust says on whom the promise rests: with a secure sum, on others too.
+func (p *privacyRecord) trust() string {
+	if p.collusion == nil {
+		return "Whom one has to trust: each site adds its noise itself, before anything leaves it. So the coordinator, the other sites and the network need not be trusted."
+	}
+	return fmt.Sprintf("Whom one has to trust: each site adds its share of the noise itself, and masks the sums before they leave it. "+
+		"The promise holds as long as one opener of the totals is honest, and the coordinator works together with at most %s.", figure.Plural(*p.collusion, "site"))
+}
+
 func (p *privacyRecord) several() string {
-	if p.Unit == privacy.WholeSite || len(p.Sites) < 2 {
+	switch {
+	case p.Unit == privacy.WholeSite || len(p.Sites) < 2:
 		return ""
+	case p.collusion != nil: // of one noise, a sum of two rows takes more than two noises of as many rows
+		return " The promise is for what one site has. A person with data at several sites is in each total as often, which loses more than these sites' losses added up."
 	}
 	return " The promise is each site's for itself. Of a person with data at several sites the losses add up."
 }

@@ -136,6 +136,9 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 		}, nil, []string{
 			"if the data of any one subject had been others", "between any two possibilities", "How many subjects a site has.", "the promise is weak", "5.0 % went to diagnostics",
 		}, []string{"WARNING"}},
+		"a secure sum": {func(p *study.Privacy) { t := 2; p.Sum, p.Collusion = "secure", &t }, nil, []string{
+			"one opener of the totals is honest, and the coordinator works together with at most 2 sites", "loses more than these sites' losses added up",
+		}, []string{"need not be trusted", "losses add up"}},
 		"whole sites": {func(p *study.Privacy) { p.Unit = study.UnitSite }, func(r []engine.Round) {
 			for i := range r {
 				for j := range r[i].Sites {

@@ -22,8 +22,11 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Short returns the first twelve digits, for people to compare.
 func (d Digest) Short() string { return d.String()[:12] }
 
-// Digest returns the digest of the plan's canonical encoding.
+// Digest returns the digest of the plan's canonical encoding; of [Plan.Cohort], that of the plan that it is of.
 func (p *Plan) Digest() (Digest, error) {
+	if p.of != nil {
+		return p.of.Digest()
+	}
 	b, err := p.Encode()
 	return sha256.Sum256(b), err
 }

@@ -75,7 +75,9 @@ func change(v reflect.Value, path string, do func(path string)) {
 		change(v.Elem(), path, do)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			change(v.Field(i), path+"."+v.Type().Field(i).Name, do)
+			if f := v.Type().Field(i); f.IsExported() { // no others are in a plan's text
+				change(v.Field(i), path+"."+f.Name, do)
+			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {

@@ -54,6 +54,8 @@ type Plan struct {
 	Privacy       Privacy  `json:"privacy"`
 
 	Local *Local `json:"local,omitempty" cbor:"-"` // nil if the plan is not bound to data
+
+	of *Plan // of [Plan.Cohort]: the whole
 }
 
 // View is a named block of features measured together.

@@ -111,12 +111,21 @@ func (c *checker) collusion(t, openers int) {
 	}
 }
 
+// Cohort is the plan as of one site of this name, with the subjects of all: what a method's halves see of a study whose
+// sums are secure. What they make is the study's, and names its digest.
+func (p *Plan) Cohort(name string) *Plan {
+	q := *p
+	q.of, q.Sites, q.Quorum, q.Local = p, []string{name}, 1, nil
+	q.Privacy.Openers, q.Privacy.Collusion, q.Privacy.Keys = nil, nil, nil
+	return &q
+}
+
 // Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of a
 // secure sum as many open totals as before, if there are as many, and noise counts on as many fewer; one site alone has no
 // total to hide in.
 func (p *Plan) Among(sites []string) *Plan {
 	own := *p
-	own.Sites, own.Quorum, own.Local, own.Privacy.Keys = sites, len(sites), nil, nil
+	own.of, own.Sites, own.Quorum, own.Local, own.Privacy.Keys = nil, sites, len(sites), nil, nil
 	if !p.Privacy.Secure() {
 		return &own
 	}

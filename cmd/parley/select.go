@@ -101,7 +101,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 	for _, line := range s.Origin.Lines() {
 		show.line("privacy: %s", line)
 	}
-	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	chosen, err := s.Method.SelectReleased(cmd.Context(), method.HalfPlan(s.Plan), s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}

@@ -174,6 +174,25 @@ func TestNumbersThatNoRowsHaveEndTheStudy(t *testing.T) {
 	}
 }
 
+// An opening that leaves an exact total larger than sites' sums can be is an error, whatever the method makes of its numbers.
+func TestExactTotalsThatNoSitesHaveEndTheStudy(t *testing.T) {
+	x := rehearse(t, totalsPlan(t, ofFactors, exactSecure+", openers: [a, b]"))
+	for _, site := range x.plan.Sites {
+		x.fold(x.answer(site))
+	}
+	if err := x.next(); err != nil {
+		t.Fatal(err)
+	}
+	wrong := x.answer("a")
+	wrong.Body = bytes.Clone(wrong.Body)
+	wrong.Body[len(wrong.Body)-1] ^= 0x40 // of the squares of one feature
+	x.fold(wrong)
+	x.fold(x.answer("b"))
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any sites' sums") || !strings.Contains(err.Error(), "hint: a site or an opener") {
+		t.Errorf("a wrong opening of an exact total: %v", err)
+	}
+}
+
 // Below the quorum no total is opened; exact totals are all of the same sites; with noise the others go on.
 func TestSitesThatLeaveTotals(t *testing.T) {
 	for privacy, says := range map[string]string{noisedSecure: "", exactSecure + ", openers: [a, b]": "all over the same sites"} {

@@ -188,7 +188,7 @@ func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
 	for _, privacy := range []string{exactPlain, exactSecure} {
 		patterns := ""
 		if privacy == exactSecure {
-			patterns = ", patterns: [{site: a, views: [v, w]}, {site: b, views: [v]}, {site: c, views: [v, w]}, {site: c, views: [w]}]"
+			patterns = ", patterns: [{views: [v, w]}, {views: [v]}, {views: [w]}]"
 		}
 		p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, frame, patterns, privacy), ours))(t)
 		data := map[string]dataset.Source{}
@@ -312,6 +312,11 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
 		}
 	}
+	const own = "parley: 1\nname: totals\nsites: [a, b, c, d]\nviews: [{name: v, features: [x, y]}, {name: w, features: [z]}]\n" +
+		"method: {name: mvppca, latent: 1, patterns: [{views: [v, w]}, {site: d, views: [w]}]}\nprivacy: {protection: none, sum: secure}\n"
+	if _, err := study.Parse("plan.yaml", []byte(own), all); err == nil || !strings.Contains(err.Error(), "method.patterns: of 4 sites, 1 can have subjects with w alone") || strings.Contains(err.Error(), "v, w alone") {
+		t.Errorf("a set of views that one site alone has: %v", err)
+	}
 	for privacy, want := range map[string]string{secure: "[a b]", exactSecure: "[a b c d e]"} {
 		if p := totalsPlan(t, ofRegression, privacy); fmt.Sprint(p.Privacy.Openers) != want {
 			t.Errorf("%s: the openers are %v, not %v", privacy, p.Privacy.Openers, want)
@@ -378,10 +383,22 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		for _, h := range r.Headline {
 			says += h.Name + " " + h.Value + "; "
 		}
-		for _, wrong := range []string{"Inf", "NaN", "all-sites", "1 site"} {
+		for _, wrong := range []string{"Inf", "NaN", "1 site"} {
 			if strings.Contains(says, wrong) {
 				t.Errorf("%s: %q in %s", what, wrong, says)
 			}
+		}
+		m, _ := ours.Lookup(p.Method.Name)
+		if again, ok := m.(method.Refitter); ok {
+			if name, err := again.ReleasedFile(p); err == nil { // what was released is of this plan, and other models can be made of it
+				i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == name })
+				if _, err := again.Refit(method.HalfPlan(p), r.Files[i].Data, 1); err != nil {
+					t.Errorf("%s: another model of what was released: %v", what, err)
+				}
+			}
+		}
+		if i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" }); i >= 0 && !strings.Contains(string(r.Files[i].Data), testkit.Get(p.Digest())(t).String()) {
+			t.Errorf("%s: the model names another plan", what)
 		}
 		last := r.Sections[len(r.Sections)-1]
 		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {

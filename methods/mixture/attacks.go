@@ -24,18 +24,21 @@ func attackSection(s *setup, rows []float64) figure.Section {
 
 func exactAttacks(s *setup, t *Attacks, rows []float64) {
 	d, sums := len(s.Names), s.Of.Len()
-	given := fmt.Sprintf("%d sums of each site", sums)
+	given, whose, has := fmt.Sprintf("%d sums of each site", sums), "the smallest site", "has"
+	if s.Plan.Privacy.Secure() { // of which only the total is known
+		given, whose, has = fmt.Sprintf("%d sums over all sites", sums), "all sites together", "have"
+	}
 	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", "1 release of each study", "1 release", "that person's row, exactly, if the other study is ever run")
 	finds := "at a site with so few rows all of them; with some ten times more, nothing of single rows is known to be found"
 	if len(rows) > 0 {
 		smallest := slices.Min(rows)
 		switch small := smallest * float64(d); {
 		case small <= float64(sums):
-			finds = fmt.Sprintf("all rows of the smallest site, which has %.0f: exactly if they are few or far apart, else roughly", smallest)
+			finds = fmt.Sprintf("all rows of %s, which %s %.0f: exactly if they are few or far apart, else roughly", whose, has, smallest)
 		case small <= 10*float64(sums):
-			finds = fmt.Sprintf("perhaps some rows of the smallest site, which has %.0f: fewer than ten times what is determined", smallest)
+			finds = fmt.Sprintf("perhaps some rows of %s, which %s %.0f: fewer than ten times what is determined", whose, has, smallest)
 		default:
-			finds = fmt.Sprintf("nothing that is known: the smallest site has %.0f rows, more than ten times what is determined", smallest)
+			finds = fmt.Sprintf("nothing that is known: %s %s %.0f rows, more than ten times what is determined", whose, has, smallest)
 		}
 	}
 	t.Add("solving for all rows of a site", "nothing but to read the one release", fmt.Sprintf("up to %d rows are determined", sums/d), given, finds)

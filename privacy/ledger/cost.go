@@ -179,7 +179,7 @@ func (c *Cost) Lines() []string {
 			n, math.Sqrt(float64(n)/float64(c.Honest)), math.Sqrt(float64(n))))
 	}
 	if len(c.Sites) > 0 && c.Sites[0].IfOpened != nil {
-		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest: if all of them worked together with the coordinator, a site's own sums would show, at %s",
+		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest, and no more sites work together with the coordinator than the plan's collusion: if all openers did, a site's own sums would show, at %s",
 			account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"parley/privacy"
 	"parley/privacy/account"
@@ -82,7 +83,7 @@ var recordColumns = []string{
 	"line", "time", "study", "method", "round", "task", "release", "attempt", "protection",
 	"guarantee_unit", "guarantee_adjacency", "guarantee_epsilon", "guarantee_delta",
 	"sum", "unit", "form", "entries", "bound", "mechanism", "noise", "rate", "diameter", "count",
-	"epsilon_alone_add_remove", "epsilon_alone_replace_one", "delta", "seeded",
+	"epsilon_alone_add_remove", "epsilon_alone_replace_one", "delta", "seeded", "openers", "quorum", "collusion",
 	"bytes", "release_sha256", "task_sha256", "line_sha256",
 }
 
@@ -131,7 +132,15 @@ func (r Record) row(s privacy.Sum) []string {
 		alone[2] = number(l.Delta)
 	}
 	row = append(row, alone...)
-	return append(row, strconv.FormatBool(r.Seeded), strconv.Itoa(r.Bytes), r.Release, r.Task, r.Hash)
+	trust := []string{"", "", ""} // of a masked release: noise is that of its total, of which the site adds 1/(quorum − collusion) of the variance
+	if t := r.Trust; t != nil {
+		trust = []string{strings.Join(t.Openers, " "), strconv.Itoa(t.Quorum), ""}
+		if t.Collusion >= 0 {
+			trust[2] = strconv.Itoa(t.Collusion)
+		}
+	}
+	row = append(append(row, strconv.FormatBool(r.Seeded)), trust...)
+	return append(row, strconv.Itoa(r.Bytes), r.Release, r.Task, r.Hash)
 }
 
 // NumbersOf is how many numbers a release of the request holds at most: its

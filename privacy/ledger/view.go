@@ -124,7 +124,11 @@ func (v *View) entries() figure.Table {
 			sums = append(sums, text)
 		}
 		if e.Trust != nil {
-			sums = append(sums, "masked: "+strings.Join(e.Trust.Openers, ", ")+" open totals together, and could together see this site's own sums")
+			text := fmt.Sprintf("masked: %s open totals of %d sites or more together, and could together see this site's own sums", strings.Join(e.Trust.Openers, ", "), e.Trust.Quorum)
+			if t := e.Trust.Collusion; t >= 0 {
+				text += "; the noise is enough while the coordinator works together with at most " + figure.Plural(t, "site")
+			}
+			sums = append(sums, text)
 		}
 		r.Add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
 		for _, text := range sums[1:] {

@@ -93,6 +93,7 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 			t.Errorf("line %d: %+v", r.Line, r)
 		}
 	}
+	records[2].Trust = &privacy.Trust{Openers: []string{"one", "two"}, Quorum: 5, Collusion: 1}
 	var out bytes.Buffer
 	testkit.Do(t, ledger.WriteRecords(&out, records))
 	table, err := csv.NewReader(&out).ReadAll()
@@ -101,7 +102,7 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 	}
 	cell := func(line int, column string) string { return table[line][slices.Index(table[0], column)] }
 	for column, want := range map[string]string{"line": "3", "study": "one", "attempt": "2", "protection": "differential", "guarantee_delta": "1e-06",
-		"unit": "subject", "mechanism": "gaussian", "noise": "10", "count": "1", "seeded": "false", "line_sha256": records[2].Hash} {
+		"unit": "subject", "mechanism": "gaussian", "noise": "10", "count": "1", "seeded": "false", "openers": "one two", "quorum": "5", "collusion": "1", "line_sha256": records[2].Hash} {
 		if got := cell(3, column); got != want {
 			t.Errorf("line 3, %s: %q, want %q", column, got, want)
 		}

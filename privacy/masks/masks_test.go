@@ -136,14 +136,25 @@ func TestGridsAreExact(t *testing.T) {
 				exact.Add(exact, nearest(x, g.Places))
 			}
 			want, _ := exact.Float64()
-			if got := g.Get(total); got != want {
-				r.Fatalf("%v, not %v", got, want)
+			if got, err := g.Get(total, n); got != want || err != nil {
+				r.Fatalf("%v, not %v; %v", got, want, err)
 			}
 		})
 		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Ldexp(1, 64*g.Words-room-g.Places), -math.MaxFloat64} {
 			if err := g.Put(x, make(Vector, g.Words)); !errors.Is(err, errRange) {
 				t.Errorf("%v on grid %v: %v", x, g, err)
 			}
+		}
+		over := make(Vector, g.Words)
+		over[g.Words-1] = 5 << (63 - room)
+		for range 2 { // what five numbers cannot add up to, and less it
+			if _, err := g.Get(over, 6); err != nil {
+				t.Errorf("a total of six on grid %v: %v", g, err)
+			}
+			if _, err := g.Get(over, 5); err == nil {
+				t.Errorf("%x on grid %v: a total of five", over, g)
+			}
+			negate(over)
 		}
 	}
 }

@@ -140,6 +140,9 @@ const room = 10
 // errRange means that a number is too large for the grid, or not finite.
 var errRange = errors.New("a sum is beyond the range that a secure sum has room for")
 
+// errTotal means that a total is none of numbers within the grid's range.
+var errTotal = errors.New("a total is larger than any sites' sums make it")
+
 // Put writes x to the grid's words, rounded to the nearest step, halves away from 0.
 func (g Grid) Put(x float64, to []uint64) error {
 	clear(to)
@@ -176,12 +179,16 @@ func negate(v []uint64) {
 	}
 }
 
-// Get is the float64 nearest to the grid's words.
-func (g Grid) Get(from []uint64) float64 {
+// Get is the float64 nearest to the grid's words, which are the total of so many numbers that [Grid.Put] has written; an
+// error if no such numbers have it.
+func (g Grid) Get(from []uint64, of int) (float64, error) {
 	v := append([]uint64(nil), from...)
 	negative := v[len(v)-1]>>63 == 1
 	if negative {
 		negate(v)
+	}
+	if v[len(v)-1]>>(63-room) >= uint64(of) {
+		return 0, errTotal
 	}
 	m := new(big.Int)
 	for i := len(v) - 1; i >= 0; i-- {
@@ -190,7 +197,7 @@ func (g Grid) Get(from []uint64) float64 {
 	f := new(big.Float).SetInt(m)
 	x, _ := f.SetMantExp(f, -g.Places).Float64()
 	if negative {
-		return -x
+		x = -x
 	}
-	return x
+	return x, nil
 }

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/methods/factors/ppca"
 	"parley/study"
@@ -268,6 +269,9 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 // mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a message 64 MiB.
 const mostSecure = 3_400_000
 
+// fewestSecure is how many sites have to share an exact total: of two, each knows the other's part.
+const fewestSecure = 3
+
 // Summable implements [study.Summable].
 func (o *Options) Summable(p *study.Plan, report study.Report) {
 	const own = "leave it out: with sum: secure the coordinator does not learn what one site's subjects are like"
@@ -282,6 +286,12 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 	}
 	if len(o.Adjust) > 0 {
 		report("adjust", "needs products about the means of each site", own)
+	}
+	for _, one := range o.Patterns {
+		if n := o.Patterns.sites(p, one.Views); n < fewestSecure {
+			report("patterns", fmt.Sprintf("of %d sites, %d can have subjects with %s alone, and the exact total of these would tell a site's own sums", len(p.Sites), n, strings.Join(one.Views, ", ")),
+				fmt.Sprintf("a set that %d sites or more can have: subjects with another count as ones of all views with gaps", fewestSecure))
+		}
 	}
 	numbers, whole := 0, make([]int, len(p.Views))
 	for k := range whole {

@@ -73,6 +73,19 @@ func (all Patterns) anywhere(p *study.Plan) (patterns [][]int) {
 	return [][]int{whole}
 }
 
+// sites is how many sites can have a set of views.
+func (all Patterns) sites(p *study.Plan, views []string) (n int) {
+	for _, site := range p.Sites {
+		named := slices.ContainsFunc(all, func(one pattern) bool { return one.Site == site })
+		if slices.ContainsFunc(all, func(one pattern) bool {
+			return sameViews(one.Views, views) && (one.Site == site || one.Site == "" && !named)
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
 // Counts says whether a subject with these views, nil where it has none, has one of the
 // patterns of its site.
 func Counts(patterns [][]int, views [][]float64) bool {

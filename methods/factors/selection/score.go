@@ -123,7 +123,7 @@ func (s *releasedSelector) recommend() {
 	note := func(what string) { out.Notes.Add(problem.Problem{Where: "latent", What: what}) }
 	switch len(s.releases) {
 	case 1:
-		note("only one site released anything, so none can be left out: whether its factors hold at other sites is not known")
+		note("what was released is of one site, or a total of all, so none can be left out: whether the factors hold at other sites is not known")
 	case 2:
 		note("of two sites, each is judged by a model of the other alone: with half the subjects, weak factors may be missed")
 	}
