@@ -40,14 +40,6 @@ func (p *play) behindGates(seed uint64) *play {
 	return p
 }
 
-// seeded makes the noise of a private study repeat, if it has any.
-func (p *play) seeded() *play {
-	if !p.plan.Privacy.Differential() {
-		return p
-	}
-	return p.behindGates(1)
-}
-
 // ledger returns what a site was charged.
 func (g *gated) ledger(t testing.TB) []ledger.Entry {
 	t.Helper()

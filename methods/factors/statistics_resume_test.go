@@ -22,8 +22,6 @@ import (
 	"parley/study"
 )
 
-var errKilled = errors.New("killed")
-
 const noisedStudy = `
 parley: 1
 name: noised
