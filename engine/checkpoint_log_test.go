@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 // logOf writes the records one after another.
@@ -48,10 +50,7 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 		var want logRecord
 		for i, end := range ends {
 			want.Rounds, want.History = append(want.Rounds, records[i].Rounds...), append(want.History, records[i].History...)
-			got, err := readLog(log, "study", end)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testkit.Get(readLog(log, "study", end))(t)
 			if len(got.Rounds) != len(want.Rounds) || len(got.History) != len(want.History) {
 				t.Fatalf("checkpoint %d: %d rounds and %d entries, want %d and %d", i, len(got.Rounds), len(got.History), len(want.Rounds), len(want.History))
 			}

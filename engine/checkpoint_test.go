@@ -14,16 +14,14 @@ import (
 
 	"parley/engine"
 	"parley/engine/enginetest"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 )
 
 func finished(t *testing.T, m toy) (*enginetest.World, *engine.Outcome) {
 	t.Helper()
 	w := enginetest.New(sites...)
-	out, err := process(w, m, "", 3, nil).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(process(w, m, "", 3, nil).Run(t.Context()))(t)
 	return w, out
 }
 
@@ -92,10 +90,7 @@ func TestUselessCheckpointsAreRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 1}
 	w, _ := finished(t, m)
 	whole := w.Checkpoint
-	before, err := wire.Marshal(map[string]any{"version": 1, "study": toyStudy, "rounds": []int{}, "manifest": []int{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testkit.Get(wire.Marshal(map[string]any{"version": 1, "study": toyStudy, "rounds": []int{}, "manifest": []int{}}))(t)
 	w.Checkpoint = before
 	if _, err := process(w, m, "", 3, nil).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "the checkpoint has version 1, this program knows 4: go on with the parley that wrote it") {
 		t.Errorf("got %v", err)

@@ -258,10 +258,7 @@ func TestRestoredSiteWaitsForAPersonAndCatchesUp(t *testing.T) {
 	if n := ledgerOf(t, w.Stores["south"]); n != 0 {
 		t.Errorf("%d charges before anybody has decided", n)
 	}
-	digest, err := plan.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := testkit.Get(plan.Digest())(t)
 	h := host.Host{Site: "south", Store: w.Stores["south"]}
 	testkit.Do(t, h.GoOn(digest.String(), rolledBack))
 	out, err := start(nil).Run(t.Context())

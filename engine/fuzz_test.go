@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/enginetest"
+	"parley/internal/testkit"
 	"parley/sitestore"
 )
 
@@ -53,10 +54,7 @@ func FuzzReleaseToFold(f *testing.F) {
 	data := map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}
 	var honest []byte
 	run := func(t testing.TB, w *enginetest.World, release func([]byte) []byte) *engine.Outcome {
-		c, err := w.Coordinator(enginetest.Toy{}, plan, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Get(w.Coordinator(enginetest.Toy{}, plan, data))(t)
 		c.Simulation = false
 		south := c.Links["south"]
 		c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
@@ -64,11 +62,7 @@ func FuzzReleaseToFold(f *testing.F) {
 			r.Release = release(r.Release)
 			return r, err
 		})
-		out, err := c.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return testkit.Get(c.Run(t.Context()))(t)
 	}
 	run(f, w, func(b []byte) []byte { honest = b; return b })
 	f.Add(honest)

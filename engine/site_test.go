@@ -117,10 +117,7 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 		} else {
 			replaced(w, run, m, "centre", listing(2, counted), toySite{})
 		}
-		out, err := run.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get(run.Run(t.Context()))(t)
 		if heard == nil || errors.Is(heard, privacy.ErrRefused) == c.fails || len(out.Left) != 1 || len(out.Rounds) != 4 {
 			t.Fatalf("heard %v; left %v in %d rounds", heard, out.Left, len(out.Rounds))
 		}
@@ -143,10 +140,7 @@ func TestRoundsNameTheChargeOfEveryRelease(t *testing.T) {
 	run := process(w, m, "", 1, nil)
 	run.Requests["north"] = listing(1, noisedSum)
 	replaced(w, run, m, "north", run.Requests["north"], interrupted{stop: func() {}})
-	out, err := run.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(run.Run(t.Context()))(t)
 	x := out.Rounds[0].Sites[0]
 	if len(x.Request.Sums) != 1 || x.Request.Sums[0].Mechanism != noisedSum.Sums[0].Mechanism || x.Request.Sums[0].Bound != 1 || x.Up == 0 || x.Left != "" {
 		t.Errorf("got %+v", x)

@@ -258,8 +258,7 @@ func (r *AttackReport) explain(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\nTelling neighbours apart (%s): %d releases of each of two data sets that differ by one person, chosen as badly as may be; the\n"+
-		"attacker, who knows all else, says which it was. Differencing two studies, he knows one person's row and says whether that\n"+
-		"person has left; his (ε, δ) is that of both charges. A coin is right in 50 %%. In brackets: limits of the true share, each missed with a\n"+
-		"probability of at most %g. The test fails if the lower one is above what is allowed. The noise is drawn anew in every run.\n", t.Adjacency, r.Releases, r.FalseFailure)
+		"attacker, who knows all else, says which it was. A coin is right in 50 %%. In brackets: limits of the true share, each missed\n"+
+		"with a probability of at most %g. The test fails if the lower one is above what is allowed. The noise is drawn anew in every run.\n", t.Adjacency, r.Releases, r.FalseFailure)
 	fmt.Fprintf(w, "That no better attack is here does not prove that there is none; the bounds of private releases do.\n")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/privacy"
 )
@@ -17,10 +18,7 @@ type message struct {
 
 func TestAskingReachesWhoIsStaying(t *testing.T) {
 	sites := []string{"a", "b", "c"}
-	left, err := method.Leave(sites, nil, "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := testkit.Get(method.Leave(sites, nil, "b"))(t)
 	staying := method.Staying(sites, left)
 	if !slices.Equal(staying, []string{"a", "c"}) || !slices.Equal(sites, []string{"a", "b", "c"}) {
 		t.Fatalf("%v stay of %v", staying, sites)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -87,16 +88,10 @@ func (s site) release(t testing.TB, seed uint64, data [][]float64, n int) []floa
 	gate := privacy.NewGate(study, open, sitestore.NewMemory(), people, noise(seed))
 	a := ask
 	a.Round += s.round
-	session, err := gate.AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{s.sum}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := testkit.Get(gate.AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{s.sum}}))(t)
 	var out []float64
 	for len(out) < n {
-		noised, err := s.use(t.Context(), session, room, length)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noised := testkit.Get(s.use(t.Context(), session, room, length))(t)
 		for b := range noised.Blocks() {
 			entries := noised.Floats(b)
 			for range room {

@@ -48,6 +48,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -200,10 +201,7 @@ func (s scores) roc(mu float64) error {
 // claim is what the ledger would say of one release.
 func claim(t testing.TB, sum privacy.Sum, unit privacy.Unit, a account.Adjacency, delta float64) ledger.Loss {
 	t.Helper()
-	losses, err := ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}}, delta, unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	losses := testkit.Get(ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}}, delta, unit))(t)
 	loss := losses[slices.IndexFunc(losses, func(l ledger.Loss) bool { return l.Adjacency == a })]
 	if loss.Epsilon == nil {
 		t.Fatal(loss.Unbounded)

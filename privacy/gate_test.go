@@ -99,10 +99,7 @@ func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 
 func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	first, err := answer(privacy.NewGate(study, open, tape, tape), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Get(answer(privacy.NewGate(study, open, tape, tape), ask))(t)
 	tape.events = nil
 	again, err := answer(privacy.NewGate(study, open, tape, tape), ask)
 	if err != nil || !bytes.Equal(first.Bytes(), again.Bytes()) || tape.events != nil {
@@ -115,10 +112,7 @@ func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 	}
 	next := ask
 	next.Round = 3
-	r, err := answer(privacy.NewGate(study, open, tape, tape), next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(answer(privacy.NewGate(study, open, tape, tape), next))(t)
 	o, err := privacy.Open(r.Bytes(), request)
 	if err != nil || string(o.Body) != `1 after "state"` {
 		t.Fatalf("the state was not carried: %q, %v", o.Body, err)

@@ -203,20 +203,14 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 		if err := l.Check(c.policy, c.study, all); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s, one more than there is room for: %v", name, err)
 		}
-		a, err := l.Account(1e-5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Get(l.Account(1e-5))(t)
 		var ms []account.Mechanism
 		for _, s := range all.Sums {
 			mech := s.Mechanism
 			mech.Count *= room
 			ms = append(ms, mech)
 		}
-		want, err := account.Epsilon(ms, account.AddRemove, 1e-5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := testkit.Get(account.Epsilon(ms, account.AddRemove, 1e-5))(t)
 		for _, loss := range []ledger.Loss{a.Studies[0].Losses[0], a.Lifetime[0]} {
 			if loss.Epsilon == nil || *loss.Epsilon < want*(1-1e-9) || *loss.Epsilon > want*(1+1e-9) {
 				t.Errorf("%s: the ledger adds up to %+v, want ε %v", name, loss, want)

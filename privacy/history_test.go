@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -297,9 +298,7 @@ func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Jo
 // whenever it is sent; and its key is gone.
 func TestChargedIsWhatWasGrantedInEveryHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		if err := history(t, rt, inMemory(t), nil); err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Do(rt, history(t, rt, inMemory(t), nil))
 	})
 }
 
@@ -325,10 +324,7 @@ func TestOtherRowsUnderTheSameKeyMeetOtherNoise(t *testing.T) {
 		var keys [][32]byte
 		noise := map[int][]int64{}
 		for _, rows := range []int{5, 6, 5} { // nothing is ever sealed: each is a process that died
-			session, err := privacy.NewGate(s, open, p.open(), subjects(rows)).Admit(at("one", 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := testkit.Get(privacy.NewGate(s, open, p.open(), subjects(rows)).Admit(at("one", 1)))(t)
 			keys = append(keys, session.Key())
 			n, err := session.Sum(t.Context(), "values", func(_ *dataset.Row, v []float64) int {
 				v[0] = 1

@@ -103,10 +103,7 @@ func TestLifetimeSpansStudies(t *testing.T) {
 		if granted < 2 || granted > 8 || !errors.Is(last, privacy.ErrRefused) || !strings.Contains(last.Error(), "everything that this site has released") {
 			t.Errorf("%s: %d studies were granted, then %v", filter, granted, last)
 		}
-		charged, err := ledger.Read(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		charged := testkit.Get(ledger.Read(m))(t)
 		left, err := charged.Against(policy)
 		if err != nil || len(left) != 2 || left[0].Adjacency != account.AddRemove || left[1].Left >= left[0].Left || left[1].Left > 0.5 {
 			t.Errorf("%s: left %+v, %v", filter, left, err)

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/privacy/account"
 )
 
@@ -20,14 +21,8 @@ func TestMeterDecidesAsIfItComputedEveryTime(t *testing.T) {
 		var spent account.Tally
 		for range rapid.IntRange(1, 60).Draw(t, "charges") {
 			x := gaussian(rapid.SampledFrom([]float64{1, 3, 3.5, 10, 30}).Draw(t, "noise"), rapid.IntRange(1, 3).Draw(t, "count"))
-			got, err := m.admits(spent, []account.Mechanism{x})
-			if err != nil {
-				t.Fatal(err)
-			}
-			epsilon, err := account.Epsilon(spent.With(1, x), account.AddRemove, budget.Delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testkit.Get(m.admits(spent, []account.Mechanism{x}))(t)
+			epsilon := testkit.Get(account.Epsilon(spent.With(1, x), account.AddRemove, budget.Delta))(t)
 			if want := epsilon <= budget.Epsilon; got != want {
 				t.Fatalf("%v after %v: %v, computed ε %v of %v", x, spent, got, epsilon, budget.Epsilon)
 			}

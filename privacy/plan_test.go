@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	plans "parley/study"
@@ -16,10 +17,7 @@ func TestGatesLearnWhatThePlanPromises(t *testing.T) {
 	}}
 	p.Quorum, p.Method = 2, plans.Method{Name: "toy", Options: &struct{}{}}
 	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: request}, {Kind: "look", Times: 1, Request: request}}
-	s, err := privacy.StudyOf(p, "south", list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(privacy.StudyOf(p, "south", list))(t)
 	digest, err := p.Digest()
 	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 || s.Quorum != 2 || !reflect.DeepEqual(s.Requests, list) || len(privacy.Requests(list)) != 4 ||
 		s.Guarantee == nil || *s.Guarantee != (privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.ReplaceOne, Budget: b}) {

@@ -317,22 +317,10 @@ func TestSeededReleasesSaySoAndRepeat(t *testing.T) {
 		a := ask
 		a.Round = round
 		m := sitestore.NewMemory()
-		s, err := privacy.NewGate(study, open, m, subjects(3), options...).AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(1, 8)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := s.Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 0 })
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := s.Seal(nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := privacy.Open(r.Bytes(), differential(vectors(1, 8)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Get(privacy.NewGate(study, open, m, subjects(3), options...).AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(1, 8)}}))(t)
+		n := testkit.Get(s.Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 0 }))(t)
+		r := testkit.Get(s.Seal(nil, nil))(t)
+		o := testkit.Get(privacy.Open(r.Bytes(), differential(vectors(1, 8))))(t)
 		if sent := o.Sums["v"]; len(o.Sums) != 1 || len(sent) != 1 || !reflect.DeepEqual(sent[0], n) {
 			t.Fatalf("%+v was made, and the release holds %+v", n, o.Sums)
 		}

@@ -194,18 +194,9 @@ func drawPrivacy(t *rapid.T) study.Privacy {
 func TestPlansSurviveYAMLAndEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
-		b, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := study.Decode(b, methods{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := back.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Get(p.Encode())(t)
+		back := testkit.Get(study.Decode(b, methods{}))(t)
+		text := testkit.Get(back.YAML())(t)
 		read, err := study.Parse("plan.yaml", text, methods{})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -307,10 +298,7 @@ func FuzzDecode(f *testing.F) {
 		if !bytes.Equal(encode(t, p), b) {
 			t.Fatalf("%x is read and written differently", b)
 		}
-		text, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Get(p.YAML())(t)
 		if back := parse(t, string(text)); digest(t, back) != digest(t, p) {
 			t.Fatalf("YAML is another plan:\n%s", text)
 		}
@@ -334,10 +322,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || digest(t, back) != digest(t, p) {
 			t.Fatalf("a plan does not survive its encoding: %v\n%s", err, b)
 		}
-		text, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Get(p.YAML())(t)
 		if again := parse(t, string(text)); digest(t, again) != digest(t, p) {
 			t.Fatalf("YAML is another plan:\n%s", text)
 		}

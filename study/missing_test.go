@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -26,32 +27,20 @@ privacy: {protection: none}
 // Codes of the study, the view and the feature add up; writing the plan and reading it
 // again keeps them, whatever way they were quoted.
 func TestCodesForMissingValues(t *testing.T) {
-	p, err := study.Parse("plan.yaml", []byte(coded), methods{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Get(study.Parse("plan.yaml", []byte(coded), methods{}))(t)
 	columns := p.Schema().Views[0].Columns
 	for i, want := range [][]string{{"-9", "NK", "1e3", "unknown", "999"}, {"-9", "NK", "1e3", "unknown"}, {"-9", "NK", "1e3", "unknown"}} {
 		if !slices.Equal(columns[i].Missing, want) {
 			t.Errorf("%s: %q, want %q", columns[i].Name, columns[i].Missing, want)
 		}
 	}
-	text, err := p.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Get(p.YAML())(t)
 	again, err := study.Parse("again.yaml", text, methods{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	bytes, err := p.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded, err := study.Decode(bytes, methods{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bytes := testkit.Get(p.Encode())(t)
+	decoded := testkit.Get(study.Decode(bytes, methods{}))(t)
 	want, _ := p.Digest()
 	for _, q := range []*study.Plan{again, decoded} {
 		if got, err := q.Digest(); err != nil || got != want {

@@ -100,7 +100,7 @@ func attackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attack [METHOD [PLAN]]",
 		Short: "Attack simulated studies of a method",
-		Long: "Attack simulated studies of a method, and print what is recovered. The rows are made up, or those\n" +
+		Long: "Attack simulated studies of a method, and print what is learned. The rows are made up, or those\n" +
 			"of the plan's simulated sites. Without METHOD it lists what can be attacked.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			targets := judge.AttackTargets(methods)

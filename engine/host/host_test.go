@@ -236,17 +236,11 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	receipts := host.Receipts(filepath.Join(dir, "receipts.json"))
 	path := filepath.Join(dir, "site.db")
 	answer := func(round int) error {
-		store, err := sitestore.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := testkit.Get(sitestore.Open(path))(t)
 		defer store.Close()
 		h := hostOf(store, enginetest.ToyRows(7))
 		h.Marks = receipts
-		site, err := h.Open(t.Context(), plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		site := testkit.Get(h.Open(t.Context(), plan))(t)
 		task, past, err := taskOf(site.Study, round)
 		if err != nil {
 			t.Fatal(err)
@@ -258,10 +252,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 		return err
 	}
 	testkit.Do(t, answer(1))
-	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := testkit.Get(os.ReadFile(path))(t)
 	testkit.Do(t, answer(2))
 	testkit.Do(t, os.WriteFile(path, old, 0o600))
 	var e *engine.RolledBackError

@@ -9,6 +9,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/policy"
@@ -58,10 +59,7 @@ func TestOnceChargesOnce(t *testing.T) {
 		h := hostOf(store, enginetest.ToyRows(60))
 		h.Policy = policy.Default()
 		h.Options = []privacy.Option{privacytest.Seeded(uint64(i))} // other noise, if any is drawn
-		n, err := release(h, onceStudy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := testkit.Get(release(h, onceStudy()))(t)
 		got = append(got, n.Floats(0)[0])
 	}
 	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] || math.Abs(got[0]-60) > 40 || got[0] == 60 {

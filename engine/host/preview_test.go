@@ -118,10 +118,7 @@ func TestPreviewOfBadData(t *testing.T) {
 		}
 	}
 	write("id,x,y\na,1,about five\nb,1,2\n")
-	bad, err := dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
 	h = &host.Host{Site: "south", Methods: all, Data: bad, Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}
 	p, err := h.Preview(t.Context(), plan)
 	if err != nil || p.TakesPart || len(p.Problems) != 1 || !strings.Contains(text(t, p), "about five") {

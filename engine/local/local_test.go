@@ -93,15 +93,9 @@ func config(t *testing.T, p *study.Plan) local.Config {
 func TestMemoryAndDiskGiveTheSameStudy(t *testing.T) {
 	p, _ := folders(t)
 	c := config(t, p)
-	inMemory, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inMemory := testkit.Get(local.Run(t.Context(), c))(t)
 	c.Dir = t.TempDir()
-	onDisk, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	onDisk := testkit.Get(local.Run(t.Context(), c))(t)
 	resumed := false
 	c.Observe = func(e engine.Event) { resumed = resumed || e.Resumed }
 	again, err := local.Run(t.Context(), c)
@@ -176,10 +170,7 @@ func TestDataThatCannotBeReadStopTheRun(t *testing.T) {
 func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 	p, _ := folders(t)
 	c := config(t, p)
-	nobody, err := dataset.NewTable(p.Schema(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := testkit.Get(dataset.NewTable(p.Schema(), nil))(t)
 	c.Data["centre"] = nobody
 	var left []string
 	c.Observe = func(e engine.Event) {
@@ -187,10 +178,7 @@ func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 			left = append(left, e.Left.Site)
 		}
 	}
-	out, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), c))(t)
 	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] != nil || len(out.Shares) != 2 {
 		t.Errorf("left: %v and %v; %d shares", left, out.Left, len(out.Shares))
 	}

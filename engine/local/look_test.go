@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/engine/local"
+	"parley/internal/testkit"
 )
 
 // cell writes one value: of subject i, in column j.
@@ -25,9 +26,7 @@ func refill(t *testing.T, dir, site, view, header string, first, last int, value
 		}
 		text += "\n"
 	}
-	if err := os.WriteFile(filepath.Join(dir, site, "view_"+view+".csv"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, site, "view_"+view+".csv"), []byte(text), 0o644))
 }
 
 // people writes the subjects of a site, p01 to the last.
@@ -37,9 +36,7 @@ func people(t *testing.T, dir, site string, last int) {
 	for i := 1; i <= last; i++ {
 		text += fmt.Sprintf("p%02d,%s\n", i, []string{"a", "b"}[i%2])
 	}
-	if err := os.WriteFile(filepath.Join(dir, site, "subjects.csv"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, site, "subjects.csv"), []byte(text), 0o644))
 }
 
 // What sites together show of their data is said once, and so is a site of one subject.

@@ -14,6 +14,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/nats/natstest"
 	"parley/engine/wire"
+	"parley/internal/testkit"
 )
 
 // In a cluster whose leader is killed again and again, nothing that was
@@ -26,14 +27,8 @@ func TestKilledLeaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := sign(public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := nats.Connect(nats.Options{URLs: c.URLs, Roots: c.Roots, JWT: token, Seed: seed, Name: name, Replicas: replicas})
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := testkit.Get(sign(public))(t)
+		conn := testkit.Get(nats.Connect(nats.Options{URLs: c.URLs, Roots: c.Roots, JWT: token, Seed: seed, Name: name, Replicas: replicas}))(t)
 		t.Cleanup(conn.Close)
 		return conn
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/engine/wire"
+	"parley/internal/testkit"
 )
 
 // A line on which bytes vanish, and which nobody closes, is noticed at both ends within 20
@@ -16,10 +17,7 @@ func TestHalfOpenLineIsNoticed(t *testing.T) {
 	w := newWorld(t)
 	var vanish atomic.Bool
 	through := func(address string) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		t.Cleanup(func() { l.Close() })
 		pump := func(to, from net.Conn) {
 			data := make([]byte, 32<<10)
@@ -52,19 +50,13 @@ func TestHalfOpenLineIsNoticed(t *testing.T) {
 		return l.Addr().String()
 	}
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
-	quiet, err := Connect(w.siteOptions("south"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	quiet := testkit.Get(Connect(w.siteOptions("south")))(t)
 	defer quiet.Close()
 	var broken []*Conn
 	for _, address := range []string{"tls://" + through(w.server.Addr()), "wss://" + through(w.server.webSocketAddr())} {
 		o := w.siteOptions("north")
 		o.URLs = []string{address}
-		c, err := Connect(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Get(Connect(o))(t)
 		defer c.Close()
 		holds(t, c, wire.TaskKey(study, "north"), "task")
 		broken = append(broken, c)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"parley/engine/wire"
+	"parley/internal/testkit"
 )
 
 // proxy is a small HTTP proxy that knows CONNECT only.
@@ -87,10 +88,7 @@ func TestThroughAProxy(t *testing.T) {
 				}
 				defer server.CloseClientConnections()
 				defer server.Close()
-				via, err := url.Parse(server.URL)
-				if err != nil {
-					t.Fatal(err)
-				}
+				via := testkit.Get(url.Parse(server.URL))(t)
 				if name, password, ok := strings.Cut(c.login, ":"); ok {
 					via.User = url.UserPassword(name, password)
 				}
@@ -101,10 +99,7 @@ func TestThroughAProxy(t *testing.T) {
 					}
 					return via, nil
 				}
-				s, err := Connect(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := testkit.Get(Connect(o))(t)
 				defer s.Close()
 				if c.trouble != "" {
 					eventually(t, c.trouble, func() bool { return strings.Contains(s.Trouble(), c.trouble) })

@@ -149,10 +149,7 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 			t.Errorf("%s was put again", key)
 		}
 	}
-	state, err := w.server.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := testkit.Get(w.server.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true}))(t)
 	if state.Streams != 1 || state.Consumers != 0 {
 		t.Errorf("there are %d streams and %d consumers", state.Streams, state.Consumers)
 	}
@@ -374,22 +371,13 @@ func TestOptionsAreChecked(t *testing.T) {
 // somebody else's takes 4096 bytes.
 func TestTokensAreShort(t *testing.T) {
 	t.Parallel()
-	a, err := NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Get(NewAuthority())(t)
 	_, public, err := NewUser()
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := a.Site(strings.Repeat("n", 40), public, time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest, err := a.Guest(strings.Repeat("n", 40), public, time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	site := testkit.Get(a.Site(strings.Repeat("n", 40), public, time.Now().Add(time.Hour)))(t)
+	guest := testkit.Get(a.Guest(strings.Repeat("n", 40), public, time.Now().Add(time.Hour)))(t)
 	t.Logf("site: %d bytes, guest: %d bytes", len(site), len(guest))
 	if most := 4096 - 600; len(site) > most || len(guest) > most {
 		t.Errorf("longer than %d bytes", most)
@@ -407,33 +395,17 @@ func TestTokensAreShort(t *testing.T) {
 func TestAuthorityIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	data, err := w.authority.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := ParseAuthority(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(w.authority.MarshalBinary())(t)
+	again := testkit.Get(ParseAuthority(data))(t)
 	again2, err := again.MarshalBinary()
 	if err != nil || !bytes.Equal(data, again2) {
 		t.Fatalf("it reads back as another: %v", err)
 	}
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
-	seed, err := w.authority.account.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := AccountAuthority(seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err = foreign.MarshalBinary(); err != nil {
-		t.Fatal(err)
-	}
-	if foreign, err = ParseAuthority(data); err != nil {
-		t.Fatal(err)
-	}
+	seed := testkit.Get(w.authority.account.Seed())(t)
+	foreign := testkit.Get(AccountAuthority(seed))(t)
+	data = testkit.Get(foreign.MarshalBinary())(t)
+	foreign = testkit.Get(ParseAuthority(data))(t)
 	for _, a := range []*Authority{again, foreign} {
 		o := w.options("north", func(public string) (string, error) { return a.Site("north", public, time.Time{}) })
 		holds(t, w.connect(o), wire.TaskKey(study, "north"), "task")

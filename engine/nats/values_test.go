@@ -208,10 +208,7 @@ func TestWakesAreHintsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
-	s, err := connect(w.siteOptions("north"), 50*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Get(connect(w.siteOptions("north"), 50*time.Millisecond))(t)
 	defer s.Close()
 	key := wire.TaskKey(study, "north")
 	p := place{bucketOf(study), "task.north"}

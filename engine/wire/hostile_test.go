@@ -403,10 +403,7 @@ func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 2, "north", "centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
-		first, err := e.coordinator(e.links(ctx)).Run(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := testkit.Get(e.coordinator(e.links(ctx)).Run(ctx))(t)
 		links := e.links(ctx)
 		var histories [][][]byte
 		for _, l := range links {
@@ -512,10 +509,7 @@ func TestTwoHundredSites(t *testing.T) {
 		t.Errorf("%.0f bytes for each site and round, want at most %.0f", each, most)
 	}
 	past := engine.Past{Records: out.History[:1], Own: []engine.Claim{{Round: 20, Digest: make([]byte, 32)}}, Ledger: engine.Mark{Lines: 1000, Hash: make([]byte, 32)}}
-	data, err := encoding.Marshal(past)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(encoding.Marshal(past))(t)
 	if len(data) > 300 {
 		t.Errorf("the history of a round takes %d bytes", len(data))
 	}

@@ -112,7 +112,7 @@ var parsed = sync.OnceValues(func() (files []file, err error) {
 			return err
 		}
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, name, data, parser.ParseComments|parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(set, name, data, parser.ParseComments)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/internal/testkit"
 )
 
 // TestPoolAgreesWithMatrices has the thirteen trials of the BCG vaccine (Colditz et al. 1994:
@@ -190,10 +192,7 @@ func TestTablesThatDoNotGoTogetherAreRefused(t *testing.T) {
 		other := table(slope)
 		other.Tests = slices.Clone(other.Tests)
 		change(other)
-		data, err := other.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(other.Encode())(t)
 		read, err := Read(data)
 		said := ""
 		if err == nil {
@@ -214,10 +213,7 @@ func TestTablesThatDoNotGoTogetherAreRefused(t *testing.T) {
 }
 
 func FuzzTable(f *testing.F) {
-	data, err := table(Test{Column: "x", Factor: 1, Subjects: 30, DF: 28, Estimates: []float64{1}, Covariance: [][]float64{{1}}}).Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := testkit.Get(table(Test{Column: "x", Factor: 1, Subjects: 30, DF: 28, Estimates: []float64{1}, Covariance: [][]float64{{1}}}).Encode())(f)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		x, err := Read(data)

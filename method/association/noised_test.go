@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -26,11 +27,7 @@ privacy: {adjacency: add-remove, epsilon: 2, delta: 1e-6}
 `
 
 func protocolOf(t *testing.T, text string) *Protocol {
-	p, err := ParseProtocol("p.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(ParseProtocol("p.yaml", []byte(text)))(t)
 }
 
 // One subject more, or another in a subject's place, moves the sum by no more than the
@@ -40,10 +37,7 @@ func TestSensitivityOfNoisedAssociations(t *testing.T) {
 	p := protocolOf(t, ageAndSex)
 	rng := rand.New(rand.NewPCG(1, 14))
 	for factors := 1; factors <= 6; factors++ {
-		sum, err := p.sum(factors)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sum := testkit.Get(p.sum(factors))(t)
 		size := sum.Blocks[0]
 		draw := func() []float64 {
 			z, v := make([]float64, factors), make([]float64, size)
@@ -101,29 +95,15 @@ func released(t *testing.T, p *Protocol, name string, seed uint64, rows []datase
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := dataset.NewTable(oneFactor, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(dataset.NewTable(oneFactor, rows))(t)
 	r.Study.Site, r.Study.Subjects = name, len(rows)
 	gate := privacy.NewGate(r.Study, privacy.SimulationPolicy(), sitestore.NewMemory(), data, privacytest.Seeded(seed))
-	session, err := gate.Admit(privacy.Ask{Study: r.Study.Digest, Site: name, Round: 1, Kind: "associate"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := testkit.Get(gate.Admit(privacy.Ask{Study: r.Study.Digest, Site: name, Round: 1, Kind: "associate"}))(t)
 	defer session.Close()
-	n, err := session.Sum(t.Context(), r.Study.Requests[0].Request.Sums[0].Name, r.Contribution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testkit.Get(session.Sum(t.Context(), r.Study.Requests[0].Request.Sums[0].Name, r.Contribution))(t)
 	table, _ := r.Table(name, n)
-	encoded, err := table.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if table, err = Read(encoded); err != nil {
-		t.Fatal(err)
-	}
+	encoded := testkit.Get(table.Encode())(t)
+	table = testkit.Get(Read(encoded))(t)
 	return table
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/factorstest"
@@ -88,9 +89,7 @@ func leastSquares(t testing.TB, s *small) (map[string]*dataset.Table, map[string
 			y.SetVec(i, rows[c.site][c.row].Views[c.view][c.at])
 		}
 		var b mat.VecDense
-		if err := b.SolveVec(x, y); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, b.SolveVec(x, y))
 		slopes[name] = [2]float64{b.AtVec(0), b.AtVec(1)}
 		for _, c := range cells {
 			rows[c.site][c.row].Views[c.view][c.at] -= b.AtVec(0)*(c.age-mean[0]/n) + b.AtVec(1)*(c.sex-mean[1]/n)
@@ -222,14 +221,8 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 		}
 		return means, err
 	}
-	young, err := impute(person(columns[:2], "50", "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := impute(person([]dataset.Column{columns[2], columns[1], columns[0]}, "x", "m", "70"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	young := testkit.Get(impute(person(columns[:2], "50", "f")))(t)
+	old := testkit.Get(impute(person([]dataset.Column{columns[2], columns[1], columns[0]}, "x", "m", "70")))(t)
 	for j := range young { // 20 years and a level of sex
 		if d := old[j] - young[j]; j < 4 && math.Abs(d-3) > 1 || j >= 4 && math.Abs(d) > 1 {
 			t.Errorf("feature %d: %v more is expected of a man of 70 than of a woman of 50", j, d)
@@ -258,9 +251,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	half := factorstest.Must(Method{}.Site(s.plan, "site-1"))(t)
 	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-1"))(t), s.data["site-1"]))(t)
 	var scores, command bytes.Buffer
-	if err := report.Files[0].Write(&scores); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, report.Files[0].Write(&scores))
 	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, method.TransformOptions{Site: "site-1"}); err != nil {
 		t.Fatal(err)
 	}

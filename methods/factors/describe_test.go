@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors"
 	"parley/study"
@@ -27,13 +28,6 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 // example is the example's plan with one change.
 func example(t *testing.T, replaced, by string) *study.Plan {
 	t.Helper()
-	data, err := os.ReadFile("../../examples/alzheimer/plan.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)), method.Registry{factors.Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	data := testkit.Get(os.ReadFile("../../examples/alzheimer/plan.yaml"))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)), method.Registry{factors.Method{}}))(t)
 }

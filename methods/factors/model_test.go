@@ -14,6 +14,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/factorstest"
@@ -26,10 +27,7 @@ import (
 // fitted is the model file of a small study.
 func fitOf(t testing.TB, options string) []byte {
 	t.Helper()
-	r, err := newPlay(t, threeSites(t, options)).run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(newPlay(t, threeSites(t, options)).run())(t)
 	return r.Files[0].Data
 }
 
@@ -37,10 +35,7 @@ func fitOf(t testing.TB, options string) []byte {
 func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 	for _, scaling := range options.Scalings[:5] {
 		s := threeSites(t, "  latent: 2\n  scaling: "+scaling+"\n")
-		r, err := newPlay(t, s).run()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Get(newPlay(t, s).run())(t)
 		model := factorstest.Must(factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t).Evaluator())(t)
 		var got evaluate.Posterior
 		worstMean := 0.0
@@ -48,9 +43,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := model.Infer(row, &got); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, model.Infer(row, &got))
 			if len(got.Latent) != 2 || math.IsNaN(got.LogLik) {
 				t.Fatalf("%s: %+v", scaling, got)
 			}
@@ -94,10 +87,7 @@ func FuzzLoadModel(f *testing.F) {
 // and used, finite metrics, and sections that can be drawn.
 func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	t.Helper()
-	m, err := fitted.LoadModel(r.Files[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
 	if len(m.Views) != len(plan.Views) || len(m.Sites) == 0 || len(m.Factors) != int(m.Options.Latent) {
 		t.Fatalf("the model has %d views, %d sites, %d factors", len(m.Views), len(m.Sites), len(m.Factors))
 	}
@@ -146,10 +136,7 @@ func pictures(r *method.Result) map[string]*figure.Figure {
 func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 	size := func(rows int) (n int) {
 		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions + "  noise: view\n", seed: 8}.study(t)
-		r, err := newPlay(t, s).run()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Get(newPlay(t, s).run())(t)
 		for _, section := range r.Sections {
 			for _, item := range section.Items {
 				if item.Figure != nil && item.Figure.ID == "log-likelihood" {
@@ -163,9 +150,7 @@ func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 						n += len(chart.Groups)
 					}
 					var b bytes.Buffer
-					if err := item.Figure.CSV(&b); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Do(t, item.Figure.CSV(&b))
 					n += 1000 * bytes.Count(b.Bytes(), []byte("\n"))
 				}
 				if item.Table != nil {
@@ -188,19 +173,11 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, site := range s.plan.Sites {
-			shared, err := p.coordinator.Share(p.state, site)
-			if err != nil {
-				t.Fatal(err)
-			}
+			shared := testkit.Get(p.coordinator.Share(p.state, site))(t)
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-			r, err := half.Report(context.Background(), shared, s.data[site])
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := testkit.Get(half.Report(context.Background(), shared, s.data[site]))(t)
 			var b bytes.Buffer
-			if err := r.Files[0].Write(&b); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, r.Files[0].Write(&b))
 			records, err := csv.NewReader(&b).ReadAll()
 			if err != nil || len(records) != 1+20 {
 				t.Fatalf("scores.csv has %d lines (%v)", len(records), err)
@@ -279,9 +256,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	}}
 	r := factorstest.Must(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer
-	if err := (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page))
 	if page.Len() > 3_000_000 {
 		t.Errorf("the page has %d bytes", page.Len())
 	}
@@ -356,10 +331,7 @@ func (s strange) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 func TestSharedReportHoldsEveryPicture(t *testing.T) {
 	// With so many subjects that there is nothing to warn of first.
 	s := shape{dims: []int{3, 2}, sites: 3, rows: 80, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: federatedOptions, seed: 5}.study(t)
-	r, err := newPlay(t, s).run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(newPlay(t, s).run())(t)
 	found := pictures(r)
 	for _, id := range []string{"overview", "variance-explained", "variance-by-feature", "loading-map", "loadings-1", "scores-1-2", "site-means", "site-spreads",
 		"between-sites", "imputation-gain", "imputation-calibration", "imputation-distribution"} {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/study"
 )
@@ -27,14 +28,8 @@ func TestDefaults(t *testing.T) {
 		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: view rounds: 60 site_means: auto outliers: exclude",
 		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                   "latent: 1 scaling: none noise: view rounds: 60 site_means: auto outliers: exclude",
 	} {
-		p, err := parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Get(parse(text))(t)
+		shown := testkit.Get(p.YAML())(t)
 		_, after, _ := strings.Cut(string(shown), "name: mvppca\n")
 		before, _, _ := strings.Cut(after, "privacy:")
 		if got := strings.Join(strings.Fields(before), " "); got != want {

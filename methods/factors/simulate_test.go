@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/study"
@@ -14,11 +15,7 @@ import (
 
 func simulatedPlan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	p, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(parse(text))(t)
 }
 
 var _ method.Simulator = Method{}
@@ -37,10 +34,7 @@ func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 // deviation is known to 0.4 % (one standard error).
 func TestImaginedSubjectsFitThePlan(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 40_000, Held: 10, Seed: 5, Noise: 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drawn := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 40_000, Held: 10, Seed: 5, Noise: 0.3}))(t)
 	rows := subjects(t, drawn.Sites["north"])
 	if len(rows) != 40_000 || len(drawn.Sites) != len(p.Sites) {
 		t.Fatalf("%d subjects at %d sites", len(rows), len(drawn.Sites))
@@ -71,10 +65,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // What a model with as many factors leaves unexplained is the share of noise.
 func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 1\n"))
-	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 20_000, Held: 1, Seed: 2, Noise: 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drawn := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 20_000, Held: 1, Seed: 2, Noise: 0.2}))(t)
 	// Two features of one factor have a correlation of ±(1 − noise).
 	n, sx, sy, sxx, syy, sxy := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, row := range subjects(t, drawn.Sites["south"]) {
@@ -89,14 +80,8 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 
 func TestImaginedPopulationsAreOne(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	few, err := Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	many, err := Method{}.Simulate(p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	few := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}))(t)
+	many := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3}))(t)
 	same := func(a, b dataset.Source, n int) bool {
 		x, y := subjects(t, a), subjects(t, b)
 		for i := range n {
@@ -112,10 +97,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 	if same(few.Sites["north"], few.Sites["south"], 1) || same(few.Sites["north"], few.Held, 1) {
 		t.Error("the same subjects are at two places")
 	}
-	other, err := Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3}))(t)
 	if same(few.Held, other.Held, 1) {
 		t.Error("another seed gives the same subjects")
 	}
@@ -123,10 +105,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 
 func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: south, views: [clinic]}]\n"))
-	drawn, err := Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drawn := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3}))(t)
 	for where, src := range map[string]dataset.Source{"north": drawn.Sites["north"], "south": drawn.Sites["south"], "held out": drawn.Held} {
 		for _, row := range subjects(t, src) {
 			if has := len(row.Views[1]) > 0; has == (where == "south") {

@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/association"
 	"parley/methods/factors/factorstest"
@@ -32,10 +33,7 @@ func shiftedSites(t testing.TB, shift float64, options string) *small {
 func modelOf(t testing.TB, s *small) (*fitted.Model, *method.Result, *play) {
 	t.Helper()
 	p := newPlay(t, s)
-	r, err := p.run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Get(p.run())(t)
 	checkResult(t, s.plan, r)
 	return factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t), r, p
 }
@@ -128,9 +126,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	var scores bytes.Buffer
 	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
 	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-0"))(t), data))(t)
-	if err := report.Files[0].Write(&scores); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, report.Files[0].Write(&scores))
 	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	mean := 0.0
 	for i := range a[1:] {
@@ -322,9 +318,7 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command, method.TransformOptions{Site: "site-0"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Files[0].Write(&scores); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, report.Files[0].Write(&scores))
 	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
 		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {

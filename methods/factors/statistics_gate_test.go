@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/options"
 	"parley/privacy"
@@ -50,10 +51,7 @@ func (p *play) seeded() *play {
 // ledger returns what a site was charged.
 func (g *gated) ledger(t testing.TB) []ledger.Entry {
 	t.Helper()
-	l, err := ledger.Read(g.journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Get(ledger.Read(g.journal))(t)
 	return l.Entries
 }
 
@@ -102,10 +100,7 @@ func numbersOf(t *testing.T, r *method.Result) string {
 	for _, h := range r.Headline {
 		fmt.Fprintln(&b, h.Name, h.Value)
 	}
-	data, err := json.Marshal(r.Metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(json.Marshal(r.Metrics))(t)
 	b.Write(data)
 	for _, f := range r.Files {
 		b.Write(f.Data)
@@ -118,10 +113,7 @@ func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		s := shape{dims: []int{3, 2, 1}, sites: 2, rows: 10, gaps: 0.2, missing: 0.2, lacks: map[[2]int]bool{{1, 1}: true}, options: statisticsOptions,
 			privacy: strings.Replace(totalBudget, "epsilon: 3", "epsilon: 0.1", 1), seed: 3 + seed}.study(t)
-		r, err := newPlay(t, s).behindGates(seed).run()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Get(newPlay(t, s).behindGates(seed).run())(t)
 		if text := numbersOf(t, r); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 			t.Error("the result has a number that is none")
 		}

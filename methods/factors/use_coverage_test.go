@@ -14,6 +14,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
@@ -125,23 +126,14 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 	}
 	fmt.Fprintf(&plan, "method: {name: mvppca, latent: %d%s}\nprivacy: {protection: none}\n", q, options)
 	methods := method.Registry{factors.Method{}}
-	p, err := study.Parse("plan.yaml", []byte(plan.String()), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Get(study.Parse("plan.yaml", []byte(plan.String()), methods))(t)
 	data := map[string]dataset.Source{}
 	for i, name := range p.Sites {
 		data[name] = sites[i]
 	}
-	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: data}))(t)
 	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	m, err := method.OpenModel(methods, out.Result.Files[at].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Get(method.OpenModel(methods, out.Result.Files[at].Data))(t)
 	return m.(*fitted.Model)
 }
 
@@ -154,10 +146,7 @@ const ownWay = "in a way in which those of other sites do not"
 // subjects but what is excused.
 func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []dataset.Row, newSite bool, excused ...string) float64 {
 	t.Helper()
-	full, err := dataset.NewTable(schema, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := testkit.Get(dataset.NewTable(schema, rows))(t)
 	truth, at := map[string]float64{}, 0
 	for _, row := range rows {
 		for k, v := range schema.Views {
@@ -176,10 +165,7 @@ func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []datas
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
-		records, err := csv.NewReader(&b).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := testkit.Get(csv.NewReader(&b).ReadAll())(t)
 		if n != len(records)-1 || n != len(rows)*len(schema.Views[k].Columns) {
 			t.Fatalf("%d values imputed in %d lines", n, len(records)-1)
 		}
@@ -264,10 +250,7 @@ func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 				schema := x.schema()
 				var sites []dataset.Source
 				for i := range 3 {
-					table, err := dataset.NewTable(schema, x.draw(r, string(rune('a'+i)), 12, nil))
-					if err != nil {
-						t.Fatal(err)
-					}
+					table := testkit.Get(dataset.NewTable(schema, x.draw(r, string(rune('a'+i)), 12, nil)))(t)
 					sites = append(sites, table)
 				}
 				m := fit(t, schema, sites, x.q, options+", site_means: pooled")
@@ -306,10 +289,7 @@ func TestTinySitesAccuseNoHugeOne(t *testing.T) {
 		x := paperWorld(r)
 		var sites []dataset.Source
 		for i, n := range []int{1500, 3, 1} {
-			table, err := dataset.NewTable(x.schema(), x.draw(r, string(rune('a'+i)), n, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			table := testkit.Get(dataset.NewTable(x.schema(), x.draw(r, string(rune('a'+i)), n, nil)))(t)
 			sites = append(sites, table)
 		}
 		for _, v := range fit(t, x.schema(), sites, x.q, "").Verdicts {
@@ -333,24 +313,15 @@ func place(t testing.TB, schema dataset.Schema, rows []dataset.Row, sc evaluate.
 		subjects[i] = evaluate.Subject{ID: row.ID, Group: row.ID[:1]}
 	}
 	names := evaluate.SiteNames(3)
-	placed, err := evaluate.Assign(subjects, names, sc, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lacking, err := evaluate.Lacking(sc, len(names), len(schema.Views))
-	if err != nil {
-		t.Fatal(err)
-	}
+	placed := testkit.Get(evaluate.Assign(subjects, names, sc, seed))(t)
+	lacking := testkit.Get(evaluate.Lacking(sc, len(names), len(schema.Views)))(t)
 	bySite := make([][]dataset.Row, len(names))
 	for i, p := range placed {
 		bySite[p.Site] = append(bySite[p.Site], rows[i])
 	}
 	var sources []dataset.Source
 	for i, rows := range bySite {
-		table, err := dataset.NewTable(schema, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(schema, rows))(t)
 		sources = append(sources, table.Without(lacking[i]...))
 	}
 	return sources
@@ -375,10 +346,7 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 				schema := x.schema()
 				var sites []dataset.Source
 				for range 3 {
-					table, err := dataset.NewTable(schema, x.site(r, sd).draw(r, "s", 90, nil))
-					if err != nil {
-						t.Fatal(err)
-					}
+					table := testkit.Get(dataset.NewTable(schema, x.site(r, sd).draw(r, "s", 90, nil)))(t)
 					sites = append(sites, table)
 				}
 				m := fit(t, schema, sites, x.q, ", scaling: view")

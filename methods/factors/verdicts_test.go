@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
@@ -54,9 +55,7 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 		t.Errorf("the model says %+v", m.Verdicts)
 	}
 	var page bytes.Buffer
-	if err := (&report.Report{Title: "shared", Sections: r.Sections}).HTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, (&report.Report{Title: "shared", Sections: r.Sections}).HTML(&page))
 	for _, x := range [][]byte{page.Bytes(), numbers, r.Files[0].Data} {
 		if bytes.Contains(x, []byte(id)) {
 			t.Errorf("what everybody may read names %s", id)

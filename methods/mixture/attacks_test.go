@@ -3,7 +3,6 @@ package mixture
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -12,38 +11,8 @@ import (
 
 	"parley/figure"
 	"parley/internal/testkit"
-	"parley/method"
-	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/sketch"
 	"parley/privacy/account"
-	"parley/study"
 )
-
-// Whatever a plan says of sums, it is its features that are attacked, in
-// studies that can be run.
-func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
-	for text, privacy := range map[string]string{
-		"components: 2, sketch: {frequencies: 70, scale: 0.2}": "{protection: none}",
-		"components: 2":                      "{protection: none}",
-		"components: 2, prior: {freedom: 9}": "{protection: none}",
-	} {
-		p := parsePlan(t, fmt.Sprintf("parley: 1\nname: any\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}]}]\nsubjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", text, privacy))
-		given := p.Method.Options.(*Options)
-		var s study.Plan
-		_, err := NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*Options, error) { return given, nil }, func(v *Victims) error {
-			own, err := victimsStudy(v, NoProtection)
-			if err != nil || own.Prior.Dim() != 3 || own.Prior.Nu != given.Prior.Freedom || own.Of.Count() != given.Sketch.Frequencies {
-				t.Errorf("%s: %+v, %v", text, own, err)
-				return nil
-			}
-			s = *own.Plan
-			return nil
-		})
-		if err == nil || err.Error() != "site a has no data" || s.Privacy.Differential() || len(s.Subjects) > 0 {
-			t.Errorf("%s: %v, %+v", text, err, s)
-		}
-	}
-}
 
 // small is a study of 64 frequencies.
 func small(privacy string) *setup {
@@ -104,20 +73,6 @@ func TestTheWorstRecordIsWithinItsCharge(t *testing.T) {
 	}
 }
 
-// The minimum of Rosenbrock's function is 0 at (1, 1).
-func TestLeastSquaresFindsTheMinimum(t *testing.T) {
-	x := []float64{-1.2, 1}
-	loss := LeastSquares(x, 2, func(r, jac, x []float64) {
-		r[0], r[1] = 10*(x[1]-x[0]*x[0]), 1-x[0]
-		if jac != nil {
-			copy(jac, []float64{-20 * x[0], 10, -1, 0})
-		}
-	})
-	if loss > 1e-20 || math.Abs(x[0]-1) > 1e-9 || math.Abs(x[1]-1) > 1e-9 {
-		t.Errorf("got %v with %v", x, loss)
-	}
-}
-
 func TestMostAdvantage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := rapid.Float64Range(0, 50).Draw(t, "ε")
@@ -127,75 +82,5 @@ func TestMostAdvantage(t *testing.T) {
 	})
 	if got := mostAdvantage(0, 0); got != 0.5 {
 		t.Errorf("ε = 0 allows %v, want a coin", got)
-	}
-}
-
-func sumsAt(f sketch.Frequencies, rows []float64) []float64 {
-	sum, phi := make([]float64, f.Len()), make([]float64, f.Len())
-	for row := range slices.Chunk(rows, f.Dim) {
-		f.Features(phi, row)
-		for i, v := range phi {
-			sum[i] += v
-		}
-	}
-	return sum
-}
-
-// What two exact releases differ by is the row that sets them apart, in one feature and in eight; so are all
-// rows of a small site. What is not determined is not given.
-func TestRowsFollowFromExactSums(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d, n := rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "features"), 1
-		if d == 2 {
-			n = rapid.IntRange(1, 3).Draw(t, "rows")
-		}
-		f := known(text(d, "components: 2", noProtection)).Of
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-		var rows []float64
-		for k := range n { // a few widths apart
-			for range d {
-				rows = append(rows, float64(5*k)-5+r.Float64())
-			}
-		}
-		got := testkit.Get(locate(f, sumsAt(f, rows), n))(t)
-		for row := range slices.Chunk(rows, d) {
-			least := math.Inf(1)
-			for g := range slices.Chunk(got, d) {
-				least = min(least, math.Sqrt(gmm.SquaredDistance(row, g)))
-			}
-			if least > 1e-5 {
-				t.Fatalf("rows %v were located at %v", rows, got)
-			}
-		}
-	})
-	f := known(text(2, "components: 2", noProtection)).Of
-	for name, c := range map[string]struct {
-		sums []float64
-		rows int
-	}{"too many": {make([]float64, f.Len()), f.Len()/2 + 1}, "none": {make([]float64, f.Len()), 0}, "other sums": {[]float64{1}, 1}} {
-		if x, err := locate(f, c.sums, c.rows); err == nil {
-			t.Errorf("%s: %v", name, x)
-		}
-	}
-}
-
-// Scores are in standard deviations within sites: guesses of a site's mean have an
-// error of 1, rows themselves none.
-func TestScoresAreInStandardDeviations(t *testing.T) {
-	view := study.View{Features: []study.Feature{{Range: &[2]float64{-12, 12}}, {Range: &[2]float64{-12, 12}}}}
-	v := &Victims{Plan: &study.Plan{Views: []study.View{view}}, Dim: 2, Seed: 3}
-	v.example()
-	v.measure()
-	var means []float64
-	for j, rows := range v.Sites {
-		for range len(rows) / 2 {
-			means = append(means, v.Means[j]...)
-		}
-	}
-	if r := v.Score(v.All(), means, 0.1); math.Abs(r.RMSE-1) > 1e-12 || r.Rows != 300 || r.Found > 30 || math.Abs(r.SD-1) > 0.1 {
-		t.Errorf("guessing means: %+v", r)
-	}
-	if r := v.Score(v.All(), v.All(), 0.1); r.RMSE != 0 || r.Found != 300 {
-		t.Errorf("the rows themselves: %+v", r)
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"parley/internal/testkit"
 	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/sketch"
 )
 
 // shapes are laws of one feature within a group, with a variance of about 1; heavy is the factor of a row.
@@ -99,4 +101,15 @@ func drawnStudy(t *testing.T, shape string, d, groups, k, rows int, seed uint64)
 	o := testkit.Get(s.observation(all))(t)
 	p := testkit.Get(s.posterior(o))(t)
 	return testkit.Get(s.view(p, all))(t)
+}
+
+func sumsAt(f sketch.Frequencies, rows []float64) []float64 {
+	sum, phi := make([]float64, f.Len()), make([]float64, f.Len())
+	for row := range slices.Chunk(rows, f.Dim) {
+		f.Features(phi, row)
+		for i, v := range phi {
+			sum[i] += v
+		}
+	}
+	return sum
 }

@@ -46,12 +46,6 @@ type Model struct {
 	Sample *gmm.Posterior `json:"sample,omitempty"`
 }
 
-// Published says which method made a model, and how.
-type Published struct {
-	Method  string `json:"method"`
-	Options any    `json:"options"` // what its plan said under method
-}
-
 // ModelView is a view with its features.
 type ModelView struct {
 	Name    string        `json:"name"`
@@ -395,4 +389,43 @@ func (b *beside) notes() (all []figure.Note) {
 			Text: "For them the probabilities of components say only which is the least far. Look for errors and codes for missing values. If there are none, the components' tails are heavier than those of normal distributions, or there are more components."})
 	}
 	return all
+}
+
+// Draws that a model keeps: most, or as many as have keptNumbers together, but fewest.
+const (
+	mostKept, fewestKept = 64, 16
+	keptNumbers          = 100_000
+)
+
+// kept is the part of a posterior that a model keeps.
+func kept(p *gmm.Posterior) *gmm.Posterior {
+	k, d := p.Draws[0].Components(), p.Draws[0].Dim
+	return p.Thin(min(max(keptNumbers/(k*(1+d+d*d)), fewestKept), mostKept))
+}
+
+// checkKept reports what is wrong with such a part of the posterior of mixtures of k components in d
+// dimensions; nil if there is none.
+func checkKept(p *gmm.Posterior, k, d int) error {
+	if p == nil {
+		return nil
+	}
+	sum := 0.0
+	for i, x := range p.Draws {
+		if x.Components() != k || x.Dim != d {
+			return fmt.Errorf("draw %d of its sample has %d components in %d dimensions", i+1, x.Components(), x.Dim)
+		}
+		if err := x.Check(); err != nil {
+			return fmt.Errorf("draw %d of its sample: %w", i+1, err)
+		}
+	}
+	for i, w := range p.Weights {
+		if !(w >= 0) {
+			return fmt.Errorf("draw %d of its sample has weight %v", i+1, w)
+		}
+		sum += w
+	}
+	if len(p.Draws) != len(p.Weights) || math.Abs(sum-1) > 1e-6 {
+		return fmt.Errorf("a sample of %d draws and %d weights that sum to %v", len(p.Draws), len(p.Weights), sum)
+	}
+	return nil
 }

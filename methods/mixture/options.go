@@ -2,6 +2,8 @@ package mixture
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -358,4 +360,9 @@ func releaseNoise(p *study.Plan) (account.Mechanism, error) {
 	}
 	m.Noise = account.RoundUp(factor)
 	return m, nil
+}
+
+func seedOf(p *study.Plan, purpose string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", p.Seed, purpose))
+	return binary.LittleEndian.Uint64(sum[:])
 }

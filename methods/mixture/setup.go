@@ -2,8 +2,6 @@ package mixture
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -51,11 +49,6 @@ func Unprotected(contents ...privacy.Content) privacy.Request {
 
 // Seed makes a seed for a purpose of the plan's: nothing else decides it.
 func (s *Setup) Seed(purpose string) uint64 { return seedOf(s.Plan, purpose) }
-
-func seedOf(p *study.Plan, purpose string) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", p.Seed, purpose))
-	return binary.LittleEndian.Uint64(sum[:])
-}
 
 // NoRows is the error of a study whose sites have nothing that the mixture is of.
 func (s *Setup) NoRows() error {

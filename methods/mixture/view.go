@@ -401,3 +401,9 @@ func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
 	}
 	return x, x.Check()
 }
+
+// Published says which method made a model, and how.
+type Published struct {
+	Method  string `json:"method"`
+	Options any    `json:"options"` // what its plan said under method
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method/methodtest"
 )
 
@@ -111,10 +112,7 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 			}
 			rows = append(rows, row)
 		}
-		table, err := dataset.NewTable(plan.Schema(), rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(plan.Schema(), rows))(t)
 		data[name] = table
 	}
 	return methodtest.Case{Plan: plan, Data: data}

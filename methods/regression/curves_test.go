@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -44,9 +45,7 @@ func TestIntervalsOfCurves(t *testing.T) {
 		q := m.Weights()
 		for k, age := range ages {
 			var x glm.Row
-			if err := m.Encoding.Encode([]float64{age, 2, math.NaN()}, &x); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, m.Encoding.Encode([]float64{age, 2, math.NaN()}, &x))
 			f, v := 0.0, 0.0 // of the curve, whose columns come first, less that at 60
 			for i, a := range x.Index {
 				if a > 3 {

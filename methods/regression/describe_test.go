@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression"
 	"parley/study"
@@ -12,10 +13,7 @@ import (
 
 // What people are told follows the options.
 func TestDescribeFollowsTheOptions(t *testing.T) {
-	data, err := os.ReadFile("../../examples/income/plan.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(os.ReadFile("../../examples/income/plan.yaml"))(t)
 	head, _, _ := strings.Cut(string(data), "privacy:")
 	const exact = "privacy: {protection: none}\n"
 	const total = "privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 1, delta: 1e-5}}\n"
@@ -25,10 +23,7 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		{head + exact, "Bayesian logistic regression", "a site sends sums over its own subjects: of how each would change the weights"},
 		{strings.Replace(head, levels+"}", "}\n  noise_variance: 1", 1) + exact, "It predicts the number in column income", "linear regression"},
 	} {
-		p, err := study.Parse("plan.yaml", []byte(c[0]), method.Registry{regression.Method{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Get(study.Parse("plan.yaml", []byte(c[0]), method.Registry{regression.Method{}}))(t)
 		if got := (regression.Method{}).Describe(p); !strings.Contains(got, c[1]) || !strings.Contains(got, c[2]) || strings.Count(got, ". ") != 1 {
 			t.Errorf("%s", got)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method/methodtest"
 	"parley/study"
 )
@@ -23,10 +24,7 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 			yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
 			return [3]float64{x0, k, x1}, []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
 		})
-		out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 		said := strings.Join(out.Result.Verdicts(), "\n")
 		model := string(out.Result.Files[0].Data)
 		named := strings.Contains(model, "the share of q at b is about ") && strings.Contains(model, "points higher")
@@ -46,10 +44,7 @@ func drawn(t *testing.T, p *study.Plan, n int, next func(site string) ([3]float6
 			x, y := next(site)
 			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x[:2], x[2:]}, Subject: []string{y}})
 		}
-		table, err := dataset.NewTable(p.Schema(), rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 		data[site] = table
 	}
 	return data
@@ -73,10 +68,7 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 			y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-0.5*x0)))]
 			return [3]float64{x0, float64(r.IntN(3)), x1}, y
 		})
-		out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 		said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
 		if (said != "") != (k.want != "") || !strings.Contains(model, k.want) {
 			t.Errorf("want %q; said %q", k.want, said)
@@ -100,10 +92,7 @@ func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
 				y = []string{"p", "q"}[int(r.Float64()+1/(1+math.Exp(1-1.5*x0+0.5*x1)))]
 				return [3]float64{x0, float64(r.IntN(3)), 1 + 2*x1}, y
 			})
-			out, err := (&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 			said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
 			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart || (said == "") != k.apart {
 				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)

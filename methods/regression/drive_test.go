@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/regression/glm"
@@ -66,11 +67,7 @@ func (d driven) plan(t testing.TB) *study.Plan {
 	if strings.Contains(d.method, "event:") {
 		text = strings.Replace(text, "subjects: [y]", "subjects: [y, e]", 1)
 	}
-	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}))(t)
 }
 
 // rowsFor draws a site's rows for a plan: some without a view, some without a cell.
@@ -101,11 +98,7 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		}
 		rows = append(rows, row)
 	}
-	table, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 }
 
 func dataFor(t testing.TB, p *study.Plan) map[string]dataset.Source {

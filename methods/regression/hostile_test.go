@@ -3,23 +3,15 @@ package regression
 import (
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
 )
 
 func FuzzModel(f *testing.F) {
-	c, err := options.New(exactPlans["joint, softmax"].plan(f))
-	if err != nil {
-		f.Fatal(err)
-	}
-	m, err := fitted.New(c.Plan, c.Options, c.Prior, c.Prior.Normal(), &c.Encoding)
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := m.Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	c := testkit.Get(options.New(exactPlans["joint, softmax"].plan(f)))(f)
+	m := testkit.Get(fitted.New(c.Plan, c.Options, c.Prior, c.Prior.Normal(), &c.Encoding))(f)
+	data := testkit.Get(m.Encode())(f)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := fitted.LoadModel(data)

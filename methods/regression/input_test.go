@@ -14,6 +14,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression/fitted"
 )
@@ -106,10 +107,7 @@ func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 	if len(out.Left) > 0 || !m.Private {
 		t.Errorf("left %v", out.Left)
 	}
-	reports, err := out.SiteReports(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := testkit.Get(out.SiteReports(t.Context()))(t)
 	if n := reports["a"].Result.Metrics["left_out"]; n != 3 {
 		t.Errorf("the site's own report leaves out %v rows", n)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/methods/regression"
 )
@@ -21,18 +22,10 @@ func TestCentralFitsKnowShares(t *testing.T) {
 	_, out := run(t, among(t, p, rows))
 	at := rows[0]
 	at.Views = [][]float64{{60, 2, math.NaN()}}
-	sites, err := regression.Method{}.Evaluator(p, out.Result.Files, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	central, err := regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sites := testkit.Get(regression.Method{}.Evaluator(p, out.Result.Files, false))(t)
+	central := testkit.Get(regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows)))(t)
 	var want, got evaluate.Posterior
-	if err := sites.Infer(&at, &want); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, sites.Infer(&at, &want))
 	if err := central.Infer(&at, &got); err != nil || math.Abs(got.Outcome.LogP[1]-want.Outcome.LogP[1]) > 1e-4 {
 		t.Errorf("in one place %v, of sites %v, %v", got.Outcome.LogP, want.Outcome.LogP, err)
 	}

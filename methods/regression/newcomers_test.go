@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression/fitted"
 
@@ -66,9 +67,7 @@ func predictions(t *testing.T, m *fitted.Model, data dataset.Source, opts method
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows, err = csv.NewReader(strings.NewReader(b.String())).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	rows = testkit.Get(csv.NewReader(strings.NewReader(b.String())).ReadAll())(t)
 	return rows[1:], a
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/options"
 	"parley/study"
 )
@@ -85,17 +86,11 @@ func TestDefaults(t *testing.T) {
 		if o := p.Method.Options.(*options.Options); !c.want(o) {
 			t.Errorf("%s: %+v", name, o)
 		}
-		encoded, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := testkit.Get(p.Encode())(t)
 		if _, err := study.Decode(encoded, methods); err != nil {
 			t.Errorf("%s: decoding the plan again: %v", name, err)
 		}
-		text, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Get(p.YAML())(t)
 		again, err := study.Parse("plan.yaml", text, methods)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, text)

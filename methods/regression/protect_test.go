@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method/methodtest"
 	"parley/methods/regression"
 	"parley/privacy"
@@ -45,10 +46,7 @@ func TestChargesKeepTheTotal(t *testing.T) {
 		if site.Unprotected > 0 || c.sums > 0 && site.Sums != c.sums {
 			t.Errorf("%s: %d sums, %d releases without noise", name, site.Sums, site.Unprotected)
 		}
-		list, err := regression.Method{}.Requests(p, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testkit.Get(regression.Method{}.Requests(p, "a"))(t)
 		asked := map[string]int{}
 		for _, task := range methodtest.Tasks(t, regression.Method{}, p, config(t, drawn(13, 60, 2, yesNo), p).Data)["a"] {
 			asked[task.Kind]++

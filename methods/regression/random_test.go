@@ -14,6 +14,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/fitted"
@@ -57,10 +58,7 @@ func TestRandomIntercepts(t *testing.T) {
 		t.Errorf("%+v of sites that differ", e)
 	}
 	held := 0
-	reports, err := out.SiteReports(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := testkit.Get(out.SiteReports(t.Context()))(t)
 	for i, site := range names {
 		report := reports[site].Result
 		b, sd := report.Metrics["intercept"], report.Metrics["intercept_sd"]
@@ -86,21 +84,12 @@ func TestRandomIntercepts(t *testing.T) {
 	// A new site: wider than without what sites differ by.
 	var wide, narrow evaluate.Posterior
 	row := dataset.Row{Views: [][]float64{{60, 2, 0}}, Subject: make([]string, 5)}
-	f, err := m.Forecaster(p.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Infer(&row, &wide); err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(m.Forecaster(p.Schema()))(t)
+	testkit.Do(t, f.Infer(&row, &wide))
 	without := *m
 	without.BetweenSites = nil
-	if f, err = without.Forecaster(p.Schema()); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Infer(&row, &narrow); err != nil {
-		t.Fatal(err)
-	}
+	f = testkit.Get(without.Forecaster(p.Schema()))(t)
+	testkit.Do(t, f.Infer(&row, &narrow))
 	// Averaged over sites, a probability is nearer to one half.
 	if a, b := math.Exp(wide.Outcome.LogP[1]), math.Exp(narrow.Outcome.LogP[1]); !(math.Abs(a-0.5) < math.Abs(b-0.5)-0.005) {
 		t.Errorf("%v at a new site, %v without what sites differ by", a, b)
@@ -120,10 +109,7 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 	if len(files) != 1 || files[0].Name != "model/model.json" {
 		t.Fatalf("site %s keeps %v", far, files)
 	}
-	own, err := fitted.LoadModel(files[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.Get(fitted.LoadModel(files[0].Data))(t)
 	if own.Site == nil || own.Site.Name != far || own.Site.Mean != reports[far].Result.Metrics["intercept"] {
 		t.Errorf("%+v", own.Site)
 	}

@@ -12,6 +12,7 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/local"
+	"parley/internal/testkit"
 )
 
 // A private run that was killed ends as its releases say; from the
@@ -39,9 +40,7 @@ func TestKilledPrivateRunsGoOn(t *testing.T) {
 	}
 	c.Observe = nil
 	first, out := run(t, c)
-	if err := os.Remove(filepath.Join(c.Dir, local.CheckpointName)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, os.Remove(filepath.Join(c.Dir, local.CheckpointName)))
 	again, replayed := run(t, c)
 	if !bytes.Equal(out.Result.Files[0].Data, replayed.Result.Files[0].Data) {
 		t.Errorf("from what the sites had released came another model:\n%v\n%v", first.Posterior, again.Posterior)

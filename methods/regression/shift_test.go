@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -35,14 +36,9 @@ func TestTheOutcomesZeroDecidesNothing(t *testing.T) {
 					rows[i].Subject[2] = strconv.FormatFloat(y[i]+added, 'g', -1, 64)
 				}
 				m, out := run(t, among(t, p, rows))
-				f, err := m.Forecaster(p.Schema())
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := testkit.Get(m.Forecaster(p.Schema()))(t)
 				var new evaluate.Posterior
-				if err := f.Infer(&dataset.Row{Views: [][]float64{{70, 2.5, 1}}, Subject: make([]string, 5)}, &new); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, f.Infer(&dataset.Row{Views: [][]float64{{70, 2.5, 1}}, Subject: make([]string, 5)}, &new))
 				numbers = append(numbers, new.Outcome.Mean-added, new.Outcome.SD, out.Result.Metrics["exchanges"], out.Result.Metrics["r_squared"],
 					out.Result.Metrics["between_sites"], out.Result.Metrics["between_sites_high_90"], float64(len(out.Result.Verdicts())))
 				for _, e := range m.Effects {

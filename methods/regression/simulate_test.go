@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression"
@@ -46,20 +47,13 @@ const relapse = "outcome: {column: y, levels: [no, yes]}"
 
 func simulate(t *testing.T, p *study.Plan, c method.Simulation) *method.Simulated {
 	t.Helper()
-	drawn, err := regression.Method{}.Simulate(p, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return drawn
+	return testkit.Get(regression.Method{}.Simulate(p, c))(t)
 }
 
 // subjects keeps a source's rows.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 	t.Helper()
-	table, err := dataset.Collect(t.Context(), src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Get(dataset.Collect(t.Context(), src))(t)
 	for i := range table.Len() {
 		rows = append(rows, table.Row(i))
 	}
@@ -113,10 +107,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // mean over classes where there are several: a softmax model knows no more.
 func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 	t.Helper()
-	fit, err := exact.Central(t.Context(), p, src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, src))(t)
 	var sum, squares []float64
 	n := 0.0
 	var post evaluate.Posterior
@@ -224,19 +215,12 @@ func TestImpossibleSimulationsAreRefused(t *testing.T) {
 
 func outcomeOf(t *testing.T, p *study.Plan) evaluate.Outcome {
 	t.Helper()
-	o, err := regression.Method{}.Outcome(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Get(regression.Method{}.Outcome(p))(t)
 }
 
 func marks(t *testing.T, o evaluate.Outcome, m evaluate.Model, held dataset.Source) evaluate.Marks {
 	t.Helper()
-	j, err := o.Judge(t.Context(), m, held, 0.9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := testkit.Get(o.Judge(t.Context(), m, held, 0.9))(t)
 	return j.Marks
 }
 
@@ -302,11 +286,7 @@ func TestReferences(t *testing.T) {
 
 func float(t *testing.T, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return testkit.Get(strconv.ParseFloat(text, 64))(t)
 }
 
 func outcomes(t *testing.T, src dataset.Source) (all []string) {
@@ -352,18 +332,9 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse)
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
-	fit, err := exact.Central(t.Context(), p, drawn.Sites["north"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := fit.Model.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
+	data := testkit.Get(fit.Model.Encode())(t)
+	opened := testkit.Get(regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}}, true))(t)
 	outcome := outcomeOf(t, p)
 	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v from a file, %v", got, want)
@@ -379,24 +350,16 @@ func TestForecastsAreThePredictions(t *testing.T) {
 	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
 		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
-		fit, err := exact.Central(t.Context(), p, drawn.Sites["north"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 		var text bytes.Buffer
 		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
-		lines, err := csv.NewReader(&text).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		lines := testkit.Get(csv.NewReader(&text).ReadAll())(t)
 		var post evaluate.Posterior
 		for i, row := range subjects(t, drawn.Held) {
 			row.Subject = nil
-			if err := fit.Infer(&row, &post); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, fit.Infer(&row, &post))
 			got := []float64{post.Outcome.Mean, post.Outcome.SD}
 			want := lines[i+1][1:3]
 			if len(post.Outcome.LogP) > 0 {

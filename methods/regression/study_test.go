@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/regression"
@@ -25,11 +26,7 @@ func planOf(t testing.TB, columns int, sites []string, options, privacy string) 
 
 func parse(t testing.TB, text string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(text), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), methods))(t)
 }
 
 func planText(columns int, sites []string, options, privacy string) string {
@@ -63,10 +60,7 @@ func config(t testing.TB, s sample, p *study.Plan) local.Config {
 
 func run(t testing.TB, c local.Config) (*fitted.Model, *local.Outcome) {
 	t.Helper()
-	out, err := local.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), c))(t)
 	return modelOf(t, out.Result), out
 }
 
@@ -76,11 +70,7 @@ func modelOf(t testing.TB, r *method.Result) *fitted.Model {
 	if i < 0 {
 		t.Fatal("no model/model.json")
 	}
-	m, err := fitted.LoadModel(r.Files[i].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return testkit.Get(fitted.LoadModel(r.Files[i].Data))(t)
 }
 
 func close2(t testing.TB, what string, want, got []float64, tol float64) {

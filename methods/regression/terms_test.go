@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression"
@@ -67,11 +68,7 @@ func stays(seed uint64, n int, f func(age, dose, sex float64) float64) (rows []d
 
 func tableOf(t testing.TB, p *study.Plan, rows []dataset.Row) *dataset.Table {
 	t.Helper()
-	table, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 }
 
 // among divides rows over the plan's sites.
@@ -103,10 +100,7 @@ func TestTermsEndAtCentralInference(t *testing.T) {
 	} {
 		p := stayPlan(t, outcome+allTerms)
 		m, out := run(t, among(t, p, rows))
-		fit, err := exact.Central(t.Context(), p, tableOf(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, tableOf(t, p, rows)))(t)
 		want, variance := fit.Model.Posterior.Moments()
 		got, _ := m.Posterior.Moments()
 		for j := range want {
@@ -148,10 +142,7 @@ func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {
 	flat := "outcome: {column: falls}\nlikelihood: poisson\npriors: [{feature: intercept, variance: 1.0e6}]\n"
 	fit := func(options string, rows []dataset.Row) []float64 {
 		p := stayPlan(t, flat+options)
-		f, err := exact.Central(t.Context(), p, tableOf(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := testkit.Get(exact.Central(t.Context(), p, tableOf(t, p, rows)))(t)
 		mean, variance := f.Model.Posterior.Moments()
 		return append(mean, variance...)
 	}
@@ -237,18 +228,9 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 		t.Errorf("%s, want %v person-periods", facts, atRisk[0]+atRisk[1]+atRisk[2])
 	}
 	// As a judge sees it: survival until each cut.
-	o, err := (regression.Method{}).Outcome(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := m.Forecaster(p.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := o.Judge(t.Context(), f, tableOf(t, p, rows), 0.9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := testkit.Get((regression.Method{}).Outcome(p))(t)
+	f := testkit.Get(m.Forecaster(p.Schema()))(t)
+	j := testkit.Get(o.Judge(t.Context(), f, tableOf(t, p, rows), 0.9))(t)
 	logLik := 0.0
 	for k := range 3 {
 		h := events[k] / atRisk[k]
@@ -292,18 +274,12 @@ func TestCountsArePredicted(t *testing.T) {
 		t.Errorf("the model asks for %v", s.Subject)
 	}
 	// As a judge sees it: a number, of rows with all of the plan's columns of subjects.
-	f, err := regression.Method{}.Evaluator(p, out.Result.Files, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Get(regression.Method{}.Evaluator(p, out.Result.Files, false))(t)
 	var post evaluate.Posterior
 	if err := f.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean-float(t, records[1][1])) > 1e-12 || !(post.Outcome.SD > math.Sqrt(post.Outcome.Mean)) {
 		t.Errorf("%+v, %v", post.Outcome, err)
 	}
-	central, err := regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows[:600]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	central := testkit.Get(regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows[:600])))(t)
 	want := post.Outcome.Mean
 	if err := central.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean/want-1) > 1e-3 {
 		t.Errorf("all rows in one place: %v, want %v, %v", post.Outcome.Mean, want, err)

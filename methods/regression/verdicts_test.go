@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/methods/regression/fitted"
 )
 
@@ -366,10 +367,7 @@ func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {
 	if text := strings.Join(out.Result.Verdicts(), "\n"); strings.Contains(text, "no part") {
 		t.Errorf("what a site alone may know has left it: %q", text)
 	}
-	reports, err := out.SiteReports(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := testkit.Get(out.SiteReports(t.Context()))(t)
 	for site, has := range map[string]bool{"north": true, "south": true, "west": false} {
 		if text := strings.Join(reports[site].Result.Verdicts(), "\n"); strings.Contains(text, "take no part") != has {
 			t.Errorf("the report of %s says %q", site, text)

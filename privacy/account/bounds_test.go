@@ -3,6 +3,8 @@ package account
 import (
 	"math"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 func TestBoundsAreNeverBelowTheTightOne(t *testing.T) {
@@ -15,10 +17,7 @@ func TestBoundsAreNeverBelowTheTightOne(t *testing.T) {
 		{{Gaussian, 2, 0.01, 2, 50}, {Laplace, 30, 1, 2, 3}, {Gaussian, 30, 1, 2, 3}},
 	} {
 		for _, a := range []Adjacency{AddRemove, ReplaceOne} {
-			bounds, err := Bounds(ms, a, 1e-5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bounds := testkit.Get(Bounds(ms, a, 1e-5))(t)
 			names := map[string]float64{}
 			for _, b := range bounds {
 				names[b.Name] = b.Epsilon

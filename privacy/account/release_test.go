@@ -5,16 +5,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 func TestAnalyticGaussianIsTheLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epsilon := math.Exp(rapid.Float64Range(-8, 8.5).Draw(t, "ln ε"))
 		delta := math.Exp(rapid.Float64Range(-80, -0.75).Draw(t, "ln δ"))
-		factor, err := AnalyticGaussian(epsilon, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		factor := testkit.Get(AnalyticGaussian(epsilon, delta))(t)
 		at, err1 := GaussianDelta(factor, epsilon)
 		below, err2 := GaussianDelta(factor*(1-1e-7), epsilon)
 		if err1 != nil || err2 != nil || at > delta*(1+1e-9) || below <= delta {

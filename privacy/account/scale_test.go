@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 // TestScaleMeetsTheTotal: with the factor the plan is within the total, with a
@@ -67,18 +69,12 @@ func TestMostIsTheLastStep(t *testing.T) {
 		if rapid.Bool().Draw(t, "before") {
 			before = []Mechanism{noised(Laplace, 20, 1)}
 		}
-		n, err := Most(m, before, AddRemove, total)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := testkit.Get(Most(m, before, AddRemove, total))(t)
 		for _, c := range []int{n, n + 1} {
 			if m.Count = c; c == 0 {
 				continue
 			}
-			e, err := Epsilon(append([]Mechanism{m}, before...), AddRemove, total.Delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := testkit.Get(Epsilon(append([]Mechanism{m}, before...), AddRemove, total.Delta))(t)
 			if (e <= total.Epsilon) != (c == n) {
 				t.Errorf("%+v after %+v: %d at most, but ε of %d is %v of %v", m, before, n, c, e, total.Epsilon)
 			}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 // profile is δ(ε) of k releases of (ε₀, δ₀) in the worst case, summed over all
@@ -27,10 +29,7 @@ func TestOptimalCompositionAttainsDelta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		each := Releases{Budget{rapid.Float64Range(0.01, 3).Draw(t, "ε₀"), rapid.SampledFrom([]float64{0, 1e-6, 1e-3}).Draw(t, "δ₀")}, rapid.IntRange(1, 40).Draw(t, "k")}
 		delta := math.Exp(rapid.Float64Range(-9, -0.2).Draw(t, "ln δ"))
-		got, err := optimal(each, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Get(optimal(each, delta))(t)
 		least := 1 - math.Pow(1-each.Each.Delta, float64(each.Count))
 		switch {
 		case math.IsInf(got, 1):

@@ -44,10 +44,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	testkit.Do(t, d.Decode(&file))
 	all := file.Cases
 	agree := func() bool {
-		data, err := json.Marshal(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(json.Marshal(file))(t)
 		checks, err := account.Verify(data)
 		return err == nil && vectors.List(checks).OK()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -35,11 +36,7 @@ func constant(requests ...privacy.Request) func(string) ([]privacy.Request, erro
 
 func cost(t *testing.T, p *plans.Plan, charges func(string) ([]privacy.Request, error)) *ledger.Cost {
 	t.Helper()
-	c, err := ledger.CostOf(p, charges)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Get(ledger.CostOf(p, charges))(t)
 }
 
 // gaussian is the privacy loss of T sums with noise s: δ(ε) = Φ(μ/2 − ε/μ) −

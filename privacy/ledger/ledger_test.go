@@ -153,10 +153,7 @@ func TestLossesSayWhatHasNoBound(t *testing.T) {
 }
 
 func TestNothingIsLimitedWithoutALifetime(t *testing.T) {
-	l, err := ledger.Read(lived(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Get(ledger.Read(lived(t)))(t)
 	if s, err := l.Against(open); err != nil || len(s) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}

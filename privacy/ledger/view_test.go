@@ -30,10 +30,7 @@ func TestViewSaysWhatIsSpentAndLeft(t *testing.T) {
 	l, _ := readLived(t)
 	rules := policy.Default()
 	rules.Adjacency = account.AddRemove
-	v, err := l.Look(1e-5, &rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testkit.Get(l.Look(1e-5, &rules))(t)
 	if len(v.Limits) != 1 || len(v.Studies) != 4 || v.Studies[2].Adjacency != account.ReplaceOne || v.Studies[0].Unprotected != 1 {
 		t.Fatalf("%+v", v)
 	}
@@ -79,10 +76,7 @@ func TestSpentAndRemainingAreNeverTooGood(t *testing.T) {
 
 func TestAuditorsGetEveryCharge(t *testing.T) {
 	l, m := readLived(t)
-	records, err := ledger.Records(m, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := testkit.Get(ledger.Records(m, 1e-5))(t)
 	if len(records) != len(l.Entries) {
 		t.Fatalf("%d records of %d lines", len(records), len(l.Entries))
 	}
@@ -237,10 +231,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	var out bytes.Buffer
-	refused, err := l.Admits(rules, privacy.Study{Digest: "x", Site: "south", Quorum: 3}, 1e-5, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := testkit.Get(l.Admits(rules, privacy.Study{Digest: "x", Site: "south", Quorum: 3}, 1e-5, request))(t)
 	testkit.Do(t, ledger.PrintAdmissions(&out, []*ledger.Admission{a, refused}))
 	for _, want := range []string{"yes, has begun  400", "south  no", "not counted", "no bound: 1 releases without noise"} {
 		if !strings.Contains(out.String(), want) {

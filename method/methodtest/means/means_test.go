@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/method/methodtest/means"
@@ -24,11 +25,7 @@ local: {data: data, split: {scenario: IID}}
 `
 
 func parse(t *testing.T, text string) *study.Plan {
-	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{means.Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{means.Method{}}))(t)
 }
 
 // rows draws subjects, some of whom lack a view or a value.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -24,9 +25,7 @@ func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			observed, values := post.Observed, slices.Clone(values)
-			if err := o.Read(observed, values); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, o.Read(observed, values))
 			for k := range l.Views() {
 				lo, hi := l.View(k)
 				var rest []int
@@ -71,13 +70,9 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 			for j := range row[:6] {
 				row[j] += shift
 			}
-			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, o.Add(s, l.AllFeatures(), row, r))
 		}
-		if err := s.Check(l.Views()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Check(l.Views()))
 		return s
 	}
 	s := add(&tr.P, 0)
@@ -115,9 +110,7 @@ func TestHostileSumsOfViewsLeftOut(t *testing.T) {
 	for range 300 {
 		s := NewSums(2)
 		for _, row := range tr.Subjects(r, 5) {
-			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, o.Add(s, l.AllFeatures(), row, r))
 		}
 		factorstest.Mutate(r, reflect.ValueOf(s).Elem())
 		if s.Check(2) != nil {
@@ -152,9 +145,7 @@ func BenchmarkLeaveOut(b *testing.B) {
 	all := l.AllFeatures()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := o.Add(s, all, row, r); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Do(b, o.Add(s, all, row, r))
 	}
 }
 
@@ -169,18 +160,14 @@ func TestCoverageIsKnownBySubjects(t *testing.T) {
 	sums, n, out := NewSums(2), 400, 40
 	row := make([]float64, 10)
 	for i := range n {
-		if err := o.Read(l.AllFeatures(), row); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, o.Read(l.AllFeatures(), row))
 		for j := 2; j < 10; j++ {
 			mean, sd := o.Predict(1, j)
 			if row[j] = mean; i < out {
 				row[j] = mean + 5*sd
 			}
 		}
-		if err := o.Add(sums, l.AllFeatures(), row, r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, o.Add(sums, l.AllFeatures(), row, r))
 	}
 	want := math.Sqrt(0.9 * 0.1 / float64(n))
 	if c, e := sums.Coverage(1), sums.CoverageError(1); math.Abs(c-0.9) > 1e-12 || math.Abs(e-want) > 1e-12 {
@@ -203,9 +190,7 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 		}
 		fresh := New(l, &tr.P)
 		for _, o := range []*Predictor{kept, fresh} {
-			if err := o.Read(post.Observed, values); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, o.Read(post.Observed, values))
 		}
 		if !slices.Equal(kept.OK, fresh.OK) || !slices.Equal(kept.From, fresh.From) {
 			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK, kept.From, fresh.OK, fresh.From)
@@ -251,8 +236,6 @@ func BenchmarkAdd(b *testing.B) {
 	row, o, s := tr.Subjects(r, 1)[0], New(l, &tr.P), NewSums(4)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Do(b, o.Add(s, l.AllFeatures(), row, r))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -65,9 +66,7 @@ func TestBiasOfWhatIsMissing(t *testing.T) {
 					}
 				}
 				sums, _ := p.Sums()
-				if err := sums.Check(l.Features()); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, sums.Check(l.Features()))
 				s.Add(sums, feature, absent, observed)
 			}
 			bias := s.Bias(variance, 0.01)

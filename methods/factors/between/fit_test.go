@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -148,9 +149,7 @@ func cycleIsDense(t tb, tr factorstest.Truth, rows [][][]float64) *mixed {
 	if !slices.Contains(m.has, true) {
 		return m
 	}
-	if err := m.begin(tr.P.Rank, &tr.P, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, m.begin(tr.P.Rank, &tr.P, 0, nil))
 	for j := range m.v { // features without offsets, nearly
 		m.v[j] = max(m.v[j], 1e-9)
 	}

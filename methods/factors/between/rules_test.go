@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -142,9 +143,7 @@ func TestOffsetsNeverLowerTheBound(t *testing.T) {
 		sizes := append(rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(rt, "sizes"), 12, 12)
 		rows, _ := shifted(r, factorstest.NewTruth(r, l, q, 0.5), sizes, rapid.Float64Range(0, 2).Draw(rt, "v"), 0.3)
 		m := factorstest.Must(newMixed(l, siteBlocks(rt, l, rows), q))(rt)
-		if err := m.begin(q, nil, ppca.LeastNoise, nil); err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Do(rt, m.begin(q, nil, ppca.LeastNoise, nil))
 		was, rise := math.Inf(-1), 0.0
 		for cycle := range 12 {
 			ll := factorstest.Must(m.expect())(rt)
@@ -156,18 +155,14 @@ func TestOffsetsNeverLowerTheBound(t *testing.T) {
 			m.keep()
 			m.variances(true)
 			m.assemble()
-			if err := m.maximise(); err != nil {
-				rt.Fatal(err)
-			}
+			testkit.Do(rt, m.maximise())
 			m.restore()
 			if again := factorstest.Must(m.expect())(rt); again != ll {
 				rt.Fatalf("log-likelihood %v after a step that was taken back, %v before", again, ll)
 			}
 			rise = m.variances(false)
 			m.assemble()
-			if err := m.maximise(); err != nil {
-				rt.Fatal(err)
-			}
+			testkit.Do(rt, m.maximise())
 		}
 	})
 }

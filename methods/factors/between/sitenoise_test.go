@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/between"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -49,9 +50,7 @@ func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd [
 			post.Latent(latent, values)
 			s.Add(p, post, values, latent)
 		}
-		if err := s.Check(truth.L.Views()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, s.Check(truth.L.Views()))
 		all = append(all, between.SiteNoise{Sums: s, Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}, OwnMean: ownMean})
 	}
 	return all

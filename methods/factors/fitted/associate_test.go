@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
@@ -308,9 +309,7 @@ func TestDrawnSubjectsAreWrittenAndReadAgain(t *testing.T) {
 	m := drawnModel(t)
 	src := factorstest.Must(m.Sample(3, 1, nil))(t)
 	dir := t.TempDir()
-	if err := dataset.Write(context.Background(), dir, src); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, dataset.Write(context.Background(), dir, src))
 	schema := src.Schema()
 	back := factorstest.Must(dataset.Open(context.Background(), dir, dataset.Options{Schema: &schema}))(t)
 	table, want := collect(t, back, nil), collect(t, src, nil)

@@ -18,6 +18,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/factorstest"
@@ -87,10 +88,7 @@ func ownUnits(m *Model, rows [][]float64) *dataset.Table {
 
 func readCSV(t testing.TB, b *bytes.Buffer) (header []string, lines [][]string) {
 	t.Helper()
-	all, err := csv.NewReader(b).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testkit.Get(csv.NewReader(b).ReadAll())(t)
 	return all[0], all[1:]
 }
 

@@ -101,19 +101,10 @@ func TestLittleNoiseLeavesTheNoiseVariances(t *testing.T) {
 		for j := range ranges {
 			ranges[j] = [2]float64{0, 1}
 		}
-		s, err := NewStatistics(l, ranges, whole(l))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 		for _, mu := range []float64{2, 9, 100} { // ε of about 10, 80 and 5400 at δ = 1e-5
-			repaired, err := Project(l, testRelease(t, r, s, mu, factorstest.SplitAll(l, rows)), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fit, err := repaired.Fit(2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repaired := testkit.Get(Project(l, testRelease(t, r, s, mu, factorstest.SplitAll(l, rows)), 1))(t)
+			fit := testkit.Get(repaired.Fit(2))(t)
 			// Clipping is made up for to within a fifth.
 			for k, x := range fit.Noise {
 				if x < 0.8*psi || x > 1.25*psi {

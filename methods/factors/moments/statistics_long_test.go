@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -49,9 +50,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 			for range 2 {
 				re := factorstest.Must(Project(l, released, 9))(t)
 				fit := factorstest.Must(re.Fit(1))(t)
-				if err := fit.Params.Check(l); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, fit.Params.Check(l))
 				if len(fit.Features) != l.Features() {
 					t.Fatalf("the model describes %d of %d features", len(fit.Features), l.Features())
 				}

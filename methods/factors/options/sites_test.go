@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -109,9 +110,7 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		direct.addRow(row.Views, tr.L.Dims, false)
-		if err := scaled.Add(row.Views); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, scaled.Add(row.Views))
 	}
 	moments := sums.Moments(5)
 	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A}, "squares": {direct.B, moments.B}} {
@@ -138,9 +137,7 @@ func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
 				all.add(0, x, extremes)
 				one.add(0, x, extremes)
 			}
-			if err := one.Check(2, extremes); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, one.Check(2, extremes))
 			merged.Merge(one, extremes)
 		}
 		if all.N[0] != 6 || merged.N[0] != 6 || all.N[1] != 0 || merged.N[1] != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/internal/linalg"
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -145,12 +146,8 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 	tr.P.Mu[1] += 0.3 // a mean that is not the rows' own
 	sites := [][][]float64{rows[:20], rows[20:]}
 	sums := factorstest.Must(ppca.NewExplained(l, &tr.P, factorstest.BlocksOf(t, l, sites[0])))(t)
-	if err := sums.Add(factorstest.Must(ppca.NewExplained(l, &tr.P, factorstest.BlocksOf(t, l, sites[1])))(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := sums.Check(l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, sums.Add(factorstest.Must(ppca.NewExplained(l, &tr.P, factorstest.BlocksOf(t, l, sites[1])))(t)))
+	testkit.Do(t, sums.Check(l))
 	pred := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
 	featureTotal, featureResidual := make([]float64, l.Features()), make([]float64, l.Features())
 	for k := range l.Views() {
@@ -211,15 +208,9 @@ func aboutMean(x []float64) (s float64) {
 // A feature that no subject had is passed over in others, also where it shares a noise
 // variance with features that some had.
 func TestPredictorPassesOverWhatNobodyHad(t *testing.T) {
-	l, err := ppca.NewLayout([]int{4}, ppca.NoisePerView)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Get(ppca.NewLayout([]int{4}, ppca.NoisePerView))(t)
 	p := ppca.Params{Features: []int{0, 1, 3}, Rank: 1, W: []float64{1, 1, 0, 1}, Mu: make([]float64, 4), Noise: []float64{1}}
-	predictor, err := ppca.NewPredictor(l, &p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	predictor := testkit.Get(ppca.NewPredictor(l, &p))(t)
 	post, values, err := predictor.Subject([][]float64{{1, 2, 3, 4}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/testkit"
 )
 
 // ability are loadings of six features on two factors, near a simple structure.
@@ -50,10 +52,7 @@ func near(t *testing.T, what string, got, want []float64, by float64) {
 // Of two factors, the best angle can be searched for, and promax written out.
 func TestRotationsOfTwoFactors(t *testing.T) {
 	start := turned(ability, 2, 0.6)
-	v, err := Varimax(start, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testkit.Get(Varimax(start, 2))(t)
 	best := 0.0
 	for step := 0.1; step > 1e-9; step /= 10 { // a quarter turn exchanges the factors
 		from := best
@@ -99,10 +98,7 @@ func TestRotationsOfTwoFactors(t *testing.T) {
 		want[i] = (x[i/2*2]*u[0][i%2] + x[i/2*2+1]*u[1][i%2]) * scale[i%2]
 	}
 	correlation := -across / math.Sqrt(length(0)*length(1))
-	p, err := Promax(start, 2, Power)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Get(Promax(start, 2, Power))(t)
 	phi := rotatedCovariance(p, 2)
 	near(t, "promax", product(start, p, 2), want, 1e-6)
 	if math.Abs(phi.At(0, 1)-correlation) > 1e-6 || math.Abs(phi.At(0, 0)-1) > 1e-12 || !(correlation > 0.4) {
@@ -138,10 +134,7 @@ func TestVarimaxIsAMaximum(t *testing.T) {
 		for i := range a {
 			a[i] = r.NormFloat64()
 		}
-		rotation, err := Varimax(a, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rotation := testkit.Get(Varimax(a, q))(t)
 		phi := rotatedCovariance(rotation, q)
 		for i := range q {
 			for k := range q {
@@ -182,10 +175,7 @@ func TestSimpleStructureStays(t *testing.T) {
 	for name, rotate := range map[string]func([]float64, int) ([]float64, error){
 		"varimax": Varimax, "promax": func(a []float64, q int) ([]float64, error) { return Promax(a, q, Power) },
 	} {
-		rotation, err := rotate(start, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rotation := testkit.Get(rotate(start, q))(t)
 		near(t, name, product(start, rotation, q), simple, 1e-8)
 		near(t, name, rotatedCovariance(rotation, q).RawMatrix().Data, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, 1e-8)
 	}
@@ -200,10 +190,7 @@ func TestVariancesAddUp(t *testing.T) {
 		a[i] = r.NormFloat64()
 		total += a[i] * a[i]
 	}
-	rotation, err := Promax(a, q, Power)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rotation := testkit.Get(Promax(a, q, Power))(t)
 	pattern := mat.NewDense(20, q, product(a, rotation, q))
 	var structure mat.Dense
 	structure.Mul(pattern, rotatedCovariance(rotation, q))

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -35,9 +36,7 @@ func TestSamplingWidensPredictions(t *testing.T) {
 	post := factorstest.Must(p.Given([]int{0, 1, 2}))(t)
 	known, wide := make([]float64, 3), make([]float64, 3)
 	post.MissingVar(known)
-	if err := p.Sampled([]float64{7, 1.5, 2}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, p.Sampled([]float64{7, 1.5, 2}))
 	post.MissingVar(wide)
 	for i, times := range []float64{1.5, 1.5, 2} {
 		if math.Abs(wide[i]-times*known[i]) > 1e-12 {
@@ -65,9 +64,7 @@ func TestMomentsThatCannotBeAreMended(t *testing.T) {
 	honest := factorstest.Moments(factorstest.BlocksOf(t, l, rows)...)[0]
 	same := honest
 	same.Scatter = slices.Clone(honest.Scatter)
-	if err := same.MakePossible(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, same.MakePossible())
 	if !slices.Equal(same.Scatter, honest.Scatter) {
 		t.Errorf("the moments of data were changed:\n%v\n%v", honest.Scatter, same.Scatter)
 	}
@@ -209,9 +206,7 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 		}
 		a := factorstest.Must(ppca.NewAccumulator(l, scale))(t)
 		for _, row := range rows {
-			if err := a.Add(factorstest.Split(l, row)); err != nil {
-				rt.Fatal(err)
-			}
+			testkit.Do(rt, a.Add(factorstest.Split(l, row)))
 		}
 		blocks := a.Blocks()
 		if !slices.IsSortedFunc(blocks, func(x, y ppca.Block) int { return slices.Compare(x.Features, y.Features) }) {
@@ -219,9 +214,7 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 		}
 		n := float64(a.Empty())
 		for _, b := range blocks {
-			if err := b.Check(l); err != nil {
-				rt.Fatal(err)
-			}
+			testkit.Do(rt, b.Check(l))
 			n += b.N
 			var own [][]float64
 			for _, row := range rows {

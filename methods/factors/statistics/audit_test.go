@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
@@ -91,9 +92,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 			state = factorstest.Must(c.Fold(step.State, p.answer(round+1, step.Tasks[0])))(t)
 		}
 		s, fine := state.(*halves.State), new(sumAnswer)
-		if err := wire.Unmarshal(s.Inbox["north"], fine); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, wire.Unmarshal(s.Inbox["north"], fine))
 		own(s).Released["north"].Fine = fine.Sum
 		return loss(t, p.way.noised["north"], s, row)
 	}

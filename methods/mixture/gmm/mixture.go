@@ -201,3 +201,14 @@ func (m Mixture) place(x, l []float64, k int, z []float64) {
 		x[i] = s
 	}
 }
+
+// Pick draws an index in proportion to weights that sum to 1.
+func Pick(r *rand.Rand, weights []float64) int {
+	u := r.Float64()
+	for k, w := range weights {
+		if u -= w; u < 0 {
+			return k
+		}
+	}
+	return len(weights) - 1
+}

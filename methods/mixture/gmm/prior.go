@@ -332,17 +332,6 @@ func SplitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Pick draws an index in proportion to weights that sum to 1.
-func Pick(r *rand.Rand, weights []float64) int {
-	u := r.Float64()
-	for k, w := range weights {
-		if u -= w; u < 0 {
-			return k
-		}
-	}
-	return len(weights) - 1
-}
-
 // gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
 // Tsang 2000; below 1 by their boost). Its stream is ours, so that proposals can be
 // drawn again from their numbers whatever a library changes.

@@ -87,9 +87,6 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 // The lengths of most frequencies, in radians per Scale.
 const shortest, longest = 0.3, 3.0
 
-// Half is half of the box's widest range, in units of Scale.
-func (f Frequencies) Half() float64 { return f.half }
-
 // Count is how many frequencies there are.
 func (f Frequencies) Count() int { return len(f.Omega) / max(f.Dim, 1) }
 

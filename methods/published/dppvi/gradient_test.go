@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -29,10 +30,7 @@ func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 		want := make([]float64, 2*p)
 		local.Value(x[:p], x[p:], want[:p], want[p:])
 		n := float64(d.Rows())
-		g, err := newGradient(l, local.Cavity, columns, n, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Get(newGradient(l, local.Cavity, columns, n, n))(t)
 		g.At(x)
 		row, sum := make([]float64, 2*p), make([]float64, 2*p)
 		for i := range d.Rows() {
@@ -45,10 +43,7 @@ func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 
 // The scale is N/L for the likelihood and 1/L for the divergence.
 func TestMinibatchesAreScaledAsPublished(t *testing.T) {
-	g, err := newGradient(linear{glm.Linear{Variance: 1}}, glm.Isotropic(1, 0, 1), 1, 1000, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Get(newGradient(linear{glm.Linear{Variance: 1}}, glm.Isotropic(1, 0, 1), 1, 1000, 20))(t)
 	g.At([]float64{3, 0}) // q = N(3, 1), cavity N(0, 1): ∇KL = (3, 0)
 	got := make([]float64, 2)
 	g.Example(glm.Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
@@ -62,10 +57,7 @@ func TestMinibatchesAreScaledAsPublished(t *testing.T) {
 func TestGradientsAllocateNothing(t *testing.T) {
 	for _, l := range []slopes{logistic{}, sampled{draws: []float64{1, -1}}, linear{glm.Linear{Variance: 1}}, softmax{glm.Softmax{Classes: 3}}} {
 		p := 4 * l.Activations()
-		g, err := newGradient(l, glm.Isotropic(p, 0, 1), 4, 100, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Get(newGradient(l, glm.Isotropic(p, 0, 1), 4, 100, 10))(t)
 		x, dst := make([]float64, 2*p), make([]float64, 2*p)
 		state := adagrad{1, make([]float64, 2*p)}
 		row := glm.Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
@@ -104,10 +96,7 @@ func TestAdagradShortensItsSteps(t *testing.T) {
 func TestPointsAreDensities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, _ := densities(t)
-		back, err := fromPoint(pointOf(q))
-		if err != nil {
-			t.Fatal(err)
-		}
+		back := testkit.Get(fromPoint(pointOf(q)))(t)
 		near(t, "eta", q.Eta, back.Eta, 1e-12)
 		near(t, "lambda", q.Lambda, back.Lambda, 1e-12)
 	})

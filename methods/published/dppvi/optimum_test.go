@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -134,9 +135,7 @@ func TestSoftmaxLearnsClasses(t *testing.T) {
 	d := glm.NewDesign(2)
 	for i := range 300 {
 		class := i % 3
-		if err := d.AppendDense([]float64{float64(class) - 1 + 0.3*math.Sin(float64(i)), 1}, float64(class)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, d.AppendDense([]float64{float64(class) - 1 + 0.3*math.Sin(float64(i)), 1}, float64(class)))
 	}
 	l := softmax{glm.Softmax{Classes: 3}}
 	local := freeEnergy{l, d, glm.Isotropic(6, 0, 100)}
@@ -167,9 +166,7 @@ func TestSeparableRowsHaveAnOptimum(t *testing.T) {
 		d := glm.NewDesign(2)
 		for i := range 20 {
 			x := float64(i) - 9.5
-			if err := d.AppendDense([]float64{x, 1}, math.Copysign(1, x)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, d.AppendDense([]float64{x, 1}, math.Copysign(1, x)))
 		}
 		local := freeEnergy{logistic{}, d, glm.Isotropic(2, 0, variance)}
 		q, info := optimise(t, &local)
@@ -190,9 +187,7 @@ func TestFewRowsLeaveThePriorWhereTheySayNothing(t *testing.T) {
 		for j := 3; j < 1500; j += 1 + r.IntN(30) {
 			row.Index, row.Value = append(row.Index, int32(j)), append(row.Value, r.NormFloat64())
 		}
-		if err := d.Append(row, float64(i%2)*2-1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, d.Append(row, float64(i%2)*2-1))
 	}
 	local := freeEnergy{logistic{}, d, glm.Isotropic(2000, 0.5, 2)}
 	q, info := optimise(t, &local)
@@ -226,9 +221,7 @@ func TestOptimumSaysIfItWasNotReached(t *testing.T) {
 
 func TestUnusableProblemsAreRefused(t *testing.T) {
 	d := glm.NewDesign(1)
-	if err := d.AppendDense([]float64{1}, 2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, d.AppendDense([]float64{1}, 2))
 	prior := glm.Isotropic(1, 0, 1)
 	for want, problem := range map[string]struct {
 		local freeEnergy

@@ -407,3 +407,13 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	}
 	return s, nil
 }
+
+// point is how the fit stood after a round.
+type point struct {
+	Round int         `cbor:"round"`
+	SDW   wire.Vector `cbor:"sd_w"` // between sites, per view; none before the first round
+	SDMu  wire.Vector `cbor:"sd_mu"`
+}
+
+// trace is how the fit stood after each round.
+type trace []point

@@ -178,16 +178,6 @@ func (c bySite) recursion(set setup) []rate {
 	return rates
 }
 
-// trace is how the fit stood after each round.
-type trace []point
-
-// point is how the fit stood after a round.
-type point struct {
-	Round int         `cbor:"round"`
-	SDW   wire.Vector `cbor:"sd_w"` // between sites, per view; none before the first round
-	SDMu  wire.Vector `cbor:"sd_mu"`
-}
-
 // record keeps how the sites spread after a round, and returns it as info.
 func (t *trace) record(round int, model *ppca.Prior) method.Info {
 	varW, varMu := model.Spread()

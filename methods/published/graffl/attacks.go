@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -15,35 +14,61 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// attacker mounts the attacks on both algorithms.
-type attacker struct{ *mixture.Attacker }
+// attacker mounts attacks one after the other.
+type attacker struct {
+	*victims
+	lab    method.Laboratory
+	target method.Target
+	came   []method.Attack
+}
 
-// studyOf makes a study of the victims' rows by an algorithm.
-func studyOf(v *mixture.Victims, algorithm string, tailor func(*Options)) (setup, error) {
-	o := &Options{Algorithm: algorithm, Components: v.Given.Components}
-	o.Prior = v.Prior()
-	p, err := v.Study(mixture.NoProtection, o, func(key string) bool { return strings.HasPrefix(key, "algorithm") }, func() { tailor(o) })
+// Attack implements [method.Attackable].
+func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
+	v, err := victimsOf(ctx, t)
 	if err != nil {
-		return setup{}, err
+		return nil, err
 	}
-	return setUp(p)
+	a := &attacker{victims: v, lab: lab, target: t}
+	for _, mount := range []func(context.Context) error{a.trilaterated, a.differenced} {
+		if err := mount(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a.came, nil
+}
+
+// tell says what comes next.
+func (a *attacker) tell(what string) {
+	if a.target.Tell != nil {
+		a.target.Tell(what)
+	}
+}
+
+// found adds what an attack has recovered. expected is the share that the
+// documentation says is found; of anybody's data if always, else of the example.
+func (a *attacker) found(attack method.Attack, r *method.Recovered, expected float64, always bool) {
+	if always || a.target.Plan == nil {
+		r.Expected = int(expected * float64(r.Rows))
+	}
+	attack.Recovered = r
+	a.came = append(a.came, attack)
 }
 
 // trilaterated is trilateration, passive: the coordinator of an honest study reads the
 // answers, and knows the points.
-func (a attacker) trilaterated(ctx context.Context) error {
-	a.Tell("rows: trilateration")
+func (a *attacker) trilaterated(ctx context.Context) error {
+	a.tell("rows: trilateration")
 	d := a.Dim
 	rounds := d + 1
-	s, err := studyOf(a.Victims, Rows, func(o *Options) { o.Rounds, o.Accepted = rounds, 16 })
+	s, err := a.study(Rows, func(o *Options) { o.Rounds, o.Accepted = rounds, 16 })
 	if err != nil {
 		return err
 	}
-	data, err := a.Data()
+	data, err := a.data()
 	if err != nil {
 		return err
 	}
-	seen, err := a.Lab.Study(ctx, s.Plan, data)
+	seen, err := a.lab.Study(ctx, s.Plan, data)
 	if err != nil {
 		return err
 	}
@@ -67,37 +92,104 @@ func (a attacker) trilaterated(ctx context.Context) error {
 			found = append(found, x...)
 		}
 	}
-	a.Found(method.Attack{Variant: Rows, Name: "A: trilateration", Answers: rounds, Of: "distances of each row",
-		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"}, a.Score(a.All(), found, 0.001), 1, true)
+	a.found(method.Attack{Variant: Rows, Name: "A: trilateration", Answers: rounds, Of: "distances of each row",
+		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"}, a.score(slices.Concat(a.Sites...), found, 0.001), 1, true)
 	return nil
 }
 
 // differenced is differencing of two studies of one plan, between which one person has left:
 // the answers about one and the same simulated set differ by that person's part, so
 // that each says how far a known set lies from one row.
-func (a attacker) differenced(ctx context.Context) error {
-	for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: width(a.Victims) / 12 * math.Sqrt(float64(a.Dim))}} {
-		a.Tell(fmt.Sprintf("sets: differencing, %s", d.Kind))
-		s, err := studyOf(a.Victims, Sets, func(o *Options) {
+func (a *attacker) differenced(ctx context.Context) error {
+	for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: width(a.victims) / 12 * math.Sqrt(float64(a.Dim))}} {
+		a.tell(fmt.Sprintf("sets: differencing, %s", d.Kind))
+		s, err := a.study(Sets, func(o *Options) {
 			o.Set.Discrepancy, o.Set.Bandwidth = string(d.Kind), d.Bandwidth
 			o.Set.Particles, o.Set.Proposals, o.Set.Rows = setBatch, setBatch, 20
 		})
 		if err != nil {
 			return err
 		}
-		r, err := a.Difference(ctx, s.Setup, 0.001, sumsOf,
-			func(own []float64) ([]float64, error) { return locateBySets(a.Victims, s, d, own), nil })
+		r, err := a.difference(ctx, s, 0.001, func(means []float64) []float64 { return locateBySets(a.victims, s, d, means) })
 		if err != nil {
 			return err
 		}
-		a.Found(method.Attack{Variant: Sets, Name: fmt.Sprintf("B: differencing two studies, %s", d.Kind), Answers: 2 * setBatch, Of: "means of the person's site", Active: true,
+		a.found(method.Attack{Variant: Sets, Name: fmt.Sprintf("B: differencing two studies, %s", d.Kind), Answers: 2 * setBatch, Of: "means of the person's site", Active: true,
 			Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	}
 	return nil
 }
 
+// persons leave the study, one at a time.
+const persons = 20
+
+// difference runs a study, then asks for the same again at the site of one who has
+// left, for some persons. locate finds the row whose part of them the two answers differ by.
+func (a *attacker) difference(ctx context.Context, s setup, within float64, locate func([]float64) []float64) (*method.Recovered, error) {
+	data, err := a.data()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := a.lab.Study(ctx, s.Plan, data)
+	if err != nil {
+		return nil, err
+	}
+	before, tasks := map[string][]float64{}, map[string][]method.Task{}
+	for _, e := range seen {
+		sums, err := sumsOf(e.Answer)
+		if err != nil {
+			return nil, err
+		}
+		site := e.Task.Site
+		before[site], tasks[site] = append(before[site], sums...), append(tasks[site], e.Task)
+	}
+	var truth, guesses []float64
+	for k := range persons {
+		j := k % len(a.Sites)
+		site, rows := s.Plan.Sites[j], a.Sites[j]
+		row := k % (len(rows) / a.Dim) * a.Dim
+		left, err := a.source(slices.Concat(rows[:row], rows[row+a.Dim:]))
+		if err != nil {
+			return nil, err
+		}
+		answers, err := a.lab.Ask(ctx, s.Plan, site, left, tasks[site]...)
+		if err != nil {
+			return nil, err
+		}
+		var after []float64
+		for _, answer := range answers {
+			sums, err := sumsOf(answer)
+			if err != nil {
+				return nil, err
+			}
+			after = append(after, sums...)
+		}
+		part, err := between(before[site], after)
+		if err != nil {
+			return nil, err
+		}
+		truth, guesses = append(truth, rows[row:row+a.Dim]...), append(guesses, locate(part)...)
+	}
+	return a.score(truth, guesses, within), nil
+}
+
+// between is what two answers to one question tell about the record by which two
+// sets differ: with sums (means times numbers of rows) of the larger and the smaller
+// set, its own contribution. Where answers are exact, so is it; where they carry
+// noise, it carries that of both.
+func between(larger, smaller []float64) ([]float64, error) {
+	if len(larger) != len(smaller) {
+		return nil, fmt.Errorf("sums of %d and of %d numbers", len(larger), len(smaller))
+	}
+	d := make([]float64, len(larger))
+	for i := range d {
+		d[i] = larger[i] - smaller[i]
+	}
+	return d, nil
+}
+
 // width is the mean width of the features' public ranges.
-func width(v *mixture.Victims) (w float64) {
+func width(v *victims) (w float64) {
 	_, lo, hi := mixture.Box(v.Plan)
 	for i := range lo {
 		w += (hi[i] - lo[i]) / float64(v.Dim)
@@ -107,7 +199,7 @@ func width(v *mixture.Victims) (w float64) {
 
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
-func locateBySets(v *mixture.Victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
+func locateBySets(v *victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
 	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
@@ -144,11 +236,67 @@ func locateBySets(v *mixture.Victims, s setup, d gmm.Discrepancy, means []float6
 	least := math.Inf(1)
 	for _, b := range all[:min(len(all), 8)] {
 		x := slices.Clone(b.x)
-		if loss := mixture.LeastSquares(x, len(sets), residuals); loss < least {
+		if loss := leastSquares(x, len(sets), residuals); loss < least {
 			best, least = x, loss
 		}
 	}
 	return best
+}
+
+// leastSquares moves x to a minimum of |r(x)|² by the steps of Levenberg and
+// Marquardt, and returns it. residuals writes m residuals and, unless jac is nil, their
+// derivatives, m × len(x) by rows.
+func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss float64) {
+	n := len(x)
+	r, jac := make([]float64, m), make([]float64, m*n)
+	gram, l, slope, step, to := make([]float64, n*n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
+	residuals(r, jac, x)
+	loss = gmm.Squares(r)
+	damping := 1e-3
+	for range 200 {
+		clear(gram)
+		clear(slope)
+		for i, v := range r {
+			row := jac[i*n:][:n]
+			for a, g := range row {
+				if g == 0 {
+					continue
+				}
+				slope[a] += g * v
+				for b, h := range row[:a+1] {
+					gram[a*n+b] += g * h
+				}
+			}
+		}
+		before, better := loss, false
+		for range 16 {
+			copy(l, gram)
+			for a := range n {
+				l[a*n+a] += damping*gram[a*n+a] + 1e-300
+			}
+			if _, ok := gmm.Cholesky(l, n); ok {
+				copy(step, slope)
+				gmm.Forward(l, n, step)
+				gmm.BackwardSolve(l, n, step)
+				for a := range to {
+					to[a] = x[a] - step[a]
+				}
+				residuals(r, nil, to)
+				if v := gmm.Squares(r); v < loss {
+					copy(x, to)
+					loss, better = v, true
+					damping = max(damping/10, 1e-15)
+					break
+				}
+			}
+			damping = 10 * max(damping, 1e-12)
+		}
+		if !better || before-loss <= 1e-12*loss {
+			break
+		}
+		residuals(r, jac, x)
+	}
+	return loss
 }
 
 // trilaterate recovers a row from its exact squared distances r_i to known points

@@ -130,27 +130,3 @@ func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Mo
 	}
 	return mixture.Evaluator(s.Setup, files)
 }
-
-// Attack implements [method.Attackable].
-func (m Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
-	b, err := mixture.NewAttacker(ctx, m, lab, t, func(p *study.Plan) (*mixture.Options, error) {
-		s, err := setUp(p)
-		if err != nil {
-			return nil, err
-		}
-		return s.Options, nil
-	}, func(v *mixture.Victims) error {
-		_, err := studyOf(v, Rows, func(*Options) {})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	a := attacker{b}
-	for _, mount := range []func(context.Context) error{a.trilaterated, a.differenced} {
-		if err := mount(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return a.Came, nil
-}

@@ -130,18 +130,14 @@ func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 	for _, text := range []string{"components: 2", "components: 2, algorithm: sets, prior: {freedom: 9}"} {
 		p := testkit.Get(parse(text, open))(t)
 		given := p.Method.Options.(*Options)
-		ran := 0
-		_, err := mixture.NewAttacker(t.Context(), Method{}, nil, method.Target{Plan: p}, func(*study.Plan) (*mixture.Options, error) { return given.mixture(), nil }, func(v *mixture.Victims) error {
-			for _, algorithm := range []string{Rows, Sets} {
-				s, err := studyOf(v, algorithm, func(*Options) {})
-				if err != nil || s.Prior.Dim() != 2 || s.own.Algorithm != algorithm || s.Prior.Nu != given.Prior.Freedom {
-					t.Errorf("%s: %+v, %v", text, s.own, err)
-				}
-				ran++
+		v := &victims{Plan: p, Given: given, Dim: 2}
+		for _, algorithm := range []string{Rows, Sets} {
+			s, err := v.study(algorithm, func(*Options) {})
+			if err != nil || s.Prior.Dim() != 2 || s.own.Algorithm != algorithm || s.Prior.Nu != given.Prior.Freedom {
+				t.Errorf("%s: %+v, %v", text, s.own, err)
 			}
-			return nil
-		})
-		if ran != 2 || err == nil || err.Error() != "site a has no data" {
+		}
+		if _, err := victimsOf(t.Context(), method.Target{Plan: p}); err == nil || err.Error() != "site a has no data" {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

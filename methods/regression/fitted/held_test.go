@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -23,10 +24,7 @@ func TestWeightsThatThePriorHoldsBackAreNamed(t *testing.T) {
 		"held together":      {[]float64{2.1, 2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, "age, sex."},
 		"apart":              {[]float64{2.1, -2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, ""},
 	} {
-		q, err := glm.FromMoments(c.mean, c.variance)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := testkit.Get(glm.FromMoments(c.mean, c.variance))(t)
 		m := &Model{Options: options.Default(), Prior: glm.Isotropic(2, 0, 1), Posterior: q, Covariance: c.covariance,
 			Effects: []outcomeEffect{{Effect: glm.Effect{Feature: "age"}}, {Effect: glm.Effect{Feature: "sex"}}}}
 		says := strings.Join(m.HeldBack(), "\n")

@@ -3,6 +3,7 @@ package fitted
 import (
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -21,14 +22,9 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 	both := predict.NewAssessment()
 	both.Add(two)
 	both.Add(counts)
-	data, err := wire.Marshal(both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(wire.Marshal(both))(t)
 	sent := new(predict.Assessment)
-	if err := wire.Unmarshal(data, sent); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, wire.Unmarshal(data, sent))
 	for name, c := range map[string]struct {
 		o    options.Options
 		want int

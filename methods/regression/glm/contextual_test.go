@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // With normal outcomes, what the last grid's derivatives say of a column that is one number at each
@@ -22,21 +24,14 @@ func TestAColumnOfSitesIsAddedAsAFitWould(t *testing.T) {
 			for range rows {
 				x := numbers[s] + r.NormFloat64()
 				y := intercept - 0.5*x + math.Sqrt(0.7)*r.NormFloat64()
-				if err := a.AppendDense([]float64{x, 1}, y); err != nil {
-					t.Fatal(err)
-				}
-				if err := b.AppendDense([]float64{x, 1, numbers[s]}, y); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, a.AppendDense([]float64{x, 1}, y))
+				testkit.Do(t, b.AppendDense([]float64{x, 1, numbers[s]}, y))
 			}
 			for _, d := range []struct {
 				design *Design
 				to     *[]*Marginal
 			}{{a, &plain}, {b, &with}} {
-				m, err := New(Linear{Variance: 0.7}, d.design)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := testkit.Get(New(Linear{Variance: 0.7}, d.design))(t)
 				*d.to = append(*d.to, m)
 			}
 		}
@@ -49,17 +44,11 @@ func TestAColumnOfSitesIsAddedAsAFitWould(t *testing.T) {
 		all := make([][]*Derivatives, sites)
 		for s, m := range plain {
 			for _, x := range points {
-				d, err := m.At(x)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Get(m.At(x))(t)
 				all[s] = append(all[s], d)
 			}
 		}
-		c, err := NewContextual(p, points, all, []int{1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Get(NewContextual(p, points, all, []int{1}))(t)
 		after, _ := search(t, Prior{Weights: Isotropic(3, 0, 100), Tau: p.Tau}, with, 40)
 		probability, moved := c.Add(numbers, 0, 1)
 		nearBy(t, "moved", (after.Mean[0]-before.Mean[0])/math.Sqrt(before.Covariance[0]), moved, 0.02)

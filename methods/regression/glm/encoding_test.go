@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 )
 
 func patients() *Encoding {
@@ -20,9 +21,7 @@ func patients() *Encoding {
 
 func TestCellsBecomeRows(t *testing.T) {
 	e := patients()
-	if err := e.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, e.Check())
 	if want := []string{"age", "stage=I", "stage=II", "stage=III", "dose", "intercept"}; !slices.Equal(e.Features(), want) || e.Width() != len(want) {
 		t.Errorf("features %v, width %d", e.Features(), e.Width())
 	}
@@ -42,9 +41,7 @@ func TestCellsBecomeRows(t *testing.T) {
 			continue
 		}
 		d := NewDesign(e.Width())
-		if err := d.Append(r, 1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, d.Append(r, 1))
 		if got := dense(d, 0); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.cells, got, c.want)
 		}
@@ -87,14 +84,9 @@ func TestEffectsAreInOwnUnits(t *testing.T) {
 	e := patients()
 	mean := []float64{0.5, -1, 0, 2, 0.8, -0.3}
 	variance := []float64{0.04, 0.1, 0.2, 0.3, 0.01, 0.09}
-	effects, err := e.Effects(Normal{Mean: mean, Variance: variance}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	effects := testkit.Get(e.Effects(Normal{Mean: mean, Variance: variance}, 0))(t)
 	var r Row
-	if err := e.Encode([]float64{63, 2, 120}, &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, e.Encode([]float64{63, 2, 120}, &r))
 	want, _ := r.Activation(mean, variance)
 	got := 63*effects[0].Mean + effects[3].Mean + 120*effects[4].Mean + effects[5].Mean
 	near(t, "activation", []float64{want}, []float64{got}, 1e-12)
@@ -119,10 +111,7 @@ var clinic = dataset.Schema{
 }
 
 func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
-	b, err := patients().Bind(clinic, &Outcome{Column: "relapse", Levels: []string{"no", "yes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Get(patients().Bind(clinic, &Outcome{Column: "relapse", Levels: []string{"no", "yes"}}))(t)
 	table, err := dataset.NewTable(clinic, []dataset.Row{
 		{ID: "1", Views: [][]float64{{100}, {2, 60}}, Subject: []string{"x", "yes"}},
 		{ID: "2", Views: [][]float64{{100}, {0, 50}}, Subject: []string{"x", "no"}}, // IV was not declared: III

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 // drawLikelihood draws one of each kind, and an outcome that it knows.
@@ -31,9 +33,7 @@ func TestDerivativesAreThoseOfTheLikelihood(t *testing.T) {
 		f := rapid.SliceOfN(rapid.Float64Range(-4, 3), k, k).Draw(t, "f")
 		first, other := make([]float64, k), make([]float64, k)
 		_, curve := l.LogLik(y, f, first)
-		if err := l.Check(y); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, l.Check(y))
 		const h = 1e-5
 		for i, old := range f {
 			f[i] = old + h

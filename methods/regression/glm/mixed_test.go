@@ -10,6 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 // families are the likelihoods that take a random intercept, with draws of outcomes.
@@ -72,10 +74,7 @@ func TestDerivativesAreThoseOfTheMarginal(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		f := rapid.IntRange(0, len(families)-1).Draw(t, "family")
 		d := site(r, f, rapid.IntRange(1, 30).Draw(t, "rows"), []float64{0.5, -1, 0.3}, r.NormFloat64(), true)
-		m, err := New(families[f].l, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := testkit.Get(New(families[f].l, d))(t)
 		x := MixedPoint{Weights: []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}, LogTau: rapid.Float64Range(-3, 0.3).Draw(t, "ln τ")}
 		move := func(i int, by float64) MixedPoint {
 			y := MixedPoint{append([]float64(nil), x.Weights...), x.LogTau}
@@ -87,11 +86,7 @@ func TestDerivativesAreThoseOfTheMarginal(t *testing.T) {
 			return y
 		}
 		at := func(x MixedPoint) *Derivatives {
-			d, err := m.At(x)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
+			return testkit.Get(m.At(x))(t)
 		}
 		const h = 1e-4
 		here := at(x)
@@ -114,15 +109,9 @@ func TestTheMarginalAgainstIntegration(t *testing.T) {
 		for _, n := range []int{1, 5, 60, 3000} {
 			for _, tau := range []float64{0.05, 0.8, 3} {
 				d := site(r, f, n, []float64{0.5, -1, 0.3}, tau*r.NormFloat64(), true)
-				m, err := New(family.l, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := testkit.Get(New(family.l, d))(t)
 				x := MixedPoint{[]float64{0.4, -0.9, 0.2}, math.Log(tau)}
-				got, err := m.At(x)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := testkit.Get(m.At(x))(t)
 				own := m.Intercept(x)
 				// Centred where the mass is, and as wide as it: nothing of it is assumed there.
 				s := math.Sqrt(own.Variance)
@@ -157,10 +146,7 @@ func TestNormalOutcomesHaveAClosedForm(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const n, tau, noise = 12, 0.9, 0.7
 	d := site(r, 2, n, []float64{0.5, -1, 0.3}, 0.6, false)
-	m, err := New(Linear{Variance: noise}, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Get(New(Linear{Variance: noise}, d))(t)
 	x := MixedPoint{[]float64{0.1, -0.5, 0.4}, math.Log(tau)}
 	cov := mat.NewSymDense(n, nil)
 	res := mat.NewVecDense(n, nil)
@@ -182,14 +168,9 @@ func TestNormalOutcomesHaveAClosedForm(t *testing.T) {
 		t.Fatal("no covariance")
 	}
 	var sol mat.VecDense
-	if err := l.SolveVecTo(&sol, res); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, l.SolveVecTo(&sol, res))
 	want := -(n*math.Log(2*math.Pi) + l.LogDet() + mat.Dot(res, &sol)) / 2
-	got, err := m.At(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Get(m.At(x))(t)
 	nearBy(t, "value", want, got.Value, 1e-12)
 	own := m.Intercept(x)
 	variance := 1 / (1/(tau*tau) + n/noise)
@@ -214,17 +195,11 @@ func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int
 		for i, x := range points {
 			sums[i] = NewDerivatives(len(x.Weights))
 			for _, m := range sites {
-				d, err := m.At(x)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Get(m.At(x))(t)
 				sums[i].Add(d)
 			}
 		}
-		q, err := s.Tell(p, sums, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := testkit.Get(s.Tell(p, sums, most))(t)
 		if q != nil {
 			return q, exchange
 		}
@@ -234,10 +209,7 @@ func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int
 // study draws sites of n rows each.
 func study(t testing.TB, r *rand.Rand, family, sites, n int, weights []float64, tau float64) (all []*Marginal) {
 	for range sites {
-		m, err := New(families[family].l, site(r, family, n, weights, tau*r.NormFloat64(), false))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := testkit.Get(New(families[family].l, site(r, family, n, weights, tau*r.NormFloat64(), false)))(t)
 		all = append(all, m)
 	}
 	return all
@@ -299,13 +271,9 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 				t.Fatal("no precision")
 			}
 			var mean mat.VecDense
-			if err := l.SolveVecTo(&mean, lin); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, l.SolveVecTo(&mean, lin))
 			var cov mat.SymDense
-			if err := l.InverseTo(&cov); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, l.InverseTo(&cov))
 			logP[k] = value + mat.Dot(&mean, lin)/2 - l.LogDet()/2 - tau*tau/(2*p.Tau*p.Tau)
 			top = max(top, logP[k])
 			at := 0
@@ -396,15 +364,9 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 
 // numbers reads a file of numbers apart by white space.
 func numbers(t *testing.T, name string) (all []float64) {
-	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Get(os.ReadFile("testdata/" + name))(t)
 	for _, s := range strings.Fields(string(data)) {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testkit.Get(strconv.ParseFloat(s, 64))(t)
 		all = append(all, v)
 	}
 	return all
@@ -428,16 +390,11 @@ func TestAnotherImplementationAgrees(t *testing.T) {
 			for j, v := range r[4 : 4+columns] {
 				x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, v)
 			}
-			if err := designs[int(r[3])].Append(x, r[0]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, designs[int(r[3])].Append(x, r[0]))
 		}
 		var all []*Marginal
 		for _, d := range designs {
-			m, err := New(families[f].l, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testkit.Get(New(families[f].l, d))(t)
 			all = append(all, m)
 		}
 		got, _ := search(t, p, all, 40)
@@ -460,15 +417,9 @@ func TestAnotherImplementationAgrees(t *testing.T) {
 func TestSmallSitesAreConcave(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		m, err := New(families[0].l, site(r, 0, 1+int(seed%2), []float64{0.5, -1, 0.3}, r.NormFloat64(), true))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := testkit.Get(New(families[0].l, site(r, 0, 1+int(seed%2), []float64{0.5, -1, 0.3}, r.NormFloat64(), true)))(t)
 		for log := -4.0; log <= 6; log++ {
-			d, err := m.At(MixedPoint{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(), 3 * r.NormFloat64()}, LogTau: log})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := testkit.Get(m.At(MixedPoint{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(), 3 * r.NormFloat64()}, LogTau: log}))(t)
 			for j := range 3 {
 				if v := d.Curvature[Packed(j, j)]; v < 0 {
 					t.Errorf("seed %d, ln τ %v: curvature %v of weight %d", seed, log, v, j)

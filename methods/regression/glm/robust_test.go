@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // Where sites differ by far more than the noise, nearly all that rows tell of the common
@@ -15,20 +17,12 @@ func TestFarSitesKeepTheirDigits(t *testing.T) {
 	sum := 0.0
 	for range n {
 		x, y := r.NormFloat64(), 3e6+1e6*r.NormFloat64()
-		if err := d.Append(Row{Index: []int32{0, 1}, Value: []float64{x, 1}, Weight: 1}, y); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, d.Append(Row{Index: []int32{0, 1}, Value: []float64{x, 1}, Weight: 1}, y))
 		sum += y
 	}
-	m, err := New(Linear{Variance: 1}, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Get(New(Linear{Variance: 1}, d))(t)
 	const tau = 1e6
-	got, err := m.At(MixedPoint{Weights: []float64{0, 0}, LogTau: math.Log(tau)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Get(m.At(MixedPoint{Weights: []float64{0, 0}, LogTau: math.Log(tau)}))(t)
 	want := 1 / (1.0/n + tau*tau)
 	nearBy(t, "information on the intercept", 1, got.Curvature[2]/want, 1e-9)
 	nearBy(t, "gradient of the intercept", 1, got.Gradient[1]/(want*sum/n), 1e-9)
@@ -82,14 +76,9 @@ func TestTheSearchEndsOnAwkwardSites(t *testing.T) {
 				case 2:
 					y = unit*x.Value[0] + r.NormFloat64()
 				}
-				if err := d.Append(x, y); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, d.Append(x, y))
 			}
-			m, err := New(l, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testkit.Get(New(l, d))(t)
 			all = append(all, m)
 		}
 		q, exchanges := search(t, p, all, 25)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 func drawKnots(t *rapid.T) Knots {
@@ -22,9 +24,7 @@ func drawKnots(t *rapid.T) Knots {
 func TestSplinesAreHarrells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		knots := drawKnots(t)
-		if err := knots.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, knots.Check())
 		k := len(knots)
 		span := knots[k-1] - knots[0]
 		x := rapid.Float64Range(knots[0]-span, knots[k-1]+span).Draw(t, "x")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -86,9 +87,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 			for i, rows := range designs {
 				d := glm.NewDesign(3)
 				for k, row := range rows {
-					if err := d.AppendDense(row, ys[i][k]); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}

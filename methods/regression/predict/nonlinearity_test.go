@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -64,9 +65,7 @@ func TestEffectsThatBend(t *testing.T) {
 			for i, x := range designs {
 				d := glm.NewDesign(3)
 				for k, row := range x {
-					if err := d.AppendDense(row, ys[i][k]); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 )
@@ -17,15 +18,10 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 	d := glm.NewDesign(4)
 	for i, x := range []float64{1e300, -1e-300, 1, -2, 1e200} {
 		for k := range int32(2) {
-			if err := d.Append(glm.Row{Index: []int32{0, 1, 2 + k}, Value: []float64{x, float64(i), 1}, Weight: weight}, float64(2*(i%2)-1)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, d.Append(glm.Row{Index: []int32{0, 1, 2 + k}, Value: []float64{x, float64(i), 1}, Weight: weight}, float64(2*(i%2)-1)))
 		}
 	}
-	q, err := glm.NewNormal([]float64{1e150, -3, 0, 1}, []float64{1e100, 0, 1, 0, 0, 1, 0, 0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal([]float64{1e150, -3, 0, 1}, []float64{1e100, 0, 1, 0, 0, 1, 0, 0, 0, 1}))(t)
 	return PeriodsOf(glm.Logistic{}, q, nil, d, 2)
 }
 
@@ -72,9 +68,7 @@ func survivors(t *testing.T, r *rand.Rand, n int, change float64) (d *glm.Design
 				y = 1
 			}
 			row := glm.Row{Index: []int32{0, 1, int32(2 + k)}, Value: []float64{own[0], own[1], 1}, Later: k > 0}
-			if err := d.Append(row, y); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, d.Append(row, y))
 			if y > 0 || k+1 == stop {
 				x, last, event = append(x, own), append(last, k), append(event, y > 0)
 				break
@@ -113,10 +107,7 @@ func mode(t *testing.T, d *glm.Design, columns func(glm.Row) glm.Row, width int)
 			}
 		}
 	}
-	q, err := glm.NewNormal(w, covariance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal(w, covariance))(t)
 	return q, value
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 )
 
@@ -23,9 +24,7 @@ func TestRankingIsThatOfTheRows(t *testing.T) {
 		a.count(p, happened)
 		scores, labels = append(scores, p), append(labels, happened)
 	}
-	if err := a.check(rows); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, a.check(rows))
 	if _, _, area := a.ROC(); math.Abs(area-evaluate.AUC(scores, labels)) > 0.001 {
 		t.Errorf("area %.4f, of the rows %.4f", area, evaluate.AUC(scores, labels))
 	}

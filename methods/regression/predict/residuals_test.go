@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -55,15 +56,11 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			for i, x := range designs {
 				d := glm.NewDesign(3)
 				for k, row := range x {
-					if err := d.AppendDense(row, ys[i][k]); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 				scatter.Add(ScatterOf(glm.Linear{Variance: variance}, q, d, false))
-				if err := sites[i].Check(3); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, sites[i].Check(3))
 			}
 			all := Pool(sites)
 			if SiteScoreTest(sites, all, 1) != nil {
@@ -142,25 +139,17 @@ func leastSquares(t *testing.T, designs [][][]float64, ys [][]float64) (glm.Norm
 	left.SubVec(y, &left)
 	variance := mat.Dot(&left, &left) / float64(n-3)
 	inverse.ScaleSym(variance, &inverse)
-	q, err := glm.NewNormal(w.RawVector().Data, glm.Lower(&inverse))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal(w.RawVector().Data, glm.Lower(&inverse)))(t)
 	return q, variance
 }
 
 // Whatever sites' numbers are, residuals are finite.
 func TestResidualsTakeAnyNumber(t *testing.T) {
-	q, err := glm.NewNormal([]float64{1e150, -3}, []float64{1e100, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal([]float64{1e150, -3}, []float64{1e100, 0, 1}))(t)
 	d := glm.NewDesign(2)
 	for _, x := range [][]float64{{1e300, 1}, {-1e-300, 1}, {0, 1}, {1e200, 1e200}} {
 		for _, y := range []float64{-1e308, 0, 1, 1e308} {
-			if err := d.AppendDense(x, y); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, d.AppendDense(x, y))
 		}
 	}
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}, glm.Cloglog{}} {

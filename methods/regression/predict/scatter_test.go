@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -34,9 +35,7 @@ func TestUnevenErrorsInAnyCoding(t *testing.T) {
 			d := glm.NewDesign(3)
 			for i, rows := range designs {
 				for k, row := range rows {
-					if err := d.AppendDense(row, ys[i][k]); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 			}
 			s := ScatterOf(glm.Linear{Variance: variance}, q, d, false)
@@ -59,17 +58,12 @@ func TestUnevenErrorsInAnyCoding(t *testing.T) {
 // By clusters the covariance is that of its definition: C (G/(G − 1) Σ s sᵀ + Λ) C for the sums of scores.
 func TestScatterIsThatOfClusters(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 44))
-	q, err := glm.NewNormal([]float64{0.3, -0.5}, []float64{0.2, 0.05, 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal([]float64{0.3, -0.5}, []float64{0.2, 0.05, 0.1}))(t)
 	d, scores := glm.NewDesign(2), map[string][2]float64{}
 	for i := range 60 {
 		x, y, w := r.NormFloat64(), float64(2*r.IntN(2)-1), 0.5+r.Float64()
 		name := string(rune('a' + i%7))
-		if err := d.Append(glm.Row{Index: []int32{0, 1}, Value: []float64{x, 1}, Weight: w, Cluster: name}, y); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, d.Append(glm.Row{Index: []int32{0, 1}, Value: []float64{x, 1}, Weight: w, Cluster: name}, y))
 		g := w * y / (1 + math.Exp(y*(0.3*x-0.5)))
 		s := scores[name]
 		scores[name] = [2]float64{s[0] + g*x, s[1] + g}

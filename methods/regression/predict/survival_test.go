@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -16,10 +17,7 @@ func TestSurvivalStaysWithinItsInterval(t *testing.T) {
 			for k := range 3 {
 				cov[glm.Packed(k, k)] = sd * sd
 			}
-			q, err := glm.NewNormal([]float64{a, a, a}, cov)
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := testkit.Get(glm.NewNormal([]float64{a, a, a}, cov))(t)
 			m, until := New(glm.Logistic{}, q, 3), make([]Survival, 3)
 			m.Survival(glm.Row{Offset: 1}, 1.645, until)
 			last := 1.0

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -15,9 +16,7 @@ func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float6
 		d := glm.NewDesign(3)
 		for k, x := range rows {
 			row := glm.Row{Index: []int32{0, 1, 2}, Value: x, Weight: weights[i][k]}
-			if err := d.Append(row, ys[i][k]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Do(t, d.Append(row, ys[i][k]))
 		}
 		sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, sampled))
 	}

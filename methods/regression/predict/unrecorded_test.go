@@ -3,6 +3,7 @@ package predict
 import (
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -20,15 +21,10 @@ func TestFewWhoLackACellAreNotShown(t *testing.T) {
 				if i < c.lacking {
 					row = glm.Row{Index: []int32{1}, Value: []float64{1}, Later: k > 0, Lacks: []int32{0}}
 				}
-				if err := d.Append(row, float64(2*(i%2)-1)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Do(t, d.Append(row, float64(2*(i%2)-1)))
 			}
 		}
-		q, err := glm.NewNormal([]float64{0.5, 0.1}, []float64{0.1, 0, 0.1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := testkit.Get(glm.NewNormal([]float64{0.5, 0.1}, []float64{0.1, 0, 0.1}))(t)
 		for _, s := range append(ClassResiduals(glm.Softmax{Classes: 2}, glm.Normal{Mean: make([]float64, 4), Variance: make([]float64, 4)}, classesOf(t, d), false), ResidualsOf(glm.Logistic{}, q, nil, d, false)) {
 			if got := s.LackVariance[0] > 0; got != c.shown {
 				t.Errorf("%d lack it and %d have it, in %d periods: %v", c.lacking, c.having, c.periods, s.LackVariance)
@@ -41,9 +37,7 @@ func TestFewWhoLackACellAreNotShown(t *testing.T) {
 func classesOf(t *testing.T, d *glm.Design) *glm.Design {
 	of := glm.NewDesign(d.Columns())
 	for i := range d.Rows() {
-		if err := of.Append(d.Row(i), (d.Outcome(i)+1)/2); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, of.Append(d.Row(i), (d.Outcome(i)+1)/2))
 	}
 	return of
 }

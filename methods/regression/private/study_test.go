@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/privacy/account"
@@ -103,15 +104,8 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *comm
 		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category, Levels: levels})
 	}
 	o.Fill(p, func(string) bool { return true })
-	s, err := options.Of(p, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c, err := newCommon(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c
+	s := testkit.Get(options.Of(p, o))(tb)
+	return testkit.Get(newCommon(s))(tb)
 }
 
 // outcome is how a study ended: its fit, the posterior in the features' own units, and what its report says first.
@@ -137,15 +131,10 @@ func (c *common) noise(kind string, sites int) float64 {
 // encode brings cells to columns at units.
 func (c *common) encode(tb testing.TB, m *options.Scale, histogram bool, cells [][]float64) (*glm.Encoding, []glm.Row) {
 	tb.Helper()
-	e, err := c.encoding(m, histogram)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	e := testkit.Get(c.encoding(m, histogram))(tb)
 	rows := make([]glm.Row, len(cells))
 	for i, row := range cells {
-		if err := e.Encode(row, &rows[i]); err != nil {
-			tb.Fatal(err)
-		}
+		testkit.Do(tb, e.Encode(row, &rows[i]))
 	}
 	return e, rows
 }
@@ -194,14 +183,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		f.Take(g, c.prior, d.gradient(f.Mean, f.Clip, sd, r), sd)
 	}
 	mean, covariance, _ := f.Posterior(g, c.prior)
-	q, err := glm.NewNormal(mean, glm.Lower(covariance))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	effects, err := e.Effects(q, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	q := testkit.Get(glm.NewNormal(mean, glm.Lower(covariance)))(tb)
+	effects := testkit.Get(e.Effects(q, 0))(tb)
 	st := &state{Fit: f, Units: u}
 	co := coordinator{c}
 	out := outcome{f, e, q, effects, u, nil}
@@ -223,9 +206,7 @@ func (o *outcome) score(tb testing.TB, cells [][]float64, outcomes []float64) (s
 	yes := 0.0
 	var x glm.Row
 	for i, row := range cells {
-		if err := o.encoding.Encode(row, &x); err != nil {
-			tb.Fatal(err)
-		}
+		testkit.Do(tb, o.encoding.Encode(row, &x))
 		a, v := o.q.Activation(x, 0)
 		score += glm.LogExpectSigmoid(a*outcomes[i], v) / float64(len(cells))
 		yes += (outcomes[i] + 1) / 2 / float64(len(cells))

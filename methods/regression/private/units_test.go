@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
 
@@ -76,10 +77,7 @@ func TestUnitsThatNoiseHidesAreSaid(t *testing.T) {
 func TestHistogramsAreBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(73, 1))
 	c := shapes.common(t, 1, nil, nil)
-	e, err := c.encoding(c.window(new(units)), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := testkit.Get(c.encoding(c.window(new(units)), true))(t)
 	for range 500 {
 		row, there := make([]float64, len(shapes.numbers)), 0.0
 		for k, x := range shapes.numbers {
@@ -95,9 +93,7 @@ func TestHistogramsAreBounded(t *testing.T) {
 			}
 		}
 		var x glm.Row
-		if err := e.Encode(row, &x); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, e.Encode(row, &x))
 		v, sum, squares := make([]float64, bins*len(row)), 0.0, 0.0
 		c.columns.histogram(x, v)
 		for _, h := range v {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
 )
 
 var kinds = []struct {
@@ -18,10 +20,7 @@ func TestNoiseIsNeverLessThanCharged(t *testing.T) {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		bound := math.Exp(rapid.Float64Range(-200, 200).Draw(t, "log bound"))
 		ratio := math.Exp(rapid.Float64Range(-27, 13).Draw(t, "log ratio"))
-		g, err := NewGrid(kind.form, kind.norm, bound, ratio)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Get(NewGrid(kind.form, kind.norm, bound, ratio))(t)
 		// What the accountant was told: noise ≥ ratio × bound (or bound²), exactly,
 		// between integers.
 		sensitivity := new(big.Int).SetInt64(g.Limit)
@@ -73,10 +72,7 @@ func TestGridsAreFine(t *testing.T) {
 		{Vectors, L2, 3, 1 << 24}, {Vectors, L1, 3, 1 << 24}, {Moments, L2, 3, 1 << 14},
 		{Vectors, L2, 0x1p-20, 1 << 30}, {Vectors, L1, 0x1p-20, 1 << 30}, {Moments, L2, 0x1p-20, 1 << 16},
 	} {
-		g, err := NewGrid(c.form, c.norm, 5, c.ratio)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Get(NewGrid(c.form, c.norm, 5, c.ratio))(t)
 		step := 5 / float64(c.limit)
 		if c.form == Moments {
 			step *= step

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
 // summer adds up a data set in integers, as [Sum] does before the noise.
@@ -167,10 +169,7 @@ func violation(sum summer, g Grid, limit func(g Grid, replace bool) *big.Int) er
 func grids(t *testing.T) (all []Grid) {
 	for _, kind := range kinds {
 		for _, c := range [][2]float64{{1, 3}, {math.Pi, 0.01}, {1e-3, 1e-6}, {1e100, 1e-9}} {
-			g, err := NewGrid(kind.form, kind.norm, c[0], c[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := testkit.Get(NewGrid(kind.form, kind.norm, c[0], c[1]))(t)
 			all = append(all, g)
 		}
 	}
