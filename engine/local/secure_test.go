@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors"
@@ -404,6 +405,18 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
 			t.Errorf("%s: no word on who could have seen a site's sums", what)
 		}
+	}
+}
+
+// What speaks against a model by itself is said of one of totals too.
+func TestModelsOfTotalsHaveVerdicts(t *testing.T) {
+	p := totalsPlan(t, strings.Replace(ofFactors, "latent: 2", "latent: 3", 1), exactSecure)
+	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+	const says = "3 factors are more than the covariances of 5 features can tell"
+	if !slices.ContainsFunc(r.Sections, func(s figure.Section) bool {
+		return slices.ContainsFunc(s.Items, func(i figure.Item) bool { return i.Note != nil && strings.Contains(i.Note.Title+i.Note.Text, says) })
+	}) {
+		t.Errorf("no word of it: %q", says)
 	}
 }
 

@@ -76,6 +76,9 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(s.OfTotals.Explained())
+		if m.Verdicts, err = report.VerdictsOfTotals(c.Of(s), m, &prior.Params); err != nil {
+			return nil, err
+		}
 		m.LogLik = &s.LogLik
 		for k := range m.Views {
 			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {

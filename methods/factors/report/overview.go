@@ -88,8 +88,12 @@ func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figur
 		}
 		h.Facets = append(h.Facets, facet)
 	}
+	about := "about each site's own means: how much of the difference between subjects of one site the factors account for"
+	if set.Plan.Privacy.Secure() {
+		about = "about the means of all subjects together: differences between sites count as differences between subjects"
+	}
 	section := figure.Section{ID: "variance", Title: "How much the factors explain",
-		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, about each site's own means: how much of the difference between subjects of one site the factors account for. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
+		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, " + about + ". 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "variance-explained", Title: "Variance explained by factor and view", Chart: h,
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",

@@ -85,6 +85,18 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	return v.list, nil
 }
 
+// VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of totals.
+func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) ([]fitted.Verdict, error) {
+	predictor, err := ppca.NewPredictor(set.Layout, p)
+	if err != nil {
+		return nil, err
+	}
+	v := verdicts{set: set, m: m, predictor: predictor}
+	v.tooMany()
+	err = v.heywood()
+	return v.list, err
+}
+
 // verdicts collects them.
 type verdicts struct {
 	set       options.Setup
