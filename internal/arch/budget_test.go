@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 121_786
-	maxTests    = 72_283
+	maxSource   = 121_810
+	maxTests    = 72_300
 	maxPackages = 75
 	maxWide     = 5_748
 )

@@ -40,7 +40,7 @@ func ParseMember(name, text string) (Member, error) {
 	if err != nil {
 		return Member{}, fmt.Errorf("the keys of site %s: %w", name, err)
 	}
-	open, err := ecdh.X25519().NewPublicKey(b[ed25519.PublicKeySize:])
+	open, err := publicKey(b[ed25519.PublicKeySize:])
 	if err != nil {
 		return Member{}, fmt.Errorf("the keys of site %s: %w", name, err)
 	}
@@ -122,17 +122,22 @@ var probe = func() *ecdh.PrivateKey {
 	return k
 }()
 
+// publicKey reads a key of X25519, which a point of low order is not.
+func publicKey(b []byte) (*ecdh.PublicKey, error) {
+	k, err := ecdh.X25519().NewPublicKey(b)
+	if err == nil {
+		_, err = probe.ECDH(k)
+	}
+	return k, err
+}
+
 // Verify reports a vector for which none of the members has vouched in this sum.
 func (g *Group) Verify(sum Sum, s Signed) error {
 	if s.Site < 0 || s.Site >= len(g.Members) {
 		return refuse("there is no site %d", s.Site+1)
 	}
 	m := g.Members[s.Site]
-	once, err := ecdh.X25519().NewPublicKey(s.Key)
-	if err == nil { // a point of low order is no key: openers would refuse the whole sum for it
-		_, err = probe.ECDH(once)
-	}
-	if err != nil {
+	if _, err := publicKey(s.Key); err != nil { // openers would refuse the whole sum for it
 		return refuse("site %s: its one-time key: %v", m.Name, err)
 	}
 	if !ed25519.Verify(m.Verify, s.statement(sum), s.Signature) {

@@ -336,7 +336,7 @@ func TestMembersAreReadBack(t *testing.T) {
 	if m.Text() != k.Member("north").Text() || len(m.Fingerprint()) != 16 {
 		t.Errorf("%s, %s", m.Text(), m.Fingerprint())
 	}
-	for _, text := range []string{"", "zz", m.Text()[2:], m.Text() + "00"} {
+	for _, text := range []string{"", "zz", m.Text()[2:], m.Text() + "00", m.Text()[:64] + strings.Repeat("0", 64)} {
 		if _, err := ParseMember("north", text); err == nil || !strings.Contains(err.Error(), "north") {
 			t.Errorf("%q: %v", text, err)
 		}
