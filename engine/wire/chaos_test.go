@@ -474,7 +474,9 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	wg.Wait()
 	if err != nil && p.plan.Privacy.Secure() {
 		gone := drop != "" && strings.Contains(err.Error(), drop) // an opener, or a site of exact totals
-		if gone || back != "" && strings.Contains(err.Error(), back) && strings.Contains(err.Error(), "its store was put back since") {
+		lost := back != "" && strings.Contains(err.Error(), back) &&
+			(strings.Contains(err.Error(), "its store was put back since") || strings.Contains(err.Error(), "has lost part of its ledger"))
+		if gone || lost {
 			return // the study ends with the reason
 		}
 	}
