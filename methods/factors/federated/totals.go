@@ -48,20 +48,22 @@ func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
 	blocks := a.Blocks
 	for _, features := range totalSets(set) {
 		d := len(features)
-		raw := make([]float64, sumNumbers(d))
-		out = append(out, raw...)
+		out = append(out, make([]float64, sumNumbers(d))...)
 		if len(blocks) == 0 || len(blocks[0].Mean) != d {
 			continue // nobody has the set
 		}
 		b := &blocks[0] // a feature that the site lacks is filled for all its subjects, which no whole study's is
 		runs, err := options.FeaturesOf(b.Runs, set.Layout)
-		if err != nil || len(b.Scatter) != d*(d+1)/2 {
-			return nil, fmt.Errorf("%d numbers for the scatter of %d features: %w", len(b.Scatter), d, err)
+		if err != nil {
+			return nil, err
+		}
+		if len(b.Scatter) != d*(d+1)/2 {
+			return nil, fmt.Errorf("%d numbers for the scatter of %d features, where there are %d", len(b.Scatter), d, d*(d+1)/2)
 		}
 		if !slices.Equal(runs, features) {
 			continue
 		}
-		raw = out[len(out)-len(raw):]
+		raw := out[len(out)-sumNumbers(d):]
 		if raw[0] = b.N; len(blocks) == len(a.Blocks) {
 			raw[1] = a.LogLik
 		}

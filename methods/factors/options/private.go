@@ -19,17 +19,15 @@ type pattern struct {
 	Views []string `json:"views,omitempty"`
 }
 
-// At returns the patterns of a site in the plan's order, each as rising indices of the
-// plan's views: one of all views where the plan states none.
+// At returns the patterns of a site in the plan's order, each as rising indices of the plan's views: one of all views
+// where the plan states none. What is summed over sites is of the same sets at each: of all that the plan states.
 func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
-	if p.Privacy.Secure() {
-		return all.anywhere(p)
-	}
+	summed := p.Privacy.Secure()
 	if !slices.ContainsFunc(all, func(one pattern) bool { return one.Site == site }) {
 		site = "" // not named
 	}
 	for _, one := range all {
-		if one.Site != site {
+		if one.Site != site && !summed {
 			continue
 		}
 		var views []int
@@ -38,39 +36,20 @@ func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
 				views = append(views, k)
 			}
 		}
+		same := func(other []int) bool { return slices.Equal(other, views) }
+		if summed && (len(views) == 0 || slices.ContainsFunc(patterns, same)) {
+			continue
+		}
 		patterns = append(patterns, views)
 	}
 	if patterns == nil {
-		all := make([]int, len(p.Views))
-		for k := range all {
-			all[k] = k
+		whole := make([]int, len(p.Views))
+		for k := range whole {
+			whole[k] = k
 		}
-		patterns = [][]int{all}
+		patterns = [][]int{whole}
 	}
 	return patterns
-}
-
-// anywhere are the patterns of all sites: what is summed over sites is of the same sets at each.
-func (all Patterns) anywhere(p *study.Plan) (patterns [][]int) {
-	for _, one := range all {
-		var views []int
-		for k, v := range p.Views {
-			if slices.Contains(one.Views, v.Name) {
-				views = append(views, k)
-			}
-		}
-		if len(views) > 0 && !slices.ContainsFunc(patterns, func(other []int) bool { return slices.Equal(other, views) }) {
-			patterns = append(patterns, views)
-		}
-	}
-	if patterns != nil {
-		return patterns
-	}
-	whole := make([]int, len(p.Views))
-	for k := range whole {
-		whole[k] = k
-	}
-	return [][]int{whole}
 }
 
 // sites is how many sites can have a set of views.
