@@ -35,11 +35,10 @@ type state struct {
 	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
 	Nested  map[string]*nestedAnswer        `cbor:"nested,omitempty"`
 	Ratios  []float64                       `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
-	// With random intercepts: the search, the derivatives of the exchange under way, which are
-	// kept of the last one with the points asked for, and at the end the spread of sites.
+	// With random intercepts: the search, the derivatives of the exchange under way, and at the end the spread of
+	// sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
 	Points  map[string]*pointsAnswer       `cbor:"points,omitempty"`
-	Asked   []glm.MixedPoint               `cbor:"asked,omitempty"`
 	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
 	Reports map[string]*predict.Assessment `cbor:"reports"`
 }

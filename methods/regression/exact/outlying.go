@@ -5,42 +5,16 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat/distuv"
-
-	"parley/methods/regression/glm"
 )
 
-// ownIntercepts follow from what sites have sent: of a marginal log-likelihood that has the
-// derivative g by the common intercept and minus the second one c, the site's estimate is g/c
-// and its variance 1/c − τ², as a normal likelihood has g = b̂/(s² + τ²) and c = 1/(s² + τ²). They
-// are taken at the point of the grid that is nearest to the median of τ.
+// ownIntercepts are what sites' rows say by themselves: Σ r is the score of a site's marginal likelihood by a
+// common intercept, with the information V/(1 + τ²V) for V = Σ v, so that the site's own estimate is
+// Σ r (1/V + τ²), with the variance 1/V.
 func (c coordinator) ownIntercepts(s *state) map[string]ownIntercept {
-	at := 0
-	for k, x := range s.Asked {
-		if far := math.Log(s.Tau.Median); math.Abs(x.LogTau-far) < math.Abs(s.Asked[at].LogTau-far) {
-			at = k
-		}
-	}
-	square := math.Exp(2 * s.Asked[at].LogTau)
-	var columns []int
-	for j, group := range c.Encoding.Groups() {
-		if group == glm.InterceptGroup || group == glm.PeriodGroup { // of a row one is 1
-			columns = append(columns, j)
-		}
-	}
 	own := map[string]ownIntercept{}
-	for site, a := range s.Points {
-		d, first, second := a.At[at], 0.0, 0.0
-		for n, j := range columns {
-			first += d.Gradient[j]
-			for m, k := range columns[:n+1] {
-				second += d.Curvature[glm.Packed(j, k)]
-				if m < n {
-					second += d.Curvature[glm.Packed(j, k)]
-				}
-			}
-		}
-		if told := second * square; told > tellsNothing {
-			own[site] = ownIntercept{first / second, max(1/second-square, 0)}
+	for site, a := range s.Reports {
+		if r := a.Residuals; r != nil && r.Variance*s.Tau.Square > tellsNothing {
+			own[site] = ownIntercept{r.Net * (1/r.Variance + s.Tau.Square), 1 / r.Variance}
 		}
 	}
 	return own
@@ -48,6 +22,10 @@ func (c coordinator) ownIntercepts(s *state) map[string]ownIntercept {
 
 // tellsNothing is a share of what a site could tell of its intercept that rounding leaves.
 const tellsNothing = 1e-6
+
+// ownIntercept is what a site's rows say by themselves of how far its intercept is from the
+// common one. It is kept by the coordinator, for it alone.
+type ownIntercept struct{ Estimate, Variance float64 }
 
 // strayAlarm is the probability with which some site is called far from the others where the
 // intercepts of all are draws from one normal distribution.

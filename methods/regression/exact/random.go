@@ -44,10 +44,6 @@ func (a *pointsAnswer) derivatives() (all []*glm.Derivatives) {
 	return all
 }
 
-// ownIntercept is what a site's rows say by themselves of how far its intercept is from the
-// common one. It is kept by the coordinator, for it alone.
-type ownIntercept struct{ Estimate, Variance float64 }
-
 // values is how many numbers an answer at so many points has.
 func (c common) values(points int) int {
 	p := c.Weights() + 1

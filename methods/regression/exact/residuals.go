@@ -162,23 +162,15 @@ func (c coordinator) mixes() string {
 // within names the features whose effect within sites is other than between them, in one of so many
 // parts.
 func (c coordinator) within(s *state, part remainder, parts int, m *fitted.Model) (names []string) {
-	groups, sites, all := m.Encoding.Groups(), part.sites, part.all
-	other := predict.MundlakTest
-	if c.Options.Random() {
-		known, contextual := c.contextual(s, sites, groups)
-		if contextual == nil {
-			return nil
-		}
-		sites, all = known, predict.Pool(known)
-		other = func(sites []*predict.Residuals, all *predict.Residuals, j, tests int) float64 {
-			return predict.WithinRandom(sites, all, contextual, j, tests)
-		}
+	groups, square := m.Encoding.Groups(), 0.0
+	if s.Tau != nil {
+		square = s.Tau.Square
 	}
 	for j, name := range m.Encoding.Features() {
 		if ofEverybody(groups[j]) {
 			continue
 		}
-		switch sum := other(sites, all, j, parts*len(groups)); {
+		switch sum := predict.MundlakTest(part.sites, part.all, j, parts*len(groups), square); {
 		case sum > 0:
 			names = append(names, part.name(name)+" is higher")
 		case sum < 0:
@@ -190,31 +182,6 @@ func (c coordinator) within(s *state, part remainder, parts int, m *fitted.Model
 
 // ofEverybody says whether columns of a group belong to no feature.
 func ofEverybody(group string) bool { return group == glm.InterceptGroup || group == glm.PeriodGroup }
-
-// contextual is the fit of random intercepts to the sites that gave residuals too, and these; nil
-// if it cannot be told, as without an intercept.
-func (c coordinator) contextual(s *state, sites []*predict.Residuals, groups []string) (known []*predict.Residuals, fit *glm.Contextual) {
-	var ones []int
-	for j, g := range groups {
-		if ofEverybody(g) {
-			ones = append(ones, j)
-		}
-	}
-	var all [][]*glm.Derivatives
-	for i, name := range c.Plan.Sites {
-		if a := s.Points[name]; a != nil && sites[i] != nil {
-			known, all = append(known, sites[i]), append(all, a.derivatives())
-		}
-	}
-	if len(ones) == 0 || len(known) == 0 {
-		return nil, nil
-	}
-	fit, err := glm.NewContextual(c.random(s.Scale), s.Asked, all, ones)
-	if err != nil { // which the fit itself would have met, but for sites that left
-		return nil, nil
-	}
-	return known, fit
-}
 
 // differing names the features whose effect is not the same at all sites, in one of so many parts, and
 // the site that is farthest off.

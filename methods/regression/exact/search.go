@@ -49,7 +49,6 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 		tasks, err = c.askPoints(s)
 		return tasks, info, err
 	}
-	s.Asked = points
 	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
 	tasks, err = c.askQuality(s)
@@ -67,14 +66,11 @@ func (c coordinator) restoreRandom(s *state) error {
 	if err := s.Search.Check(c.Weights()); err != nil {
 		return fmt.Errorf("the state's search: %w", err)
 	}
-	points := s.Search.Ask()
-	if over := s.Tau != nil; over != (s.Asked != nil) || over && len(s.Asked) != len(points) {
-		return fmt.Errorf("the state's grid has %d points of %d", len(s.Asked), len(points))
-	}
-	for _, x := range s.Asked {
-		if err := x.Check(c.Weights()); err != nil {
-			return fmt.Errorf("the state's grid: %w", err)
+	if s.Tau != nil {
+		if err := s.Tau.Check(); err != nil {
+			return fmt.Errorf("the state's spread of sites: %w", err)
 		}
 	}
+	points := s.Search.Ask()
 	return method.Kept(s.Points, c.Plan.Sites, "derivatives", func(a *pointsAnswer) error { return a.check(len(points), c.Weights()) })
 }

@@ -357,11 +357,17 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 // leaves next to nothing of Σ rx. Where the two disagree it leaves Σ r x̄, with the means x̄ of
 // sites, and within sites the opposite, but for what the prior takes of either. A column that hardly
 // varies within sites has no effect there to compare.
-func MundlakTest(sites []*Residuals, all *Residuals, j, tests int) float64 {
+//
+// Where sites have random intercepts of so large a mean square τ², a site's Σ r is the score of its marginal
+// likelihood by a column that is constant there, with the information I = V/(1 + τ²V) in place of V = Σ v. They take a
+// site's mean for one that has nothing to do with the features' (Hausman, Econometrica 1978). How much they vary beside
+// x̄ is told by what is left of Σ (Σ r)²/I, with two degrees of freedom less than there are sites. A column whose weight
+// would move by less than half of its standard deviation misleads nobody, as where sites are large.
+func MundlakTest(sites []*Residuals, all *Residuals, j, tests int, square float64) float64 {
 	if all == nil {
 		return 0
 	}
-	inside, across, within, between := 0.0, 0.0, 0.0, 0.0
+	inside, across, within, between, apiece, n := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	mean := all.Xs[j] / all.Weight
 	for _, s := range sites {
 		if s == nil {
@@ -371,37 +377,29 @@ func MundlakTest(sites []*Residuals, all *Residuals, j, tests int) float64 {
 		inside += s.Score[j] - own*s.Net
 		across += (own - mean) * s.Net
 		within += max(s.Bread[j]-own*own*s.Variance, 0)
-		between += (own - mean) * (own - mean) * s.Variance
+		information := s.Variance / (1 + square*s.Variance)
+		between += (own - mean) * (own - mean) * information
+		apiece += s.Net / information * s.Net
+		n++
 	}
 	if !(within > fewVary*(within+between)) || !(between > 0) {
 		return 0
 	}
 	apart := inside/within - across/between
+	if square > 0 {
+		left, own := (apiece-across/between*across)/max(n-2, 1)/between, all.Dispersion()/within
+		free := (n - 2) * (1 + own/left) * (1 + own/left) // Satterthwaite
+		chance := 2 * distuv.StudentsT{Sigma: 1, Nu: max(free, 1)}.Survival(math.Abs(apart)/math.Sqrt(own+left))
+		if chance < falseAlarm/float64(tests) && math.Abs(apart)*between > misleads*math.Sqrt(within+between) {
+			return apart
+		}
+		return 0
+	}
 	z2 := apart * apart / (1/within + 1/between) / all.Dispersion()
 	if !((z2-1)/all.Weight > substantial) || !(z2 > quantile(tests, 2)) {
 		return 0
 	}
 	return apart
-}
-
-// WithinRandom is [MundlakTest] where sites have random intercepts and c is their fit, of the sites that
-// gave residuals. These intercepts take a site's mean for one that has nothing to do with the
-// features' (Hausman, Econometrica 1978). A column whose weight would move by less than half of its
-// standard deviation has none that misleads, as where sites are large.
-func WithinRandom(sites []*Residuals, all *Residuals, c *glm.Contextual, j, tests int) float64 {
-	if all == nil {
-		return 0
-	}
-	var means []float64
-	for _, s := range sites {
-		if s != nil {
-			means = append(means, s.Xs[j]/s.Weight-all.Xs[j]/all.Weight)
-		}
-	}
-	if p, moved := c.Add(means, j, all.Dispersion()); p < falseAlarm/float64(tests) && math.Abs(moved) > misleads {
-		return moved
-	}
-	return 0
 }
 
 // misleads is by how many of its standard deviations a weight is off before a verdict is worth it.
