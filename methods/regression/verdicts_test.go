@@ -215,37 +215,6 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Which checks were not made is noted once, where rows have weights of a sample, and nothing where they count people
-// or there are none.
-func TestChecksThatWereNotMadeAreNoted(t *testing.T) {
-	const number = "outcome: {column: falls}\n"
-	for name, c := range map[string]struct{ options, weight, want string }{
-		"no weights":      {number, "1.5", ""},
-		"people":          {number + "weights: {column: worth, as: counts}", "2", ""},
-		"a sample":        {number + "weights: {column: worth, as: survey}", "1.5", "larger at one site, are skewed or have heavy tails, was not checked"},
-		"noise stated":    {number + "weights: {column: worth, as: survey}\nnoise_variance: 1", "1.5", "as large as noise_variance says was not checked"},
-		"counts weighted": {number + "weights: {column: worth, as: survey}\nlikelihood: poisson", "1.5", ""},
-	} {
-		p := stayPlan(t, c.options)
-		rows := stays(16, 90, func(age, dose, sex float64) float64 { return 0 })
-		for i := range rows {
-			rows[i].Subject[4] = c.weight
-		}
-		_, out := run(t, among(t, p, rows))
-		var said []string
-		for _, s := range out.Result.Sections {
-			for _, i := range s.Items {
-				if i.Note != nil && i.Note.Title == "Not every check was made" {
-					said = append(said, i.Note.Text)
-				}
-			}
-		}
-		if text := strings.Join(said, "\n"); (text == "") != (c.want == "") || !strings.Contains(text, c.want) || len(said) > 1 {
-			t.Errorf("%s: %q, want %q", name, said, c.want)
-		}
-	}
-}
-
 // A model that had not converged says so wherever it is used, also one of before verdicts
 // were kept.
 func TestCautionsOfOldModels(t *testing.T) {

@@ -188,7 +188,6 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
 	}
 	weights := effects(m)
-	weights.Items = append(weights.Items, fitted.Unchecked(c.Options, pooled)...)
 	r.Sections = append(r.Sections, weights)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(c.Options, sites, pooled))

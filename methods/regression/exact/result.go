@@ -73,7 +73,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	effects.Items = append(effects.Items, fitted.Unchecked(c.Options, pooled)...)
 	r.Sections = fitted.Verdicts(m.Verdicts)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))

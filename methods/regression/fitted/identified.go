@@ -12,10 +12,10 @@ import (
 	"parley/problem"
 )
 
-// A dependency of columns is near where the condition index is above nearDependency, and a
-// column has a part in it if more than partOf of its variance comes from there (Belsley, Kuh
-// and Welsch, Regression Diagnostics, 1980, section 3.2).
-const nearDependency, partOf = 30, 0.5
+// collinear is how many times as large as with all others known the variance of an effect must be to say that
+// its column is nearly a combination of others (the variance inflation factor: the smallest eigenvalue of two columns'
+// correlations is then 1/900 of the largest, Belsley, Kuh and Welsch, Regression Diagnostics, 1980).
+const collinear = 225
 
 // unknown is the information, in units of the prior's, below which a posterior deviation is
 // above nine tenths of the prior's: the same rule marks single coefficients.
@@ -179,7 +179,7 @@ func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
 			told, at = append(told, terms[a]), append(at, a)
 		}
 	}
-	if len(at) == 0 {
+	if len(at) < 2 {
 		return nil
 	}
 	scaled := mat.NewSymDense(len(at), nil)
@@ -188,19 +188,17 @@ func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
 			scaled.SetSym(i, j, h.At(a, b)/math.Sqrt(h.At(a, a)*h.At(b, b)))
 		}
 	}
-	return joined(told, scaled, func(int) bool { return true }, func(values []float64) (limit float64, variance func(float64) float64) {
-		largest := slices.Max(values)
-		return largest / (nearDependency * nearDependency), func(x float64) float64 { return 1 / max(x, 1e-12*largest) }
-	})
+	return together(told, scaled, 1e-9, func(i int, inflation float64) bool { return inflation > collinear })
 }
 
 // inflated is how many times as large as with all others known the variance of an effect must be, to say that it
-// is known but for the others: three standard errors.
-const inflated = 9
+// is known but for the others: three standard errors. left is the share of its prior's variance that the data must
+// leave it.
+const inflated, left = 9, 0.3
 
 // divided lists sets of effects that are known together and not one by one: what the data say of them at
-// least, given as a covariance, leaves directions that only the prior speaks of, and these make up most of the
-// variance of each. Noise alone leaves some, so that effects must be near to each other by the posterior, too.
+// least, given as a covariance, leaves each much of its prior's variance. Noise alone leaves some, so that effects
+// must be near to each other by the posterior, too.
 func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 	own, prior, ok := k.information(terms)
 	if !ok {
@@ -216,38 +214,26 @@ func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 		for b := range a + 1 {
 			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
 		}
+		h.SetSym(a, a, h.At(a, a)+1)
 	}
-	return joined(terms, h, func(i int) bool { return near[i] }, func([]float64) (float64, func(float64) float64) {
-		return unknown, func(x float64) float64 { return 1 / (1 + max(x, 0)) }
-	})
+	return together(terms, h, 1, func(i int, variance float64) bool { return near[i] && variance > left })
 }
 
-// joined lists sets of effects, of those that may be in one, most of whose variance comes from the same
-// directions: of information below a limit. Law tells the limit, and the variance along a direction by its
-// information.
-func joined(terms []glm.Row, information *mat.SymDense, may func(i int) bool, law func(values []float64) (limit float64, variance func(float64) float64)) (sets [][]glm.Row) {
+// together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
+// which that correlates. Eigenvalues below the smallest count as that.
+func together(terms []glm.Row, information *mat.SymDense, smallest float64, in func(i int, variance float64) bool) (sets [][]glm.Row) {
 	var e mat.EigenSym
-	if len(terms) < 2 || !e.Factorize(information, true) {
+	if !e.Factorize(information, true) {
 		return nil
 	}
-	var v mat.Dense
+	var v, variance, half mat.Dense
 	e.VectorsTo(&v)
-	values := e.Values(nil) // ascending
-	limit, variance := law(values)
-	near := 0
-	for near < len(values) && values[near] < limit {
-		near++
-	}
+	values := e.Values(nil)
+	half.Apply(func(_, d int, x float64) float64 { return x / max(values[d], smallest) }, &v)
+	variance.Mul(&half, v.T())
 	var involved []int
 	for i := range terms {
-		within, all := 0.0, 0.0
-		for d, x := range values {
-			part := v.At(i, d) * v.At(i, d) * variance(x)
-			if all += part; d < near {
-				within += part
-			}
-		}
-		if within > partOf*all && may(i) {
+		if in(i, variance.At(i, i)) {
 			involved = append(involved, i)
 		}
 	}
@@ -255,20 +241,16 @@ func joined(terms []glm.Row, information *mat.SymDense, may func(i int) bool, la
 		set := []int{involved[0]}
 		involved = involved[1:]
 		for next := 0; next < len(set); next++ {
-			involved = slices.DeleteFunc(involved, func(i int) bool {
-				product := 0.0
-				for d := range near {
-					product += v.At(set[next], d) * v.At(i, d)
+			i := set[next]
+			involved = slices.DeleteFunc(involved, func(j int) bool {
+				near := math.Abs(variance.At(i, j)) > 0.1*math.Sqrt(variance.At(i, i)*variance.At(j, j))
+				if near {
+					set = append(set, j)
 				}
-				if math.Abs(product) > 0.1 {
-					set = append(set, i)
-					return true
-				}
-				return false
+				return near
 			})
 		}
-		if len(set) > 1 {
-			slices.Sort(set)
+		if slices.Sort(set); len(set) > 1 {
 			var found []glm.Row
 			for _, i := range set {
 				found = append(found, terms[i])

@@ -110,26 +110,6 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 	return nil
 }
 
-// Unchecked notes which checks were not made, because rows have weights or there are many columns; nil
-// if all were.
-func Unchecked(o *options.Options, pooled *predict.Assessment) []figure.Item {
-	if pooled == nil {
-		return nil
-	}
-	var says []string
-	linear, weights := o.Likelihood == options.LikelihoodLinear, o.Survey()
-	switch {
-	case weights && linear && o.NoiseVariance != nil:
-		says = append(says, "Whether errors of predictions are as large as noise_variance says was not checked, because rows have weights of a sample.")
-	case weights && linear:
-		says = append(says, "Whether errors of predictions are larger at one site, are skewed or have heavy tails, was not checked, because rows have weights of a sample.")
-	}
-	if says == nil {
-		return nil
-	}
-	return []figure.Item{{Note: &figure.Note{Title: "Not every check was made", Text: strings.Join(says, " ")}}}
-}
-
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
 // pooled is nil.
 func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
