@@ -138,3 +138,117 @@ func unflatten(form reflect.Value, numbers *[]float64) error {
 	}
 	return nil
 }
+
+// AddSums adds the numbers of an answer to those of a total of the same type, both pointers: what the total lacks it gets,
+// and a flag is set that either has.
+func AddSums(total, answer any) {
+	addSums(reflect.ValueOf(total).Elem(), reflect.ValueOf(answer).Elem())
+}
+
+func addSums(to, from reflect.Value) {
+	switch {
+	case to.Kind() == reflect.Pointer:
+		if from.IsNil() {
+			return
+		}
+		if to.IsNil() {
+			to.Set(reflect.New(to.Type().Elem()))
+		}
+		addSums(to.Elem(), from.Elem())
+	case to.Kind() == reflect.Struct:
+		for i := range to.NumField() {
+			if to.Type().Field(i).IsExported() {
+				addSums(to.Field(i), from.Field(i))
+			}
+		}
+	case to.Kind() == reflect.Slice:
+		if to.Len() == 0 {
+			to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
+		}
+		if x, many := numbersOf(from); many {
+			sum, _ := numbersOf(to)
+			for i, v := range x {
+				sum[i] += v
+			}
+			return
+		}
+		for i := range from.Len() {
+			addSums(to.Index(i), from.Index(i))
+		}
+	case to.CanInt():
+		to.SetInt(to.Int() + from.Int())
+	case to.CanFloat():
+		to.SetFloat(to.Float() + from.Float())
+	default:
+		to.SetBool(to.Bool() || from.Bool())
+	}
+}
+
+// numbersOf are those of a list of floating-point numbers, which share its memory.
+func numbersOf(v reflect.Value) (x []float64, is bool) {
+	if v.Type().Elem().Kind() == reflect.Float64 {
+		return v.Convert(reflect.TypeFor[[]float64]()).Interface().([]float64), true
+	}
+	return nil, false
+}
+
+// CheckSums refuses an answer, a pointer as the form, that has other lists than the form or parts that the form lacks,
+// or a number that no rows give: beyond most, or below 0, but for fields tagged sums:"signed". Parts may be absent.
+func CheckSums(form, answer any, most float64) error {
+	return checkSums(reflect.ValueOf(form), reflect.ValueOf(answer), false, most)
+}
+
+func checkSums(form, v reflect.Value, signed bool, most float64) error {
+	inside := func(x float64) error {
+		if !(x <= most && (x >= 0 || signed && x >= -most)) {
+			return fmt.Errorf("a sum of %v, which no rows give", x)
+		}
+		return nil
+	}
+	switch kind := form.Kind(); {
+	case kind == reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		if form.IsNil() {
+			return fmt.Errorf("sums that were not asked for")
+		}
+		return checkSums(form.Elem(), v.Elem(), signed, most)
+	case kind == reflect.Struct:
+		for i := range form.NumField() {
+			field := form.Type().Field(i)
+			if !field.IsExported() {
+				continue
+			}
+			if err := checkSums(form.Field(i), v.Field(i), field.Tag.Get("sums") == "signed", most); err != nil {
+				return fmt.Errorf("%s: %w", field.Name, err)
+			}
+		}
+	case kind == reflect.Slice:
+		parts := form.Type().Elem().Kind() == reflect.Pointer
+		if v.Len() != form.Len() && !(parts && v.Len() == 0) {
+			return fmt.Errorf("%d entries, where there are %d", v.Len(), form.Len())
+		}
+		if x, many := numbersOf(v); many {
+			for _, x := range x {
+				if err := inside(x); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for i := range v.Len() {
+			if parts && v.Index(i).IsNil() {
+				return fmt.Errorf("part %d of %d is missing", i+1, v.Len())
+			}
+			if err := checkSums(form.Index(i), v.Index(i), signed, most); err != nil {
+				return err
+			}
+		}
+	case v.CanInt():
+		return inside(float64(v.Int()))
+	case v.CanFloat():
+		return inside(v.Float())
+	}
+	return nil
+}

@@ -51,7 +51,7 @@ func restoreState(c *common, data []byte, noised bool) (*State, error) {
 	if f.Reports == nil {
 		f.Reports = map[string]*predict.Assessment{}
 	}
-	check := (*predict.Assessment).CheckAlone
+	check := checkAlone
 	if noised {
 		check = (*predict.Assessment).CheckNoised
 	}
@@ -264,5 +264,8 @@ func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
 	if err := method.DecodeAnswer(in, a); err != nil {
 		return nil, err
 	}
-	return a, a.CheckAlone()
+	return a, checkAlone(a)
 }
+
+// checkAlone refuses what no rows can give, and residuals, which are not asked for.
+func checkAlone(a *predict.Assessment) error { return a.Check(predict.Form(0, 1, 0, false)) }

@@ -69,7 +69,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := errors.Join(
 		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, taskNested, options.TaskAssess),
 		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) }),
-		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *Sums) error { return a.check(c.Weights(), c.classes()) }),
+		method.Kept(s.Sums, c.Plan.Sites, "sums", c.checkSums),
 		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", c.checkNested),
 		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
 	); err != nil {
@@ -210,7 +210,7 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 	total := newSums(c.Weights())
 	for _, site := range c.Plan.Sites {
 		if own := s.Sums[site]; own != nil {
-			total.add(own)
+			method.AddSums(total, own)
 			s.Rows[site] = own.Rows
 		}
 	}
@@ -245,7 +245,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	case options.TaskScale:
 		err = method.Take(s.Moments, in, func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) })
 	case taskSums:
-		err = method.Take(s.Sums, in, func(a *Sums) error { return a.check(c.Weights(), c.classes()) })
+		err = method.Take(s.Sums, in, c.checkSums)
 	case taskMarginal, taskGrid:
 		err = method.Take(s.Points, in, func(a *pointsAnswer) error { return a.check(len(s.Search.Ask()), c.Weights()) })
 	case taskNested:
@@ -260,58 +260,13 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 
 // checkReport refuses an assessment that is none of the plan's model, and puts in what weights mean.
 func (c coordinator) checkReport(a *predict.Assessment) error {
-	if err := a.Check(); err != nil {
+	if err := a.Check(c.assessment()); err != nil {
 		return err
 	}
-	if err := c.checkResiduals(a); err != nil {
-		return err
-	}
-	if a.Scatter != nil {
-		if c.Options.Random() {
-			return fmt.Errorf("sums of scores, which were not asked for")
+	for _, s := range append(slices.Clone(a.Classes), a.Residuals) {
+		if s != nil {
+			s.Sampled = c.Options.Survey()
 		}
-		if err := a.Scatter.Check(c.Weights()); err != nil {
-			return err
-		}
-	}
-	if a.Periods == nil {
-		return nil
-	}
-	if c.periods() == 0 {
-		return fmt.Errorf("sums by periods, which were not asked for")
-	}
-	return a.Periods.Check(c.periods(), c.Weights())
-}
-
-// checkNested refuses likelihoods that do not belong to the plan's terms.
-func (c coordinator) checkNested(a *nestedAnswer) error {
-	names, _ := c.terms()
-	return a.check(len(names), c.Weights())
-}
-
-// checkResiduals refuses residuals of other outcomes than the plan's.
-func (c coordinator) checkResiduals(a *predict.Assessment) error {
-	classes := c.classes()
-	all := a.Classes
-	if a.Residuals != nil {
-		all = append(slices.Clone(all), a.Residuals)
-	}
-	switch {
-	case len(all) == 0:
-		return nil
-	case classes > 1 && a.Residuals != nil, classes == 1 && len(a.Classes) > 0:
-		return fmt.Errorf("sums of residuals, which were not asked for")
-	case len(all) != classes:
-		return fmt.Errorf("residuals of %d classes, where there are %d", len(all), classes)
-	}
-	for _, s := range all {
-		if s == nil {
-			return fmt.Errorf("no residuals of a class")
-		}
-		if err := s.Check(c.Weights() / classes); err != nil {
-			return err
-		}
-		s.Sampled = c.Options.Survey()
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -52,7 +53,7 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 	prior, last, p := c.PriorOf(s.Scale), s.Fit.Last.Mean, c.Weights()
 	total := newSums(p)
 	for _, own := range sums {
-		total.add(own)
+		method.AddSums(total, own)
 	}
 	_, variance := m.Posterior.Moments()
 	scale := 1.0

@@ -61,37 +61,29 @@ func (c common) checkDensity(t *Task) (glm.Normal, error) {
 // and so that no product of a few overflows.
 const largestSum = 1e75
 
-// check refuses sums that no rows give. Whatever passes is of a kind that a step can be made
+// checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made
 // of, and added to what others gave: the information is not negative in any direction,
 // rounding aside.
-func (s *Sums) check(weights, classes int) error {
-	if len(s.Gradient) != weights || len(s.Information) != glm.Triangle(weights) {
-		return fmt.Errorf("%d and %d sums for %d weights", len(s.Gradient), len(s.Information), weights)
+func (c common) checkSums(s *Sums) error {
+	if err := method.CheckSums(c.sums(), s, largestSum); err != nil {
+		return err
 	}
-	if s.Rows < 1 || s.Rows > options.MostRows || !glm.Inside(s.Value, -largestSum, largestSum) || !glm.Inside(s.Weight, 0, largestSum) {
-		return fmt.Errorf("sums of %d rows with value %v and weight %v", s.Rows, s.Value, s.Weight)
-	}
-	if classes == 1 {
-		classes = 0
+	if s.Rows < 1 || s.Rows > options.MostRows {
+		return fmt.Errorf("sums of %d rows", s.Rows)
 	}
 	rows := 0.0
 	for _, n := range s.Classes {
-		if rows += n; n < 0 || n != math.Trunc(n) {
+		if rows += n; n != math.Trunc(n) {
 			return fmt.Errorf("%v rows of a class", n)
 		}
 	}
-	if len(s.Classes) != classes || classes > 0 && rows != float64(s.Rows) {
-		return fmt.Errorf("%v rows of %d classes, of %d in all", s.Classes, classes, s.Rows)
+	if len(s.Classes) > 0 && rows != float64(s.Rows) {
+		return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
 	}
-	for j, g := range s.Gradient {
-		if v := s.Information[glm.Packed(j, j)]; !glm.Inside(g, -largestSum, largestSum) || !glm.Inside(v, 0, largestSum) {
-			return fmt.Errorf("gradient %v and information %v of weight %d", g, v, j)
-		}
-	}
-	for i := range weights {
-		for j := range i {
+	for i := range s.Gradient {
+		for j := range i + 1 {
 			x := s.Information[glm.Packed(i, j)]
-			if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; !(x*x <= most*1.000001) {
+			if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; !(x*x <= most*1.000001) || i == j && x < 0 {
 				return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
 			}
 		}
@@ -111,26 +103,11 @@ type nestedTask struct {
 
 // nestedAnswer has the log-likelihood at each point, and after the first its derivatives by all weights.
 type nestedAnswer struct {
-	Value    wire.Vector   `cbor:"value"`
-	Gradient []wire.Vector `cbor:"gradient"`
+	Value    wire.Vector   `cbor:"value" sums:"signed"`
+	Gradient []wire.Vector `cbor:"gradient" sums:"signed"`
 }
 
-// check refuses what cannot be added to what others gave.
-func (a *nestedAnswer) check(terms, weights int) error {
-	if len(a.Value) != 1+terms || len(a.Gradient) != terms {
-		return fmt.Errorf("%d likelihoods and %d gradients of %d terms", len(a.Value), len(a.Gradient), terms)
-	}
-	for _, v := range append([]wire.Vector{a.Value}, a.Gradient...) {
-		for _, x := range v {
-			if !glm.Inside(x, -largestSum, largestSum) {
-				return fmt.Errorf("a likelihood or a derivative of %v", x)
-			}
-		}
-	}
-	for _, g := range a.Gradient {
-		if len(g) != weights {
-			return fmt.Errorf("%d derivatives by %d weights", len(g), weights)
-		}
-	}
-	return nil
+// checkNested refuses likelihoods that do not belong to the plan's terms.
+func (c common) checkNested(a *nestedAnswer) error {
+	return method.CheckSums(c.likelihoods(), a, largestSum)
 }

@@ -24,10 +24,10 @@ import (
 // distances between activations in the information.
 type Sums struct {
 	Rows        int         `cbor:"rows"`
-	Value       float64     `cbor:"value"`
+	Value       float64     `cbor:"value" sums:"signed"`
 	Weight      float64     `cbor:"weight"`
-	Gradient    wire.Vector `cbor:"gradient"`
-	Information wire.Vector `cbor:"information"`
+	Gradient    wire.Vector `cbor:"gradient" sums:"signed"`
+	Information wire.Vector `cbor:"information" sums:"signed"`
 	Classes     []float64   `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
@@ -128,23 +128,6 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 		for m := range last {
 			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
 		}
-	}
-}
-
-// add adds the sums of other rows.
-func (s *Sums) add(o *Sums) {
-	s.Rows, s.Value, s.Weight = s.Rows+o.Rows, s.Value+o.Value, s.Weight+o.Weight
-	for j, x := range o.Gradient {
-		s.Gradient[j] += x
-	}
-	for j, x := range o.Information {
-		s.Information[j] += x
-	}
-	if s.Classes == nil && len(o.Classes) > 0 {
-		s.Classes = make([]float64, len(o.Classes))
-	}
-	for k, x := range o.Classes {
-		s.Classes[k] += x
 	}
 }
 

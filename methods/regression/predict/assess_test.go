@@ -35,7 +35,7 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 			m.P[i] = math.NaN()
 		}
 		m.judge(1)
-		if err := a.Check(); err != nil || a.Rows != rows {
+		if err := a.Check(Form(0, 1, 0, false)); err != nil || a.Rows != rows {
 			t.Errorf("%T: an assessment of %d rows: %v", l, a.Rows, err)
 		}
 	}

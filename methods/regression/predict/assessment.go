@@ -3,10 +3,11 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/internal/wire"
 	"parley/judge/evaluate"
-	"parley/methods/regression/glm"
+	"parley/method"
 	"parley/methods/regression/options"
 )
 
@@ -14,10 +15,10 @@ import (
 // rows, so that those of several sites add up.
 type Assessment struct {
 	Rows    int     `cbor:"rows"`
-	Correct int     `cbor:"correct"`         // the most probable class was the outcome
-	LogLik  float64 `cbor:"log_lik"`         // of the outcomes, in nats
-	Squares float64 `cbor:"squares"`         // numbers: of the prediction's errors
-	Noise   float64 `cbor:"noise,omitempty"` // standard deviation of privacy noise on every count; 0 without, and never sent
+	Correct int     `cbor:"correct"`               // the most probable class was the outcome
+	LogLik  float64 `cbor:"log_lik" sums:"signed"` // of the outcomes, in nats
+	Squares float64 `cbor:"squares"`               // numbers: of the prediction's errors
+	Noise   float64 `cbor:"noise,omitempty"`       // standard deviation of privacy noise on every count; 0 without, and never sent
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,
 	// of more the most probable one.
@@ -48,76 +49,49 @@ func NewAssessment() *Assessment {
 	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins), Observed: make(wire.Vector, Bins)}
 }
 
-// Check refuses what no rows can give, where they were counted without noise.
-func (a *Assessment) Check() error {
-	const most = options.MostRows * rowLargest
-	if a.Rows < 1 || a.Rows > options.MostRows || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.LogLik, -most, most) || !glm.Inside(a.Squares, 0, most) || a.Noise != 0 {
-		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
+// Check refuses what no rows can give, where they were counted without noise, and what is not in a form: see [Form].
+func (a *Assessment) Check(form *Assessment) error {
+	if err := method.CheckSums(form, a, options.MostRows*rowLargest); err != nil {
+		return fmt.Errorf("how well outcomes are predicted: %w", err)
 	}
-	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
-		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
+	if a.Rows < 1 || a.Rows > options.MostRows || a.Correct > a.Rows || a.Noise != 0 {
+		return fmt.Errorf("an assessment of %d rows, %d of them correct", a.Rows, a.Correct)
 	}
 	if a.Ranking != nil {
 		if err := a.Ranking.check(a.Rows); err != nil {
 			return err
 		}
 	}
-	if a.Counts != nil {
-		if err := a.Counts.check(); err != nil {
+	for i, n := range a.Count {
+		if n > float64(a.Rows) || a.Observed[i] > n || a.Expected[i] > n*1.000001 {
+			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
+		}
+	}
+	all := a.Classes
+	if a.Residuals != nil {
+		all = append(slices.Clone(all), a.Residuals)
+	}
+	for _, s := range all {
+		if s.Rows < 1 || s.Rows > options.MostRows || !(s.Weight >= 1/options.Largest) {
+			return fmt.Errorf("residuals of %d rows with weight %v", s.Rows, s.Weight)
+		}
+	}
+	if a.Periods != nil {
+		if err := a.Periods.check(); err != nil {
 			return err
 		}
 	}
-	for i, n := range a.Count {
-		if !glm.Inside(n, 0, float64(a.Rows)) || !glm.Inside(a.Observed[i], 0, n) || !glm.Inside(a.Expected[i], 0, n*1.000001) {
-			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
-		}
+	if a.Scatter != nil {
+		return a.Scatter.check()
 	}
 	return nil
 }
 
-// CheckAlone is [Assessment.Check] where residuals were not asked for, which nobody would check.
-func (a *Assessment) CheckAlone() error {
-	if a.Residuals != nil || len(a.Classes) > 0 || a.Periods != nil || a.Scatter != nil {
-		return fmt.Errorf("sums of residuals, which were not asked for")
-	}
-	return a.Check()
-}
-
 // Add adds the sums of other rows.
 func (a *Assessment) Add(b *Assessment) {
-	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
-	a.Noise = math.Hypot(a.Noise, b.Noise)
-	if b.Ranking != nil {
-		if a.Ranking == nil {
-			a.Ranking = newRanking()
-		}
-		a.Ranking.add(b.Ranking)
-	}
-	if c := b.Counts; c != nil {
-		if a.Counts == nil {
-			a.Counts = new(dispersion)
-		}
-		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
-	}
-	a.Residuals = Pool([]*Residuals{a.Residuals, b.Residuals})
-	if a.Classes == nil && len(b.Classes) > 0 {
-		a.Classes = make([]*Residuals, len(b.Classes))
-	}
-	for k, s := range b.Classes {
-		a.Classes[k] = Pool([]*Residuals{a.Classes[k], s})
-	}
-	a.Periods = poolPeriods(a.Periods, b.Periods)
-	if b.Scatter != nil {
-		if a.Scatter == nil {
-			a.Scatter = NewScatter(len(b.Scatter.Fourth))
-		}
-		a.Scatter.Add(b.Scatter)
-	}
-	for i := range Bins {
-		a.Count[i] += b.Count[i]
-		a.Expected[i] += b.Expected[i]
-		a.Observed[i] += b.Observed[i]
-	}
+	noise := math.Hypot(a.Noise, b.Noise)
+	method.AddSums(a, b)
+	a.Noise = noise
 }
 
 // Separated says whether the predictions tell so many classes apart without an error, or, of
@@ -186,13 +160,18 @@ func binOf(p float64) int {
 }
 
 // Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of
-// which so many are of periods.
-func Form(weights, classes, periods int) *Assessment {
+// which so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights.
+func Form(weights, classes, periods int, scattered bool) *Assessment {
 	a := NewAssessment()
-	a.Ranking, a.Counts, a.Scatter = newRanking(), new(dispersion), NewScatter(weights)
-	if classes == 1 {
+	a.Ranking, a.Counts = newRanking(), new(dispersion)
+	if scattered {
+		a.Scatter = NewScatter(weights)
+	}
+	switch {
+	case weights == 0:
+	case classes == 1:
 		a.Residuals = newResiduals(weights)
-	} else {
+	default:
 		for range classes {
 			a.Classes = append(a.Classes, newResiduals(weights/classes))
 		}

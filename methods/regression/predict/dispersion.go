@@ -1,11 +1,7 @@
 package predict
 
 import (
-	"fmt"
 	"math"
-
-	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // rowLargest bounds what a row adds to the sums of an assessment, so that they stay
@@ -28,15 +24,6 @@ func (d *dispersion) count(y, mean float64) {
 	d.Total += y
 	d.Pearson += min((y-mean)/mean*(y-mean), rowLargest)
 	d.Inverse += 1 / mean
-}
-
-// check refuses what no rows can give.
-func (d *dispersion) check() error {
-	const most = options.MostRows * rowLargest
-	if !glm.Inside(d.Total, 0, most) || !glm.Inside(d.Pearson, 0, most) || !glm.Inside(d.Inverse, 0, most) {
-		return fmt.Errorf("counts with sum %v, χ² %v and inverse expectations %v", d.Total, d.Pearson, d.Inverse)
-	}
-	return nil
 }
 
 // farOver is the 99.9 % quantile of the standard normal distribution, and worthSaying a ratio

@@ -9,7 +9,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // Periods are sums over person-periods, whose outcome y is 1 for an event. By period and bin of the score they
@@ -20,10 +19,10 @@ type Periods struct {
 	Events wire.Vector `cbor:"events"` // of which events
 	// For the period k of a row, counted from 0, the derivatives g of its log-likelihood by the activation and h,
 	// minus the second:
-	Score  wire.Vector `cbor:"score"`  // Σ k g x
-	Zeroth wire.Vector `cbor:"zeroth"` // Σ h x xᵀ, the lower triangle by rows
-	First  wire.Vector `cbor:"first"`  // Σ k h x xᵀ
-	Second wire.Vector `cbor:"second"` // Σ k² h x xᵀ
+	Score  wire.Vector `cbor:"score" sums:"signed"`  // Σ k g x
+	Zeroth wire.Vector `cbor:"zeroth" sums:"signed"` // Σ h x xᵀ, the lower triangle by rows
+	First  wire.Vector `cbor:"first" sums:"signed"`  // Σ k h x xᵀ
+	Second wire.Vector `cbor:"second" sums:"signed"` // Σ k² h x xᵀ
 }
 
 const scoreBins = 64
@@ -34,10 +33,6 @@ const PeriodsSay = "for each period its rows and events in 64 bins of the score;
 // PeriodValues is how many numbers there are of so many periods and weights.
 func PeriodValues(periods, weights int) int {
 	return 2*scoreBins*periods + weights + 3*glm.Triangle(weights)
-}
-
-func (s *Periods) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Risk, &s.Events, &s.Score, &s.Zeroth, &s.First, &s.Second}
 }
 
 func newPeriods(periods, weights int) *Periods {
@@ -90,37 +85,14 @@ func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, per
 	return s
 }
 
-// Check refuses what no rows of so many periods and weights can give.
-func (s *Periods) Check(periods, weights int) error {
-	most := options.MostRows * rowLargest
-	for i, v := range s.vectors() {
-		if want := []int{scoreBins * periods, scoreBins * periods, weights, glm.Triangle(weights), glm.Triangle(weights), glm.Triangle(weights)}[i]; len(*v) != want {
-			return fmt.Errorf("sums of %d numbers by period where there are %d", len(*v), want)
-		}
-		for k, x := range *v {
-			if !glm.Inside(x, -most, most) || i < 2 && !glm.Inside(x, 0, s.Risk[k]) {
-				return fmt.Errorf("a sum by period of %v", x)
-			}
+// check refuses what no rows can give, beyond [method.CheckSums].
+func (s *Periods) check() error {
+	for k, n := range s.Events {
+		if n > s.Risk[k] {
+			return fmt.Errorf("%v events of %v rows", n, s.Risk[k])
 		}
 	}
 	return nil
-}
-
-// poolPeriods adds up what two gave; the first is changed.
-func poolPeriods(a, b *Periods) *Periods {
-	switch {
-	case b == nil:
-		return a
-	case a == nil:
-		a = newPeriods(len(b.Risk)/scoreBins, len(b.Score))
-	}
-	to := a.vectors()
-	for i, v := range b.vectors() {
-		for k, x := range *v {
-			(*to[i])[k] += x
-		}
-	}
-	return a
 }
 
 // Count is how many rows and events each period has.

@@ -9,7 +9,9 @@ import (
 
 	"parley/internal/testkit"
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 )
 
 // personPeriods are those of two periods and two columns of any numbers.
@@ -25,12 +27,22 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 	return PeriodsOf(glm.Logistic{}, q, nil, d, 2)
 }
 
+func passes(s *Periods) error {
+	if err := method.CheckSums(newPeriods(2, 4), s, options.MostRows*rowLargest); err != nil {
+		return err
+	}
+	return s.check()
+}
+
 // Whatever rows are, their sums by period pass, add up, and are looked into; weights count as so many rows.
 func TestPeriodsTakeAnyNumber(t *testing.T) {
 	s, three := personPeriods(t, 1), personPeriods(t, 3)
-	for n, x := range map[float64]*Periods{5: s, 15: three, 20: poolPeriods(poolPeriods(nil, s), three)} {
-		if rows, events := x.Count(); x.Check(2, 4) != nil || rows[0] != n || events[1] != n*2/5 {
-			t.Errorf("%v: %v, %v, %v", n, rows, events, x.Check(2, 4))
+	both := newPeriods(2, 4)
+	method.AddSums(both, s)
+	method.AddSums(both, three)
+	for n, x := range map[float64]*Periods{5: s, 15: three, 20: both} {
+		if rows, events := x.Count(); passes(x) != nil || rows[0] != n || events[1] != n*2/5 {
+			t.Errorf("%v: %v, %v, %v", n, rows, events, passes(x))
 		}
 		x.Changes([][]int{{0}, {1}}, glm.Isotropic(4, 0, 1), 1)
 	}
@@ -49,7 +61,7 @@ func TestPeriodsThatNoRowsGive(t *testing.T) {
 	} {
 		s := personPeriods(t, 1)
 		change(s)
-		if s.Check(2, 4) == nil {
+		if passes(s) == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

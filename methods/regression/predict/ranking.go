@@ -3,9 +3,9 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/internal/wire"
-	"parley/methods/regression/glm"
 )
 
 // ranks is how many bins of log-odds the probabilities of two classes are counted in: a
@@ -23,31 +23,18 @@ func newRanking() *Ranking {
 	return &Ranking{make(wire.Vector, ranks), make(wire.Vector, ranks)}
 }
 
-// check refuses what no rows can give.
+// check refuses what no rows can give, beyond [method.CheckSums].
 func (r *Ranking) check(rows int) error {
-	if len(r.Cases) != ranks || len(r.Controls) != ranks {
-		return fmt.Errorf("%d and %d bins of log-odds where there are %d", len(r.Cases), len(r.Controls), ranks)
-	}
 	n := 0.0
-	for _, v := range [][]float64{r.Cases, r.Controls} {
-		for _, x := range v {
-			if x != math.Trunc(x) || !glm.Inside(x, 0, float64(rows)) {
-				return fmt.Errorf("a bin of log-odds with %v rows of %d", x, rows)
-			}
-			n += x
+	for _, x := range slices.Concat(r.Cases, r.Controls) {
+		if n += x; x != math.Trunc(x) {
+			return fmt.Errorf("a bin of log-odds with %v rows", x)
 		}
 	}
 	if n != float64(rows) {
 		return fmt.Errorf("log-odds of %v rows of %d", n, rows)
 	}
 	return nil
-}
-
-func (r *Ranking) add(o *Ranking) {
-	for i := range ranks {
-		r.Cases[i] += o.Cases[i]
-		r.Controls[i] += o.Controls[i]
-	}
 }
 
 // count counts a probability of the second class.

@@ -1,13 +1,12 @@
 package predict
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -19,35 +18,35 @@ import (
 // and the information on it.
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
-	Weight   float64 `cbor:"weight"`    // Σ w
-	Sampled  bool    `cbor:"-"`         // whether weights are a sample's, which the plan says
-	Net      float64 `cbor:"net"`       // Σ wr
-	Variance float64 `cbor:"variance"`  // Σ wv
-	Second   float64 `cbor:"second"`    // Σ wr²/v; Sampled: Σ (wr)²/v
-	Third    float64 `cbor:"third"`     // Σ w(r/√v)³
-	Fourth   float64 `cbor:"fourth"`    // Σ w(r/√v)⁴
-	Total    float64 `cbor:"total"`     // Σ y
-	Squares  float64 `cbor:"squares"`   // Σ y²
-	Next     float64 `cbor:"next"`      // Σ zd of rows in the order of ids: see package serial
-	NextOwn  float64 `cbor:"next_own"`  // Σ z² of these rows
-	NextVary float64 `cbor:"next_vary"` // Σ z²d²
+	Weight   float64 `cbor:"weight"`              // Σ w
+	Sampled  bool    `cbor:"-"`                   // whether weights are a sample's, which the plan says
+	Net      float64 `cbor:"net" sums:"signed"`   // Σ wr
+	Variance float64 `cbor:"variance"`            // Σ wv
+	Second   float64 `cbor:"second"`              // Σ wr²/v; Sampled: Σ (wr)²/v
+	Third    float64 `cbor:"third" sums:"signed"` // Σ w(r/√v)³
+	Fourth   float64 `cbor:"fourth"`              // Σ w(r/√v)⁴
+	Total    float64 `cbor:"total" sums:"signed"` // Σ y
+	Squares  float64 `cbor:"squares"`             // Σ y²
+	Next     float64 `cbor:"next" sums:"signed"`  // Σ zd of rows in the order of ids: see package serial
+	NextOwn  float64 `cbor:"next_own"`            // Σ z² of these rows
+	NextVary float64 `cbor:"next_vary"`           // Σ z²d²
 
-	Score wire.Vector `cbor:"score"` // Σ wrx
-	Bread wire.Vector `cbor:"bread"` // Σ wvx²
-	Xs    wire.Vector `cbor:"xs"`    // Σ wx
+	Score wire.Vector `cbor:"score" sums:"signed"` // Σ wrx
+	Bread wire.Vector `cbor:"bread"`               // Σ wvx²
+	Xs    wire.Vector `cbor:"xs" sums:"signed"`    // Σ wx
 
 	// Over rows that lack a column's cell; 0 of one that fewer than fewestLacking subjects of a
 	// site lack or have.
-	LackNet      wire.Vector `cbor:"lack_net"`      // Σ wr
-	LackMoved    wire.Vector `cbor:"lack_moved"`    // Σ w times what r would be by cells that are missing by chance
-	LackVariance wire.Vector `cbor:"lack_variance"` // Σ wv
-	LackSquares  wire.Vector `cbor:"lack_squares"`  // Σ wr²; Sampled: Σ (wr)²
+	LackNet      wire.Vector `cbor:"lack_net" sums:"signed"`   // Σ wr
+	LackMoved    wire.Vector `cbor:"lack_moved" sums:"signed"` // Σ w times what r would be by cells that are missing by chance
+	LackVariance wire.Vector `cbor:"lack_variance"`            // Σ wv
+	LackSquares  wire.Vector `cbor:"lack_squares"`             // Σ wr²; Sampled: Σ (wr)²
 
 	// By column and bin of its values, the bins of a column one after the other.
-	BinNet      wire.Vector `cbor:"bin_net"`      // Σ wr
-	BinVariance wire.Vector `cbor:"bin_variance"` // Σ wv
-	BinXs       wire.Vector `cbor:"bin_xs"`       // Σ wvx
-	BinSquares  wire.Vector `cbor:"bin_squares"`  // Σ wr²; Sampled: Σ (wr)²
+	BinNet      wire.Vector `cbor:"bin_net" sums:"signed"` // Σ wr
+	BinVariance wire.Vector `cbor:"bin_variance"`          // Σ wv
+	BinXs       wire.Vector `cbor:"bin_xs" sums:"signed"`  // Σ wvx
+	BinSquares  wire.Vector `cbor:"bin_squares"`           // Σ wr²; Sampled: Σ (wr)²
 
 	without []int       // subjects who lack a cell, by column
 	series  []remaining // of subjects in their order, which no sum but those of neighbours needs
@@ -79,26 +78,9 @@ const ResidualsDisclosure = "of what is left of outcomes: its sum, variance unde
 func ResidualValues(columns int) int { return 13 + (7+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
-	s := &Residuals{without: make([]int, columns)}
-	for _, v := range s.vectors() {
-		*v = make(wire.Vector, columns)
-	}
-	for _, v := range s.binned() {
-		*v = make(wire.Vector, bins*columns)
-	}
-	return s
-}
-
-func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Score, &s.Bread, &s.Xs, &s.LackNet, &s.LackMoved, &s.LackVariance, &s.LackSquares}
-}
-
-func (s *Residuals) binned() []*wire.Vector {
-	return []*wire.Vector{&s.BinNet, &s.BinVariance, &s.BinXs, &s.BinSquares}
-}
-
-func (s *Residuals) numbers() []*float64 {
-	return []*float64{&s.Weight, &s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Total, &s.Squares, &s.Next, &s.NextOwn, &s.NextVary}
+	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector { return make(wire.Vector, bins*columns) }
+	return &Residuals{Score: n(), Bread: n(), Xs: n(), LackNet: n(), LackMoved: n(), LackVariance: n(), LackSquares: n(),
+		BinNet: binned(), BinVariance: binned(), BinXs: binned(), BinSquares: binned(), without: make([]int, columns)}
 }
 
 // count counts a row with an outcome y of so much expectation and variance. Cells that it lacks would move its expectation by so much, were they missing by chance.
@@ -118,16 +100,22 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	} else {
 		s.series = append(s.series, remaining{r, v})
 	}
-	for i, x := range []float64{w, w * r, w * v, squared * z * z, w * z * z * z, w * z * z * z * z, y, y * y} {
-		add(s.numbers()[i], x)
-	}
+	add(&s.Weight, w)
+	add(&s.Net, w*r)
+	add(&s.Variance, w*v)
+	add(&s.Second, squared*z*z)
+	add(&s.Third, w*z*z*z)
+	add(&s.Fourth, w*z*z*z*z)
+	add(&s.Total, y)
+	add(&s.Squares, y*y)
 	for i, j := range row.Index {
 		x := row.Value[i]
 		add(&s.Score[j], w*r*x)
 		at := bins*int(j) + bin(x)
-		for k, part := range []float64{w * r, w * v, w * v * x, squared * r * r} {
-			add(&(*s.binned()[k])[at], part)
-		}
+		add(&s.BinNet[at], w*r)
+		add(&s.BinVariance[at], w*v)
+		add(&s.BinXs[at], w*v*x)
+		add(&s.BinSquares[at], squared*r*r)
 		add(&s.Bread[j], w*v*x*x)
 		add(&s.Xs[j], w*x)
 	}
@@ -142,59 +130,14 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	}
 }
 
-// Check refuses what no rows of so many columns can give.
-func (s *Residuals) Check(columns int) error {
-	const most = options.MostRows * rowLargest
-	if s.Rows < 1 || s.Rows > options.MostRows {
-		return fmt.Errorf("residuals of %d rows", s.Rows)
-	}
-	if !(s.Weight >= 1/options.Largest) {
-		return fmt.Errorf("residuals of weight %v", s.Weight)
-	}
-	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true, &s.Next: true}
-	for _, x := range s.numbers() {
-		if !glm.Inside(*x, -most, most) || *x < 0 && !signed[x] {
-			return fmt.Errorf("a sum of residuals of %v", *x)
-		}
-	}
-	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Xs: true, &s.BinNet: true, &s.BinXs: true, &s.LackNet: true, &s.LackMoved: true}
-	for i, v := range slices.Concat(s.vectors(), s.binned()) {
-		want := columns
-		if i >= len(s.vectors()) {
-			want *= bins
-		}
-		if len(*v) != want {
-			return fmt.Errorf("residuals by %d columns or bins of %d", len(*v), want)
-		}
-		for _, x := range *v {
-			if !glm.Inside(x, -most, most) || x < 0 && !ofSign[v] {
-				return fmt.Errorf("a column's sum of residuals of %v", x)
-			}
-		}
-	}
-	return nil
-}
-
 // Pool adds up what sites gave; nil if none gave any.
-func Pool(sites []*Residuals) *Residuals {
-	var all *Residuals
+func Pool(sites []*Residuals) (all *Residuals) {
 	for _, one := range sites {
-		if one == nil {
-			continue
-		}
-		if all == nil {
-			all = newResiduals(len(one.Score))
-		}
-		all.Rows += one.Rows
-		all.Sampled = all.Sampled || one.Sampled
-		for i, x := range one.numbers() {
-			*all.numbers()[i] += *x
-		}
-		to := slices.Concat(all.vectors(), all.binned())
-		for i, v := range slices.Concat(one.vectors(), one.binned()) {
-			for j, x := range *v {
-				(*to[i])[j] += x
+		if one != nil {
+			if all == nil {
+				all = new(Residuals)
 			}
+			method.AddSums(all, one)
 		}
 	}
 	return all
@@ -414,26 +357,22 @@ const fewVary = 0.01
 // that weights may allow for are not compared.
 func GroupwiseHeteroscedasticity(sites []*Residuals) (site int, times float64) {
 	site = -1
-	// A site is compared with the sums of those before it and of those after it. To take it out of
-	// the sum of all would leave nothing but rounding where its errors are far larger than others'.
-	after := make([]Residuals, len(sites)+1)
-	for i, s := range slices.Backward(sites) {
-		if s != nil && s.Sampled {
-			return site, 0
-		}
-		after[i] = after[i+1].withErrors(s)
-	}
-	var before Residuals
+	square := func(s *Residuals) float64 { return s.Second / s.Weight }
 	for i, s := range sites {
-		if s == nil {
+		if s == nil || s.Sampled || s.Rows < fewestRows {
 			continue
 		}
-		others := before.withErrors(&after[i+1])
-		before = before.withErrors(s)
-		if min(others.Rows, s.Rows) < fewestRows {
+		// To take a site out of the sum of all would leave nothing but rounding where its errors are far larger.
+		var others Residuals
+		for j, o := range sites {
+			if o != nil && j != i {
+				others.Rows, others.Weight = others.Rows+o.Rows, others.Weight+o.Weight
+				others.Second, others.Fourth = others.Second+o.Second, others.Fourth+o.Fourth
+			}
+		}
+		if others.Rows < fewestRows {
 			continue
 		}
-		square := func(s *Residuals) float64 { return s.Second / s.Weight }
 		_, tails, _, _ := s.SkewnessKurtosis()
 		_, usual, _, _ := others.SkewnessKurtosis()
 		ratio := square(s) / square(&others)
@@ -443,14 +382,6 @@ func GroupwiseHeteroscedasticity(sites []*Residuals) (site int, times float64) {
 		}
 	}
 	return site, times
-}
-
-// withErrors adds a site's numbers of which [GroupwiseHeteroscedasticity] makes use; s may be nil.
-func (r Residuals) withErrors(s *Residuals) Residuals {
-	if s == nil {
-		return r
-	}
-	return Residuals{Rows: r.Rows + s.Rows, Weight: r.Weight + s.Weight, Second: r.Second + s.Second, Fourth: r.Fourth + s.Fourth}
 }
 
 // fewestRows of a site say how large its errors are.

@@ -9,7 +9,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/testkit"
+	"parley/method"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 )
 
 // Residuals of a model that is right are doubted about once in a thousand times; of one that is
@@ -59,8 +61,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
-				scatter.Add(ScatterOf(glm.Linear{Variance: variance}, q, d, false))
-				testkit.Do(t, sites[i].Check(3))
+				method.AddSums(scatter, ScatterOf(glm.Linear{Variance: variance}, q, d, false))
+				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], options.MostRows*rowLargest))
 			}
 			all := Pool(sites)
 			if SiteScoreTest(sites, all, 1) != nil {
@@ -154,7 +156,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 	}
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}, glm.Cloglog{}} {
 		s := ResidualsOf(l, q, nil, d, false)
-		if err := s.Check(2); err != nil {
+		if err := method.CheckSums(newResiduals(2), s, options.MostRows*rowLargest); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
 		sites := []*Residuals{s, nil, s}
@@ -169,7 +171,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		all := Pool([]*Residuals{s, s})
 		all.NonlinearityScoreTest(0, 2)
 		scatter := ScatterOf(l, q, d, false)
-		if err := scatter.Check(2); err != nil {
+		if err := scatter.check(); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
 		if times := scatter.Wider(q, scatter.Robust(q, glm.Isotropic(2, 0, 1)), 2); !(slices.Min(times) >= 1) {

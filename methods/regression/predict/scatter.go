@@ -17,8 +17,8 @@ import (
 // is in w clusters.
 type scatter struct {
 	Clusters int         `cbor:"clusters"`
-	Meat     wire.Vector `cbor:"meat"`   // Σ s sᵀ, the lower triangle by rows
-	Fourth   wire.Vector `cbor:"fourth"` // Σ e², of one activation, for what the model expects of (C s)ⱼ², with the covariance C of the weights
+	Meat     wire.Vector `cbor:"meat" sums:"signed"` // Σ s sᵀ, the lower triangle by rows
+	Fourth   wire.Vector `cbor:"fourth"`             // Σ e², of one activation, for what the model expects of (C s)ⱼ², with the covariance C of the weights
 }
 
 // ScatterValues is how many numbers that is of so many weights, and ScatterSays what they are.
@@ -104,35 +104,20 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 // scoreLargest bounds a score, so that its fourth power stays below what rowLargest allows.
 const scoreLargest = 1e50
 
-// Check refuses what no rows of so many weights can give.
-func (s *scatter) Check(weights int) error {
-	const most = options.MostRows * rowLargest
-	if s.Clusters < 1 || s.Clusters > options.MostRows || len(s.Meat) != glm.Triangle(weights) || len(s.Fourth) != weights {
-		return fmt.Errorf("scores of %d persons, by %d and %d products and powers of %d weights", s.Clusters, len(s.Meat), len(s.Fourth), weights)
+// check refuses what no rows can give, beyond [method.CheckSums].
+func (s *scatter) check() error {
+	if s.Clusters < 1 || s.Clusters > options.MostRows {
+		return fmt.Errorf("scores of %d persons", s.Clusters)
 	}
-	for i := range weights {
-		if !glm.Inside(s.Fourth[i], 0, most) || !glm.Inside(s.Meat[glm.Packed(i, i)], 0, most) {
-			return fmt.Errorf("squares %v and fourth powers %v of scores", s.Meat[glm.Packed(i, i)], s.Fourth[i])
-		}
-		for j := range i {
+	for i := range s.Fourth {
+		for j := range i + 1 {
 			x := s.Meat[glm.Packed(i, j)]
-			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) {
+			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) || i == j && x < 0 {
 				return fmt.Errorf("products of scores of %v beyond the squares of each", x)
 			}
 		}
 	}
 	return nil
-}
-
-// Add adds the sums of other rows.
-func (s *scatter) Add(o *scatter) {
-	s.Clusters += o.Clusters
-	for i, x := range o.Meat {
-		s.Meat[i] += x
-	}
-	for i, x := range o.Fourth {
-		s.Fourth[i] += x
-	}
 }
 
 // AddScore adds a cluster by its score.

@@ -69,7 +69,7 @@ func TestScatterIsThatOfClusters(t *testing.T) {
 		scores[name] = [2]float64{s[0] + g*x, s[1] + g}
 	}
 	s := ScatterOf(glm.Logistic{}, q, d, true)
-	if err := s.Check(2); err != nil || s.Clusters != 7 {
+	if err := s.check(); err != nil || s.Clusters != 7 {
 		t.Fatal(s.Clusters, err)
 	}
 	got := s.Robust(q, glm.Isotropic(2, 0, 4))
