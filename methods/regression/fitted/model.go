@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/regression/glm"
@@ -290,12 +292,12 @@ func (m *Model) check() error {
 		if len(full) == glm.Triangle(p) {
 			glm.Pin(full, p, o.Family().Activations())
 		}
-		q, err := glm.NewNormal(m.Weights().Mean, full)
-		if err == nil {
-			_, err = q.KL(m.Prior)
-		}
-		if err != nil {
+		if _, err := glm.NewNormal(m.Weights().Mean, full); err != nil {
 			return fmt.Errorf("covariance: %w", err)
+		}
+		var chol mat.Cholesky
+		if !chol.Factorize(glm.Symmetric(full, p)) {
+			return fmt.Errorf("the covariance is not positive definite")
 		}
 	}
 	if len(m.Effects) != p {

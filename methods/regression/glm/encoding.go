@@ -10,8 +10,7 @@ import (
 
 // Fallback says what takes the place of a cell that cannot be used as it is.
 type Fallback struct {
-	Rule  FallbackRule `json:"rule"`
-	Level string       `json:"level,omitempty"` // of useLevel: one of the column's levels
+	Rule FallbackRule `json:"rule"`
 }
 
 // FallbackRule is a kind of fallback.
@@ -23,8 +22,6 @@ const (
 	// Neutral leaves the cell without effect: a number becomes the centre of its
 	// column, a category none of its levels, which with a reference is the reference.
 	Neutral FallbackRule = "neutral"
-	// useLevel takes the cell as the named level. For categories only.
-	useLevel FallbackRule = "level"
 )
 
 // Column declares one input of the model: a number, or a category if it has levels.
@@ -46,8 +43,8 @@ type Column struct {
 	Levels    []string `json:"levels,omitempty"`
 	Reference string   `json:"reference,omitempty"`
 
-	Missing Fallback `json:"missing"`          // of a cell that was not observed
-	Unseen  Fallback `json:"unseen,omitempty"` // of a level that is not declared
+	Missing Fallback `json:"missing"` // of a cell that was not observed
+	Unseen  Fallback `json:"unseen"`  // of a level that is not declared: none, as such a cell is an error
 }
 
 // FromRange declares a number by a public range: it becomes −1 … 1, and values
@@ -109,8 +106,10 @@ func (c *Column) check() error {
 		return fmt.Errorf("limit %v: want a number from 0", c.Limit)
 	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):
 		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
-	case !category && c.Unseen != Fallback{}:
-		return fmt.Errorf("a number has no unseen levels")
+	case c.Unseen != Fallback{}:
+		return fmt.Errorf("unseen: %q: a level that is not declared is an error", c.Unseen.Rule)
+	case c.Missing.Rule != "" && c.Missing.Rule != Refuse && c.Missing.Rule != Neutral:
+		return fmt.Errorf("missing: unknown rule %q: want %s or %s", c.Missing.Rule, Refuse, Neutral)
 	}
 	if len(c.Knots) > 0 {
 		if err := c.Knots.Check(); err != nil {
@@ -120,20 +119,6 @@ func (c *Column) check() error {
 	for i, l := range c.Levels {
 		if slices.Contains(c.Levels[:i], l) {
 			return fmt.Errorf("level %q is declared twice", l)
-		}
-	}
-	for name, f := range map[string]Fallback{"missing": c.Missing, "unseen": c.Unseen} {
-		switch f.Rule {
-		case "", Refuse, Neutral:
-			if f.Level != "" {
-				return fmt.Errorf("%s: the rule %q takes no level", name, f.Rule)
-			}
-		case useLevel:
-			if !slices.Contains(c.Levels, f.Level) {
-				return fmt.Errorf("%s: level %q is not declared", name, f.Level)
-			}
-		default:
-			return fmt.Errorf("%s: unknown rule %q: want %s, %s or %s", name, f.Rule, Refuse, Neutral, useLevel)
 		}
 	}
 	return nil
@@ -259,7 +244,10 @@ func (c *Column) appendBasis(v float64, at int, dst *Row) {
 // encode returns the only entry of a cell that is not zero, or zero.
 func (c *Column) encode(x float64) (j int, v float64, err error) {
 	if math.IsNaN(x) {
-		return c.fall(c.Missing, "the value is missing", "missing")
+		if c.Missing.Rule == Neutral {
+			return 0, 0, nil
+		}
+		return 0, 0, fmt.Errorf("the value is missing; say what becomes of it under missing, such as %s", Neutral)
 	}
 	if len(c.Levels) == 0 {
 		if c.Bounded {
@@ -274,27 +262,12 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 		return 0, v, nil
 	}
 	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
-		return c.fall(c.Unseen, "the level is not one of those declared", "unseen")
+		return 0, 0, fmt.Errorf("the level is not one of those declared")
 	}
-	return c.entry(int(x))
-}
-
-// entry is that of a level: none of the reference.
-func (c *Column) entry(level int) (int, float64, error) {
-	if j, ok := c.place(level); ok {
+	if j, ok := c.place(int(x)); ok {
 		return j, 1, nil
 	}
-	return 0, 0, nil
-}
-
-func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
-	switch f.Rule {
-	case Neutral:
-		return 0, 0, nil
-	case useLevel:
-		return c.entry(slices.Index(c.Levels, f.Level))
-	}
-	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
+	return 0, 0, nil // the reference
 }
 
 // Neutral says in words what a cell without effect counts as: see [Neutral].

@@ -14,7 +14,7 @@ import (
 func patients() *Encoding {
 	return &Encoding{Intercept: true, Columns: []Column{
 		{Name: "age", Centre: 50, Scale: 10, Missing: Fallback{Rule: Neutral}},
-		{Name: "stage", Levels: []string{"I", "II", "III"}, Missing: Fallback{Rule: Neutral}, Unseen: Fallback{useLevel, "III"}},
+		{Name: "stage", Levels: []string{"I", "II", "III"}, Missing: Fallback{Rule: Neutral}},
 		FromRange("dose", 0, 200),
 	}}
 }
@@ -28,12 +28,9 @@ func TestCellsBecomeRows(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct{ cells, want []float64 }{
 		{[]float64{70, 1, 150}, []float64{2, 0, 1, 0, 0.5, 1}},
-		{[]float64{nan, 0, 100}, []float64{0, 1, 0, 0, 0, 1}},    // missing number: the centre
-		{[]float64{50, nan, 300}, []float64{0, 0, 0, 0, 1, 1}},   // missing level: none; beyond the range: its end
-		{[]float64{40, -1, -1e9}, []float64{-1, 0, 0, 1, -1, 1}}, // unseen level
-		{[]float64{40, 7, 100}, []float64{-1, 0, 0, 1, 0, 1}},    // code out of range
-		{[]float64{40, 0.5, 100}, []float64{-1, 0, 0, 1, 0, 1}},  // no code at all
-		{[]float64{40, math.Inf(1), 0}, []float64{-1, 0, 0, 1, -1, 1}},
+		{[]float64{nan, 0, 100}, []float64{0, 1, 0, 0, 0, 1}},  // missing number: the centre
+		{[]float64{50, nan, 300}, []float64{0, 0, 0, 0, 1, 1}}, // missing level: none; beyond the range: its end
+		{[]float64{40, 2, -1e9}, []float64{-1, 0, 0, 1, -1, 1}},
 	} {
 		var r Row
 		if err := e.Encode(c.cells, &r); err != nil {
@@ -46,31 +43,34 @@ func TestCellsBecomeRows(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.cells, got, c.want)
 		}
 	}
-	for want, cells := range map[string][]float64{
-		"dose: the value is missing": {50, 0, nan},
-		"age: the value +Inf":        {math.Inf(1), 0, 1},
-		"2 cells for 3 columns":      {1, 2},
+	for _, c := range []struct {
+		cells []float64
+		want  string
+	}{
+		{[]float64{50, 0, nan}, "dose: the value is missing"},
+		{[]float64{math.Inf(1), 0, 1}, "age: the value +Inf"},
+		{[]float64{1, 2}, "2 cells for 3 columns"},
+		{[]float64{40, -1, 1}, "stage: the level is not one"},
+		{[]float64{40, 7, 1}, "stage: the level is not one"},   // code out of range
+		{[]float64{40, 0.5, 1}, "stage: the level is not one"}, // no code at all
 	} {
 		var r Row
-		if err := e.Encode(cells, &r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want %q", cells, err, want)
+		if err := e.Encode(c.cells, &r); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.cells, err, c.want)
 		}
 	}
 }
 
 func TestContradictoryColumnsAreRefused(t *testing.T) {
 	for want, columns := range map[string][]Column{
-		"no columns":                   nil,
-		"not the only one":             {FromRange("a", 0, 1), FromRange("a", 0, 1)},
-		"levels and constants":         {{Name: "a", Scale: 1, Levels: []string{"x"}}},
-		"a column that is constant":    {FromRange("a", 3, 3)},
-		"scale NaN":                    {{Name: "a", Scale: math.NaN()}},
-		"a number has no unseen":       {{Name: "a", Scale: 1, Unseen: Fallback{Rule: Neutral}}},
-		`"x" is declared twice`:        {{Name: "a", Levels: []string{"x", "x"}}},
-		`level "y" is not declared`:    {{Name: "a", Levels: []string{"x"}, Missing: Fallback{useLevel, "y"}}},
-		`missing: level "y" is not`:    {{Name: "a", Scale: 1, Missing: Fallback{useLevel, "y"}}},
-		"takes no level":               {{Name: "a", Levels: []string{"x"}, Unseen: Fallback{Neutral, "x"}}},
-		"want refuse, neutral or leve": {{Name: "a", Scale: 1, Missing: Fallback{Rule: "mean"}}},
+		"no columns":                nil,
+		"not the only one":          {FromRange("a", 0, 1), FromRange("a", 0, 1)},
+		"levels and constants":      {{Name: "a", Scale: 1, Levels: []string{"x"}}},
+		"a column that is constant": {FromRange("a", 3, 3)},
+		"scale NaN":                 {{Name: "a", Scale: math.NaN()}},
+		`"x" is declared twice`:     {{Name: "a", Levels: []string{"x", "x"}}},
+		"unseen: \"neutral\"":       {{Name: "a", Levels: []string{"x"}, Unseen: Fallback{Neutral}}},
+		"want refuse or neutral":    {{Name: "a", Scale: 1, Missing: Fallback{Rule: "mean"}}},
 	} {
 		e := Encoding{Columns: columns}
 		if err := e.Check(); err == nil || !strings.Contains(err.Error(), want) {
@@ -114,9 +114,9 @@ func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
 	b := testkit.Get(patients().Bind(clinic, &Outcome{Column: "relapse", Levels: []string{"no", "yes"}}))(t)
 	table, err := dataset.NewTable(clinic, []dataset.Row{
 		{ID: "1", Views: [][]float64{{100}, {2, 60}}, Subject: []string{"x", "yes"}},
-		{ID: "2", Views: [][]float64{{100}, {0, 50}}, Subject: []string{"x", "no"}}, // IV was not declared: III
-		{ID: "3", Views: [][]float64{{200}, nil}, Subject: []string{"x", "maybe"}},  // lacks a view
-		{ID: "4", Views: [][]float64{nil, {0, 50}}, Subject: []string{"x", ""}},
+		{ID: "2", Views: [][]float64{{100}, {1, 50}}, Subject: []string{"x", "no"}},
+		{ID: "3", Views: [][]float64{{200}, nil}, Subject: []string{"x", "maybe"}}, // lacks a view
+		{ID: "4", Views: [][]float64{nil, {1, 50}}, Subject: []string{"x", ""}},
 	})
 	if err != nil {
 		t.Fatal(err)

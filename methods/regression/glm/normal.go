@@ -97,31 +97,6 @@ func (n Normal) Between(a, b Row) (c float64) {
 	return c
 }
 
-// KL returns the divergence of the density from an independent prior p, in nats:
-//
-//	½ Σⱼ [λⱼ (Σⱼⱼ + (mⱼ − nⱼ)²) − ln λⱼ − 1] − ½ ln |Σ|
-//
-// It is an error if Σ is not positive definite.
-func (n Normal) KL(p Gaussian) (float64, error) {
-	kl, logDet := 0.0, 0.0
-	if n.Covariance == nil {
-		for _, v := range n.Variance {
-			logDet += math.Log(v)
-		}
-	} else {
-		var chol mat.Cholesky
-		if !chol.Factorize(Symmetric(n.Covariance, len(n.Mean))) {
-			return 0, fmt.Errorf("the covariance is not positive definite")
-		}
-		logDet = chol.LogDet()
-	}
-	for j, l := range p.Lambda {
-		diff := n.Mean[j] - p.Eta[j]/l
-		kl += l*(n.Variance[j]+diff*diff) - math.Log(l) - 1
-	}
-	return (kl - logDet) / 2, nil
-}
-
 // Symmetric unpacks a lower triangle by rows.
 func Symmetric(lower []float64, d int) *mat.SymDense {
 	m := mat.NewSymDense(d, nil)

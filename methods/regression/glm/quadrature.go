@@ -172,9 +172,8 @@ func (w *walk) next() (p float64) {
 	return p
 }
 
-// slopesLogSigmoid returns E σ(−f) and −E σ(f)σ(−f), the first two derivatives
-// of the expectation, for less than all of them.
-func slopesLogSigmoid(a, c float64) (d1, d2 float64) {
+// slopeLogSigmoid returns E σ(−f), for less than all of what [expectLogSigmoid] returns.
+func slopeLogSigmoid(a, c float64) (d1 float64) {
 	s := math.Sqrt(c)
 	if s > narrow {
 		_, d1 = smoothHinge(a, math.Hypot(s, probitSD))
@@ -182,24 +181,21 @@ func slopesLogSigmoid(a, c float64) (d1, d2 float64) {
 		for k := w.first; k <= w.last; k++ {
 			n, p := &grid[k], w.next()
 			d1 += p * n.d1
-			d2 += p * n.d2
 		}
-		return d1, d2
+		return d1
 	}
 	for k, z := range twenty.Nodes {
-		w := twenty.Weights[k]
 		p := 1 / (1 + math.Exp(a+s*z)) // 0 where the exponential overflows
-		d1 += w * p
-		d2 -= w * p * (1 - p)
+		d1 += twenty.Weights[k] * p
 	}
-	return d1, d2
+	return d1
 }
 
 // expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for
 // every a and c.
 func expectSigmoid(a, c float64) float64 {
-	d1, _ := slopesLogSigmoid(-a, c) // σ(f) = σ(−(−f))
-	if math.IsNaN(d1) {              // a or c is not finite
+	d1 := slopeLogSigmoid(-a, c) // σ(f) = σ(−(−f))
+	if math.IsNaN(d1) {          // a or c is not finite
 		switch {
 		case !Finite(c) || math.IsNaN(a):
 			return 0.5
