@@ -124,7 +124,7 @@ func (k Pairs) draw(c *canvas) {
 		}
 		c.footAxis(k.Features[i], scales[i], left+step*float64(i), top+step*float64(n)-pairsSpace, side)
 	}
-	k.groupKey(c, min(left+step*float64(n)/2+70, c.w-112), top+14, top+step*float64(n)/2-20)
+	k.groupKey(c, min(max(left+step*float64(n)/2+70, left+step), c.w-112), top+14, top+step*float64(n)/2-20)
 	words := "Marks: means. Ellipses: half (solid) and nine tenths (dashed)."
 	if k.perSubject() {
 		words += " Grey: where the rows are."

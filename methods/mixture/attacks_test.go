@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"parley/figure"
-	"parley/internal/testkit"
 	"parley/privacy/account"
 )
 
@@ -25,36 +22,6 @@ func noised(adjacency account.Adjacency, epsilon float64) string {
 }
 
 const noProtection = "{protection: none}"
-
-func attacksOf(t *testing.T, section figure.Section) string {
-	t.Helper()
-	return testkit.Get(attacksText(section))(t)
-}
-
-func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
-	total := small(noProtection)
-	total.Plan.Privacy.Sum = "secure"
-	for name, c := range map[string]struct {
-		got  figure.Section
-		want []string
-	}{
-		"many":  {attackSection(small(noProtection), []float64{5000, 8000}), []string{"up to 64 rows are determined", "nothing that is known"}},
-		"few":   {attackSection(small(noProtection), []float64{500, 5}), []string{"all rows of the smallest site, which has 5"}},
-		"some":  {attackSection(small(noProtection), []float64{300}), []string{"perhaps some rows"}},
-		"total": {attackSection(total, []float64{900}), []string{"128 sums over all sites", "nothing that is known: all sites together have 900 rows"}},
-		"empty": {attackSection(small(noProtection), nil), []string{"ten times more"}},
-		// (e + 1e-5)/(1 + e) is 73.1 %; σ of ε 1 at δ 1e-5 for a diameter of 1 is 3.73, and Φ(1/(2·3.73)) is 55.3 %.
-		"private":  {attackSection(small(noised(account.AddRemove, 1)), []float64{300}), []string{"whether one person took part", "73.1", "55.3", "charged again"}},
-		"exchange": {attackSection(small(noised(account.ReplaceOne, 1)), []float64{300}), []string{"which of two rows", "73.1"}},
-	} {
-		got := attacksOf(t, c.got)
-		for _, want := range c.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, got)
-			}
-		}
-	}
-}
 
 // No record moves a release by more than was charged, and the worst as much, whether it joins or is exchanged.
 func TestTheWorstRecordIsWithinItsCharge(t *testing.T) {

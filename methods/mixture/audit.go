@@ -145,3 +145,25 @@ func worst(s *setup) (one, two []float64, apart float64) {
 	}
 	return one, two, math.Sqrt(most) / s.Scale / (s.Sum.Mechanism.Noise * s.Sum.Bound)
 }
+
+// visible is how far the release moves at most, in standard deviations of its noise, if
+// one record joins or leaves, or is exchanged, whichever the plan is about.
+func visible(s *setup) (mu float64) {
+	sd := s.Sum.Mechanism.Noise * s.Sum.Bound
+	if s.Plan.Privacy.Adjacency == account.ReplaceOne { // every row is as long, and two may be opposite
+		return 2 / sd
+	}
+	return math.Sqrt(1+countEntry*countEntry) / sd
+}
+
+// best is how often the best attacker is right in the long run that must tell two
+// Gaussians μ standard deviations apart, each as likely beforehand: Φ(μ/2).
+func best(mu float64) float64 { return math.Erfc(-mu/math.Sqrt(8)) / 2 }
+
+// mostAdvantage returns how often, at most, anybody is right who must tell from a
+// release under (ε, δ) which of two records it held, both equally likely
+// beforehand: (e^ε + δ)/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+func mostAdvantage(epsilon, delta float64) float64 {
+	e := math.Exp(-epsilon)
+	return min(1, (1+delta*e)/(1+e))
+}

@@ -21,7 +21,7 @@ type state struct {
 	Phase  string           `cbor:"phase"`
 	Left   []string         `cbor:"left"`
 	Sites  map[string]*sums `cbor:"sites"`  // of those that have answered
-	Sample *sample          `cbor:"sample"` // of the posterior, when done
+	Sample *gmm.Posterior   `cbor:"sample"` // when done
 }
 
 // MarshalBinary implements [method.State].
@@ -58,7 +58,10 @@ func (c *coordinator) sample(s *state) (*gmm.Posterior, error) {
 	if s.Phase != method.Done || s.Sample == nil {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	return s.Sample.Posterior(c.Prior.Components(), c.Prior.Dim())
+	if n := len(s.Sample.Draws); n > MaxDraws {
+		return nil, fmt.Errorf("a sample of %d draws: want %d at most", n, MaxDraws)
+	}
+	return s.Sample, s.Sample.Check(c.Prior.Components(), c.Prior.Dim())
 }
 
 // Next implements [method.Coordinator].
@@ -80,7 +83,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, err
 		}
-		s.Sample, s.Phase = packSample(p), method.Done
+		s.Sample, s.Phase = p, method.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
 	}
 	step.Done, step.Progress = true, 2

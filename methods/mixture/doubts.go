@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/sketch"
 )
 
 const (
@@ -119,53 +118,6 @@ func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float
 		return 1
 	}
 	return factor / (1 + factor)
-}
-
-// likelyDraws is how many parameters [imprecisionOf] compares with: of so many the second largest is
-// about the upper end of an interval of 90 %.
-const likelyDraws = 16
-
-// imprecisionOf is how many times as uncertain means may be as all rows themselves, without noise,
-// would leave them: the ratio of root mean squares over all means, in units of the components'
-// widths. What rows would leave depends on where components are and how wide, which noise hides,
-// too: it is the upper end of an interval of 90 %, and 0 where rows would not tell either.
-func imprecisionOf(p *gmm.Posterior, rows float64, seed uint64) float64 {
-	m := p.Mean()
-	width := widths(m)
-	own := 0.0
-	for j, mean := range m.Means {
-		w := width[j%m.Dim]
-		for i, draw := range p.Draws {
-			off := (draw.Means[j] - mean) / w
-			own += p.Weights[i] * off * off
-		}
-	}
-	var ratios []float64
-	for _, draw := range p.Thin(likelyDraws).Draws {
-		all, err := draw.ErrorsOfMeans(rows, seed)
-		if err != nil {
-			continue
-		}
-		least := 0.0
-		for j, e := range all {
-			w := width[j%m.Dim]
-			least += e * e / (w * w)
-		}
-		ratios = append(ratios, math.Sqrt(own/least))
-	}
-	if len(ratios) < 2 {
-		return 0
-	}
-	slices.Sort(ratios)
-	return ratios[len(ratios)-2]
-}
-
-// tooImprecise says in words that means are too uncertain; "" if they are not.
-func tooImprecise(times float64) string {
-	if times <= sketch.Precise {
-		return ""
-	}
-	return fmt.Sprintf("means may be %.1f times as uncertain as all rows themselves would leave them", times)
 }
 
 // ridge is how far the density of a mixture falls between two of its components, as a share of the lower of the

@@ -18,7 +18,6 @@ import (
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/problem"
-	"parley/study"
 )
 
 // ModelFormat names the format of model.json.
@@ -29,34 +28,21 @@ const ModelFormat = "parley/graffl-model/1"
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for graffl.
-	Published *Published       `json:"published,omitempty"`
-	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan      string           `json:"plan_sha256"`
-	Study     string           `json:"study"`
-	Seed      uint64           `json:"seed"`
-	Private   bool             `json:"private"` // made from noised releases alone
-	Options   *Options         `json:"options"`
-	Views     []ModelView      `json:"views"`
-	Prior     gmm.Prior        `json:"prior"`
-	Mean      gmm.Mixture      `json:"mean"` // of the posterior, or of what was accepted; components matched
-	Summed    []ModelParameter `json:"parameters"`
-	Doubts    []string         `json:"doubts,omitempty"` // reasons against the mixture
+	Published *Published         `json:"published,omitempty"`
+	Program   string             `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string             `json:"plan_sha256"`
+	Study     string             `json:"study"`
+	Seed      uint64             `json:"seed"`
+	Private   bool               `json:"private"` // made from noised releases alone
+	Options   *Options           `json:"options"`
+	Views     []method.ModelView `json:"views"`
+	Prior     gmm.Prior          `json:"prior"`
+	Mean      gmm.Mixture        `json:"mean"` // of the posterior, or of what was accepted; components matched
+	Summed    []ModelParameter   `json:"parameters"`
+	Doubts    []string           `json:"doubts,omitempty"` // reasons against the mixture
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
 	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`
-}
-
-// ModelView is a view with its features.
-type ModelView struct {
-	Name    string        `json:"name"`
-	Columns []ModelColumn `json:"columns"`
-}
-
-// ModelColumn is a feature.
-type ModelColumn struct {
-	Name    string   `json:"name"`
-	Unit    string   `json:"unit,omitempty"`
-	Missing []string `json:"missing,omitempty"` // cells that stand for a missing value
 }
 
 // ModelParameter is one number of the mixture, with the interval that holds it
@@ -93,7 +79,7 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: viewsOf(v.Plan), Prior: v.Prior, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: method.ModelViews(v.Plan), Prior: v.Prior, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
 	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
@@ -106,18 +92,6 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
-}
-
-// viewsOf lists the plan's features.
-func viewsOf(p *study.Plan) (all []ModelView) {
-	for k, x := range p.Views {
-		view := ModelView{Name: x.Name}
-		for j, f := range x.Features {
-			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit, p.Codes(k, j)})
-		}
-		all = append(all, view)
-	}
-	return all
 }
 
 // LoadModel reads model.json. A model of another format or version is refused by
@@ -155,8 +129,10 @@ func (m *Model) check() error {
 	if err := m.Prior.Check(); err != nil {
 		return err
 	}
-	if err := checkKept(m.Sample, m.Mean.Components(), m.Mean.Dim); err != nil {
-		return err
+	if m.Sample != nil {
+		if err := m.Sample.Check(m.Mean.Components(), m.Mean.Dim); err != nil {
+			return err
+		}
 	}
 	for i, p := range m.Summed {
 		if p.Component < 1 || p.Component > m.Mean.Components() || math.IsNaN(p.Mean) || !(p.Low <= p.High) {
@@ -177,20 +153,8 @@ func (m *Model) Method() string {
 // accepted says whether the model is of what Algorithm 2 accepted.
 func (m *Model) accepted() bool { return m.Sample == nil && m.Published != nil }
 
-// schemaOf implements [method.Model].
-func (m *Model) Schema() dataset.Schema { return schemaOf(m.Views) }
-
-// schemaOf is that of data with some views.
-func schemaOf(views []ModelView) (s dataset.Schema) {
-	for _, v := range views {
-		view := dataset.View{Name: v.Name}
-		for _, c := range v.Columns {
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: dataset.Number, Missing: c.Missing})
-		}
-		s.Views = append(s.Views, view)
-	}
-	return s
-}
+// Schema implements [method.Model].
+func (m *Model) Schema() dataset.Schema { return method.ViewsSchema(m.Views) }
 
 // Summary implements [method.Summariser]. Of the parameters it gives the first.
 func (m *Model) Summary(top int) (*method.Account, error) {
@@ -401,31 +365,4 @@ const (
 func kept(p *gmm.Posterior) *gmm.Posterior {
 	k, d := p.Draws[0].Components(), p.Draws[0].Dim
 	return p.Thin(min(max(keptNumbers/(k*(1+d+d*d)), fewestKept), mostKept))
-}
-
-// checkKept reports what is wrong with such a part of the posterior of mixtures of k components in d
-// dimensions; nil if there is none.
-func checkKept(p *gmm.Posterior, k, d int) error {
-	if p == nil {
-		return nil
-	}
-	sum := 0.0
-	for i, x := range p.Draws {
-		if x.Components() != k || x.Dim != d {
-			return fmt.Errorf("draw %d of its sample has %d components in %d dimensions", i+1, x.Components(), x.Dim)
-		}
-		if err := x.Check(); err != nil {
-			return fmt.Errorf("draw %d of its sample: %w", i+1, err)
-		}
-	}
-	for i, w := range p.Weights {
-		if !(w >= 0) {
-			return fmt.Errorf("draw %d of its sample has weight %v", i+1, w)
-		}
-		sum += w
-	}
-	if len(p.Draws) != len(p.Weights) || math.Abs(sum-1) > 1e-6 {
-		return fmt.Errorf("a sample of %d draws and %d weights that sum to %v", len(p.Draws), len(p.Weights), sum)
-	}
-	return nil
 }

@@ -100,11 +100,3 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 	}
 	return all, nil
 }
-
-// rows are the numbers of rows of the sites that have answered, in no order.
-func (all *released) rows() (rows []float64) {
-	for _, a := range all.Sites {
-		rows = append(rows, a.Rows)
-	}
-	return rows
-}

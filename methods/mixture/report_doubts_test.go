@@ -1,7 +1,6 @@
 package mixture
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -59,27 +58,6 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 	}
 }
 
-// Errors of σ/√(n π) are those of all rows: a posterior twice as wide is twice as uncertain.
-func TestImprecisionIsInTermsOfAllRows(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
-	p := &gmm.Posterior{}
-	const draws, rows = 2000, 800
-	for range draws {
-		mu := func(at float64) float64 { return at + 2/math.Sqrt(rows/2)*r.NormFloat64() }
-		m := gmm.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{mu(0), mu(20)}, Covs: []float64{1, 1}}
-		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
-	}
-	if got := imprecisionOf(p, rows, 1); math.Abs(got-2) > 0.15 {
-		t.Errorf("%v times as uncertain, want 2", got)
-	}
-	if got := imprecisionOf(p, rows/4, 1); math.Abs(got-1) > 0.08 {
-		t.Errorf("%v times as uncertain as a quarter of the rows would leave them, want 1", got)
-	}
-	if tooImprecise(1.4) != "" || !strings.Contains(tooImprecise(2.1), "2.1 times") {
-		t.Errorf("%q, %q", tooImprecise(1.4), tooImprecise(2.1))
-	}
-}
-
 func TestSubjectsWhoLackAFeatureAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		lacking, all int
@@ -95,27 +73,22 @@ func TestSubjectsWhoLackAFeatureAreCounted(t *testing.T) {
 // terminal shows, has the reasons.
 func TestGroupsAndShapeAreSaidApart(t *testing.T) {
 	const notFound = "component 2 was not found: its weight may be nothing, with a probability of 3 %"
-	const found, lost, shape, imprecise = "The groups are found", "Do not rely on these groups: component 2 was not found", "The groups' shape is not normal, or there are more of them", "This mixture is less precise than its rows would allow"
+	const found, lost, shape = "The groups are found", "Do not rely on these groups: component 2 was not found", "The groups' shape is not normal, or there are more of them"
 	for _, c := range []struct {
-		lost      []string
-		tail      float64
-		imprecise float64
-		titles    []string
-		first     string
+		lost   []string
+		tail   float64
+		titles []string
+		first  string
 	}{
-		{nil, 0.5, 1, []string{found}, "The groups are found, and the mixture agrees"},
-		{nil, 0.01, 1, []string{found, shape}, "The groups are found, and their shape is not normal"},
-		{[]string{notFound}, 0.5, 1, []string{lost}, "The groups are not to be relied on"},
-		{[]string{notFound}, 0.01, 1, []string{lost, shape}, "The groups are not to be relied on"},
-		{nil, 0.5, 2, []string{found, imprecise}, "The mixture agrees with what the sites released, but"},
+		{nil, 0.5, []string{found}, "The groups are found, and the mixture agrees"},
+		{nil, 0.01, []string{found, shape}, "The groups are found, and their shape is not normal"},
+		{[]string{notFound}, 0.5, []string{lost}, "The groups are not to be relied on"},
+		{[]string{notFound}, 0.01, []string{lost, shape}, "The groups are not to be relied on"},
 	} {
-		v := &view{imprecision: c.imprecise, fit: &sketch.Fit{Tail: c.tail}, lost: len(c.lost)}
+		v := &view{fit: &sketch.Fit{Tail: c.tail}, lost: len(c.lost)}
 		v.Setup = known(text(1, "components: 2", noProtection)).Setup
 		v.Posterior = &gmm.Posterior{}
 		v.Doubted = c.lost
-		if says := tooImprecise(c.imprecise); says != "" {
-			v.Doubted = append(v.Doubted, says)
-		}
 		var titles []string
 		for _, n := range v.statements() {
 			titles = append(titles, n.Title)

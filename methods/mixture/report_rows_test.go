@@ -42,11 +42,11 @@ func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, f
 }
 
 func modelOf(m gmm.Mixture) *Model {
-	view := ModelView{Name: "v"}
+	view := method.ModelView{Name: "v"}
 	for i := range m.Dim {
-		view.Columns = append(view.Columns, ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
+		view.Columns = append(view.Columns, method.ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
 	}
-	return &Model{Options: &Options{}, Views: []ModelView{view}, Mean: m,
+	return &Model{Options: &Options{}, Views: []method.ModelView{view}, Mean: m,
 		Sample: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}}
 }
 
@@ -154,55 +154,17 @@ func drawnMixture(k, d int) (*Setup, gmm.Mixture) {
 	return known(text(d, fmt.Sprintf("components: %d", k), noProtection)).Setup, truth
 }
 
-// A site's own pictures count every row, and are for the site alone.
+// A site's own picture is for the site alone.
 func TestOwnPictures(t *testing.T) {
-	integral := func(l figure.Line, steps bool) (s float64) {
-		for i := range len(l.X) - 1 {
-			y := l.Y[i]
-			if !steps {
-				y = (l.Y[i] + l.Y[i+1]) / 2
-			}
-			s += y * (l.X[i+1] - l.X[i])
-		}
-		return s
-	}
-	for _, d := range []int{1, 2, 3, 5} {
+	for _, d := range []int{1, 2, 5} {
 		s, truth := drawnMixture(2, d)
-		rows := make([]float64, 300*d)
-		testkit.Do(t, truth.Simulate(rand.New(rand.NewPCG(1, 1)), rows))
-		columns := make([]figure.Numbers, d)
-		for i, x := range rows {
-			columns[i%d] = append(columns[i%d], x)
+		given := testkit.Get(Share(truth))(t)
+		own := testkit.Get(Own(t.Context(), s, given, simulated(t, truth, 1, 300, 0, 0)))(t)
+		f := own.Sections[len(own.Sections)-1].Items[0].Figure
+		if f.ID != "own-pairs" || !f.PerSubject() {
+			t.Errorf("%d features: %s may leave the site", d, f.ID)
 		}
-		all := ownFigures(s, truth, columns, figure.Numbers{75, 225})
-		if len(all) != 1 {
-			t.Errorf("%d features: %d pictures, want one of all", d, len(all))
-		}
-		for _, f := range all {
-			if !f.PerSubject() {
-				t.Errorf("%d features: %s may leave the site", d, f.ID)
-			}
-			if err := f.SVG(io.Discard); err != nil {
-				t.Error(err)
-			}
-		}
-		if d > 1 {
-			continue
-		}
-		lines := all[0].Chart.(figure.Lines).Series
-		// A component's curve spans all but its tails.
-		for i, want := range []float64{1, 0.25, 0.75, 1} {
-			if got := integral(lines[i], lines[i].Steps); math.Abs(got-want) > 0.03 {
-				t.Errorf("%s has the area %v, want %v", lines[i].Name, got, want)
-			}
-		}
-	}
-}
-
-func TestHistogramOfEqualRows(t *testing.T) {
-	l := histogram("rows", figure.Numbers{3, 3, 3})
-	if l.X[0] != 2.5 || l.X[len(l.X)-1] != 3.5 || len(l.X) != 9 {
-		t.Errorf("bins at %v", l.X)
+		testkit.Do(t, f.SVG(io.Discard))
 	}
 }
 
@@ -255,10 +217,9 @@ func draws(t *testing.T, s figure.Section) []*figure.Figure {
 
 func TestSectionsOfAnyMixture(t *testing.T) {
 	for _, c := range []struct {
-		k, d  int
-		first string // picture of the components
-		rows  int    // of the table
-	}{{1, 1, "density", 1}, {3, 1, "density", 3}, {1, 2, "pair-1-2", 1}, {3, 2, "pair-1-2", 3}, {8, 2, "pair-1-2", 8}, {3, 5, "pairs", 15}, {2, 12, "pairs", 24}} {
+		k, d int
+		rows int // of the table
+	}{{1, 1, 1}, {3, 1, 3}, {1, 2, 2}, {3, 2, 6}, {8, 2, 16}, {3, 5, 15}, {2, 12, 24}} {
 		t.Run(fmt.Sprintf("%d components of %d features", c.k, c.d), func(t *testing.T) {
 			v := pictured(t, c.k, c.d)
 			ids := map[string]bool{}
@@ -270,9 +231,6 @@ func TestSectionsOfAnyMixture(t *testing.T) {
 					}
 					ids[f.ID] = true
 				}
-			}
-			if id := all[0][0].ID; id != c.first {
-				t.Errorf("the first picture is %s, want %s", id, c.first)
 			}
 			if n := v.ComponentTable("").Len(); n != c.rows {
 				t.Errorf("a table of %d rows, want %d", n, c.rows)

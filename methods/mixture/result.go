@@ -66,25 +66,23 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 		Found:    v.Found(),
 		Sure:     v.sure(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.fitSection(), v.samplingSection(all), attackSection(s, all.rows())},
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.fitSection(), v.samplingSection()},
 	}, nil
 }
 
 // view is a posterior beside what it was made of.
 type view struct {
 	View
-	own         *setup
-	observed    sketch.Observation
-	fit         *sketch.Fit
-	imprecision float64 // [imprecisionOf]
-	lost        int     // how many of the doubts are about the groups
-	lacking     int     // subjects who lack a feature; 0 where nothing tells
+	own      *setup
+	observed sketch.Observation
+	fit      *sketch.Fit
+	lost     int // how many of the doubts are about the groups
+	lacking  int // subjects who lack a feature; 0 where nothing tells
 }
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
 	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
 	v.Called = "posterior"
-	v.imprecision = imprecisionOf(p, o.Rows, s.Seed("imprecision"))
 	v.Doubted = v.doubt()
 	return v
 }
@@ -94,7 +92,7 @@ func (v *view) metrics() map[string]float64 {
 	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar)}
-	out["doubts"], out["imprecision"] = float64(len(v.Doubted)), v.imprecision
+	out["doubts"] = float64(len(v.Doubted))
 	if v.own.Sum == nil {
 		out["left_out"] = float64(v.lacking)
 	}
@@ -123,8 +121,6 @@ func (v *view) sure() string {
 		says = "The groups are not to be relied on as they are: see below."
 	case v.misfits():
 		says = "The groups are found, and their shape is not normal, or there are more of them: see below."
-	case v.merelyImprecise():
-		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
@@ -133,8 +129,7 @@ func (v *view) sure() string {
 const misfit = "the rows are not of normal groups, or of more of them"
 
 // doubt collects what speaks against the posterior: that groups were not found, by the components themselves and the
-// effective sample size; that their shape is another than normal, by the predictive check; and how precise means are
-// beside what the rows would tell.
+// effective sample size; and that their shape is another than normal, by the predictive check.
 func (v *view) doubt() (all []string) {
 	all = groupDoubts(v.Posterior, v.Prior, v.observed.Rows)
 	if v.Posterior.Size < leastDraws {
@@ -146,9 +141,6 @@ func (v *view) doubt() (all []string) {
 	v.lost = len(all)
 	if v.misfits() {
 		all = append(all, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer")
-	}
-	if says := tooImprecise(v.imprecision); says != "" {
-		all = append(all, says)
 	}
 	return all
 }
@@ -176,42 +168,17 @@ func (v *view) statements() (notes []figure.Note) {
 		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more of them",
 			Text: "The sums are further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
 	}
-	if says := tooImprecise(v.imprecision); says != "" {
-		notes = append(notes, figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
-			Text: fmt.Sprintf("It may be that %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", says)})
-	}
 	return notes
 }
 
-// merelyImprecise says whether nothing but precision speaks against a mixture.
-func (v *view) merelyImprecise() bool {
-	return len(v.Doubted) == 1 && v.Doubted[0] == tooImprecise(v.imprecision)
-}
-
 // samplingSection says how the posterior was made, and whether to believe it.
-func (v *view) samplingSection(all *released) figure.Section {
+func (v *view) samplingSection() figure.Section {
 	p := v.Posterior
 	const from = "from normal approximations around the best mixtures that a search found to the posterior"
-	section := figure.Section{ID: samplingID, Title: "How the posterior was made",
+	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
 			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < leastDraws}}}}
-	var names, answered []string
-	var rows figure.Numbers
-	for _, name := range v.Plan.Sites {
-		names = append(names, name)
-		if at := slices.IndexFunc(all.Sites, func(a releasedSite) bool { return a.Site == name }); at >= 0 {
-			rows, answered = append(rows, all.Sites[at].Rows), append(answered, "yes")
-		} else {
-			rows, answered = append(rows, math.NaN()), append(answered, "left before its release")
-		}
-	}
-	caption := "Rows that have all features; others take no part."
-	if v.observed.RowsVar > 0 {
-		caption += " Counts are noised."
-	}
-	section.Items = append(section.Items, figure.Item{Table: &figure.Table{ID: "site-rows", Title: "Sites", Caption: caption,
-		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "rows", Format: figure.Count, Numbers: rows}, {Name: "released", Text: answered}}}})
 	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
 			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
@@ -226,10 +193,8 @@ func (v *view) componentsSection() figure.Section {
 	for _, note := range v.statements() {
 		says = append(says, figure.Item{Note: &note})
 	}
-	for _, note := range []*figure.Note{leftOut(v.lacking, int(v.observed.Rows)+v.lacking)} {
-		if note != nil {
-			says = append(says, figure.Item{Note: note})
-		}
+	if note := leftOut(v.lacking, int(v.observed.Rows)+v.lacking); note != nil {
+		says = append(says, figure.Item{Note: note})
 	}
 	section.Items = slices.Concat(says, section.Items)
 	return section

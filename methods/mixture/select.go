@@ -122,7 +122,6 @@ func selected(ctx context.Context, p *study.Plan, data []byte, c method.SelectCo
 type selection struct {
 	*setup
 	method.Selection
-	imprecise []int // candidates of which nothing but their precision is doubted
 }
 
 // Names of a candidate's scores: those of metrics.json.
@@ -136,11 +135,8 @@ const (
 func (s *selection) add(k int, v *view) {
 	m := v.metrics()
 	c := method.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.Doubted}
-	for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize, "imprecision"} {
+	for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize} {
 		c.Scores[name] = m[name]
-	}
-	if v.merelyImprecise() {
-		s.imprecise = append(s.imprecise, k)
 	}
 	s.Candidates = append(s.Candidates, c)
 }
@@ -200,8 +196,6 @@ func (s *selection) choose(o sketch.Observation) {
 // warnDoubted says what to do if no number is without a doubt.
 func (s *selection) warnDoubted(allMisfit bool, least, most int, warn func(what, hint string)) {
 	switch {
-	case len(s.imprecise) > 0:
-		warn(fmt.Sprintf("every number is doubted, %s only because means are less precise than the rows would allow", plural(s.imprecise[0])), "more rows, a larger ε or fewer features; or take that number, with its wide intervals")
 	case allMisfit && most < s.Options.mostComponents(s.Plan):
 		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance and noise explain", least, most),
 			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of skewed features, or read components as a description and not as groups")

@@ -17,7 +17,7 @@ import (
 // number beside a warning.
 func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 	own := known(text(3, "components: 3", "{protection: none}"))
-	const off, near, lost, imprecise, none = "misfits", "nearly misfits", "not found", "imprecise", "it was not fitted"
+	const off, near, lost, none = "misfits", "nearly misfits", "not found", "it was not fitted"
 	for name, c := range map[string]struct {
 		values  []int
 		doubts  []string
@@ -35,7 +35,6 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		"a gap above":   {[]int{1, 2, 4}, []string{off, "", lost}, 0, "but 3 was not tried", ""},
 		"all misfit":    {[]int{1, 2}, []string{off, off}, 0, "further from every mixture of 1 to 2 components", ""},
 		"all doubted":   {[]int{1, 2}, []string{off, lost}, 0, "every number is doubted: take none of them", ""},
-		"imprecise":     {[]int{1, 2, 3}, []string{off, imprecise, lost}, 0, "2 components only because means are less precise", ""},
 		"at the limit":  {[]int{8, 9}, []string{off, ""}, 0, "hint: another study, whose plan has components: 10", "with 8 components or more there are fewer than 2 frequencies"},
 		"misfit, limit": {[]int{8, 9}, []string{off, off}, 0, "every number is doubted: take none of them", ""},
 		"not fitted":    {[]int{1, 2}, []string{off, none}, 0, "every number is doubted: take none of them", ""},
@@ -57,9 +56,6 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 				fallthrough
 			default:
 				x.Doubts = []string{c.doubts[i] + ": evidence"}
-			}
-			if c.doubts[i] == imprecise {
-				s.imprecise = append(s.imprecise, k)
 			}
 			s.Candidates = append(s.Candidates, x)
 		}

@@ -15,9 +15,6 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// samplingID is the section that says how a posterior was made.
-const samplingID = "sampling"
-
 // View is a posterior on its way into a report.
 type View struct {
 	*Setup
@@ -167,28 +164,19 @@ func (v *View) posteriorCSV() ([]byte, error) {
 
 // ComponentsSection shows the mixture that was found, and how surely.
 func (v *View) ComponentsSection() figure.Section {
-	if len(v.Names) == 1 {
-		return v.ComponentsUnder(v.curvesFigure())
-	}
-	return v.ComponentsUnder(v.pairsFigure())
-}
-
-// ComponentsUnder puts a picture of where the components are above everything.
-func (v *View) ComponentsUnder(picture *figure.Figure) figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
 		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.Called)}
-	add := func(item figure.Item) { section.Items = append(section.Items, item) }
 	if n := v.Posterior.Size; n > 0 && n < leastSize {
-		add(figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
 			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
 	}
-	add(figure.Item{Figure: picture})
-	add(figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
+	section.Items = append(section.Items, figure.Item{Figure: v.pairsFigure()},
+		figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
 	if v.Options.Components > 1 {
-		add(figure.Item{Figure: v.weightsFigure()})
+		section.Items = append(section.Items, figure.Item{Figure: v.weightsFigure()})
 	}
 	if note := v.emptyNote(); note != nil {
-		add(figure.Item{Note: note})
+		section.Items = append(section.Items, figure.Item{Note: note})
 	}
 	return section
 }
@@ -215,8 +203,8 @@ func (v *View) emptyNote() *figure.Note {
 // [gmm.EffectiveSize].
 const leastSize = 20
 
-// ComponentTable has a row for each component, with its means and standard deviations
-// beside each other; of more than two features, a row for each component and feature.
+// ComponentTable has a row for each component and feature, with means and standard deviations
+// beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
 	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
 	p := v.Posterior
@@ -224,43 +212,19 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 	put := func(c *figure.Column, x interval) {
 		c.Numbers, c.Low, c.High = append(c.Numbers, x.mean), append(c.Low, x.low), append(c.High, x.high)
 	}
-	component, weight := column("component"), column("weight")
+	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"), column("standard deviation")
 	weight.Format = figure.Percent
-	if len(v.Names) > 2 {
-		feature, mean, sd := column("feature"), column("mean"), column("standard deviation")
-		for k := range v.Options.Components {
-			for i, name := range v.Names {
-				component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
-				weight.Numbers = append(weight.Numbers, weightOf(p, k).mean)
-				put(mean, locationOf(p, k, i))
-				put(sd, deviationOf(p, k, i))
-			}
-		}
-		t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
-		if v.Options.Components == 1 { // the only one has all the weight
-			t.Columns = slices.Delete(t.Columns, 1, 2)
-		}
-		return t
-	}
 	for k := range v.Options.Components {
-		component.Text = append(component.Text, strconv.Itoa(k+1))
-		put(weight, weightOf(p, k))
-	}
-	t.Columns = []figure.Column{*component}
-	if v.Options.Components > 1 {
-		t.Columns = append(t.Columns, *weight)
-	}
-	for _, what := range []struct {
-		name string
-		of   func(p *gmm.Posterior, k, i int) interval
-	}{{"mean ", locationOf}, {"sd ", deviationOf}} {
 		for i, name := range v.Names {
-			c := column(what.name + name)
-			for k := range v.Options.Components {
-				put(c, what.of(p, k, i))
-			}
-			t.Columns = append(t.Columns, *c)
+			component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
+			put(weight, weightOf(p, k))
+			put(mean, locationOf(p, k, i))
+			put(sd, deviationOf(p, k, i))
 		}
+	}
+	t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
+	if v.Options.Components == 1 { // the only one has all the weight
+		t.Columns = slices.Delete(t.Columns, 1, 2)
 	}
 	return t
 }
@@ -273,22 +237,6 @@ func (v *View) weightsFigure() *figure.Figure {
 	}
 	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
 		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.Called), Alt: "Forest plot of the components' weights."}
-}
-
-// groupsIn are the components in two features, as ellipses of normal distributions:
-// they show no row. One without rows has no ellipse.
-func groupsIn(m gmm.Mixture, i, j int) (all []figure.Group) {
-	for k, w := range m.Weights {
-		name := fmt.Sprintf("component %d", k+1)
-		if w < hardlyAny { // anywhere, and as wide as the prior
-			all = append(all, figure.Group{Name: name + ", empty"})
-			continue
-		}
-		cov, d := m.Cov(k), m.Dim
-		all = append(all, figure.Group{Name: name, Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
-			Cov: figure.Numbers{cov[i*d+i], cov[i*d+j], cov[j*d+j]}})
-	}
-	return all
 }
 
 // clouds are the components in all features.
@@ -308,69 +256,9 @@ func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
 
 // pairsFigure draws the components in all pairs of features.
 func (v *View) pairsFigure() *figure.Figure {
-	const caption = "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be."
-	labels := v.Labels()
-	if len(labels) == 2 {
-		return &figure.Figure{ID: "pair-1-2", Title: fmt.Sprintf("Components in %s and %s", v.Names[0], v.Names[1]),
-			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groupsIn(v.Mean, 0, 1)},
-			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.Names[0], v.Names[1])}
-	}
 	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of features", Chart: inPairs(v.Setup, v.Mean),
-		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
+		Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be. On the diagonal each component's density, as large as its share of the rows.",
 		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
-}
-
-// curvePoints is how many places a density is drawn at.
-const curvePoints = 241
-
-// curves are the densities of the components of a mixture of one feature, each as
-// large as its share, and their sum.
-func curves(m gmm.Mixture, lo, hi float64, shares []float64) (lines []figure.Line) {
-	sum := figure.Line{Name: "together", X: make(figure.Numbers, curvePoints), Y: make(figure.Numbers, curvePoints), Reference: true}
-	for k, share := range shares {
-		line := figure.Line{Name: fmt.Sprintf("component %d", k+1)}
-		variance := m.Cov(k)[0]
-		for n := range curvePoints {
-			x := lo + (hi-lo)*float64(n)/(curvePoints-1)
-			t := x - m.Mean(k)[0]
-			y := share * math.Exp(-t*t/(2*variance)) / math.Sqrt(2*math.Pi*variance)
-			line.X, line.Y = append(line.X, x), append(line.Y, y)
-			sum.X[n] = x
-			sum.Y[n] += y
-		}
-		lines = append(lines, line)
-	}
-	if len(shares) > 1 {
-		lines = append(lines, sum)
-	}
-	return lines
-}
-
-// curvesFigure draws the mixture of one feature, with the posterior of its density.
-func (v *View) curvesFigure() *figure.Figure {
-	lo, hi := v.Lo[0], v.Hi[0]
-	lines := curves(v.Mean, lo, hi, v.Mean.Weights)
-	density := figure.Line{Name: "mixture, with 90 %", X: lines[0].X, Reference: true}
-	values := make([]float64, len(v.Posterior.Draws))
-	for _, x := range density.X {
-		mean := 0.0
-		for n, m := range v.Posterior.Draws {
-			values[n] = 0
-			for k, w := range m.Weights {
-				t := x - m.Mean(k)[0]
-				values[n] += w * math.Exp(-t*t/(2*m.Cov(k)[0])) / math.Sqrt(2*math.Pi*m.Cov(k)[0])
-			}
-			mean += v.Posterior.Weights[n] * values[n]
-		}
-		density.Y = append(density.Y, mean)
-		density.Low = append(density.Low, gmm.Quantile(values, v.Posterior.Weights, 0.05))
-		density.High = append(density.High, gmm.Quantile(values, v.Posterior.Weights, 0.95))
-	}
-	lines = append([]figure.Line{density}, lines[:v.Options.Components]...)
-	return &figure.Figure{ID: "density", Title: "Components in " + v.Names[0],
-		Chart:   figure.Lines{X: figure.Axis{Label: v.Labels()[0]}, Y: figure.Axis{Label: "density of the rows"}, Series: lines},
-		Caption: "Each component is as large as its share of the rows. The band holds the density of the whole mixture with a probability of 90 % at each place.",
-		Alt:     "Density of each component and of the mixture, with the band of its posterior, over " + v.Names[0] + "."}
 }
 
 // componentNames are what pictures call k components.

@@ -27,6 +27,33 @@ type Posterior struct {
 	Rivals []float64 `json:"rivals,omitempty" cbor:"rivals,omitempty"`
 }
 
+// Check reports what is wrong with a sample from elsewhere, of mixtures of k components in d dimensions.
+func (p *Posterior) Check(k, d int) error {
+	if len(p.Draws) < 1 || len(p.Draws) != len(p.Weights) || p.Stages < 0 || !(p.Acceptance >= 0 && p.Acceptance <= 1) {
+		return fmt.Errorf("a sample of %d draws and %d weights, made in %d stages with an acceptance of %v", len(p.Draws), len(p.Weights), p.Stages, p.Acceptance)
+	}
+	if !(p.Size >= 0 && p.Size <= float64(len(p.Draws))*(1+1e-9)) {
+		return fmt.Errorf("a sample of %d draws has an effective size of %v", len(p.Draws), p.Size)
+	}
+	sum := 0.0
+	for i, m := range p.Draws {
+		if m.Components() != k || m.Dim != d {
+			return fmt.Errorf("draw %d of a sample has %d components in %d dimensions, want %d in %d", i+1, m.Components(), m.Dim, k, d)
+		}
+		if err := m.Check(); err != nil {
+			return fmt.Errorf("draw %d of a sample: %w", i+1, err)
+		}
+		if !(p.Weights[i] >= 0) {
+			return fmt.Errorf("draw %d of a sample has weight %v", i+1, p.Weights[i])
+		}
+		sum += p.Weights[i]
+	}
+	if math.Abs(sum-1) > 1e-6 {
+		return fmt.Errorf("the weights of a sample sum to %v, not 1", sum)
+	}
+	return nil
+}
+
 // Mean returns the mixture whose parameters are the posterior means of those of
 // the draws, whose components are matched.
 func (p *Posterior) Mean() Mixture {

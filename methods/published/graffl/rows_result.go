@@ -67,13 +67,13 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 
 // attackSection says what an attacker can do with so many distances of each row.
 func rowsAttacks(s *mixture.Setup, rounds int) figure.Section {
-	var t mixture.Attacks
+	var t attacks
 	d := len(s.Names)
 	given := fmt.Sprintf("%d distances of each row", rounds)
-	t.Add("trilateration", "nothing but to read the answers: the points follow from the plan's seed", fmt.Sprintf("%d distances of each row", d+1), given,
-		mixture.Found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
-	t.Add("differencing", "nothing: rows come one by one", "the same", given, "whoever has joined or left is seen as a row more or less")
-	return t.Section(s)
+	t.add("trilateration", "nothing but to read the answers: the points follow from the plan's seed", fmt.Sprintf("%d distances of each row", d+1), given,
+		found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
+	t.add("differencing", "nothing: rows come one by one", "the same", given, "whoever has joined or left is seen as a row more or less")
+	return t.section(s)
 }
 
 // peaks are the modes of all component means that were accepted.

@@ -286,17 +286,17 @@ func (c *setsCoordinator) generationsSection(s *setsState) figure.Section {
 
 // attackSection says what an attacker can do with so many means of each site.
 func setsAttacks(s setup, proposals int) figure.Section {
-	var t mixture.Attacks
+	var t attacks
 	d := len(s.Names)
 	given := figure.Count.Text(float64(proposals)) + " means of each site"
-	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
-		mixture.Found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
-	t.Add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
+	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
+		found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
+	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
 	if s.own.Set.Discrepancy == string(gmm.MMD) {
 		finds = "single rows, if they lie further apart than a few bandwidths"
 	}
-	t.Add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
-	return t.Section(s.Setup)
+	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
+	return t.section(s.Setup)
 }

@@ -36,18 +36,18 @@ const (
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
 // Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
-	Format    string           `json:"format"`
-	By        string           `json:"method,omitempty"`  // the method, if it is another one
-	Program   string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan      string           `json:"plan_sha256"`
-	Study     string           `json:"study"`
-	Seed      uint64           `json:"seed"`
-	Private   bool             `json:"private"` // fitted from noised releases alone
-	Options   *options.Options `json:"options"`
-	Views     []modelView      `json:"views"`
-	Encoding  glm.Encoding     `json:"encoding"`
-	Prior     glm.Gaussian     `json:"prior"`
-	Posterior glm.Gaussian     `json:"posterior"` // of each weight by itself
+	Format    string             `json:"format"`
+	By        string             `json:"method,omitempty"`  // the method, if it is another one
+	Program   string             `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Plan      string             `json:"plan_sha256"`
+	Study     string             `json:"study"`
+	Seed      uint64             `json:"seed"`
+	Private   bool               `json:"private"` // fitted from noised releases alone
+	Options   *options.Options   `json:"options"`
+	Views     []method.ModelView `json:"views"`
+	Encoding  glm.Encoding       `json:"encoding"`
+	Prior     glm.Gaussian       `json:"prior"`
+	Posterior glm.Gaussian       `json:"posterior"` // of each weight by itself
 	// Covariance is that of all weights together, its lower triangle by rows; left out
 	// where the approximation takes them as independent.
 	Covariance []float64 `json:"covariance,omitempty"`
@@ -67,22 +67,6 @@ type Model struct {
 	// that site's subjects alone.
 	Site    *ownSite        `json:"site,omitempty"`
 	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
-}
-
-// modelView is a view of a model: its columns in their order.
-type modelView struct {
-	Name    string        `json:"name"`
-	Columns []modelColumn `json:"columns"`
-}
-
-// modelColumn is a feature; a category if it has levels.
-type modelColumn struct {
-	Name   string   `json:"name"`
-	Unit   string   `json:"unit,omitempty"`
-	Levels []string `json:"levels,omitempty"`
-	Other  string   `json:"other,omitempty"` // level that one not listed counts as
-	// Missing are cells that stand for a missing value.
-	Missing []string `json:"missing,omitempty"`
 }
 
 // ModelSite is what one site contributed.
@@ -156,20 +140,10 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
-		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
+		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance,
+		Views: method.ModelViews(plan)}
 	if plan.Method.Name != options.Name {
 		m.By = plan.Method.Name
-	}
-	for k, v := range plan.Views {
-		view := modelView{Name: v.Name}
-		for j, f := range v.Features {
-			c := modelColumn{Name: f.Name, Unit: f.Unit, Missing: plan.Codes(k, j)}
-			if f.Kind == study.Category {
-				c.Levels, c.Other = f.Levels, f.Other
-			}
-			view.Columns = append(view.Columns, c)
-		}
-		m.Views = append(m.Views, view)
 	}
 	m.Effects, err = m.effects()
 	return m, err
@@ -331,18 +305,7 @@ func (m *Model) Cautions() (notes method.Notes) {
 // Schema implements [method.Model]: the views and features in the model's order, and of
 // subject columns that of offsets, if there are any.
 func (m *Model) Schema() dataset.Schema {
-	var s dataset.Schema
-	for _, v := range m.Views {
-		view := dataset.View{Name: v.Name}
-		for _, c := range v.Columns {
-			kind := dataset.Number
-			if len(c.Levels) > 0 {
-				kind = dataset.Category
-			}
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other, Missing: c.Missing})
-		}
-		s.Views = append(s.Views, view)
-	}
+	s := method.ViewsSchema(m.Views)
 	if offset := m.Encoding.Offset; offset != "" {
 		s.Subject = []dataset.Column{{Name: offset, Kind: dataset.Label}}
 	}
