@@ -19,8 +19,6 @@ type Contours struct {
 	YAt    Numbers `json:"y_at"`
 	Panels []Panel `json:"panels"`
 	Groups []Group `json:"groups,omitempty"` // drawn over every panel: means and covariances; points have no effect
-	// Subject says that the values tell of single subjects: for their own site only.
-	Subject bool `json:"subject,omitempty"`
 }
 
 // Panel is one function. Panels with the same legend share its scale of colours, which begins at zero.
@@ -37,8 +35,8 @@ func (p Panel) at(j, i int) float64 {
 	return math.NaN()
 }
 
-func (Contours) kind() string       { return "contours" }
-func (k Contours) perSubject() bool { return k.Subject }
+func (Contours) kind() string     { return "contours" }
+func (Contours) perSubject() bool { return false }
 
 // Table has one row for every group, with its mean and covariance, then one for
 // every value.

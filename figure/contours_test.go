@@ -51,7 +51,7 @@ func TestContoursOfSubjectsStay(t *testing.T) {
 	if k := hill(); (Figure{Chart: k}).PerSubject() {
 		t.Error("a density that may be known counts as single subjects")
 	}
-	if !(Figure{Chart: Contours{Subject: true}}).PerSubject() || !(Figure{Chart: Lines{Subject: true}}).PerSubject() {
+	if !(Figure{Chart: Pairs{Values: []Numbers{{1}}}}).PerSubject() || (Figure{Chart: Lines{}}).PerSubject() {
 		t.Error("what tells of single subjects is not told apart")
 	}
 }
@@ -81,6 +81,24 @@ func TestContoursWithAGap(t *testing.T) {
 	}
 }
 
+// kernelDensity is a lattice by the area of a cell.
+func kernelDensity(px, py, x, y Numbers) []Numbers {
+	s := newSample(px, py)
+	l, ok := s.lattice(x, y)
+	if !ok {
+		return nil
+	}
+	dx, dy := (x[len(x)-1]-x[0])/float64(len(x)-1), (y[len(y)-1]-y[0])/float64(len(y)-1)
+	rows := make([]Numbers, len(y))
+	for j := range rows {
+		rows[j] = l.values[j*len(x):][:len(x)]
+		for i := range rows[j] {
+			rows[j][i] = rows[j][i] / dx / dy
+		}
+	}
+	return rows
+}
+
 // The grid's estimate is the sum of kernels at the points, up to the step of the grid.
 func TestKernelDensityIsASumOfKernels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -89,7 +107,7 @@ func TestKernelDensityIsASumOfKernels(t *testing.T) {
 		px, py = append(px, rng.NormFloat64()*2), append(py, 1+rng.NormFloat64()/2)
 	}
 	x, y := steps(-10, 10, 201), steps(-2, 4, 201)
-	rows := KernelDensity(append(px, math.NaN()), append(py, 1), x, y) // one that takes no part
+	rows := kernelDensity(append(px, math.NaN()), append(py, 1), x, y) // one that takes no part
 	total := 0.0
 	for _, row := range rows {
 		for _, v := range row {
@@ -134,17 +152,17 @@ func TestKernelDensityIsASumOfKernels(t *testing.T) {
 func TestKernelDensityOfNothing(t *testing.T) {
 	at := Numbers{0, 1, 2}
 	for name, rows := range map[string][]Numbers{
-		"no points":     KernelDensity(nil, nil, at, at),
-		"beyond":        KernelDensity(Numbers{5}, Numbers{1}, at, at),
-		"not available": KernelDensity(Numbers{1}, Numbers{math.NaN()}, at, at),
-		"no grid":       KernelDensity(Numbers{1}, Numbers{1}, at, Numbers{1}),
-		"falling grid":  KernelDensity(Numbers{1}, Numbers{1}, at, Numbers{2, 1, 0}),
+		"no points":     kernelDensity(nil, nil, at, at),
+		"beyond":        kernelDensity(Numbers{5}, Numbers{1}, at, at),
+		"not available": kernelDensity(Numbers{1}, Numbers{math.NaN()}, at, at),
+		"no grid":       kernelDensity(Numbers{1}, Numbers{1}, at, Numbers{1}),
+		"falling grid":  kernelDensity(Numbers{1}, Numbers{1}, at, Numbers{2, 1, 0}),
 	} {
 		if rows != nil {
 			t.Errorf("%s: %v", name, rows)
 		}
 	}
-	if rows := KernelDensity(Numbers{1}, Numbers{1}, at, at); !(rows[1][1] > rows[0][1] && rows[0][1] > 0) {
+	if rows := kernelDensity(Numbers{1}, Numbers{1}, at, at); !(rows[1][1] > rows[0][1] && rows[0][1] > 0) {
 		t.Errorf("one point: %v", rows)
 	}
 }

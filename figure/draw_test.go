@@ -91,7 +91,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return s
 	case 6:
-		k := Contours{X: axes(t), Y: axes(t), Subject: rapid.Bool().Draw(t, "subject")}
+		k := Contours{X: axes(t), Y: axes(t)}
 		if rapid.Bool().Draw(t, "rising") {
 			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"), rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
 		} else {

@@ -8,34 +8,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// KernelDensity estimates the density of points in the plane at the crossings of
-// a regular grid: row j holds the values at y[j], one for each of x. Kernels are
-// Gaussian, as wide along each axis as Silverman's rule says for that many points
-// (1986, section 4.3.2; the smaller of standard deviation and IQR/1.34, so that
-// far points do not blur the rest), but no narrower than half a step of the grid.
-// The kernel's centre is rounded to the grid, linearly shared among its neighbours.
-//
-// Points that are not available or lie beyond the grid take no part. With those that lie beyond, the estimate integrates to 1 over the plane. Nil is returned if no point
-// takes part, or if the grid has fewer than two places along an axis or does not
-// rise. Where points are few the estimate shows each of them, so one of subjects' values
-// is for their own site alone.
-func KernelDensity(px, py, x, y Numbers) []Numbers {
-	s := newSample(px, py)
-	l, ok := s.lattice(x, y)
-	if !ok {
-		return nil
-	}
-	dx, dy := (x[len(x)-1]-x[0])/float64(len(x)-1), (y[len(y)-1]-y[0])/float64(len(y)-1)
-	rows := make([]Numbers, len(y))
-	for j := range rows {
-		rows[j] = l.values[j*len(x):][:len(x)]
-		for i := range rows[j] {
-			rows[j][i] = rows[j][i] / dx / dy
-		}
-	}
-	return rows
-}
-
 // sample is points in the plane.
 type sample struct{ x, y []float64 }
 
@@ -49,8 +21,13 @@ func newSample(x, y Numbers) (s sample) {
 	return s
 }
 
-// lattice is [KernelDensity] times the area of a cell of the grid: the share of the
-// points around each crossing.
+// lattice is the share of the points around each crossing of a regular grid. Kernels are
+// Gaussian, as wide along each axis as Silverman's rule says for that many points
+// (1986, section 4.3.2; the smaller of standard deviation and IQR/1.34, so that
+// far points do not blur the rest), but no narrower than half a step of the grid.
+// The kernel's centre is rounded to the grid, linearly shared among its neighbours.
+// Points beyond the grid take no part, and it is not ok if none does, or if the grid has fewer than two places
+// along an axis or does not rise.
 func (s sample) lattice(x, y []float64) (lattice, bool) {
 	l := lattice{x: x, y: y, values: make([]float64, len(x)*len(y))}
 	if len(x) < 2 || len(y) < 2 || !rises(x) || !rises(y) {

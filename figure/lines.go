@@ -13,8 +13,6 @@ type Lines struct {
 	X      Axis   `json:"x"`
 	Y      Axis   `json:"y"`
 	Series []Line `json:"series"`
-	// Subject says that the values tell of single subjects: for their own site only.
-	Subject bool `json:"subject,omitempty"`
 }
 
 // Line is one series. A pair of values that is not available breaks the line.
@@ -39,8 +37,8 @@ type Line struct {
 
 func (l Line) len() int { return max(len(l.X), len(l.Y)) }
 
-func (Lines) kind() string       { return "lines" }
-func (l Lines) perSubject() bool { return l.Subject }
+func (Lines) kind() string     { return "lines" }
+func (Lines) perSubject() bool { return false }
 
 // Table has one row for every value of every series.
 func (l Lines) Table() Table {
