@@ -194,7 +194,7 @@ func pictured(t *testing.T, k, d int) *view {
 	post.Size = gmm.EffectiveSize(post.Weights)
 	o := sketch.Observation{Mean: make([]float64, s.Of.Len()), Rows: 500}
 	phi, x := make([]float64, s.Of.Len()), make([]float64, 500*d)
-	testkit.Do(t, truth.SimulateBalanced(rng, x))
+	testkit.Do(t, truth.Simulate(rng, x))
 	for row := range slices.Chunk(x, d) {
 		s.Of.Features(phi, row)
 		for i, v := range phi {

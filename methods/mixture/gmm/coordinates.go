@@ -110,12 +110,6 @@ func (c Coordinates) Weights(pi, u []float64) {
 	}
 }
 
-// LogDensity returns the log prior density of u: that of θ(u) and the logarithm
-// of the Jacobian. It is −Inf where u overflows.
-func (c Coordinates) LogDensity(p Prior, u []float64) float64 {
-	return NewUnconstrained(p).LogDensity(u)
-}
-
 // Unconstrained evaluates a prior in coordinates. It is not safe for concurrent use.
 type Unconstrained struct {
 	Coordinates

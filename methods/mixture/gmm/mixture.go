@@ -2,8 +2,7 @@
 // θ = (π, μ, Σ), [Prior] its Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes
 // one of a public range), [Posterior] a weighted sample of θ. Use [Prior.Sampler] and
 // [Mixture.Simulate] to draw, [Coordinates] and [Unconstrained] to sample θ as a vector
-// without constraints, [Match] to number components alike, [Discrepancy] to compare sets
-// of rows, and [EffectiveSize] to tell whether a sample may be believed.
+// without constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
 //
 // Matrices are square, by rows, in one slice; of factors only the lower triangle counts.
 // Everything is a function of its arguments and of the random numbers that it is handed,
@@ -155,37 +154,6 @@ func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {
 			z[i] = r.NormFloat64()
 		}
 		m.place(rows[at:at+d], l, k, z)
-	}
-	return nil
-}
-
-// SimulateBalanced draws rows that stand for m with less chance than independent ones:
-// components in their shares (systematic sampling), and each row with its mirror
-// image at the component's mean, if it has one. Every row alone has density m.
-func (m Mixture) SimulateBalanced(r *rand.Rand, rows []float64) error {
-	l, _, err := m.factors()
-	if err != nil {
-		return err
-	}
-	d := m.Dim
-	n := len(rows) / d
-	z := make([]float64, d)
-	at, k, sum := r.Float64(), 0, m.Weights[0]
-	pairs := (n + 1) / 2
-	for i := range n {
-		if i%2 == 0 {
-			for share := (at + float64(i/2)) / float64(pairs); share > sum && k < len(m.Weights)-1; sum += m.Weights[k] {
-				k++
-			}
-			for c := range z {
-				z[c] = r.NormFloat64()
-			}
-		} else {
-			for c := range z {
-				z[c] = -z[c]
-			}
-		}
-		m.place(rows[i*d:][:d], l, k, z)
 	}
 	return nil
 }

@@ -93,17 +93,6 @@ func (p Prior) Symmetric() bool {
 	return true
 }
 
-// dirichletLogDensity returns ln Dir(π | α), with respect to the first K − 1 weights.
-func dirichletLogDensity(alpha, pi []float64) float64 {
-	s := dirichletConstant(alpha)
-	for k, a := range alpha {
-		if a != 1 {
-			s += (a - 1) * math.Log(pi[k])
-		}
-	}
-	return s
-}
-
 // dirichletConstant returns ln Γ(Σα) − Σ ln Γ(α).
 func dirichletConstant(alpha []float64) (s float64) {
 	sum := 0.0
@@ -114,19 +103,6 @@ func dirichletConstant(alpha []float64) (s float64) {
 	}
 	g, _ := math.Lgamma(sum)
 	return s + g
-}
-
-// inverseWishartLogDensity returns ln IW(Σ | ν, Ψ), with respect to the entries of
-// the lower triangle: −½[(ν+d+1) ln|Σ| − ν ln|Ψ| + tr(ΨΣ⁻¹)] − ½νd ln 2 − ln Γ_d(ν/2).
-// It is −Inf where Σ is not positive definite.
-func inverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
-	w, ok1 := newWishart(nu, psi, d)
-	l := append([]float64(nil), sigma...)
-	logDet, ok2 := Cholesky(l, d)
-	if !ok1 || !ok2 {
-		return math.Inf(-1)
-	}
-	return w.log(l, logDet)
 }
 
 // wishart is an inverse Wishart density, prepared.
@@ -162,38 +138,6 @@ func (w *wishart) log(sigma []float64, logSigma float64) float64 {
 		trace += Squares(w.room)
 	}
 	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
-}
-
-// normalLogDensity returns ln N(x | mean, Σ); −Inf where Σ is not positive definite.
-func normalLogDensity(x, mean, sigma []float64) float64 {
-	d := len(x)
-	l, e := append([]float64(nil), sigma...), make([]float64, d)
-	logDet, ok := Cholesky(l, d)
-	if !ok {
-		return math.Inf(-1)
-	}
-	for i := range e {
-		e[i] = x[i] - mean[i]
-	}
-	Forward(l, d, e)
-	return -(float64(d)*math.Log(2*math.Pi) + logDet + Squares(e)) / 2
-}
-
-// LogDensity returns ln p(θ), with respect to the first K − 1 weights, the means and
-// the lower triangles of the covariances. It is −Inf where a covariance is not
-// positive definite.
-func (p Prior) LogDensity(m Mixture) float64 {
-	d := p.Dim()
-	s := dirichletLogDensity(p.Alpha, m.Weights)
-	spread := make([]float64, d*d)
-	for k := range m.Weights {
-		s += inverseWishartLogDensity(p.Nu, p.Psi, m.Cov(k), d)
-		for i, v := range m.Cov(k) {
-			spread[i] = v / p.Kappa
-		}
-		s += normalLogDensity(m.Mean(k), p.Mean, spread)
-	}
-	return s
 }
 
 // MeanCovariance returns E Σ = Ψ/(ν − d − 1) by rows; nil where there is none.

@@ -101,7 +101,7 @@ func (a *attacker) trilaterated(ctx context.Context) error {
 // the answers about one and the same simulated set differ by that person's part, so
 // that each says how far a known set lies from one row.
 func (a *attacker) differenced(ctx context.Context) error {
-	for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: width(a.victims) / 12 * math.Sqrt(float64(a.Dim))}} {
+	for _, d := range []discrepancy{{Kind: byEnergy}, {Kind: byMMD, Bandwidth: width(a.victims) / 12 * math.Sqrt(float64(a.Dim))}} {
 		a.tell(fmt.Sprintf("sets: differencing, %s", d.Kind))
 		s, err := a.study(Sets, func(o *Options) {
 			o.Set.Discrepancy, o.Set.Bandwidth = string(d.Kind), d.Bandwidth
@@ -199,7 +199,7 @@ func width(v *victims) (w float64) {
 
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
-func locateBySets(v *victims, s setup, d gmm.Discrepancy, means []float64) []float64 {
+func locateBySets(v *victims, s setup, d discrepancy, means []float64) []float64 {
 	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
@@ -332,13 +332,13 @@ func trilaterate(points, squared []float64, dim int) ([]float64, error) {
 }
 
 // slope returns what Cross does of the row x and a set, and writes its derivatives.
-func slope(d gmm.Discrepancy, dst, x, set []float64) (mean float64) {
+func slope(d discrepancy, dst, x, set []float64) (mean float64) {
 	clear(dst)
 	dim, n := len(x), float64(len(set)/len(x))
 	for g := range slices.Chunk(set, dim) {
 		q := gmm.SquaredDistance(x, g)
 		value, by := math.Sqrt(q), 0.0 // by × (x − g) is the derivative
-		if d.Kind == gmm.Energy {
+		if d.Kind == byEnergy {
 			by = 1 / max(value, 1e-300)
 		} else {
 			value = math.Exp(-q / (2 * d.Bandwidth * d.Bandwidth))

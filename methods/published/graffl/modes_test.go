@@ -109,7 +109,7 @@ func TestModeBandwidth(t *testing.T) {
 }
 
 // distances simulates the sets of proposals and asks the sites.
-func distances(t testing.TB, s *SMC, d gmm.Discrepancy, proposals [][]float64, sites [][]float64) []float64 {
+func distances(t testing.TB, s *SMC, d discrepancy, proposals [][]float64, sites [][]float64) []float64 {
 	t.Helper()
 	dim := s.Prior.Dim()
 	out, set := make([]float64, len(proposals)), make([]float64, s.Choices.Rows*dim)
@@ -138,7 +138,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 	run := func(through bool) *SMC {
 		s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
 		for s.Stopped == running {
-			testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 4}, s.Propose(20), sites)))
+			testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byMMD, Bandwidth: 4}, s.Propose(20), sites)))
 			if !through {
 				continue
 			}
@@ -205,7 +205,7 @@ func TestSetStateIsFlat(t *testing.T) {
 	s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
 	var sizes []int
 	for s.Stopped == running {
-		testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(20), sites)))
+		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(20), sites)))
 		data := testkit.Get(cbor.Marshal(s))(t)
 		if s.Generation > 0 {
 			sizes = append(sizes, len(data))
@@ -279,7 +279,7 @@ func FuzzSMC(f *testing.F) {
 }
 
 func TestDiscrepancies(t *testing.T) {
-	for _, d := range []gmm.Discrepancy{{Kind: "wasserstein", Bandwidth: 0}, {Kind: gmm.MMD, Bandwidth: 0}, {Kind: gmm.MMD, Bandwidth: math.NaN()}, {Kind: gmm.Energy, Bandwidth: 1}} {
+	for _, d := range []discrepancy{{Kind: "wasserstein", Bandwidth: 0}, {Kind: byMMD, Bandwidth: 0}, {Kind: byMMD, Bandwidth: math.NaN()}, {Kind: byEnergy, Bandwidth: 1}} {
 		if d.Check() == nil {
 			t.Errorf("%+v was taken", d)
 		}
@@ -289,7 +289,7 @@ func TestDiscrepancies(t *testing.T) {
 	for _, s := range sites {
 		pooled = append(pooled, s...)
 	}
-	for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: 3}} {
+	for _, d := range []discrepancy{{Kind: byEnergy}, {Kind: byMMD, Bandwidth: 3}} {
 		if err := d.Check(); err != nil {
 			t.Error(err)
 		}
@@ -309,9 +309,9 @@ func TestDiscrepancies(t *testing.T) {
 			t.Errorf("%s: the constants are %v", d.Kind, constant)
 		}
 	}
-	var back gmm.Discrepancy
-	data, err := json.Marshal(gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 3})
-	if err != nil || json.Unmarshal(data, &back) != nil || back != (gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: 3}) {
+	var back discrepancy
+	data, err := json.Marshal(discrepancy{Kind: byMMD, Bandwidth: 3})
+	if err != nil || json.Unmarshal(data, &back) != nil || back != (discrepancy{Kind: byMMD, Bandwidth: 3}) {
 		t.Errorf("%s became %+v (%v)", data, back, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"parley/methods/mixture"
-	"parley/methods/mixture/gmm"
 	"parley/study"
 )
 
@@ -30,7 +29,7 @@ type Options struct {
 	Set        *SetOptions          `json:"set,omitempty"`      // sets
 }
 
-// SetOptions are those of sets: see [set] and [gmm.Discrepancy]. Distances are in the
+// SetOptions are those of sets: see [set] and [discrepancy]. Distances are in the
 // features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -81,7 +80,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	}
 	q, c := o.Set, defaultSet(0)
 	if missing("set.discrepancy") {
-		q.Discrepancy = string(gmm.Energy)
+		q.Discrepancy = string(byEnergy)
 	}
 	for key, x := range map[string]struct {
 		field *int
@@ -172,8 +171,8 @@ func (o *Options) checkSet(report study.Report) {
 }
 
 // discrepancy is by which sets are compared.
-func (o *Options) discrepancy() gmm.Discrepancy {
-	return gmm.Discrepancy{Kind: gmm.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+func (o *Options) discrepancy() discrepancy {
+	return discrepancy{Kind: discrepancyKind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
 }
 
 // choices are those of the sampler of sets.

@@ -252,7 +252,7 @@ type setDistanceFile struct {
 
 func (f *setDistanceFile) verify(list *vectors.List) error {
 	d, g := len(f.Generated[0]), slices.Concat(f.Generated...)
-	energy, mmd := gmm.Discrepancy{Kind: gmm.Energy}, gmm.Discrepancy{Kind: gmm.MMD, Bandwidth: f.Bandwidth}
+	energy, mmd := discrepancy{Kind: byEnergy}, discrepancy{Kind: byMMD, Bandwidth: f.Bandwidth}
 	pooled := slices.Concat(slices.Concat(f.Sites...)...)
 	var counts []int
 	var crossEnergy, crossMMD []float64

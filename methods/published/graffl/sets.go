@@ -294,7 +294,7 @@ func setsAttacks(s setup, proposals int) figure.Section {
 	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
-	if s.own.Set.Discrepancy == string(gmm.MMD) {
+	if s.own.Set.Discrepancy == string(byMMD) {
 		finds = "single rows, if they lie further apart than a few bandwidths"
 	}
 	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)

@@ -167,13 +167,13 @@ func (s *SMC) draw(r *rand.Rand) []float64 {
 }
 
 // Set simulates rows for proposal i of those proposed last, into Choices.Rows × Dim
-// numbers: see [gmm.Mixture.SimulateBalanced].
+// numbers: see [simulateBalanced].
 func (s *SMC) Set(u []float64, i int, rows []float64) error {
 	c := s.coordinates()
 	m := gmm.NewMixture(c.K, c.Dim)
 	c.From(m, u)
 	a := gmm.SplitMix(s.Choices.Seed ^ 0x73657473)
-	return m.SimulateBalanced(rand.New(rand.NewPCG(a, gmm.SplitMix(a+uint64(s.Used+i)))), rows)
+	return simulateBalanced(m, rand.New(rand.NewPCG(a, gmm.SplitMix(a+uint64(s.Used+i)))), rows)
 }
 
 func (s *SMC) random(number int) *rand.Rand {

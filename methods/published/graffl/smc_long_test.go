@@ -25,7 +25,7 @@ func TestSMCRecoversTheToy(t *testing.T) {
 	c.Rows = 60
 	s := testkit.Get(newSMC(toyPrior, c))(t)
 	for s.Stopped == running {
-		testkit.Do(t, s.Fold(distances(t, s, gmm.Discrepancy{Kind: gmm.Energy}, s.Propose(64), sites)))
+		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(64), sites)))
 		testkit.Do(t, s.Check())
 	}
 	post := s.Sample()

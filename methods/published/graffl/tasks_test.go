@@ -170,7 +170,7 @@ func TestSlopeOfADiscrepancy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := rapid.SliceOfN(rapid.Float64Range(-5, 5), 12, 12).Draw(t, "set")
 		x := rapid.SliceOfN(rapid.Float64Range(6, 9), 3, 3).Draw(t, "x") // not on a row, where there is none
-		for _, d := range []gmm.Discrepancy{{Kind: gmm.Energy}, {Kind: gmm.MMD, Bandwidth: 4}} {
+		for _, d := range []discrepancy{{Kind: byEnergy}, {Kind: byMMD, Bandwidth: 4}} {
 			got := make([]float64, 3)
 			if v, want := slope(d, got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
 				t.Fatalf("%s: a mean of %v, want %v", d.Kind, v, want)
