@@ -19,11 +19,10 @@ var _ method.DataComparer = (*fitted.Model)(nil)
 
 // compared is what a comparison says to programs.
 type compared struct {
-	Only     [2][]string `json:"effects_only"`
-	Apart    int         `json:"effects_apart"`
-	Opposite int         `json:"effects_opposite"`
-	SDRatio  float64     `json:"sd_ratio"`
-	Effects  []struct {
+	Only    [2][]string `json:"effects_only"`
+	Apart   int         `json:"effects_apart"`
+	SDRatio float64     `json:"sd_ratio"`
+	Effects []struct {
 		Class      string     `json:"class"`
 		Feature    string     `json:"feature"`
 		Mean       [2]float64 `json:"mean"`
@@ -33,11 +32,8 @@ type compared struct {
 	} `json:"effects"`
 	Predictions *struct {
 		Subjects int      `json:"subjects"`
-		Same     *float64 `json:"same_class"`
 		Mean     *float64 `json:"mean_difference_of_probabilities"`
-		Largest  *float64 `json:"largest_difference_of_probabilities"`
 		RMS      *float64 `json:"root_mean_square_difference"`
-		SDRatio  *float64 `json:"sd_ratio"`
 	} `json:"predictions"`
 }
 
@@ -103,7 +99,7 @@ func TestEffectsAreComparedByHand(t *testing.T) {
 	for _, e := range c.Effects {
 		order = append(order, e.Feature)
 	}
-	if !slices.Equal(order, []string{"x1", "x0", "x2"}) || c.Apart != 1 || c.Opposite != 1 {
+	if !slices.Equal(order, []string{"x1", "x0", "x2"}) || c.Apart != 1 {
 		t.Errorf("%+v", c)
 	}
 	close2(t, "x0", []float64{1, 2, 1, 0}, []float64{c.Effects[1].Difference, c.Effects[1].Deviations, c.Effects[1].Mean[0], c.Effects[1].Mean[1]}, 1e-12)
@@ -137,11 +133,11 @@ func TestPredictionsAreComparedByHand(t *testing.T) {
 	b, _ := modelWith(t, twoLevels, []float64{-1, 0}, sure)
 	account, err := a.CompareOn(t.Context(), b, rows(schema, []float64{2, 0}, []float64{0, 1}))
 	p := valueOf(t, account, err).Predictions
-	if p == nil || p.Subjects != 2 || p.RMS != nil || p.SDRatio != nil {
+	if p == nil || p.Subjects != 2 || p.RMS != nil {
 		t.Fatalf("%+v", p)
 	}
 	d := sigma(2) - sigma(-2)
-	close2(t, "two classes", []float64{0.5, d / 2, d}, []float64{*p.Same, *p.Mean, *p.Largest}, 1e-9)
+	close2(t, "two classes", []float64{d / 2}, []float64{*p.Mean}, 1e-9)
 
 	// Of three classes, half the sum of the differences: 1/3 moves to ever smaller
 	// shares of the others.
@@ -158,10 +154,10 @@ func TestPredictionsAreComparedByHand(t *testing.T) {
 	f, schema := modelWith(t, number, []float64{1, 0}, sure)
 	g, _ := modelWith(t, number, []float64{0, 0}, []float64{1, 1e-6})
 	account, err = f.CompareOn(t.Context(), g, rows(schema, []float64{3, 0}, []float64{0, 0}))
-	if p = valueOf(t, account, err).Predictions; p == nil || p.RMS == nil || p.Same != nil {
+	if p = valueOf(t, account, err).Predictions; p == nil || p.RMS == nil || p.Mean != nil {
 		t.Fatalf("a number: %+v", p)
 	}
-	close2(t, "a number", []float64{3 / math.Sqrt2, math.Pow(4.0/(4+9), 0.25)}, []float64{*p.RMS, *p.SDRatio}, 1e-9)
+	close2(t, "a number", []float64{3 / math.Sqrt2}, []float64{*p.RMS}, 1e-9)
 	if _, err := f.CompareOn(t.Context(), g, rows(schema)); err == nil || !strings.Contains(err.Error(), "there are no subjects in them") {
 		t.Errorf("nobody: %v", err)
 	}
@@ -174,10 +170,10 @@ func TestEffectsWithoutCommonMeaning(t *testing.T) {
 	b.Views[0].Columns[0].Unit = "months"
 	account, err := a.Compare(b)
 	c := valueOf(t, account, err)
-	if len(c.Effects) != 1 || c.Effects[0].Feature != "x1" || !slices.Equal(c.Only[1], []string{"x2"}) {
+	if len(c.Effects) != 1 || c.Effects[0].Feature != "x1" || !slices.Equal(c.Only[1], []string{"x0", "x2"}) {
 		t.Errorf("%+v", c)
 	}
-	if notes := strings.Join(account.Notes.Lines(), "\n"); !strings.Contains(notes, `feature x0: not compared: its unit is "" in A and "months" in B`) || !strings.Contains(notes, "model B: 1 of its effects not compared") {
+	if notes := strings.Join(account.Notes.Lines(), "\n"); !strings.Contains(notes, "model A: 1 of its effects not compared") || !strings.Contains(notes, "model B: 2 of its effects not compared") {
 		t.Errorf("notes %s", notes)
 	}
 	for name, other := range map[string]string{"levels": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}\nnoise_variance: 1"} {
@@ -210,7 +206,7 @@ func TestEffectsAgainstOtherReferencesAreNotCompared(t *testing.T) {
 	f, m := model("f"), model("m")
 	account, err := f.Compare(m)
 	c := valueOf(t, account, err)
-	if len(c.Effects) != 1 || c.Effects[0].Feature != "dose" || len(account.Notes) != 3 || !strings.Contains(account.Notes[0].Error(), `against "f" in A and "m" in B`) {
+	if len(c.Effects) != 1 || c.Effects[0].Feature != "dose" || len(account.Notes) != 2 || !slices.Contains(c.Only[0], "sex=m") || !slices.Contains(c.Only[0], "intercept") || !slices.Contains(c.Only[0], "age") {
 		t.Errorf("%+v, %v", c.Effects, account.Notes)
 	}
 	if account, err = f.Compare(f); len(valueOf(t, account, err).Effects) != len(f.Effects) || len(account.Notes) != 0 {
