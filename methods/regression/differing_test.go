@@ -59,8 +59,8 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 		want string
 	}{
 		{(*rand.Rand).NormFloat64, ""},
-		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "and is more: x0 ("},
-		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "few subjects have much of the spread of x0."},
+		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "They are x0 (a root mean square of"},
+		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "They are x0 (few subjects have much of its spread)."},
 	} {
 		r := rand.New(rand.NewPCG(5, 44))
 		data := drawn(t, p, 2000, func(string) (x [3]float64, y string) {

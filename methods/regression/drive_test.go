@@ -44,8 +44,8 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "0de456a7be0fce45290210caa6fae165cc12f0b4706f534cdea90dfe01425d5b"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "057e4bc2fb2283f9b4968036331750365d78449d61d6c523534638ebab0af5cc"},
+	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "647700e9fdecae9ad891f8e4a0aef70ee77d32ff98b305456a23afae38cefc95"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "c359e00005c55f31e717ada430b4226c809a203ce1df7d4210a28386809a34ac"},
 	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }

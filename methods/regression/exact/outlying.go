@@ -69,36 +69,25 @@ func stray(sites []string, all map[string]ownIntercept) (says []string) {
 }
 
 // law is the normal distribution of intercepts of which some are estimated: its mean, its
-// variance, and that of the mean (Paule and Mandel, J Res Natl Bur Stand 1982).
+// variance, and that of the mean, by moments (Paule and Mandel, J Res Natl Bur Stand 1982), with Newton's steps up
+// to the variance, which never go beyond it (DerSimonian and Kacker, Contemporary Clinical Trials 2007).
 func law(some []ownIntercept) (mean, between, unsure float64) {
-	at := func(between float64) (excess float64) {
-		all, sum := 0.0, 0.0
+	for range 50 {
+		all, sum, excess, slope := 0.0, 0.0, 0.0, 0.0
 		for _, x := range some {
 			w := 1 / (x.Variance + between)
 			all, sum = all+w, sum+w*x.Estimate
 		}
 		mean, unsure = sum/all, 1/all
 		for _, x := range some {
-			d := x.Estimate - mean
-			excess += d / (x.Variance + between) * d
+			w, d := 1/(x.Variance+between), x.Estimate-mean
+			excess, slope = excess+w*d*d, slope+w*w*d*d
 		}
-		return excess - float64(len(some)-1)
-	}
-	low, high := 0.0, 0.0
-	for _, x := range some {
-		for _, y := range some {
-			high = max(high, (x.Estimate-y.Estimate)*(x.Estimate-y.Estimate))
+		step := (excess - float64(len(some)-1)) / slope
+		if !(step > 1e-9*between) {
+			break
 		}
+		between += step
 	}
-	tiny := high * 1e-12
-	for range 100 {
-		between = (low + high) / 2
-		if at(between+tiny) > 0 {
-			low = between
-		} else {
-			high = between
-		}
-	}
-	at(between + tiny)
 	return mean, between, unsure
 }

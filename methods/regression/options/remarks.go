@@ -21,15 +21,7 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
 	var times followed
-	var x glm.Row
-	subjects := 0
-	var unused unusable
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, nil, err
-		}
-		subjects++
-		unused.count(row.ID, b.Rows(s.Likelihood, row, &x, func(glm.Row, float64) error { return nil }))
+	unused, err := s.through(ctx, b, data, func(row *dataset.Row) {
 		for j := range columns {
 			x := b.Cell(row, j)
 			if math.IsNaN(x) {
@@ -44,8 +36,11 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 		if s.Options.Outcome.Event != "" {
 			times.count(s.Options.Outcome.Cuts, row, b)
 		}
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	says = append(unused.says(subjects), times.says(s)...)
+	says = append(unused.says(), times.says(s)...)
 	var kinds []string // of what counts in the place of missing cells, in order
 	lacks := map[string][]string{}
 	for j := range columns {
@@ -68,33 +63,47 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 		}
 	}
 	for _, as := range kinds {
-		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, subjects, strings.Join(lacks[as], ", ")))
+		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, unused.subjects, strings.Join(lacks[as], ", ")))
 	}
 	return says, absent, nil
 }
 
-// unusable counts rows that the plan cannot read.
+// unusable are rows that the plan cannot read, of so many subjects; empty says that some of their labels are.
 type unusable struct {
-	rows  int
-	first string
-	why   error
+	subjects, rows int
+	first          string
+	why            error
+	empty          bool
 }
 
-func (u *unusable) count(id string, why error) {
-	if why == nil {
-		return
+// through reads all rows as a fit will.
+func (s *Setup) through(ctx context.Context, b *glm.Binding, data dataset.Source, each func(*dataset.Row)) (u unusable, err error) {
+	var x glm.Row
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return u, err
+		}
+		u.subjects++
+		each(row)
+		if err = b.Rows(s.Likelihood, row, &x, func(glm.Row, float64) error { return nil }); err == nil {
+			continue
+		}
+		if u.rows++; u.rows == 1 {
+			u.first, u.why = row.ID, err
+		}
+		for i, c := range data.Schema().Subject {
+			u.empty = u.empty || slices.Contains(s.labels(), c.Name) && row.Subject[i] == ""
+		}
 	}
-	if u.rows++; u.rows == 1 {
-		u.first, u.why = id, why
-	}
+	return u, nil
 }
 
-// says tells how many of so many subjects take no part.
-func (u *unusable) says(subjects int) []string {
+// says tells how many take no part.
+func (u *unusable) says() []string {
 	if u.rows == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, subjects, u.first, u.why)}
+	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, u.subjects, u.first, u.why)}
 }
 
 // followed counts how long subjects were followed.

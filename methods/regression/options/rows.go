@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -174,37 +173,22 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	if err != nil {
 		return err
 	}
-	var x glm.Row
-	var first string
-	var why error
-	bad, all, empty := 0, 0, s.Options.Missing == string(glm.Refuse) // whether a cell may be
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return err
-		}
-		all++
-		if err = b.Rows(s.Likelihood, row, &x, func(glm.Row, float64) error { return nil }); err != nil {
-			if bad++; bad == 1 {
-				first, why = row.ID, err
-			}
-			for _, name := range s.labels() {
-				at := slices.IndexFunc(data.Schema().Subject, func(c dataset.Column) bool { return c.Name == name })
-				empty = empty || row.Subject[at] == ""
-			}
-		}
+	u, err := s.through(ctx, b, data, func(*dataset.Row) {})
+	if err != nil {
+		return err
 	}
 	switch {
-	case bad > 0:
+	case u.rows > 0:
 		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
-		if empty {
+		if u.empty || s.Options.Missing == string(glm.Refuse) { // a cell may be
 			var quoted []string
 			for _, name := range s.labels() {
 				quoted = append(quoted, study.Quote(name))
 			}
 			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
 		}
-		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", bad, all, first, why), Hint: hint}
-	case all == 0:
+		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", u.rows, u.subjects, u.first, u.why), Hint: hint}
+	case u.subjects == 0:
 		return fmt.Errorf("the site has no subjects")
 	}
 	return nil

@@ -252,40 +252,56 @@ func (s *Residuals) centred(j int) (m moments, over float64) {
 	return m, squares / second
 }
 
-// differ returns the distances d of sites' sums from what the sum of all leaves to each, if
-// Σ d²/V, of S sites' sums with the variances V, is beyond chance in one of so many tests and
-// enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ (Cochran
-// 1954), but for the kurtosis of sums of few events, which makes its variance larger. Residuals vary
+// Part is a site's score by an effect that all may have in common: a sum of so much information and variance; of
+// none, the site says nothing.
+type Part struct{ Sum, Information, Variance float64 }
+
+// Apart takes out of sums s of information h and variance v what all have in common, δ = Σ hs/v / Σ h²/v. It returns
+// what that leaves of each, s − hδ, and Σ (s − hδ)²/v, which is χ² with so many degrees of freedom if it is all
+// (Cochran 1954): one less than there are parts.
+func Apart(parts []Part) (by []float64, chi2, free float64) {
+	own, information := 0.0, 0.0
+	free = -1
+	for _, p := range parts {
+		if p.Information > 0 {
+			own, information = own+p.Sum*(p.Information/p.Variance), information+p.Information*(p.Information/p.Variance)
+			free++
+		}
+	}
+	by = make([]float64, len(parts))
+	for i, p := range parts {
+		if p.Information > 0 {
+			by[i] = p.Sum - p.Information*(own/information)
+			chi2 += by[i] / p.Variance * by[i]
+		}
+	}
+	return by, chi2, free
+}
+
+// differ returns what is left of sites' sums by [Apart], if that is beyond chance in one of so many tests and
+// enough to matter; else nil. The kurtosis of sums of few events makes the variance of χ² larger. Residuals vary
 // over times as much as under the model, or as those of their site if that is far more. A site that
 // gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
 func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func(*Residuals) moments) (by []float64, times float64) {
-	sum, variance := 0.0, 0.0
-	for _, s := range sites {
-		if s != nil {
-			m := of(s)
-			sum, variance = sum+m.sum, variance+m.variance
-		}
-	}
 	excess := min(max(all.Fourth/all.Weight-3, 0)*(all.Variance/all.Weight), 1) // the fourth cumulant of r by v
-	chi2, kurtosis, free, squares := 0.0, 0.0, -1.0, 0.0
-	by = make([]float64, len(sites))
+	kurtosis, variance, squares := 0.0, 0.0, 0.0
+	parts := make([]Part, len(sites))
 	for i, s := range sites {
 		if s == nil {
 			continue
 		}
-		m := of(s)
-		if !(m.variance > 0) {
-			continue
-		}
-		by[i] = m.sum - sum*(m.variance/variance)
-		own := s.Dispersion()
+		m, own := of(s), s.Dispersion()
 		if own < muchLarger*over {
 			own = over
 		}
-		chi2 += by[i] / m.variance * by[i] / own
-		squares += by[i] / variance * by[i] // of all V
-		kurtosis += excess * (m.fourth / m.variance / m.variance)
-		free++
+		if parts[i] = (Part{m.sum, m.variance, own * m.variance}); m.variance > 0 {
+			variance += m.variance
+			kurtosis += excess * (m.fourth / m.variance / m.variance)
+		}
+	}
+	by, chi2, free := Apart(parts)
+	for _, d := range by {
+		squares += d / variance * d // of all V
 	}
 	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
 	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
+	"parley/methods/regression/predict"
 )
 
 // released is a noised sum of one site, or of several.
@@ -91,32 +92,21 @@ const (
 
 // differ returns by how much each site's surplus in a column is beyond what all have in common, if
 // that is more than chance and noise give in one of so many tests, and enough to matter; else nil.
-// With the surplus s of information h and variance v the common part is δ = Σ hs/v / Σ h²/v, and
-// Σ (s − hδ)²/v is χ² with one degree of freedom less than there are sites.
 func differ(sites []*surplus, j, tests int) []float64 {
-	var own, information, rows float64
-	free := -1.0
-	for _, s := range sites {
-		if s != nil {
-			v := s.Information[j] + s.Noise[j]
-			own, information = own+s.Information[j]*s.Sum[j]/v, information+s.Information[j]*s.Information[j]/v
-			rows += s.Rows
-			free++
-		}
-	}
-	if free < 1 {
-		return nil
-	}
-	common, chi2, excess, by := own/information, 0.0, 0.0, make([]float64, len(sites))
+	parts, rows, excess := make([]predict.Part, len(sites)), 0.0, 0.0
 	for i, s := range sites {
 		if s != nil {
-			v := s.Information[j] + s.Noise[j]
-			by[i] = s.Sum[j] - s.Information[j]*common
-			chi2 += by[i] / v * by[i]
-			excess += (by[i]*by[i] - v) / s.Information[j]
+			parts[i] = predict.Part{Sum: s.Sum[j], Information: s.Information[j], Variance: s.Information[j] + s.Noise[j]}
+			rows += s.Rows
 		}
 	}
-	if !(excess > substantial*rows) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+	by, chi2, free := predict.Apart(parts)
+	for i, p := range parts {
+		if p.Information > 0 {
+			excess += (by[i]*by[i] - p.Variance) / p.Information
+		}
+	}
+	if free < 1 || !(excess > substantial*rows) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by

@@ -188,8 +188,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	st := &state{Fit: f, Units: u}
 	co := coordinator{c}
 	out := outcome{f, e, q, effects, u, nil}
-	for name, is := range map[string]bool{"unscaled": len(co.unscaled(st)) > 0, "limited": len(co.limited(g)) > 0, "misdescribed": len(co.misdescribed(g)) > 0,
-		"hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
+	for name, is := range map[string]bool{"misdescribed": len(co.misdescribed(st, g)) > 0, "hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
 		if is {
 			out.said = append(out.said, name)
 		}

@@ -140,7 +140,7 @@ func TestConstantsThatAreTooWideAreNamed(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 75))
 			cells, outcomes := wide.rows(4000, mean, r)
 			o := wide.common(t, 0.5*math.Pow(2, float64(seed%5)), mean, scaled).conduct(t, cells, outcomes, 10, r)
-			if slices.Contains(o.said, "limited") {
+			if slices.Contains(o.said, "misdescribed") {
 				said++
 			}
 		}

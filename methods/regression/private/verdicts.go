@@ -13,7 +13,7 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
 	g := c.gram(s)
-	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(g), c.limited(g), c.unscaled(s), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s, g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
@@ -29,56 +29,39 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or join levels that overlap.", step, spread)}
 }
 
-// misdescribed says that the model of rows, by which noise and clipping are corrected, does not fit.
-func (c coordinator) misdescribed(g *gram) []string {
-	all, names := c.Encoding.Features(), []string{}
-	for _, j := range g.odd() {
-		names = append(names, all[j])
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. It works out what noise and clipping hide as if numbers were about normal, but by the released sums, few subjects have much of the spread of %s. Estimates can be too small or too large, and intervals may hold less often than they say. %s", problem.Names(names), c.advice())}
-}
-
-// limited says that numbers vary so far from their centre that many are moved to their limit, or so little for the
-// plan's scale that the prior and the noise hide their effects.
-func (c coordinator) limited(g *gram) []string {
-	off, how := g.wide(), "Numbers vary farther from their centre than their scale says. Their root mean square, in scales, should be about 1, and is more: %s. Values more than four scales off are taken for four, so that effects of these numbers come out too large, and those of others can be wrong. %s"
-	if off == nil && !c.learned() {
-		off, how = g.narrow(), "Numbers vary far less than the plan's scale says. Their root mean square, in scales, should be about 1, and is less: %s. The prior then holds their effects near 0, the noise hides them, and intervals hold less often than they say. %s"
-	}
-	var names []string
-	for _, j := range off {
-		names = append(names, fmt.Sprintf("%s (%.1f)", c.Encoding.Features()[j], math.Sqrt(g.Matrix.At(j, j)/g.Rows)))
-	}
-	if names == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf(how, problem.Names(names), c.advice())}
-}
-
-// advice is what makes numbers such as the fit supposes.
-func (c coordinator) advice() string {
-	text := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
-	if !c.learned() {
-		text = "Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them. " + text
-	}
-	return text
-}
-
-// unscaled says which numbers have a scale that noise hides.
-func (c coordinator) unscaled(s *state) []string {
-	var names []string
-	for k, j := range c.columns.numbers {
-		if c.learned() && s.Units.Open[k] >= unknownScale {
-			names = append(names, c.Encoding.Features()[j])
+// misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
+// mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
+func (c coordinator) misdescribed(s *state, g *gram) []string {
+	all, names := c.Encoding.Features(), []string(nil)
+	add := func(columns []int, why func(j int) string) {
+		for _, j := range columns {
+			names = append(names, all[j]+" ("+why(j)+")")
 		}
 	}
+	off := func(j int) string {
+		return fmt.Sprintf("a root mean square of %.1f scales, where it should be about 1", math.Sqrt(g.Matrix.At(j, j)/g.Rows))
+	}
+	add(g.odd(), func(int) string { return "few subjects have much of its spread" })
+	wide, unknown := g.wide(), []int(nil)
+	if add(wide, off); wide == nil && !c.learned() {
+		add(g.narrow(), off)
+	}
+	for k, j := range c.columns.numbers {
+		if c.learned() && s.Units.Open[k] >= unknownScale {
+			unknown = append(unknown, j)
+		}
+	}
+	add(unknown, func(int) string { return "noise hides how widely it varies" })
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Noise hides how widely numbers vary: %s. The scales that stand in their place can be several times too large or too small, so that intervals of these effects hold less often than they say, and effects can be too small. A range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell.", problem.Names(names))}
+	advice := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
+	if c.learned() {
+		advice += " Where noise hides a scale, a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+	} else {
+		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them."
+	}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say. %s", problem.Names(names), advice)}
 }
 
 // unsized says that the size of effects is lost in the noise.
