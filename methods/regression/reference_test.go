@@ -17,7 +17,7 @@ import (
 )
 
 // With a prior that says next to nothing, estimates over three sites are those of R, by testdata/r/compare.R: of glm
-// with the complementary log-log link on person-periods and of multinom within .01 standard errors, and of coxph, from
+// with all links, also on person-periods, of lm and of multinom within .01 standard errors, and of coxph, from
 // sixty periods, within .1. Standard errors are within 1 % and 2 %.
 func TestEstimatesAreThoseOfR(t *testing.T) {
 	read := func(name string) [][]string {
@@ -36,8 +36,11 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 		"glm cloglog": {fmt.Sprintf(`{column: until, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`, strings.Join(cuts, ", ")), 0.01, 0.01},
 		"coxph":       {fmt.Sprintf(`{column: time, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`, strings.Join(cuts, ", ")), 0.1, 0.02},
 		"multinom":    {"{column: class, levels: [a, b, c]}", 0.01, 0.01},
+		"glm logit":   {`{column: event, levels: ["no", "yes"]}`, 1e-3, 1e-3},
+		"glm poisson": {"{column: visits}, likelihood: poisson", 1e-3, 1e-3},
+		"lm":          {"{column: time}", 1e-3, 1e-3},
 	} {
-		p := parse(t, `{parley: 1, name: r, sites: [one, two, three], subjects: [time, until, event, class], views: [{name: v, features: [age, dose,
+		p := parse(t, `{parley: 1, name: r, sites: [one, two, three], subjects: [time, until, event, class, visits], views: [{name: v, features: [age, dose,
 			{name: sex, kind: category, levels: [f, m]}]}], method: {name: pvi, references: [{feature: sex, level: f}], prior_variance: 1e6,
 			intercept_variance: 1e6, rounds: 60, outcome: `+c.outcome+`}, privacy: {protection: none}}`)
 		rows := map[string][]dataset.Row{}

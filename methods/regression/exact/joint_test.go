@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -119,48 +117,6 @@ func TestSitesFindTheCentralFit(t *testing.T) {
 			if math.Abs(e.Mean-want.Mean) > 1e-4*want.SD || math.Abs(e.SD/want.SD-1) > 1e-4 {
 				t.Errorf("seed %d, %s: %v ± %v, of all rows %v ± %v", seed, e.Feature, e.Mean, e.SD, want.Mean, want.SD)
 			}
-		}
-	}
-}
-
-// Of a number with known noise the posterior has a closed form: precision XᵀX/σ² + Λ₀.
-func TestLinearIsTheClosedForm(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	p := plan(t, "outcome: {column: y}, noise_variance: 0.25", "one")
-	var y []float64
-	rows, x := drawn(r, 200, func(f float64) string {
-		v := math.Round(1e6*(f+0.5*r.NormFloat64())) / 1e6
-		y = append(y, v)
-		return fmt.Sprint(v)
-	})
-	fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := len(truth)
-	precision, right := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil)
-	mean0, sd0 := stat.PopMeanStdDev(y, nil) // of the outcome, in whose units the prior is
-	unit := sd0 * sd0
-	for i := range d {
-		precision.SetSym(i, i, 1/(6.25*unit))
-	}
-	precision.SetSym(d-1, d-1, 1/(100*unit))
-	right.SetVec(d-1, mean0/(100*unit))
-	for n, row := range x {
-		v := mat.NewVecDense(d, row)
-		precision.SymRankOne(precision, 4, v)
-		right.AddScaledVec(right, 4*y[n], v)
-	}
-	var chol mat.Cholesky
-	var mean mat.VecDense
-	var covariance mat.SymDense
-	if !chol.Factorize(precision) || chol.SolveVecTo(&mean, right) != nil || chol.InverseTo(&covariance) != nil {
-		t.Fatal("the closed form cannot be computed")
-	}
-	for j, e := range fit.Model.Effects {
-		sd := math.Sqrt(covariance.At(j, j))
-		if math.Abs(e.Mean-mean.AtVec(j)) > 1e-6*sd || math.Abs(e.SD/sd-1) > 1e-6 {
-			t.Errorf("%s: %v ± %v, want %v ± %v", e.Feature, e.Mean, e.SD, mean.AtVec(j), sd)
 		}
 	}
 }

@@ -32,11 +32,11 @@ func Coefficients(m *Model) figure.Section {
 		table.Caption += " p is that of Wald's test against 0."
 	}
 	table.Caption += termsCaption(m.Options)
-	var classes, names, against, subjects, estimate, se, p, robust, ratio, notes []string
+	word, beside, marked, bends, z := m.Ratio(), false, false, partOfSpline(m), m.Deviate(Z95)
 	var only []string
-	beside, marked, bends, z := false, false, partOfSpline(m), m.Deviate(Z95)
-	for _, c := range m.Coefficients() {
-		name, label, n, note := c.Feature, m.Effects[len(names)].Label(), "", ""
+	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)", "standard error", "p", "robust standard error", word+" (95 %)", "known from")
+	for j, c := range m.Coefficients() {
+		name, n, note, robust, times := c.Feature, "", "", "", ""
 		if c.Unit != "" {
 			name += ", per " + c.Unit
 		}
@@ -46,39 +46,25 @@ func Coefficients(m *Model) figure.Section {
 		if c.PriorOnly {
 			note = "the prior alone"
 			if marked = true; !bends(c.Feature) {
-				only = append(only, label)
+				only = append(only, m.Effects[j].Label())
 			}
 		}
 		digits := meaningful(c.SE)
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
-		classes = append(classes, c.Class)
-		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
-		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
-		times := ""
 		if !c.Base {
 			r := math.Exp(c.Estimate)
 			times = interval(r, math.Exp(low), math.Exp(high), meaningful(r*c.SE))
 		}
-		p, ratio = append(p, pText(c.P)), append(ratio, times)
-		text := ""
-		if beside = beside || !math.IsNaN(c.Robust); !math.IsNaN(c.Robust) {
-			text = fixed(c.Robust, digits)
+		if !math.IsNaN(c.Robust) {
+			beside, robust = true, fixed(c.Robust, digits)
 		}
-		robust = append(robust, text)
+		table.Add(c.Class, name, c.Against, n, interval(c.Estimate, low, high, digits), fixed(c.SE, digits), pText(c.P), robust, times, note)
 	}
-	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
-		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
-	if !m.Private {
-		table.Columns = append(table.Columns, figure.Column{Name: "p", Text: p})
-	}
-	if beside && !m.Options.Robust() {
-		table.Columns = append(table.Columns, figure.Column{Name: "robust standard error", Text: robust})
-	}
-	if len(m.Options.Classes()) > 1 {
-		table.Columns = append([]figure.Column{{Name: m.Options.Outcome.Column, Text: classes}}, table.Columns...)
-	}
-	if word := m.Ratio(); word != "" {
-		table.Columns = append(table.Columns, figure.Column{Name: word + " (95 %)", Text: ratio})
+	shown := []bool{len(m.Options.Classes()) > 1, true, true, true, true, true, !m.Private, beside && !m.Options.Robust(), word != "", marked}
+	for i, show := range slices.Backward(shown) {
+		if !show {
+			table.Columns = slices.Delete(table.Columns, i, i+1)
+		}
 	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
@@ -87,9 +73,6 @@ func Coefficients(m *Model) figure.Section {
 	if !settled { // of which a verdict warns
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
 			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
-	}
-	if marked {
-		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
 	}
 	if settled && len(only) > 0 {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
@@ -187,12 +170,20 @@ func between(x, low, high string) string {
 
 // Settling shows how far each exchange moved the estimates.
 func Settling(trace []float64) figure.Section {
-	line := figure.Line{Name: "largest move"}
+	return Steps(trace, figure.Figure{Title: "How far each exchange moved the estimates",
+		Chart:   figure.Lines{X: figure.Axis{Label: "exchange", Count: true}, Y: figure.Axis{Label: "standard deviations", Log: true}},
+		Caption: "The weight that moved most, in its own standard deviations. The fit has converged when a step is below 0.01.",
+		Alt:     "Largest step by exchange, on a logarithmic scale."})
+}
+
+// Steps draws how large each of some steps was into a figure of lines.
+func Steps(trace []float64, f figure.Figure) figure.Section {
+	line := figure.Line{Name: "step"}
 	for i, x := range trace {
 		line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, max(x, 1e-16))
 	}
-	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &figure.Figure{ID: "convergence", Title: "How far each exchange moved the estimates",
-		Chart:   figure.Lines{X: figure.Axis{Label: "exchange", Count: true}, Y: figure.Axis{Label: "standard deviations", Log: true}, Series: []figure.Line{line}},
-		Caption: "The weight that moved most, in its own standard deviations. The fit has converged when a step is below 0.01.",
-		Alt:     "Largest step by exchange, on a logarithmic scale."}}}}
+	chart := f.Chart.(figure.Lines)
+	chart.Series = []figure.Line{line}
+	f.ID, f.Chart = "convergence", chart
+	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &f}}}
 }

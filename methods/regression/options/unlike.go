@@ -151,28 +151,24 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 			}
 		}
 	}
-	count := func(a *ScaleAnswer, l int) float64 { return a.Levels[at+l] }
-	for k, a := range all {
-		own, others := 0.0, 0.0
-		for l := range levels {
-			own += count(a, l)
-			for o, b := range all {
-				if o != k {
-					others += count(b, l)
-				}
-			}
+	total, everybody := make([]float64, len(levels)), 0.0
+	for _, a := range all {
+		for l, n := range a.Levels[at:][:len(levels)] {
+			total[l], everybody = total[l]+n, everybody+n
 		}
+	}
+	for k, a := range all {
+		counts, own := a.Levels[at:][:len(levels)], 0.0
+		for _, n := range counts {
+			own += n
+		}
+		others := everybody - own
 		if own < fewest || others < fewest {
 			continue
 		}
 		var alone, lacks []string
 		for l, level := range levels {
-			here, there := count(a, l), 0.0
-			for o, b := range all {
-				if o != k {
-					there += count(b, l)
-				}
-			}
+			here, there := counts[l], total[l]-counts[l]
 			if there == 0 && others*math.Log1p(-here/own) < math.Log(missed) {
 				alone = append(alone, level)
 			}

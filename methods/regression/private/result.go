@@ -85,12 +85,8 @@ func (c coordinator) limits(s *state) figure.Item {
 
 // progress draws the steps.
 func progress(trace []float64) figure.Section {
-	line := figure.Line{Name: "step"}
-	for i, x := range trace {
-		line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, max(x, 1e-16))
-	}
-	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &figure.Figure{ID: "convergence", Title: "How far each round moved predictions",
-		Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "root mean square over subjects, in activations", Log: true}, Series: []figure.Line{line}},
+	return fitted.Steps(trace, figure.Figure{Title: "How far each round moved predictions",
+		Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "root mean square over subjects, in activations", Log: true}},
 		Caption: "Steps become smaller as gradients of more rounds are averaged. That they do not vanish is noise, which the intervals count.",
-		Alt:     "Size of each step by round, on a logarithmic scale."}}}}
+		Alt:     "Size of each step by round, on a logarithmic scale."})
 }

@@ -20,7 +20,8 @@ cuts <- signif(unname(quantile(time[event == 1], seq(1, 60) / 60)), 6)
 cuts[60] <- ceiling(max(time[event == 1]))
 period <- pmin(findInterval(time, cuts, left.open = TRUE) + 1, 60)
 until <- cuts[period]
-data <- data.frame(id = sprintf("p%04d", 1:n), age, dose, sex, time, until, event = ifelse(event == 1, "yes", "no"), class)
+data <- data.frame(id = sprintf("p%04d", 1:n), age, dose, sex, time, until, event = ifelse(event == 1, "yes", "no"), class,
+  visits = rpois(n, exp(0.5 + x / 2)))
 write.csv(data, "data.csv", row.names = FALSE, quote = FALSE)
 write.csv(data.frame(cut = cuts), "cuts.csv", row.names = FALSE)
 
@@ -33,7 +34,11 @@ terms <- c("age", "dose", "sex=m")
 of <- function(model, estimate, se, class = "") data.frame(model, class, term = terms, estimate, se)
 h <- coef(summary(hazard))[c("age", "dose", "male"), 1:2]
 m <- summary(multi)
-write.csv(rbind(of("glm cloglog", h[, 1], h[, 2]),
+male <- as.integer(sex == "m")
+fits <- list("glm logit" = glm((event == 1) ~ age + dose + male, binomial, control = list(epsilon = 1e-12)),
+  "glm poisson" = glm(data$visits ~ age + dose + male, poisson, control = list(epsilon = 1e-12)), "lm" = lm(time ~ age + dose + male))
+write.csv(rbind(do.call(rbind, lapply(names(fits), function(name) of(name, coef(summary(fits[[name]]))[-1, 1], coef(summary(fits[[name]]))[-1, 2]))),
+  of("glm cloglog", h[, 1], h[, 2]),
   of("coxph", coef(cox), sqrt(diag(vcov(cox)))),
   of("multinom", m$coefficients["b", -1], m$standard.errors["b", -1], "b"),
   of("multinom", m$coefficients["c", -1], m$standard.errors["c", -1], "c")), "estimates.csv", row.names = FALSE, quote = FALSE)
