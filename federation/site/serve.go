@@ -255,11 +255,6 @@ func (d *Daemon) take(b federation.Board) error {
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
 		}
-		if a.plan != nil && len(p.Keys) > 0 {
-			if err := f.keepKeys(a.plan, p.Study, p.Keys); err != nil {
-				return err
-			}
-		}
 		if a.setNeeds(p.Needs, p.Stopped); a.plan == nil && wait != nil {
 			a.set(federation.Unable, wait.Error(), "")
 		}
