@@ -30,15 +30,16 @@ type Daemon struct {
 	nonce   []byte
 	program federation.Program // this one
 
-	mu      sync.Mutex
-	members map[string]*member // by site: every one that has joined, or that a plan names
-	studies map[string]*running
-	guests  map[string]bool // invitations that are listened for
-	refused []string        // keys, as the broker knows them
-	health  string          // what is wrong with the broker; empty if nothing is
-	news    notice
-	once    federation.Once
-	wg      sync.WaitGroup
+	mu        sync.Mutex
+	members   map[string]*member // by site: every one that has joined, or that a plan names
+	studies   map[string]*running
+	guests    map[string]bool   // invitations that are listened for
+	refused   []string          // keys, as the broker knows them
+	suspended map[string]string // keys that the broker refuses for a while, and why
+	health    string            // what is wrong with the broker; empty if nothing is
+	news      notice
+	once      federation.Once
+	wg        sync.WaitGroup
 }
 
 // Watcher is told what may be counted.
@@ -77,6 +78,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		err = errors.Join(err, d.writeStatus(false))
 	}()
 	d.goOn(inner, d.watchHealth)
+	if d.server != nil {
+		d.goOn(inner, d.watchUsage)
+	}
 	if len(d.Folder.Config.NATS) > 0 {
 		d.Log.Info("serving, through the broker at "+d.Folder.Config.NATS[0], "urls", d.Folder.Config.NATS)
 	} else {
