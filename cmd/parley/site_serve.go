@@ -27,7 +27,7 @@ func siteServeCommand() *cobra.Command {
 		Long: "Answer approved studies until Ctrl-C or SIGTERM, through a proxy if HTTPS_PROXY names one. What is\n" +
 			"under way continues at the next start.",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
-			return flags.serve(cmd, f.Path, live.OfSite(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
+			return flags.serve(cmd, f.Path, live.OfSite(f), siteGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
 				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}).Serve
 			})
 		}),
