@@ -31,6 +31,7 @@ type Daemon struct {
 	Privacy []privacy.Option
 	// UntilDone makes it end when every study that was posted has ended.
 	UntilDone bool
+	Copies    Copies
 
 	conn  *nats.Conn
 	store *sitestore.Store
@@ -116,6 +117,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.wg.Go(func() { d.readBoards(inner) })
 	d.wg.Go(func() { d.greet(inner) })
 	d.wg.Go(func() { d.report(inner) })
+	if d.Copies.Folder != "" {
+		d.wg.Go(func() { d.keepCopies(inner) })
+	}
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
 	said, gone := "", false
 	for {
