@@ -31,6 +31,7 @@ type Daemon struct {
 	Privacy []privacy.Option
 	// UntilDone makes it end when every study that was posted has ended.
 	UntilDone bool
+	Copies    Copies
 
 	conn  *nats.Conn
 	store *sitestore.Store
@@ -116,6 +117,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.wg.Go(func() { d.readBoards(inner) })
 	d.wg.Go(func() { d.greet(inner) })
 	d.wg.Go(func() { d.report(inner) })
+	if d.Copies.Folder != "" {
+		d.wg.Go(func() { d.keepCopies(inner) })
+	}
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
 	said, gone := "", false
 	for {
@@ -254,11 +258,6 @@ func (d *Daemon) take(b federation.Board) error {
 		d.posted[p.Study] = true
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
-		}
-		if a.plan != nil && len(p.Keys) > 0 {
-			if err := f.keepKeys(a.plan, p.Study, p.Keys); err != nil {
-				return err
-			}
 		}
 		if a.setNeeds(p.Needs, p.Stopped); a.plan == nil && wait != nil {
 			a.set(federation.Unable, wait.Error(), "")
