@@ -19,7 +19,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/gmm"
-	"parley/methods/mixture/sketch"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -190,18 +189,11 @@ func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
-	if o.Sketch.Rows > 0 {
-		return // refused if they are too few
+	if o.Sketch.Rows > 0 || o.Components == 1 {
+		return // refused if they are too few; and one component is mistaken for no other
 	}
-	found, precise, err := o.RowsNeeded(p)
-	if err != nil {
-		return // which the plan says already
+	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
+		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
+			Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 	}
-	if o.Components == 1 {
-		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("the mean of one component in %d dimensions is at most %v times as uncertain as all rows leave it from about %s complete rows of all sites together on: with fewer, the report says so", Features(p), sketch.Precise, RowsText(precise)),
-			Hint: "if there may be fewer, take fewer features or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
-		return
-	}
-	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together. Their means are at most %v times as uncertain as such rows leave them from about %s on: with fewer, the report says so", o.Components, Features(p), RowsText(found), sketch.Precise, RowsText(precise)),
-		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }

@@ -233,7 +233,7 @@ func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
 		report("sketch.frequencies", fmt.Sprintf("%d components in %d dimensions have %d parameters, too many for %d frequencies", o.Components, d, o.parameters(d), s.Frequencies),
 			fmt.Sprintf("fewer components or features; frequencies go up to %d", sketch.MaxFrequencies))
 	case s.Rows > 0 && ready:
-		if need, _, err := o.RowsNeeded(p); err != nil {
+		if need, err := o.RowsNeeded(p); err != nil {
 			report("sketch", err.Error(), "other ranges, or another scale")
 		} else if s.Rows < need {
 			report("sketch.rows", fmt.Sprintf("with %.0f rows components that are four standard deviations apart would not be found: it takes about %s", s.Rows, RowsText(need)),
@@ -321,25 +321,23 @@ func (o *Options) drawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
 	return sketch.New(lo, hi, scale, o.Sketch.Frequencies, seedOf(p, "frequencies"))
 }
 
-// RowsNeeded says how many rows all sites of a sketch must have together for
-// its components to be found, and for its means to be precise: see [sketch.Frequencies.RowsNeeded].
-// It follows from the plan alone.
-func (o *Options) RowsNeeded(p *study.Plan) (found, precise float64, err error) {
+// RowsNeeded says how many rows all sites must have together for components to be found: see
+// [sketch.Frequencies.RowsNeeded]. It follows from the plan alone.
+func (o *Options) RowsNeeded(p *study.Plan) (float64, error) {
 	f, err := o.drawFrequencies(p)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	var noise sketch.Noise
 	if p.Privacy.Differential() && p.Privacy.Total != nil {
 		m, err := releaseNoise(p)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		sd := m.Noise * releaseBound() * math.Sqrt(float64(len(p.Sites)))
 		noise = sketch.Noise{SD: sd * f.NormBound(), Rows: sd / countEntry}
 	}
-	found, precise = f.RowsNeeded(o.Components, noise, seedOf(p, "rows needed"))
-	return found, precise, nil
+	return f.RowsNeeded(o.Components, noise, seedOf(p, "rows needed")), nil
 }
 
 // countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It

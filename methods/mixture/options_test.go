@@ -172,7 +172,7 @@ func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 		}
 	}
 	one := strings.Replace(planText("sketch: {}", protected), "components: 2", "components: 1", 1)
-	if notes := (mixture.Method{}).Notes(parse(t, one)); len(notes) != 1 || !strings.Contains(notes.Error(), "the mean of one component in 1 dimensions is at most 1.5 times") {
+	if notes := (mixture.Method{}).Notes(parse(t, one)); len(notes) > 0 {
 		t.Errorf("one component: %v", notes)
 	}
 }

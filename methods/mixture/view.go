@@ -172,31 +172,7 @@ func (v *View) ComponentsSection() figure.Section {
 	}
 	section.Items = append(section.Items, figure.Item{Figure: v.pairsFigure()},
 		figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
-	if v.Options.Components > 1 {
-		section.Items = append(section.Items, figure.Item{Figure: v.weightsFigure()})
-	}
-	if note := v.emptyNote(); note != nil {
-		section.Items = append(section.Items, figure.Item{Note: note})
-	}
 	return section
-}
-
-// hardlyAny is a share of the rows below which a component may as well be empty.
-const hardlyAny = 0.01
-
-// emptyNote names components that may have no rows; nil if there are none.
-func (v *View) emptyNote() *figure.Note {
-	var empty []string
-	for k := range v.Options.Components {
-		if weightOf(v.Posterior, k).low < hardlyAny {
-			empty = append(empty, strconv.Itoa(k+1))
-		}
-	}
-	if len(empty) == 0 || v.Options.Components == 1 {
-		return nil
-	}
-	return &figure.Note{Title: "Components that were not found",
-		Text: fmt.Sprintf("The intervals of these weights reach below 1 %%: %s. These components were not found: either there are fewer, or rows and noise do not show them. Where no rows are, means and standard deviations are what the prior says, and may lie outside the ranges.", strings.Join(empty, ", "))}
 }
 
 // leastSize is an effective sample size below which nothing should be reported: see
@@ -229,20 +205,12 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 	return t
 }
 
-func (v *View) weightsFigure() *figure.Figure {
-	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.Options.Components)}
-	for k := range v.Options.Components {
-		w := weightOf(v.Posterior, k)
-		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
-	}
-	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
-		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.Called), Alt: "Forest plot of the components' weights."}
-}
+func componentName(k int) string { return fmt.Sprintf("component %d", k+1) }
 
 // clouds are the components in all features.
 func clouds(m gmm.Mixture) (all []figure.Cloud) {
 	for k, w := range m.Weights {
-		all = append(all, figure.Cloud{Name: fmt.Sprintf("component %d", k+1), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
+		all = append(all, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
 	}
 	return all
 }
@@ -259,14 +227,6 @@ func (v *View) pairsFigure() *figure.Figure {
 	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of features", Chart: inPairs(v.Setup, v.Mean),
 		Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be. On the diagonal each component's density, as large as its share of the rows.",
 		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
-}
-
-// componentNames are what pictures call k components.
-func componentNames(k int) (names []string) {
-	for c := range k {
-		names = append(names, fmt.Sprintf("component %d", c+1))
-	}
-	return names
 }
 
 // shared is what sites get back.

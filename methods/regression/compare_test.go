@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
@@ -72,10 +73,7 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*fitted.Model,
 		x[i%columns] = 1
 		s.X = append(s.X, x)
 	}
-	fit, err := exact.Central(t.Context(), p, s.Table(t, p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, s.Table(t, p, nil)))(t)
 	m := *fit.Model
 	m.Covariance = nil // of weights that are independent
 	variance := make([]float64, len(sd))
@@ -83,9 +81,7 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*fitted.Model,
 		variance[i] = x * x
 		m.Effects[i].Mean, m.Effects[i].SD = mean[i], x
 	}
-	if m.Posterior, err = glm.FromMoments(mean, variance); err != nil {
-		t.Fatal(err)
-	}
+	m.Posterior = testkit.Get(glm.FromMoments(mean, variance))(t)
 	return &m, p.Schema()
 }
 
@@ -120,10 +116,7 @@ func TestPredictionsAreComparedByHand(t *testing.T) {
 		for i := range x {
 			all = append(all, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{x[i]}})
 		}
-		table, err := dataset.NewTable(schema, all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := testkit.Get(dataset.NewTable(schema, all))(t)
 		return table
 	}
 	sure := []float64{1e-6, 1e-6}
@@ -197,10 +190,7 @@ func TestEffectsAgainstOtherReferencesAreNotCompared(t *testing.T) {
 	rows := stays(8, 200, func(age, _, sex float64) float64 { return 0.3*age + sex })
 	model := func(reference string) *fitted.Model {
 		p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}\ninteractions: [[age, sex]]\nreferences: [{feature: sex, level: "+reference+"}]")
-		fit, err := exact.Central(t.Context(), p, tableOf(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, tableOf(t, p, rows)))(t)
 		return fit.Model
 	}
 	f, m := model("f"), model("m")

@@ -239,11 +239,10 @@ const (
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k components
 // is found that are as wide as the scale and four widths apart, the smallest half as large as the
-// largest, and so that its means are at most [Precise] times as uncertain as those rows themselves
-// leave them: by the information in what they release (Fisher's, of its normal approximation), for mixtures
+// largest: by the information in what they release (Fisher's, of its normal approximation), for mixtures
 // that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
 // frequencies are too few.
-func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise float64) {
+func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) {
 	m := f.model(k, false)
 	n, q := 2*m.m, m.len()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -252,51 +251,30 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (found, precise
 		t := f.madeUp(m, r)
 		m.mean(t, mean, jac)
 		m.covariance(t, mean, cov)
-		errors := func(rows float64) []float64 {
+		told := func(rows float64) bool {
 			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
-			return m.errors(o, mean, jac, cov)
+			return m.told(m.errors(o, mean, jac, cov))
 		}
-		few, rows := leastRows, max(found, leastRows)
-		if found == 0 || !m.told(errors(rows)) { // otherwise as many are enough for this one
-			for !m.told(errors(rows)) {
-				if few, rows = rows, 4*rows; rows > mostRows {
-					return math.Inf(1), math.Inf(1)
-				}
-			}
-			for few < rows/1.2 { // the answer is between
-				if mid := math.Sqrt(few * rows); m.told(errors(mid)) {
-					rows = mid
-				} else {
-					few = mid
-				}
-			}
-			found = rows
-		}
-		all, err := m.mixture(t).ErrorsOfMeans(1, seed)
-		if err != nil {
-			return found, math.Inf(1)
-		}
-		// The squared ratio falls with rows as a + b/rows, nearly.
-		ratio := func(rows float64) float64 {
-			return rows * gmm.Squares(errors(rows)[m.k-1:][:m.k*m.d]) / gmm.Squares(all)
-		}
-		if precise > 0 && ratio(precise) <= Precise*Precise {
+		few, rows := leastRows, max(need, leastRows)
+		if need > 0 && told(rows) {
 			continue
 		}
-		a := ratio(mostRows)
-		if a >= Precise*Precise {
-			return found, math.Inf(1)
+		for !told(rows) {
+			if few, rows = rows, 4*rows; rows > mostRows {
+				return math.Inf(1)
+			}
 		}
-		for range 3 {
-			rows = max(rows*(ratio(rows)-a)/(Precise*Precise-a), leastRows)
+		for few < rows/1.2 { // the answer is between
+			if mid := math.Sqrt(few * rows); told(mid) {
+				rows = mid
+			} else {
+				few = mid
+			}
 		}
-		precise = max(precise, rows)
+		need = rows
 	}
-	return found, max(found, precise)
+	return need
 }
-
-// Precise is how many times as uncertain as all rows would leave them means may be.
-const Precise = 1.5
 
 // madeUp draws a mixture whose nearest components are apartExpected apart, and whose weights fall
 // evenly to half of the first.

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -103,10 +104,7 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 			if metrics["exchanges"] > 10 || metrics["converged"] != 1 {
 				t.Errorf("converged %v after %v exchanges", metrics["converged"], metrics["exchanges"])
 			}
-			central, err := exact.Central(t.Context(), p, table(t, p, rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			central := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 			got, want := m.Weights(), central.Model.Weights()
 			for j, v := range want.Variance {
 				if off := math.Abs(got.Mean[j]-want.Mean[j]) / math.Sqrt(v); off > 5e-3 || math.Abs(math.Log(got.Variance[j]/v)) > 1e-2 {
@@ -128,10 +126,7 @@ func TestIntervalsOfClassesHold(t *testing.T) {
 	held, of := 0, 0
 	for seed := range uint64(200) {
 		rows := classified(rand.New(rand.NewPCG(seed, 2)), 1500, three, threeWeights, 0.9, nil)
-		fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		for j, e := range fit.Model.Effects {
 			if e.Feature == "intercept" {
 				continue
@@ -160,10 +155,7 @@ func TestContrastOfTwoClassesIsALogisticCoefficient(t *testing.T) {
 		t.Fatalf("%d effects of a logistic model", len(want.Effects))
 	}
 	for _, e := range want.Effects {
-		account, err := m.Contrast("b: "+e.Feature, "a: "+e.Feature)
-		if err != nil {
-			t.Fatal(err)
-		}
+		account := testkit.Get(m.Contrast("b: "+e.Feature, "a: "+e.Feature))(t)
 		facts := map[string]string{}
 		for _, f := range account.Facts {
 			facts[f.Name] = f.Value
@@ -226,10 +218,7 @@ func TestPredictionsAverageOverThePosterior(t *testing.T) {
 
 func centralWeights(t *testing.T, p *study.Plan, rows []dataset.Row) glm.Normal {
 	t.Helper()
-	fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 	return fit.Model.Weights()
 }
 

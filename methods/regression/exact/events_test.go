@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -62,10 +63,7 @@ func TestFewEventsAreSaid(t *testing.T) {
 			}
 			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
 		}
-		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:90]), "two": table(t, p, rows[90:200]), "three": table(t, p, rows[200:])}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:90]), "two": table(t, p, rows[90:200]), "three": table(t, p, rows[200:])}}))(t)
 		said := ""
 		for _, s := range out.Result.Sections {
 			for _, i := range s.Items {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression"
 	"parley/methods/regression/exact"
@@ -61,28 +61,16 @@ func drawn(r *rand.Rand, n int, outcome func(f float64) string) (rows []dataset.
 
 func table(t testing.TB, p *study.Plan, rows []dataset.Row) *dataset.Table {
 	t.Helper()
-	out, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 	return out
 }
 
 // ended runs a study and returns its model and result.
 func ended(t testing.TB, p *study.Plan, data map[string]dataset.Source) (*fitted.Model, *method.Result) {
 	t.Helper()
-	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := method.ModelJSON(out.Result.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := fitted.LoadModel(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data}))(t)
+	file := testkit.Get(method.ModelJSON(out.Result.Files))(t)
+	m := testkit.Get(fitted.LoadModel(file))(t)
 	return m, out.Result
 }
 
@@ -104,10 +92,7 @@ func TestSitesFindTheCentralFit(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := plan(t, logistic, "one, two, three")
 		rows, _ := drawn(r, 900, binary(r))
-		central, err := exact.Central(t.Context(), p, table(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		central := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:20]), "two": table(t, p, rows[20:150]), "three": table(t, p, rows[150:])})
 		if result.Metrics["exchanges"] > 10 || result.Metrics["converged"] != 1 || !*m.Converged {
 			t.Errorf("seed %d: %v", seed, result.Metrics)
@@ -128,10 +113,7 @@ func TestWhereTheOutcomeLiesDoesNotMatter(t *testing.T) {
 		r := rand.New(rand.NewPCG(15, 16))
 		p := plan(t, "outcome: {column: y}", "one")
 		rows, _ := drawn(r, 300, func(f float64) string { return strconv.FormatFloat(shift+f+r.NormFloat64(), 'g', -1, 64) })
-		fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		sd = append(sd, fit.Model.Effects[0].SD)
 	}
 	if math.Abs(sd[1]/sd[0]-1) > 0.05 || math.Abs(sd[2]/sd[0]-1) > 0.05 {
@@ -144,10 +126,7 @@ func TestKnownNoiseFarFromZero(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 26))
 	p := plan(t, "outcome: {column: y}, noise_variance: 1000000", "one")
 	rows, _ := drawn(r, 300, func(f float64) string { return fmt.Sprint(1e4 + 1e3*(f+r.NormFloat64())) })
-	fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 	if e := fit.Model.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 || math.Abs(e[4].Mean-9700) > 4*e[4].SD {
 		t.Errorf("%+v", e)
 	}
@@ -158,10 +137,7 @@ func TestAPriorMayBeVeryNarrow(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
 	p := plan(t, logistic+", references: [{feature: c, level: y}], priors: [{feature: c, level: x, variance: 1e-20}]", "one")
 	rows, _ := drawn(r, 300, binary(r))
-	fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 	if e := fit.Model.Effects; math.Abs(e[2].Mean) > 1e-6 || math.Abs(e[0].Mean-truth[0]) > 4*e[0].SD {
 		t.Errorf("%+v", e)
 	}
@@ -173,10 +149,7 @@ func TestNoiseIsEstimated(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	p := plan(t, "outcome: {column: y}", "one")
 	rows, _ := drawn(r, 400, func(f float64) string { return fmt.Sprint(100 + 20*(f+0.5*r.NormFloat64())) })
-	fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 	if v := *fit.Model.Options.NoiseVariance; math.Abs(v/100-1) > 0.28 {
 		t.Errorf("noise variance %v, want about 100", v)
 	}
@@ -194,10 +167,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 99))
 		rows, _ := drawn(r, 300, binary(r))
-		fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		for j, e := range fit.Model.Effects {
 			if all++; math.Abs(e.Mean-truth[j]) < fitted.Z90*e.SD {
 				held++
@@ -217,10 +187,7 @@ func TestWhatHasNotSettledIsSaidFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	p := plan(t, logistic+", rounds: 2", "one")
 	rows, _ := drawn(r, 200, binary(r))
-	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows)}}))(t)
 	if len(out.Result.Verdicts()) == 0 || out.Result.Metrics["converged"] != 0 || !strings.HasPrefix(out.Result.Headline[0].Value, "no") ||
 		!strings.Contains(out.Result.Sections[0].Items[0].Note.Title, "had not converged") || !strings.Contains(out.Result.Sections[2].Items[0].Note.Title, "Not converged") {
 		t.Errorf("%v, %v", out.Result.Verdicts(), out.Result.Headline)
@@ -233,10 +200,7 @@ func TestReferences(t *testing.T) {
 	for named, want := range map[string]string{"": "c=x c=z", ", references: [{feature: c, level: x}]": "c=y c=z"} {
 		p := plan(t, logistic+named, "one")
 		rows, _ := drawn(r, 200, binary(r))
-		fit, err := exact.Central(t.Context(), p, table(t, p, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		if got := fit.Model.Effects[2].Feature + " " + fit.Model.Effects[3].Feature; got != want {
 			t.Errorf("%q: columns %s, want %s", named, got, want)
 		}
@@ -247,21 +211,12 @@ func TestReferences(t *testing.T) {
 // and the number, and so does the site's own report.
 func TestAWrongCellIsNamed(t *testing.T) {
 	for _, wrong := range []float64{3, 1e6} {
-		p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+logistic+"}, privacy: {protection: none}}"), methods)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Get(study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+logistic+"}, privacy: {protection: none}}"), methods))(t)
 		r := rand.New(rand.NewPCG(15, 2))
 		rows, _ := drawn(r, 900, binary(r))
 		rows[7].Views[0][1] = wrong
-		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:300]), "two": table(t, p, rows[300:])}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reports, err := out.SiteReports(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:300]), "two": table(t, p, rows[300:])}}))(t)
+		reports := testkit.Get(out.SiteReports(t.Context()))(t)
 		everybody, own := strings.Join(out.Result.Verdicts(), "\n"), strings.Join(reports["one"].Result.Verdicts(), "\n")
 		if found := strings.Contains(everybody, "At site one, b is unlike that of other sites"); found != (wrong == 1e6) {
 			t.Errorf("of %v everybody reads %q", wrong, everybody)

@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -86,9 +87,6 @@ func TestWhatIsWrongWithClasses(t *testing.T) {
 // doubts is what a study says against relying on its fit.
 func doubts(t *testing.T, p *study.Plan, data map[string]dataset.Source) string {
 	t.Helper()
-	out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data}))(t)
 	return strings.Join(out.Result.Verdicts(), "\n")
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/study"
 )
 
@@ -72,10 +73,7 @@ func TestEffectsThatDifferBetweenSites(t *testing.T) {
 		said, intercepts := 0, 0
 		for seed := range uint64(c.studies) {
 			p, data := c.draw(t, seed)
-			out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data}))(t)
 			text := strings.Join(out.Result.Verdicts(), "\n")
 			if strings.Contains(text, "Sites differ in the effect of") {
 				said++

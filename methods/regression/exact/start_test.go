@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
@@ -88,14 +89,8 @@ func TestCountsConvergeWithinTenExchanges(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		file, err := method.ModelJSON(out.Result.Files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := fitted.LoadModel(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := testkit.Get(method.ModelJSON(out.Result.Files))(t)
+		m := testkit.Get(fitted.LoadModel(file))(t)
 		got := out.Result.Metrics
 		took[int(got["exchanges"])]++
 		if got["converged"] != 1 || got["exchanges"] > 10 {

@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/exact"
@@ -42,10 +43,7 @@ func records(t testing.TB, data []byte) [][]string {
 
 func number(t testing.TB, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := testkit.Get(strconv.ParseFloat(text, 64))(t)
 	return x
 }
 
@@ -70,10 +68,7 @@ func TestIntervalsOfSmallStudiesHold(t *testing.T) {
 				}
 				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(y), "1"}})
 			}
-			fit, err := exact.Central(t.Context(), p, table(t, p, rows[:n]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows[:n])))(t)
 			half := fit.Model.Deviate(fitted.Z90)
 			for j, e := range fit.Model.Effects {
 				off := math.Abs(e.Mean-effects[j]) / e.SD
@@ -135,10 +130,7 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 			same("high_95 of "+record[0], number(t, record[7]), want[j][1])
 		}
 	}
-	account, err := m.Contrast("a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := testkit.Get(m.Contrast("a", "b"))(t)
 	var contrast struct {
 		Low  float64 `json:"low_95"`
 		High float64 `json:"high_95"`
@@ -181,14 +173,8 @@ func TestDegreesOfFreedom(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		data, err := method.ModelJSON(out.Result.Files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := fitted.LoadModel(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Get(method.ModelJSON(out.Result.Files))(t)
+		m := testkit.Get(fitted.LoadModel(data))(t)
 		if m.Free != c.free || m.Deviate(fitted.Z90) > fitted.Z90 != (c.free > 0) {
 			t.Errorf("%s: %v degrees of freedom, want %v", name, m.Free, c.free)
 		}

@@ -56,7 +56,7 @@ var mixtureTables = []mixtureTable{
 	{"close", "900 rows, components close", 6, []float64{0, 1}, mixtureGrid([]int{3, 5}, []int{3}, []float64{2.5}, 900)},
 	{"small", "900 rows, a small component close to others", 6, []float64{0, 5, 1}, []mixtureKind{{2, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}, {3, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}}},
 	{"wide", "9000 rows, other widths than the scale of the plan", 3, []float64{0, 5}, []mixtureKind{{5, 3, 4, 9000, 0.4, nil}, {5, 3, 4, 9000, 0.6, nil}, {5, 3, 4, 9000, 2, nil}, {5, 3, 4, 9000, 3, nil}}},
-	{"edge", "As many rows as plan check asks for, to be precise", 6, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
+	{"edge", "As many rows as plan check asks for", 6, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
 }
 
 func mixtureGrid(dims, components []int, apart []float64, rows int) (all []mixtureKind) {
@@ -100,8 +100,8 @@ func mixtures() experiment.Experiment {
 	return experiment.Experiment{Name: "parley-mixtures", Paper: "parley", Item: "Mixtures beside a sampler on all rows",
 		About: fmt.Sprintf("Data sets are drawn from mixtures, and three sites run the default variant with them, δ = %v. Gibbs is a sampler on all rows that begins at the truth.", toy.Delta),
 		Notes: []string{"A run is lost if a component's mean is off by half of the distance between components. It fails if it is lost, or if its line does. " +
-			"A line fails if RMSE is above 1.5 times that of the Gibbs sampler, or if the share of 90 % intervals that hold the mean is below .85 or above .95, all by more than chance. " +
-			"Both are taken over the runs that neither it nor the Gibbs sampler loses, as one run has too few intervals to tell. Where few runs cannot tell whether RMSE is above 1.5 times (RMSE?), those that are not lost count neither as failing nor as good. A run is flagged if its report has a doubt."},
+			"A line fails if the share of 90 % intervals that hold the mean is below .85 or above .95 by more than chance, over the runs that neither it nor the Gibbs sampler loses: one run has too few intervals to tell. " +
+			"Noise makes errors larger than the sampler's, which intervals say and no doubt does. A run is flagged if its report has a doubt."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, t := range mixtureTables {
 				for i, c := range t.kinds {
@@ -124,8 +124,8 @@ func mixtures() experiment.Experiment {
 				out.Tables = append(out.Tables, table)
 				all.join(tally)
 				for _, epsilon := range t.totals {
-					if v := kept[epsilon].verdict(); i == 0 && (v == verdictRMSE || v == verdictHold) {
-						out.Broken = append(out.Broken, fmt.Sprintf("%s, %s: all lines together fail by %s", t.title, privacyName(epsilon), v))
+					if i == 0 && !kept[epsilon].holds() {
+						out.Broken = append(out.Broken, fmt.Sprintf("%s, %s: the intervals of all lines together do not hold", t.title, privacyName(epsilon)))
 					}
 				}
 			}
@@ -140,7 +140,7 @@ const firstSet = 501 // the seed of the first data set
 // show concludes a table: with its runs, and what came of all its lines together, by total.
 func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtureTally, kept map[float64]*mixtureScore) {
 	out = figure.Table{ID: t.id, Title: t.title,
-		Columns: figure.TextColumns("features", "components", "apart", "width", "privacy", "rows by plan check", "found", "RMSE μ", "Gibbs", "coverage μ", "Gibbs", "fails by", "failing and flagged", "good and flagged")}
+		Columns: figure.TextColumns("features", "components", "apart", "width", "privacy", "rows by plan check", "found", "RMSE μ", "Gibbs", "coverage μ", "Gibbs", "intervals hold", "failing and flagged", "good and flagged")}
 	kept = map[float64]*mixtureScore{}
 	for _, epsilon := range t.totals {
 		kept[epsilon] = &mixtureScore{}
@@ -153,7 +153,7 @@ func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtu
 					s.add(v, epsilon)
 					kept[epsilon].add(v, epsilon)
 					if n := v[of(needs, epsilon)]; len(n) > 0 {
-						needed = mixture.RowsText(n[0]) + ", " + mixture.RowsText(n[1])
+						needed = mixture.RowsText(n[0])
 					}
 				}
 			}
@@ -172,11 +172,11 @@ func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtu
 				scores = []any{fmt.Sprintf("%.4f", s.own.RMSE()), fmt.Sprintf("%.4f", s.all.RMSE()), fmt.Sprintf("%.3f", s.own.Coverage(toy.Level)), fmt.Sprintf("%.3f", s.all.Coverage(toy.Level))}
 			}
 			out.Add(slices.Concat([]any{fmt.Sprint(c.dim), fmt.Sprint(c.components), fmt.Sprint(c.apart), fmt.Sprint(c.width), privacyName(epsilon), needed, fmt.Sprintf("%d of %d", found, len(s.runs))}, scores,
-				[]any{string(s.verdict()), fmt.Sprintf("%d of %d", line.flagged, line.failing), fmt.Sprintf("%d of %d", line.alarms, line.good)})...)
+				[]any{map[bool]string{true: "yes", false: "no"}[s.holds()], fmt.Sprintf("%d of %d", line.flagged, line.failing), fmt.Sprintf("%d of %d", line.alarms, line.good)})...)
 		}
 	}
-	out.Caption = fmt.Sprintf("%d data sets in each line. Of failing runs %s were flagged, of good ones %s; of those between, %d of %d. All lines together:",
-		t.sets, share(total.flagged, total.failing), share(total.alarms, total.good), total.doubted, total.between)
+	out.Caption = fmt.Sprintf("%d data sets in each line. Of failing runs %s were flagged, of good ones %s. All lines together:",
+		t.sets, share(total.flagged, total.failing), share(total.alarms, total.good))
 	for i, epsilon := range t.totals {
 		if s := kept[epsilon]; len(s.own.Errors) > 0 {
 			n := len(s.own.Ranks)
@@ -204,72 +204,31 @@ func (s *mixtureScore) add(v experiment.Values, epsilon float64) {
 }
 
 const (
-	mostTimes                   = 1.5 // the Gibbs sampler's error
 	leastCoverage, mostCoverage = 0.85, 0.95
 	beyondChance                = 0.01
 )
 
-// verdict is what is known of the runs of a line that are not lost.
-type verdict string
-
-const (
-	verdictGood    verdict = "–"
-	verdictBetween verdict = "RMSE?" // whether it is above 1.5 times cannot be told
-	verdictRMSE    verdict = "RMSE"
-	verdictHold    verdict = "coverage"
-)
-
-// verdict compares runs that were not lost with what is promised.
-func (s *mixtureScore) verdict() verdict {
+// holds says whether intervals of runs that are not lost hold means as often as is promised, as far as chance lets tell.
+func (s *mixtureScore) holds() bool {
 	n := float64(len(s.own.Errors))
 	if n == 0 {
-		return verdictGood
+		return true
 	}
-	log, chance := s.times()
 	hold := math.Round(s.own.Coverage(toy.Level) * n)
 	few, many := distuv.Binomial{N: n, P: leastCoverage}, distuv.Binomial{N: n, P: mostCoverage}
-	switch {
-	case log > chance:
-		return verdictRMSE
-	case few.CDF(hold) < beyondChance || 1-many.CDF(hold-1) < beyondChance:
-		return verdictHold
-	case log > -chance:
-		return verdictBetween
-	}
-	return verdictGood
-}
-
-// times is by how much the logarithm of the ratio of errors is above that of 1.5, and what chance
-// makes of it in nine of ten cases: 1.64 standard errors, by leaving out one mean after the other.
-func (s *mixtureScore) times() (log, chance float64) {
-	own, all := s.own.Errors, s.all.Errors
-	a, b := gmm.Squares(own), gmm.Squares(all)
-	log = math.Log(a/b)/2 - math.Log(mostTimes)
-	n, mean := float64(len(own)), 0.0
-	without := make([]float64, len(own))
-	for i, x := range own {
-		without[i] = math.Log((a-x*x)/(b-all[i]*all[i])) / 2
-		mean += without[i] / n
-	}
-	for _, x := range without {
-		chance += (n - 1) / n * (x - mean) * (x - mean)
-	}
-	return log, 1.645 * math.Sqrt(chance)
+	return few.CDF(hold) >= beyondChance && 1-many.CDF(hold-1) >= beyondChance
 }
 
 // mixtureTally counts runs over lines.
-type mixtureTally struct{ failing, flagged, good, alarms, between, doubted int }
+type mixtureTally struct{ failing, flagged, good, alarms int }
 
 // tally counts the runs of a line.
 func (s *mixtureScore) tally() (line mixtureTally) {
-	v := s.verdict()
+	holds := s.holds()
 	for _, r := range s.runs {
 		all, flagged := &line.good, &line.alarms
-		switch {
-		case r.lost || v == verdictRMSE || v == verdictHold:
+		if r.lost || !holds {
 			all, flagged = &line.failing, &line.flagged
-		case v == verdictBetween:
-			all, flagged = &line.between, &line.doubted
 		}
 		*all++
 		if r.flagged {
@@ -280,8 +239,7 @@ func (s *mixtureScore) tally() (line mixtureTally) {
 }
 
 func (t *mixtureTally) join(o mixtureTally) {
-	t.failing, t.flagged, t.good = t.failing+o.failing, t.flagged+o.flagged, t.good+o.good
-	t.alarms, t.between, t.doubted = t.alarms+o.alarms, t.between+o.between, t.doubted+o.doubted
+	t.failing, t.flagged, t.good, t.alarms = t.failing+o.failing, t.flagged+o.flagged, t.good+o.good, t.alarms+o.alarms
 }
 
 // What is promised of flags: of failing runs so many at least, of good ones so many at most.
@@ -317,7 +275,7 @@ func share(x, n int) string {
 func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (experiment.Values, error) {
 	r := rand.New(rand.NewPCG(seed, 21))
 	if c.rows == 0 {
-		_, n, err := c.needed(seed, totals[0])
+		n, err := c.needed(seed, totals[0])
 		if err != nil {
 			return nil, err
 		}
@@ -348,11 +306,11 @@ func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (ex
 			return nil, err
 		}
 		if seed == firstSet && c.dim > 2 {
-			found, precise, err := c.needed(seed, epsilon)
+			n, err := c.needed(seed, epsilon)
 			if err != nil {
 				return nil, err
 			}
-			v[of(needs, epsilon)] = []float64{found, min(precise, math.MaxFloat64)}
+			v[of(needs, epsilon)] = []float64{min(n, math.MaxFloat64)}
 		}
 		v[of(lost, epsilon)], v[of(flagged, epsilon)] = []float64{0}, []float64{min(out.Result.Metrics["doubts"], 1)}
 		switch {
@@ -368,11 +326,11 @@ func (c mixtureKind) run(ctx context.Context, seed uint64, totals []float64) (ex
 	return v, nil
 }
 
-// needed is how many rows plan check asks for, to find components and to be precise.
-func (c mixtureKind) needed(seed uint64, epsilon float64) (found, precise float64, err error) {
+// needed is how many rows plan check asks for.
+func (c mixtureKind) needed(seed uint64, epsilon float64) (float64, error) {
 	p, err := c.plan(seed, epsilon)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	return p.Method.Options.(*mixture.Options).RowsNeeded(p)
 }
