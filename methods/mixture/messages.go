@@ -20,25 +20,6 @@ type sumsAnswer struct {
 	Lacking int `cbor:"lacking,omitempty"`
 }
 
-// check holds an answer against the plan: as cosines and sines are in [−1, 1], so are their means.
-func (a *sumsAnswer) check(n int) error {
-	if len(a.Sums) != n {
-		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
-	}
-	for _, rows := range []int{a.Rows, a.Lacking} {
-		if rows < 0 || rows > MaxRows {
-			return fmt.Errorf("%d rows: want 0 to %d", rows, MaxRows)
-		}
-	}
-	most := float64(a.Rows) * (1 + 1e-9)
-	for i, v := range a.Sums {
-		if !(math.Abs(v) <= most) {
-			return fmt.Errorf("sum %d of %d is %v over %d rows: each row adds −1 to 1", i+1, len(a.Sums), v, a.Rows)
-		}
-	}
-	return nil
-}
-
 // sums is what the coordinator keeps of a site's release, in units of φ.
 type sums struct {
 	Sums   wire.Vector `cbor:"sums"`
@@ -49,25 +30,42 @@ type sums struct {
 	Lacking int `cbor:"lacking,omitempty"`
 }
 
+// check holds a release against the plan.
 func (a *sums) check(n int) error {
 	if len(a.Sums) != n {
 		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
 	}
+	if err := a.checkRows(); err != nil {
+		return err
+	}
+	for i, v := range a.Sums {
+		if !(math.Abs(v) <= a.most()) {
+			return fmt.Errorf("sum %d of %d is %v over %v rows: each adds −1 to 1", i+1, n, v, a.Rows)
+		}
+	}
+	return nil
+}
+
+// checkRows is the part of it that is not about sums.
+func (a *sums) checkRows() error {
 	if a.SD < 0 || a.RowsSD < 0 {
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
 	}
-	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) {
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 && a.RowsSD == 0 {
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
-	}
-	for i, v := range a.Sums {
-		if !(math.Abs(v) <= MaxRows*(1+1e-9)+farOff*a.SD) {
-			return fmt.Errorf("sum %d of %d is %v", i+1, len(a.Sums), v)
-		}
 	}
 	if a.Lacking < 0 || a.Lacking > MaxRows {
 		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
 	}
 	return nil
+}
+
+// most is what each sum is at most: as cosines and sines are in [−1, 1], every row adds as much, besides noise.
+func (a *sums) most() float64 {
+	if a.SD == 0 {
+		return a.Rows * (1 + 1e-9)
+	}
+	return MaxRows + farOff*a.SD
 }
 
 // ask asks sites for their release.
@@ -83,7 +81,8 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 		if err := method.DecodeAnswer(in, a); err != nil {
 			return nil, err
 		}
-		return &sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}, a.check(n)
+		out := &sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}
+		return out, out.check(n)
 	}
 	sum, err := method.OnlySum(in, s.Sum.Name)
 	if err != nil {
@@ -93,7 +92,7 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 	out := &sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
 	// Noise has no end, and what another program puts in its place may be any integer.
 	for r, x := range out.Sums {
-		out.Sums[r] = moved(x*s.Scale, MaxRows+farOff*out.SD)
+		out.Sums[r] = moved(x*s.Scale, out.most())
 	}
 	out.Rows = moved(out.Rows, MaxRows+farOff*out.RowsSD)
 	return out, nil

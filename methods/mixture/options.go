@@ -281,11 +281,6 @@ func (o *Options) mostComponents(p *study.Plan) int {
 	return min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
 }
 
-// frequenciesEach is how many frequencies there are for each parameter of the mixture.
-func (o *Options) frequenciesEach(p *study.Plan) float64 {
-	return float64(o.Sketch.Frequencies) / float64(o.parameters(Features(p)))
-}
-
 // withComponents is a plan's options with another number of components, for what was released to
 // the plan's own.
 func (o *Options) withComponents(p *study.Plan, components int) (*Options, error) {

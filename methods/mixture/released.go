@@ -84,14 +84,14 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", a.Site)}
 		}
 		last = at
-		sum := sums{Sums: all.Sums, Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
-		if err := sum.check(s.Of.Len()); err != nil {
+		one := sums{Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
+		if err := one.checkRows(); err != nil {
 			return nil, fmt.Errorf("site %s: %w", a.Site, err)
 		}
-		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private || math.Abs(a.Rows) > MaxRows+farOff*a.RowsSD {
+		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private {
 			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site, a.Rows, a.SD, a.RowsSD)
 		}
-		most += MaxRows + farOff*a.SD
+		most += one.most()
 	}
 	for r, x := range all.Sums {
 		if !(math.Abs(x) <= most) {

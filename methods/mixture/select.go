@@ -28,9 +28,6 @@ const reliability = "of data sets of 3000 rows, this was right for all 32 of nor
 // nearlyMisfits is a probability of the misfit that is told though it is no doubt.
 const nearlyMisfits = 0.05
 
-// fewFrequencies is how many a parameter should have at least: with fewer, means are less precise.
-const fewFrequencies = 2
-
 // with is the setup of another number of components, for what the study's own released.
 func (s *setup) with(components int) (*setup, error) {
 	opts, err := s.Options.withComponents(s.Plan, components)
@@ -179,12 +176,6 @@ func (s *selection) choose(o sketch.Observation) {
 		if len(undoubted) > 1 {
 			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the smallest is taken", plural(undoubted[1])))
 		}
-	}
-	if at := slices.IndexFunc(values, func(k int) bool {
-		opts, err := s.Options.withComponents(s.Plan, k)
-		return err == nil && opts.frequenciesEach(s.Plan) < fewFrequencies
-	}); at >= 0 {
-		note(fmt.Sprintf("with %s or more there are fewer than %d frequencies for a parameter, as the study's own plan has %s: a plan with more components would tell them more precisely", plural(values[at]), fewFrequencies, plural(s.Options.Components)))
 	}
 	note("intervals of a model hold for its number of components, and do not know that the same sums chose it")
 	s.Settings = map[string]float64{"rows": o.Rows, "frequencies": float64(s.Of.Len())}

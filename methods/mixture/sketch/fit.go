@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -305,13 +306,8 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 // many rows has; nil if some make the same of it.
 func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
-	cov := make([]float64, n*n)
-	for r := range n {
-		for s := r; s < n; s++ {
-			cov[r*n+s] = (rowCov[r*n+s] + o.RowsVar/o.Rows*mean[r]*mean[s]) / o.Rows
-		}
-		cov[r*n+r] += o.NoiseVar + nugget/o.Rows
-	}
+	cov := slices.Clone(rowCov)
+	o.spread(mean, cov)
 	w, ok := factorised(cov, n)
 	if !ok {
 		return nil

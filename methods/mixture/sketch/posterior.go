@@ -185,8 +185,13 @@ func (m model) mixture(t []float64) gmm.Mixture {
 
 // spread writes the covariance of what was observed, its upper triangle, given E φ.
 func (m model) spread(o Observation, t, mean, cov []float64) {
-	n := 2 * m.m
 	m.covariance(t, mean, cov)
+	o.spread(mean, cov)
+}
+
+// spread makes a row's covariance that of what was observed, given E φ.
+func (o Observation) spread(mean, cov []float64) {
+	n := len(mean)
 	for r := range n {
 		row := cov[r*n:][:n]
 		for s := r; s < n; s++ {
