@@ -238,7 +238,7 @@ var identifiers = map[string]bool{
 	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
 	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
 	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
-	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
+	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true,
 }
 
 var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
@@ -246,7 +246,7 @@ var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
 var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
 
 func isIdentifier(name string) bool {
-	return identifiers[nameOnly.ReplaceAllString(strings.ToLower(name), "")]
+	return identifiers[nameOnly.ReplaceAllString(problem.Key(name), "")]
 }
 
 // checkSeparator recognises files that are separated by something else than
@@ -378,7 +378,7 @@ func (t *table) checkSpelling(subjects *table) {
 // number may have been written as a fraction: 17.0.
 func plainID(id string) string {
 	id = wholeAsFraction.ReplaceAllString(id, "$1")
-	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
+	plain := nameOnly.ReplaceAllString(problem.Key(id), "")
 	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
 	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {
 		return plain

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -308,7 +309,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 		return quoteProblem(rec, err)
 	}
 	for _, f := range fields {
-		t.header = append(t.header, heading{string(f.text), f})
+		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
 	}
 	if headers {
 		check(t, nil)

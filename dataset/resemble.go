@@ -32,7 +32,11 @@ func (w wanted) found(here bool) wanted {
 
 // words splits a name where there are neither letters nor digits.
 func words(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	all := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, word := range all {
+		all[i] = problem.Key(word)
+	}
+	return all
 }
 
 // meant returns the wanted file that a name was probably meant for, nil if there

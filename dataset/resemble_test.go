@@ -226,7 +226,7 @@ func checkNumber(t *testing.T, cell string) {
 		if !ok || !math.IsNaN(v) {
 			t.Errorf("parseNumber(%q) = %v, %v, want NaN", cell, v, ok)
 		}
-	case err != nil || math.IsInf(want, 0) || math.IsNaN(want):
+	case err != nil || math.IsInf(want, 0) || math.IsNaN(want) || strings.ContainsAny(cell, "xX_"): // the last are spellings of Go alone
 		if ok {
 			t.Errorf("parseNumber(%q) = %v, want a refusal (ParseFloat: %v, %v)", cell, v, want, err)
 		}
