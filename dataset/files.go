@@ -217,12 +217,13 @@ func newInput(path string) (input, error) {
 // open returns the text of the file: decompressed if it starts as gzip does,
 // whatever its name, and without a byte order mark. The text is read ahead by
 // a goroutine where it has to be decompressed; Close ends it.
-func (in input) open() (io.ReadCloser, error) {
+// Another dialect of CSV is written anew; records that cannot be read may be tolerated, which are lines then.
+func (in input) open(tolerant bool) (io.ReadCloser, error) {
 	f, err := os.Open(in.path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := in.text(f)
+	r, err := in.text(f, tolerant)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -230,7 +231,7 @@ func (in input) open() (io.ReadCloser, error) {
 	return r, nil
 }
 
-func (in input) text(f *os.File) (io.ReadCloser, error) {
+func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -238,7 +239,7 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 	if info.Size() != in.size || !info.ModTime().Equal(in.changed) {
 		return nil, in.problem("has changed since it was opened", "start again with the new data")
 	}
-	if kind := ending(in.path); kind == ".xlsx" || kind == ".parquet" {
+	if kind := ending(in.path); formats[kind].read != nil {
 		return in.decode(f, kind)
 	}
 	raw := bufio.NewReaderSize(f, 64<<10)
@@ -253,7 +254,7 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 		}
 		text = newReadAhead(z, f)
 	}
-	start := bufio.NewReaderSize(text, 16)
+	start := bufio.NewReaderSize(text, 256<<10)
 	mark, err := start.Peek(4)
 	if err != nil && err != io.EOF {
 		text.Close()
@@ -282,30 +283,38 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 		text.Close()
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
 	}
+	var usual io.Reader = start
+	head, _ := start.Peek(start.Size())
+	if d := dialectOf(head); !d.usual() {
+		usual = newRewriter(start, d, tolerant)
+	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{start, text}, nil
+	}{usual, text}, nil
 }
 
-// decode returns the table in a workbook or a Parquet file as CSV.
+// formats are those of files that hold no text, by their endings.
+var formats = map[string]struct {
+	name string
+	read func(io.ReaderAt, int64) (io.ReadCloser, error)
+	hint string
+}{
+	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8"},
+	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8"},
+}
+
+// decode returns the table in such a file as CSV.
 func (in input) decode(f *os.File, kind string) (io.ReadCloser, error) {
-	if kind == ".parquet" {
-		text, err := tabular.Parquet(f, in.size)
-		if err != nil {
-			return nil, in.problem("cannot be read as Parquet: "+err.Error(), "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8")
-		}
-		return struct {
-			io.Reader
-			io.Closer
-		}{text, closers{text, f}}, nil
-	}
-	text, err := tabular.XLSX(f)
-	f.Close() // it was read as a whole
+	format := formats[kind]
+	text, err := format.read(f, in.size)
 	if err != nil {
-		return nil, in.problem("cannot be read as an Excel workbook: "+err.Error(), "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8")
+		return nil, in.problem("cannot be read as "+format.name+": "+err.Error(), format.hint)
 	}
-	return text, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{text, closers{text, f}}, nil
 }
 
 // closers closes all.

@@ -96,8 +96,8 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 		}
 	}
 	for _, v := range files.views {
-		check := func(t *table, first []byte) {
-			t.checkHeader(first)
+		check := func(t *table) {
+			t.checkHeader()
 			t.checkFeatures(sample)
 		}
 		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool { return w.Name == v.name }) {

@@ -268,12 +268,11 @@ const sampleIDs = 1000
 // checkEvery is after how many rows a cancelled context is noticed.
 const checkEvery = 1024
 
-// survey reads the header, lets check look at it together with the text of the
-// first row, and then passes every row on, without parsing its cells, to
+// survey reads the header, lets check look at it, and then passes every row on, without parsing its cells, to
 // learn whether the file is sorted. What is wrong with the file goes to
 // its faults; the error is for everything else. Where the header is wrong the
 // rest is not read; nor is any row where the headers alone are to be looked at.
-func survey(ctx context.Context, path string, headers bool, check func(t *table, first []byte), each func(*table, *record)) (*table, error) {
+func survey(ctx context.Context, path string, headers bool, check func(*table), each func(*table, *record)) (*table, error) {
 	t := &table{faults: &faults{path: path}}
 	err := t.survey(ctx, path, headers, check, each)
 	var p problem.Problem
@@ -284,7 +283,7 @@ func survey(ctx context.Context, path string, headers bool, check func(t *table,
 	return t, err
 }
 
-func (t *table) survey(ctx context.Context, path string, headers bool, check func(*table, []byte), each func(*table, *record)) (err error) {
+func (t *table) survey(ctx context.Context, path string, headers bool, check func(*table), each func(*table, *record)) (err error) {
 	if t.in, err = newInput(path); err != nil {
 		return err
 	}
@@ -312,7 +311,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
 	}
 	if headers {
-		check(t, nil)
+		check(t)
 		return nil
 	}
 	if rec, err = rows.next(); err == io.EOF {
@@ -320,11 +319,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 	} else if err != nil {
 		return err
 	}
-	var first []byte
-	if rec != nil {
-		first = rec.text
-	}
-	if check(t, first); t.faults.total > 0 {
+	if check(t); t.faults.total > 0 {
 		return nil
 	}
 	if rec == nil {

@@ -123,7 +123,7 @@ type splitter struct {
 // newSplitter opens a file. Where records are tolerated that cannot be read, each is one line: were
 // lines joined by quotes, a quote in one of them would say which others are records.
 func newSplitter(in input, tolerant bool) (*splitter, error) {
-	src, err := in.open()
+	src, err := in.open(tolerant)
 	if err != nil {
 		return nil, err
 	}
