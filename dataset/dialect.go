@@ -181,6 +181,9 @@ func unquoted(cell []byte) []byte {
 	return cell
 }
 
+// eitherNumber is what may be a number with a decimal point and one of thousands.
+var eitherNumber = regexp.MustCompile(`^[-+]?\d+\.\d{3} or [-+]?\d+$`)
+
 // asPoint writes a number with a decimal point. What may be either is written as both, which is no number.
 func asPoint(cell []byte, marks int) []byte {
 	plain := unquoted(cell)

@@ -100,6 +100,8 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 		what, hint = fmt.Sprintf("%q is too large", cell), ""
 	case math.IsInf(v, 0):
 		what = fmt.Sprintf("%q is not finite", cell)
+	case eitherNumber.Match(cell):
+		hint = "no other number of this row says whether points part thousands: separate cells by commas, and write decimal points"
 	case bytes.Equal(cell, id):
 		hint = "the column repeats the id: remove it"
 	default:
