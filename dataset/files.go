@@ -19,15 +19,21 @@ import (
 
 // files are the names of a data set's files, and of what is beside them.
 type files struct {
-	alone    bool // the data set is a long table by itself, not a folder
+	alone    bool     // the data set is a long table by itself, not a folder
+	mapping  *mapping // nil if there is none
 	subjects string
 	long     string
-	views    []viewFile // in ascending order of name
-	strays   []*stray
-	warnings problem.List
+
+	ofSubjects *tableMapping // how they come from their file, nil if as it stands
+	views      []viewFile    // in ascending order of name
+	strays     []*stray
+	warnings   problem.List
 }
 
-type viewFile struct{ name, path string }
+type viewFile struct {
+	name, path string
+	from       *tableMapping // how it comes from its file, nil if as it stands
+}
 
 // Files returns the paths of the files that a data set at path consists of, in
 // either form and whatever a plan names of them; none if there is no data set.
@@ -43,6 +49,14 @@ func Files(path string) (paths []string) {
 	}
 	for _, v := range found.views {
 		paths = append(paths, v.path)
+	}
+	if found.mapping != nil {
+		paths = append(paths, found.mapping.path)
+	}
+	for i := len(paths) - 1; i > 0; i-- { // one may hold several tables
+		if slices.Contains(paths[:i], paths[i]) {
+			paths = slices.Delete(paths, i, i+1)
+		}
 	}
 	return paths
 }
@@ -75,7 +89,7 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	misnamed := found.misnamed(schema)
 	list = append(list, misnamed...)
 	subject := func(p problem.Problem) bool { return p.Where == wantSubjects.where }
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .csv, .csv.gz, .xlsx or .parquet"
+	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in " + endingsText
 	switch {
 	case found.long != "" && len(found.views) > 0:
 		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
@@ -93,6 +107,8 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	}
 	return found, list.Err()
 }
+
+const endingsText = ".csv, .csv.gz, .xlsx or .parquet"
 
 // ending returns how the name of a file that can be read ends, "" for others.
 func ending(name string) string {
@@ -144,7 +160,7 @@ func listFiles(path string) (*files, error) {
 		paths[base] = full
 		switch {
 		case isView:
-			found.views = append(found.views, viewFile{name, full})
+			found.views = append(found.views, viewFile{name: name, path: full})
 		case base == "long":
 			found.long = full
 		default:
@@ -152,6 +168,12 @@ func listFiles(path string) (*files, error) {
 		}
 	}
 	slices.SortFunc(found.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
+	if !found.alone && len(list) == 0 {
+		if found.mapping, err = loadMapping(folder); err == nil && found.mapping != nil {
+			err = found.mapping.into(found)
+		}
+		return found, err
+	}
 	return found, list.Err()
 }
 
@@ -201,9 +223,10 @@ type input struct {
 	path    string
 	size    int64
 	changed time.Time
+	from    *tableMapping // what the rows come from, and how; nil if they are as they stand
 }
 
-func newInput(path string) (input, error) {
+func newInput(path string, from *tableMapping) (input, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return input{}, err
@@ -211,7 +234,17 @@ func newInput(path string) (input, error) {
 	if !info.Mode().IsRegular() {
 		return input{}, problem.Problem{File: path, What: "is not a regular file"}
 	}
-	return input{path, info.Size(), info.ModTime()}, nil
+	return input{path, info.Size(), info.ModTime(), from}, nil
+}
+
+// records reads the rows as the site has them, with the ids first. Where records are tolerated that cannot be read,
+// each is one line.
+func (in input) records(tolerant bool) (records, error) {
+	s, err := newSplitter(in, tolerant)
+	if err != nil || in.from == nil || in.from.ID == "" {
+		return s, err
+	}
+	return &idFirst{src: s, name: in.from.ID, at: -1}, nil
 }
 
 // open returns the text of the file: decompressed if it starts as gzip does,
@@ -238,6 +271,14 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	}
 	if info.Size() != in.size || !info.ModTime().Equal(in.changed) {
 		return nil, in.problem("has changed since it was opened", "start again with the new data")
+	}
+	if in.from != nil && in.from.SQL != nil {
+		f.Close()
+		text, err := in.from.SQL.Open()
+		if err != nil {
+			return nil, in.problem(err.Error(), "")
+		}
+		return text, nil
 	}
 	if kind := ending(in.path); formats[kind].read != nil {
 		return in.decode(f, kind)

@@ -33,6 +33,7 @@ func dataDescribeCommand() *cobra.Command {
 		Long: "Check a data set, and count its subjects, values and views. DATA is a folder or a long table.\n" +
 			"Without --plan, a column that holds anything but numbers is left out with a warning.\n" +
 			"With it, such a column is a category of the plan or an error.\n" +
+			"If the folder has a mapping.yaml, it comes first what that makes of which cells.\n" +
 			"The numbers are exact, so do not release them.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			dir, err := openData(cmd.Context(), a[0], plan)
@@ -56,11 +57,22 @@ func dataDescribeCommand() *cobra.Command {
 				return err
 			}
 			warnings = append(warnings, summary.Warnings()...)
+			changed, err := dir.BeforeAndAfter(cmd.Context())
+			if err != nil {
+				return err
+			}
 			described := struct {
 				*dataset.Summary
 				Warnings []string `json:"warnings"`
-			}{summary, warnings.Lines()}
+				Mapping  []string `json:"mapping,omitempty"` // what the site's mapping makes of which columns, and of their cells
+			}{summary, warnings.Lines(), append(dir.Mapped(), changed...)}
 			return as.line(cmd, described, func(w io.Writer) error {
+				for _, line := range described.Mapping {
+					fmt.Fprintln(w, line)
+				}
+				if len(described.Mapping) > 0 {
+					fmt.Fprintln(w)
+				}
 				if err := summary.Print(w, features); err != nil {
 					return err
 				}
