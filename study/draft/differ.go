@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,61 @@ func (d *Draft) differ() (wrong problem.List) {
 		d.absentColumns()
 	}
 	return wrong
+}
+
+// Differing is the error of sites that call the same differently.
+type Differing struct {
+	error
+	// Mappings are what each such site could have as its mapping, by its folder, so that it goes by the names of most.
+	Mappings map[string]string
+}
+
+// Unwrap is what is called differently.
+func (d *Differing) Unwrap() error { return d.error }
+
+// mappings proposes one for every site that can have one, to the names that most sites use.
+func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
+	most := map[[2]string]*column{}
+	var order [][2]string
+	for _, c := range d.columns {
+		key := [2]string{problem.Key(c.View), problem.Key(c.Name)}
+		if most[key] == nil {
+			order = append(order, key)
+		}
+		if most[key] == nil || len(c.sites()) > len(most[key].sites()) {
+			most[key] = c
+		}
+	}
+	all := map[string]string{}
+	for i := range d.Sites {
+		var schema dataset.Schema
+		for _, key := range order {
+			c := most[key]
+			if !slices.ContainsFunc(d.columns, func(o *column) bool {
+				return o.at[i] != nil && [2]string{problem.Key(o.View), problem.Key(o.Name)} == key
+			}) {
+				continue
+			}
+			own := dataset.Column{Name: c.Name}
+			if c.View == "" {
+				schema.Subject = append(schema.Subject, own)
+				continue
+			}
+			at := slices.IndexFunc(schema.Views, func(v dataset.View) bool { return v.Name == c.View })
+			if at < 0 {
+				schema.Views, at = append(schema.Views, dataset.View{Name: c.View}), len(schema.Views)
+			}
+			schema.Views[at].Columns = append(schema.Views[at].Columns, own)
+		}
+		text, err := dataset.ProposeMapping(ctx, d.Sites[i].Folder, schema)
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			all[d.Sites[i].Folder] = text
+		}
+	}
+	return all, nil
 }
 
 // shape is a view as one site has it.

@@ -142,7 +142,8 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	}
 	d.mergeColumns()
 	if err := d.differ().Err(); err != nil {
-		return nil, err
+		mappings, unread := d.mappings(ctx)
+		return nil, errors.Join(&Differing{err, mappings}, unread)
 	}
 	d.findSubjects()
 	if err := d.choose(o.Outcome); err != nil {

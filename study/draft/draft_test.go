@@ -160,7 +160,7 @@ func TestLookRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":           {map[string]string{"notes/readme.txt": ""}, Options{}, "holds no data, and no folder in it does"},
-		"bad file":          {map[string]string{"a/subjects.csv": "id\nn000\n", "a/view_v.csv": "id;x\nn000;1\n"}, Options{}, "separated by semicolons"},
+		"bad file":          {map[string]string{"a/subjects.csv": "id\nn000\n", "a/view_v.csv": "id,x\nn000,1,2\n"}, Options{}, "3 cells, but the header has 2"},
 		"alike":             {map[string]string{"A/subjects.csv": "id\nn\n", "a_/subjects.csv": "id\nn\n"}, Options{}, "the site would be called a, and so would"},
 		"name":              {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": good}, Options{Name: "Not a name"}, "cannot be the name of a study"},
 		"outcome":           {map[string]string{"subjects.csv": rows("n", 10, "g", label("a")), "view_v.csv": good}, Options{Name: "n", Outcome: "x"}, "x cannot be an outcome"},
