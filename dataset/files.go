@@ -21,6 +21,7 @@ import (
 type files struct {
 	alone    bool     // the data set is a long table by itself, not a folder
 	mapping  *mapping // nil if there is none
+	unmapped error    // what is wrong with it: then nothing is known of the tables
 	subjects string
 	long     string
 
@@ -82,6 +83,9 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	if err != nil && !ok || found == nil {
 		return nil, err
 	}
+	if found.unmapped != nil {
+		return nil, found.unmapped
+	}
 	if found.alone {
 		found.lookBeside()
 		return found, list.Err()
@@ -108,11 +112,11 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	return found, list.Err()
 }
 
-const endingsText = ".csv, .csv.gz, .xlsx or .parquet"
+const endingsText = ".csv, .csv.gz, .xlsx, .parquet, .dta or .xpt"
 
 // ending returns how the name of a file that can be read ends, "" for others.
 func ending(name string) string {
-	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet"} {
+	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".xpt"} {
 		if strings.HasSuffix(name, kind) {
 			return kind
 		}
@@ -169,10 +173,9 @@ func listFiles(path string) (*files, error) {
 	}
 	slices.SortFunc(found.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
 	if !found.alone && len(list) == 0 {
-		if found.mapping, err = loadMapping(folder); err == nil && found.mapping != nil {
-			err = found.mapping.into(found)
+		if found.mapping, found.unmapped = loadMapping(folder); found.mapping != nil {
+			found.unmapped = found.mapping.into(found)
 		}
-		return found, err
 	}
 	return found, list.Err()
 }
@@ -323,6 +326,9 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	case bytes.HasPrefix(mark, []byte("PAR1")):
 		text.Close()
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
+	case bytes.HasPrefix(mark, []byte("$FL2")), bytes.HasPrefix(mark, []byte("$FL3")):
+		text.Close()
+		return nil, in.problem("is a data set of SPSS (.sav), not CSV", "export it from SPSS as CSV with value labels, or by haven::read_sav and write.csv in R")
 	}
 	var usual io.Reader = start
 	head, _ := start.Peek(start.Size())
@@ -342,6 +348,8 @@ var formats = map[string]struct {
 	hint string
 }{
 	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8"},
+	".dta":     {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited"},
+	".xpt":     {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export"},
 	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8"},
 }
 

@@ -95,7 +95,7 @@ func digits(s string) string {
 // endings are those of files that hold tables, always (true) or sometimes.
 var endings = map[string]bool{
 	"csv": true, "tsv": true, "tab": true, "xls": true, "xlsx": true, "xlsm": true, "xlsb": true, "ods": true, "numbers": true,
-	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "dta": true, "sas7bdat": true,
+	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "zsav": true, "dta": true, "xpt": true, "sas7bdat": true,
 	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false, "zip": false, "bak": false, "old": false,
 }
 
