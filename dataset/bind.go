@@ -229,8 +229,6 @@ func (b *binder) warnIgnored(file, where string, names []string) {
 	}
 }
 
-var decimalComma = regexp.MustCompile(`\d,\d`)
-
 // identifiers are names, without case, spaces and punctuation, of columns
 // that name a subject or a row and are never a measurement.
 var identifiers = map[string]bool{
@@ -238,7 +236,7 @@ var identifiers = map[string]bool{
 	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
 	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
 	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
-	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
+	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true,
 }
 
 var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
@@ -246,31 +244,11 @@ var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
 var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
 
 func isIdentifier(name string) bool {
-	return identifiers[nameOnly.ReplaceAllString(strings.ToLower(name), "")]
-}
-
-// checkSeparator recognises files that are separated by something else than
-// commas, from the header and the first row.
-func (t *table) checkSeparator(first []byte) {
-	h := t.header[0]
-	for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}, {"|", "vertical bars"}} {
-		if !strings.Contains(h.name, sep.char) {
-			continue
-		}
-		what := "cells are separated by " + sep.name + ", not by commas"
-		if decimalComma.Match(first) {
-			what += ", and numbers seem to have decimal commas"
-		}
-		t.faults.add(h.problem("", what, "save it as CSV with commas between cells and decimal points in numbers"))
-		return
-	}
+	return identifiers[nameOnly.ReplaceAllString(problem.Key(name), "")]
 }
 
 // checkHeader checks a header that starts with id.
-func (t *table) checkHeader(first []byte) {
-	if t.checkSeparator(first); t.faults.total > 0 {
-		return
-	}
+func (t *table) checkHeader() {
 	if h := t.header[0]; h.name != "id" {
 		hint := "name the column that identifies the subjects id"
 		what := fmt.Sprintf("the first column is %q, not id", h.name)
@@ -333,8 +311,8 @@ func isLong(header []heading) bool {
 
 const longHeader = "id,view,feature,value"
 
-func (t *table) checkLong(first []byte) {
-	if t.checkSeparator(first); t.faults.total == 0 && !isLong(t.header) {
+func (t *table) checkLong() {
+	if !isLong(t.header) {
 		var b bytes.Buffer
 		for i, h := range t.header[:min(len(t.header), 5)] {
 			if i > 0 {
@@ -378,7 +356,7 @@ func (t *table) checkSpelling(subjects *table) {
 // number may have been written as a fraction: 17.0.
 func plainID(id string) string {
 	id = wholeAsFraction.ReplaceAllString(id, "$1")
-	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
+	plain := nameOnly.ReplaceAllString(problem.Key(id), "")
 	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
 	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {
 		return plain

@@ -32,7 +32,11 @@ func (w wanted) found(here bool) wanted {
 
 // words splits a name where there are neither letters nor digits.
 func words(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	all := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, word := range all {
+		all[i] = problem.Key(word)
+	}
+	return all
 }
 
 // meant returns the wanted file that a name was probably meant for, nil if there
@@ -91,7 +95,7 @@ func digits(s string) string {
 // endings are those of files that hold tables, always (true) or sometimes.
 var endings = map[string]bool{
 	"csv": true, "tsv": true, "tab": true, "xls": true, "xlsx": true, "xlsm": true, "xlsb": true, "ods": true, "numbers": true,
-	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "dta": true, "sas7bdat": true,
+	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "zsav": true, "dta": true, "xpt": true, "sas7bdat": true,
 	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false, "zip": false, "bak": false, "old": false,
 }
 
@@ -212,7 +216,7 @@ func (b *binder) holders() []holder {
 
 // peek returns the names of the columns after the first of a file; nil if it cannot be read.
 func peek(path string) (columns []heading) {
-	in, err := newInput(path)
+	in, err := newInput(path, nil)
 	if err != nil {
 		return nil
 	}
