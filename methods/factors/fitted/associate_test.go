@@ -225,10 +225,10 @@ func TestUnknownErrorsOfLoadingsAreEmptyCells(t *testing.T) {
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerFeature, 5, 4), 2, 0.5), r)
 	for k := range m.Views {
 		for j := range m.Views[k].Features {
-			m.Views[k].Features[j].Loadings[1] = 0
+			m.Views[k].Features[j].LoadingSE = []float64{0.1, 0}
 		}
 	}
-	m.Factors[1] = 0
+	m.Errors = &modelErrors{Turns: []float64{0.1, 0.1}, Outside: []float64{0, 0}}
 	data := string(factorstest.Must(m.LoadingsCSV())(t))
 	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") || !strings.Contains(data, ",\n") {
 		t.Errorf("loadings.csv is\n%s", data)

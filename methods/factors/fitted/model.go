@@ -49,9 +49,8 @@ type Model struct {
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
 	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
-	// Fourths are those of the factors' scores, by rows; left out where they are hardly other than
-	// those of normal factors.
-	Fourths assess.Fourths `json:"score_fourth_moments,omitempty"`
+	// Errors are how far subjects who are left out move the factors; nil where nobody was.
+	Errors *modelErrors `json:"factor_errors,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
@@ -131,11 +130,47 @@ type ModelHeldOut struct {
 	Shift  float64 `json:"coverage_more"`
 }
 
-// PutHeldOut adds how well views are predicted for subjects who took no part in the fit.
+// modelErrors are what [assess.Errors] says of factors: angles in radians, matrices by rows, and variances.
+type modelErrors struct {
+	Turns   []float64   `json:"turns"`
+	Tilts   [][]float64 `json:"tilts"`
+	Outside []float64   `json:"outside"`
+}
+
+// check says what is wrong with errors of q factors that came from elsewhere.
+func (e *modelErrors) check(q int) error {
+	if e == nil {
+		return nil
+	}
+	for i, x := range append([][]float64{e.Turns, e.Outside}, e.Tilts...) {
+		if want := map[bool]int{true: q, false: q * q}[i < 2]; len(x) != want || i < 2 && slices.Min(x) < 0 {
+			return fmt.Errorf("errors of %d factors, where there are %d", len(x), want)
+		}
+		if err := ppca.Finite("errors of factors", x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutHeldOut adds how well views are predicted for subjects who took no part in the fit, and how far leaving
+// them out moves the loadings.
 func (m *Model) PutHeldOut(h *assess.HeldOut) {
 	for k, cells := range h.Cells {
 		if cells > 0 && h.Squares[k] > 0 {
 			m.Views[k].HeldOut = &ModelHeldOut{h.Gain(k), h.GainSE[k], h.Shift[k]}
+		}
+	}
+	m.Errors = &modelErrors{h.Errors.Turn, nil, h.Errors.Outside}
+	for tilt := range slices.Chunk([]float64(h.Errors.Tilts.Data), h.Errors.Tilts.Cols) {
+		m.Errors.Tilts = append(m.Errors.Tilts, tilt)
+	}
+	loading, ratio, q := h.Errors.Loading, h.Errors.Standardised, len(m.Factors)
+	for k := range m.Views {
+		for i := range m.Views[k].Features {
+			f := &m.Views[k].Features[i]
+			f.LoadingSE, loading = loading[:q:q], loading[q:]
+			f.StandardisedSE, ratio = ratio[:q:q], ratio[q:]
 		}
 	}
 }
@@ -171,6 +206,10 @@ type ModelFeature struct {
 	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
 	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
 	Loadings []float64      `json:"loadings"`
+	// Standard errors of the loadings, and of the standardised ones, on the fit's own axes; left out where nobody was
+	// left out of the fit. 0 where nothing is known.
+	LoadingSE      []float64 `json:"loading_standard_errors,omitempty"`
+	StandardisedSE []float64 `json:"standardised_loading_standard_errors,omitempty"`
 
 	// With rotated loadings, see shown: the population's standard deviation, and the
 	// covariances of the feature with the factors.

@@ -10,6 +10,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/factors/assess"
 )
 
 // LoadingSection shows which features make each factor.
@@ -19,25 +20,23 @@ func (m *Model) LoadingSection() figure.Section {
 		Lead:  "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern.",
 		Items: []figure.Item{{Figure: m.loadingMap()}}}
 	caption := ""
-	errors := m.precision()
-	if errors != nil {
-		caption = " Whiskers are intervals of 90 % for the sampling of subjects; differences between sites are not in them."
+	errors := m.hasErrors()
+	if errors {
+		caption = " Whiskers are intervals of 90 %, by how far leaving sites or groups of subjects out moves the loadings."
 	}
 	if note := m.unstableNote(); note != nil {
 		sec.Items = append([]figure.Item{{Note: note}}, sec.Items...)
 	}
 	for a := range min(len(m.Factors), DrawnFactors) {
 		b := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("standardised loading on factor %d", a+1)}, Top: top}
-		j := 0
 		for _, v := range m.Views {
 			for i := range v.Features {
 				x := v.Features[i].standardised(a)
 				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, x)
-				if errors != nil {
-					e := errors.Half(j) * errors.Standardised[j*len(m.Factors)+a]
+				if errors {
+					e := assess.Half * v.Features[i].StandardisedSE[a]
 					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
 				}
-				j++
 			}
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{

@@ -2,6 +2,7 @@ package halves
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
 	"parley/method"
@@ -39,7 +40,12 @@ func (c Common) Finish(s *State, model *ppca.Prior) error {
 
 // checkAssessment refuses what no site could say of the finished model.
 func (c *Coordinator) checkAssessment(s *State) func(*options.Assessment) error {
-	return func(a *options.Assessment) error { return a.Check(c.Layout, c.Of(s).Rank()) }
+	return func(a *options.Assessment) error {
+		if len(a.ScoreSquares) > 0 || len(a.ScoreFourths) > 0 {
+			return fmt.Errorf("sums of squares of scores, which nobody asked for")
+		}
+		return a.Check(c.Layout, c.Of(s).Rank())
+	}
 }
 
 // assessed keeps what the sites said; then the study is done.
@@ -69,6 +75,7 @@ func (h *Site) assess(ctx context.Context, t *options.AssessTask, sums *options.
 	a, err := fitted.Assess(ctx, h.Setup, h.name, t, sums.Patterns, blocks, scale, data)
 	if err == nil {
 		h.countOutliers(a)
+		a.ScoreSquares, a.ScoreFourths = nil, nil
 	}
 	return a, err
 }

@@ -124,7 +124,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	case options.TaskScale:
 		r.SayScale(h.Setup)
 	case options.TaskAssess:
-		r.SayAssessment(h.Setup)
+		r.SayAssessment(h.Setup, false)
 	default:
 		return h.way.Request(kind)
 	}

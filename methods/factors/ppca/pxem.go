@@ -438,19 +438,7 @@ func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 
 // variances are those of the features over all subjects of the blocks; 0 of what nobody has.
 func variances(l Layout, blocks []Block) []float64 {
-	d := l.Features()
-	n, mean, sum := make([]float64, d), make([]float64, d), make([]float64, d)
-	squares := make([]float64, d)
-	for i := range blocks {
-		b := &blocks[i]
-		b.Squares(squares)
-		for a, j := range b.Features {
-			delta := b.Mean[a] - mean[j]
-			sum[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
-			n[j] += b.N
-			mean[j] += delta * b.N / n[j]
-		}
-	}
+	n, mean, sum := Means(l, blocks)
 	for j, x := range n {
 		if x == 0 {
 			continue

@@ -12,7 +12,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 )
@@ -127,11 +126,7 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 func AddSites(m *fitted.Model, sites []Site) {
 	q := len(m.Factors)
 	m.Explains(pooledOf(sites).Explained())
-	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
 	for _, site := range sites {
-		floats.Add(squares, site.ScoreSquares)
-		floats.Add(fourths, site.ScoreFourths)
-		subjects += float64(site.Subjects())
 		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
 		for _, p := range site.Patterns {
 			views := make([]string, len(p.Views))
@@ -150,7 +145,6 @@ func AddSites(m *fitted.Model, sites []Site) {
 		}
 		m.Sites = append(m.Sites, out)
 	}
-	m.Fourths = assess.NewFourths(squares, fourths, subjects)
 }
 
 // metrics leaves out what verdicts say must not be relied on.

@@ -392,6 +392,9 @@ func (c coordinator) checkSums(x *options.FeatureSums) error {
 }
 
 func (c coordinator) checkAssessment(a *options.Assessment) error {
+	if len(a.ScoreSquares) == 0 || len(a.ScoreFourths) == 0 {
+		return fmt.Errorf("no sums of squares of scores")
+	}
 	return a.Check(c.Layout, c.own.Latent)
 }
 

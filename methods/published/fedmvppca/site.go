@@ -102,7 +102,7 @@ func (h *half) request(kind string) privacy.Request {
 	case options.TaskScale:
 		r.SayScale(h.Setup)
 	case options.TaskAssess:
-		r.SayAssessment(h.Setup)
+		r.SayAssessment(h.Setup, true)
 	default:
 		r.Say(h.Layout.Features()*(h.own.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
 	}
