@@ -100,7 +100,7 @@ func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 					md.Psi[j] = math.Inf(1)
 				}
 			}
-			if err := e.Run(md, b, nil); err != nil {
+			if err := e.Run(md, b); err != nil {
 				return nil, err
 			}
 			copy(md.Psi[lo:hi], noise[lo:hi])

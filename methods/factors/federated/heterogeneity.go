@@ -138,7 +138,7 @@ func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, least floa
 func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, least float64, to [][]regression) {
 	q, n, unfree := md.Q, len(block.Features), 1+float64(md.Q)
 	block.Mean = make([]float64, n) // subjects are centred on their own mean
-	if n < 2 || block.N-unfree < least || step.Run(md, &block, nil) != nil {
+	if n < 2 || block.N-unfree < least || step.Run(md, &block) != nil {
 		return
 	}
 	w := func(i int) []float64 { return md.W[block.Features[i]*md.LD:][:q] }

@@ -352,26 +352,22 @@ func (m *Model) scale() *ppca.Scale {
 	return s
 }
 
-// NewModelFile puts names to a fitted model, and returns what its parameters were packed from.
-func NewModelFile(set options.Setup, model *options.Prior, scaled *options.Scale, strengths []float64) (*Model, *ppca.Prior, error) {
+// NewModelFile puts names to a fitted model.
+func NewModelFile(set options.Setup, model *ppca.Params, scaled *options.Scale, strengths []float64) (*Model, error) {
 	p, o := set.Plan, set.Options
-	prior, err := model.Unpack(set.Layout)
-	if err != nil {
-		return nil, nil, err
-	}
 	scale, err := scaled.Unpack(set.Layout)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	digest, err := p.Digest()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m := &Model{
 		Format: ModelFormat, Plan: digest.String(), Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
-	q, j := prior.Rank, 0
+	q, j := model.Rank, 0
 	l := ppca.Layout{Noise: o.NoiseGroups()}
 	for _, v := range p.Views {
 		l.Dims = append(l.Dims, len(v.Features))
@@ -382,31 +378,13 @@ func NewModelFile(set options.Setup, model *options.Prior, scaled *options.Scale
 		for i, f := range v.Features {
 			view.Features = append(view.Features, ModelFeature{
 				Name: f.Name, Unit: f.Unit, Missing: p.Codes(k, i), Shift: scale.Shift[j], Factor: scale.Factor[j],
-				Mean: prior.Mu[j], Noise: prior.Noise[group[j]], Loadings: slices.Clone(prior.W[j*q : (j+1)*q]),
+				Mean: model.Mu[j], Noise: model.Noise[group[j]], Loadings: slices.Clone(model.W[j*q : (j+1)*q]),
 			})
 			j++
 		}
 		m.Views = append(m.Views, view)
 	}
-	return m, prior, nil
-}
-
-// Spread puts in what rounds learned of how sites differ.
-func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
-	varW, varMu := prior.Spread()
-	group, j := l.GroupOf(), 0
-	for k := range m.Views {
-		v := &m.Views[k]
-		w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
-		v.LoadingSD, v.MeanSD = &w, &mu
-		for i := range v.Features {
-			g := group[j]
-			if sd := math.Sqrt(ppca.InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
-				v.Features[i].NoiseSD = &sd
-			}
-			j++
-		}
-	}
+	return m, nil
 }
 
 // PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view, and

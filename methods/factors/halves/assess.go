@@ -22,19 +22,19 @@ func (c Common) Assess(s *State) ([]method.Task, error) {
 		return nil, err
 	}
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return options.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
+		return options.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
-func (c Common) Finish(s *State, model *ppca.Prior) error {
-	turned, strengths, _, err := ppca.Canonical(c.Layout, &model.Params)
+func (c Common) Finish(s *State, model *ppca.Params) error {
+	turned, strengths, _, err := ppca.Canonical(c.Layout, model)
 	if err != nil {
 		return err
 	}
-	model.Params = *turned
-	s.Model, s.Strengths = options.PackPrior(c.Layout, model), strengths
+	packed := options.PackParams(c.Layout, turned)
+	s.Model, s.Strengths = &packed, strengths
 	return nil
 }
 

@@ -61,7 +61,11 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	m, prior, err := fitted.NewModelFile(c.Of(s), s.Model, s.Scale, s.Strengths)
+	params, err := s.Model.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.NewModelFile(c.Of(s), params, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +80,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(s.OfTotals.Explained())
-		if m.Verdicts, err = report.VerdictsOfTotals(c.Of(s), m, &prior.Params); err != nil {
+		if m.Verdicts, err = report.VerdictsOfTotals(c.Of(s), m, params); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -101,7 +105,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart)
+		found, err := report.Verdicts(c.Of(s), m, params, sites, s.Apart)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +164,7 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 
 // estimateNoise is [Common.siteNoise], found anew.
 func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +204,7 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
+	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the

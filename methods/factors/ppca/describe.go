@@ -238,7 +238,7 @@ func (f *filler) block(b *Block) (Block, error) {
 	if own == p {
 		return *b, nil
 	}
-	if err := f.e.Run(f.md, b, nil); err != nil {
+	if err := f.e.Run(f.md, b); err != nil {
 		return Block{}, err
 	}
 	ld := f.e.ld

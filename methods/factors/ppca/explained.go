@@ -47,7 +47,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
 	for n := range blocks {
 		b := &blocks[n]
-		if err := e.Run(md, b, nil); err != nil {
+		if err := e.Run(md, b); err != nil {
 			return nil, err
 		}
 		out.LogLik += e.LogDensity(md, b)

@@ -470,7 +470,7 @@ func (f *PXEM) RaiseFloors(l Layout, share float64) error {
 func (f *PXEM) Expect() (logLik float64, err error) {
 	f.Reset()
 	for i := range f.Blocks {
-		if err := f.EStep.Run(f.Model, &f.Blocks[i], nil); err != nil {
+		if err := f.EStep.Run(f.Model, &f.Blocks[i]); err != nil {
 			return 0, err
 		}
 		logLik += f.EStep.LogDensity(f.Model, &f.Blocks[i])

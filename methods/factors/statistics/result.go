@@ -179,7 +179,7 @@ func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
 func (c way) doubtSection(s *halves.State) (figure.Section, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return figure.Section{}, err
 	}

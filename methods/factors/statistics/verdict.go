@@ -37,7 +37,7 @@ func (v gain) poor() bool { return !(v.gain >= leastGain) }
 
 // gains are those of every view.
 func (c way) gains(s *halves.State) ([]gain, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
 	}
