@@ -187,12 +187,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	if v := compositionVerdict(m, recordOf(s).Fit.Compositions); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
+	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Layout, m, recordOf(s).Fit.Discords))
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
@@ -328,7 +323,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, err := fitSums(c.Setup, sites, start, nil)
+	found, means, err := fitSums(c.Setup, sites, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -80,14 +81,63 @@ type Published struct {
 	Options     json.RawMessage `json:"options"`           // what its plan said under method
 }
 
+// Kind is what a verdict is about. A model has one verdict of a kind at most, which has all reasons.
+type Kind string
+
+// The kinds of verdicts.
+const (
+	OnLinks       Kind = "views that nobody connects, and subjects who do not count"
+	OnScale       Kind = "values far apart"
+	OnRanges      Kind = "ranges"
+	OnSites       Kind = "sites that differ"
+	OnPrediction  Kind = "views that are not predicted"
+	OnIntervals   Kind = "intervals"
+	OnOutliers    Kind = "outliers"
+	OnFactors     Kind = "too many factors"
+	OnMissing     Kind = "missing values"
+	OnOrder       Kind = "the order of rows"
+	OnComposition Kind = "compositions"
+	OnAdjustment  Kind = "covariates"
+)
+
 // Verdict is something that a user of a model must know before relying on it.
 type Verdict struct {
+	Kind   Kind     `json:"kind,omitempty"`
 	Says   string   `json:"says"`            // one sentence, without a full stop
 	Advice string   `json:"advice"`          // what it means, and what would help
 	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
 	// Voids names the views of which the study's own numbers on how well the model describes
 	// them, such as R², must not be relied on.
 	Voids []string `json:"voids,omitempty"`
+}
+
+// Warn adds verdicts, each to that of its kind if there is one. Those that say nothing add nothing.
+func (m *Model) Warn(list ...Verdict) {
+	for _, v := range list {
+		at := slices.IndexFunc(m.Verdicts, func(o Verdict) bool { return o.Kind == v.Kind })
+		switch {
+		case v.Says == "":
+		case at < 0:
+			m.Verdicts = append(m.Verdicts, v)
+		default:
+			o := &m.Verdicts[at]
+			o.Says += "; " + strings.ToLower(v.Says[:1]) + v.Says[1:]
+			if !strings.Contains(o.Advice, v.Advice) {
+				o.Advice += " " + v.Advice
+			}
+			o.Views, o.Voids = m.inOrder(o.Views, v.Views), m.inOrder(o.Voids, v.Voids)
+		}
+	}
+}
+
+// inOrder names the views that are in either list.
+func (m *Model) inOrder(a, b []string) (all []string) {
+	for _, v := range m.Views {
+		if slices.Contains(a, v.Name) || slices.Contains(b, v.Name) {
+			all = append(all, v.Name)
+		}
+	}
+	return all
 }
 
 // Void says whether a verdict voids the numbers of a view.

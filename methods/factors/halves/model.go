@@ -77,10 +77,11 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.Adjusted != nil {
 		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
+		m.Warn(m.AdjustmentVerdicts()...)
 	}
 	if s.OfTotals != nil {
 		m.Explains(s.OfTotals.Explained())
-		if m.Verdicts, err = report.VerdictsOfTotals(c.Of(s), m, params); err != nil {
+		if err = report.VerdictsOfTotals(c.Of(s), m, params); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -105,16 +106,13 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Of(s), m, params, sites, s.Apart)
-		if err != nil {
+		if err := report.Verdicts(c.Of(s), m, params, sites, s.Apart); err != nil {
 			return nil, err
 		}
-		m.Verdicts = append(m.Verdicts, found...)
 	}
 	if way, ok := c.way.(concluder); ok {
 		way.Conclude(s, m)
 	}
-	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil
 }
 

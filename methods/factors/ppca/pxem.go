@@ -22,9 +22,6 @@ type FitOptions struct {
 	// share of the feature's variance; see [LeastNoise]. Where that is less, and where it is
 	// 0, a bound holds that only keeps the likelihood finite.
 	LeastNoise float64
-	// Stop, if not nil, is asked before every iteration; what it returns ends
-	// the fit as its error. A context's Err will do.
-	Stop func() error
 }
 
 // filled returns the options with defaults in the place of zeros.
@@ -106,11 +103,6 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	}
 	out := &Fitted{Subjects: f.Subjects}
 	for {
-		if o.Stop != nil {
-			if err := o.Stop(); err != nil {
-				return nil, err
-			}
-		}
 		ll, err := f.Expect()
 		if err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)

@@ -42,10 +42,6 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}
 	}
-	factors, err := factorSection(set, m, sites)
-	if err != nil {
-		return nil, err
-	}
 	says := VerdictNotes(m.Verdicts)
 	if len(m.Views) > 1 && untried(set, sites) && !saysNobodyHasTwo(m) {
 		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
@@ -62,7 +58,14 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection(), factors)
+	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection())
+	if !m.Separate() { // else every site's mean is 0
+		factors, err := factorSection(set, m, sites)
+		if err != nil {
+			return nil, err
+		}
+		r.Sections = append(r.Sections, factors)
+	}
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}
@@ -195,7 +198,7 @@ func Explained(m *fitted.Model, pooled *options.Assessment) string {
 		says = fmt.Sprintf("%.0f %%", low)
 	}
 	if len(void) > 0 {
-		says += ", but of " + shortened(void) + " " + notMeaningful
+		says += ", but of " + Shortened(void) + " " + notMeaningful
 	}
 	return says
 }

@@ -77,8 +77,7 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	}
 	m.LogLik = &s.LogLik
 	report.AddSites(m, sites)
-	m.Verdicts, err = report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
-	return m, err
+	return m, report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
 }
 
 // Share gives every site the whole model, which is the study's result.
