@@ -283,7 +283,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 
 // biases are those of predictions at single sites; nil where nothing tells of any.
 func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.NoisyMoments) (*fitted.Biases, error) {
-	found, err := repaired.Biases(told, model, c.Plan.Seed)
+	found, err := repaired.Biases(told, model)
 	if err != nil || math.IsNaN(found.All) {
 		return nil, err
 	}
