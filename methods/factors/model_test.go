@@ -36,7 +36,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 	for _, scaling := range options.Scalings[:5] {
 		s := threeSites(t, "  latent: 2\n  scaling: "+scaling+"\n")
 		r := testkit.Get(newPlay(t, s).run())(t)
-		model := factorstest.Must(factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t).Evaluator())(t)
+		model := factorstest.Must(Method{}.Evaluator(s.plan, r.Files, false))(t)
 		var got evaluate.Posterior
 		worstMean := 0.0
 		for row, err := range s.data["site-0"].Rows(t.Context()) {
@@ -77,7 +77,7 @@ func FuzzLoadModel(f *testing.F) {
 		if _, err := m.Encode(); err != nil {
 			t.Fatalf("a model that was read cannot be written: %v", err)
 		}
-		if _, err := m.Evaluator(); err != nil {
+		if _, _, err := m.Predictor(); err != nil {
 			t.Fatalf("a model that was read cannot be used: %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	if !slices.IsSortedFunc(m.Factors, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
 		t.Fatalf("factor strengths %v do not fall", m.Factors)
 	}
-	if _, err := m.Evaluator(); (err != nil) != m.Adjusts() {
+	if _, _, err := m.Predictor(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := json.Marshal(r.Metrics); err != nil {

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/dataset"
 	"parley/figure"
-	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/options"
@@ -517,54 +515,4 @@ func (m *Model) doubt(who Population) (out []float64) {
 		return nil
 	}
 	return out
-}
-
-// Evaluator lets the model be scored on rows in the units that it was fitted
-// to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
-// are expected by the conditional mean. The log-likelihood is in scaled units.
-func (m *Model) Evaluator() (evaluate.Model, error) {
-	if m.Adjusts() {
-		return nil, fmt.Errorf("the model is adjusted for %s, which rows alone do not have", options.AdjustedFor(m.adjustedFor()))
-	}
-	p, scale, err := m.Predictor()
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.Layout()
-	return &rowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
-}
-
-type rowEvaluator struct {
-	Predictor *ppca.Predictor
-	Scale     *ppca.Scale
-	Dims      []int
-	View      []int
-	Values    []float64 // scratch
-}
-
-// Infer implements [evaluate.Model].
-func (e *rowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
-	if err != nil {
-		return fmt.Errorf("subject %q: %w", row.ID, err)
-	}
-	dst.Resize(e.Predictor.Rank(), e.Dims)
-	post.Latent(dst.Latent, t)
-	dst.LogLik = post.LogLik(t)
-	post.Describe(e.Values, t)
-	e.put(dst, post.Observed)
-	post.Impute(e.Values, t)
-	e.put(dst, post.Missing)
-	return nil
-}
-
-// put writes scaled values of some features in their own units.
-func (e *rowEvaluator) put(dst *evaluate.Posterior, features []int) {
-	lo, k := 0, 0
-	for i, j := range features {
-		for ; k < e.View[j]; k++ {
-			lo += e.Dims[k]
-		}
-		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
-	}
 }

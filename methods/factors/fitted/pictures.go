@@ -127,110 +127,29 @@ func (m *Model) Strongest(a, n int) (names []string) {
 	return names
 }
 
-// modelSummary is the summary as JSON.
-type modelSummary struct {
-	Format   string           `json:"format"`
-	Program  string           `json:"program,omitempty"`
-	Method   string           `json:"method"`
-	Study    string           `json:"study"`
-	Plan     string           `json:"plan_sha256"`
-	Seed     uint64           `json:"seed"`
-	Options  any              `json:"options"`
-	Scaling  string           `json:"scaling"`
-	Subjects int              `json:"subjects"`
-	Features int              `json:"features"`
-	LogLik   *float64         `json:"log_likelihood_per_subject"`
-	Factors  []factorJSON     `json:"factors"`
-	Views    []viewJSON       `json:"views"`
-	Sites    []siteJSON       `json:"sites"`
-	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
-	Rotation *factorRotation  `json:"rotation,omitempty"`
-	Adjusted []modelCovariate `json:"covariates,omitempty"`
-}
-
-type factorJSON struct {
-	Factor   int     `json:"factor"`
-	Strength float64 `json:"strength"`
-}
-
-type viewJSON struct {
-	Name      string         `json:"name"`
-	Features  int            `json:"features"`
-	Values    float64        `json:"values"`
-	Sites     int            `json:"sites"`
-	R2        *float64       `json:"r2"`
-	R2Each    figure.Numbers `json:"r2_by_factor"`
-	LoadingSD *float64       `json:"loading_sd_between_sites"`
-	MeanSD    *float64       `json:"mean_sd_between_sites"`
-	Shares    figure.Numbers `json:"share_by_factor,omitempty"` // of a rotated model
-}
-
-type siteJSON struct {
-	Name     string   `json:"name"`
-	Subjects int      `json:"subjects"`
-	Views    []string `json:"views"`
-}
-
-type rankedLoading struct {
-	Factor       int      `json:"factor"`
-	Rank         int      `json:"rank"`
-	View         string   `json:"view"`
-	Feature      string   `json:"feature"`
-	Unit         string   `json:"unit,omitempty"`
-	Standardised float64  `json:"standardised"`
-	Scaled       float64  `json:"scaled"`
-	Own          *float64 `json:"own"`
-	Correlation  *float64 `json:"correlation,omitempty"` // with a correlated factor
-}
-
 // Summary implements [method.Summariser].
 func (m *Model) Summary(top int) (*method.Account, error) {
 	m = m.shown()
-	s := modelSummary{
-		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
-		Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation, Adjusted: m.Covariates,
-	}
-	for a, x := range m.Factors {
-		s.Factors = append(s.Factors, factorJSON{a + 1, x})
-	}
+	total, features, names := 0, 0, make([]string, len(m.Sites))
 	for _, v := range m.Views {
-		s.Features += len(v.Features)
-		s.Views = append(s.Views, viewJSON{v.Name, len(v.Features), v.Values, m.sitesWith(v.Name), v.R2, v.R2Each, v.LoadingSD, v.MeanSD, v.shares})
+		features += len(v.Features)
 	}
-	names := make([]string, len(m.Sites))
 	for i, x := range m.Sites {
-		s.Subjects += x.Subjects
-		s.Sites = append(s.Sites, siteJSON{x.Name, x.Subjects, x.Views})
+		total += x.Subjects
 		names[i] = fmt.Sprintf("%s (%d)", x.Name, x.Subjects)
-	}
-	loadings := m.loadingTable(max(1, top))
-	for i := range loadings.Len() {
-		c := loadings.Columns
-		r := rankedLoading{Factor: int(c[0].Numbers[i]), Rank: int(c[1].Numbers[i]), View: c[2].Text[i], Feature: c[3].Text[i], Unit: c[4].Text[i],
-			Standardised: c[5].Numbers[i], Scaled: c[6].Numbers[i]}
-		if own := c[7].Numbers[i]; own == own {
-			r.Own = &own
-		}
-		if len(c) > 8 {
-			r.Correlation = &c[8].Numbers[i]
-		}
-		s.Loadings = append(s.Loadings, r)
 	}
 	logLik := "not known"
 	if m.LogLik != nil {
 		logLik = figure.General.Text(*m.LogLik) + " nats, scaled units"
 	}
-	if m.Published != nil {
-		s.Options = m.Published.Options
-	}
 	rounds, noise := "as published", "view"
 	if m.Options != nil {
 		rounds = fmt.Sprintf("at most %s", figure.Plural(m.Options.Rounds, "round"))
-		s.Options, noise = m.Options, m.Options.Noise
+		noise = m.Options.Noise
 	}
 	subjects := "not known: the sites did not release it"
 	if len(m.Sites) > 0 {
-		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
+		subjects = fmt.Sprintf("%d at %s: %s", total, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
 	account := &method.Account{
 		Facts: []figure.Fact{
@@ -240,13 +159,13 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "subjects", Value: subjects},
-			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, figure.Plural(len(m.Views), "view"))},
+			{Name: "features", Value: fmt.Sprintf("%d in %s", features, figure.Plural(len(m.Views), "view"))},
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},
-		Tables: m.summaryTables(loadings),
+		Tables: m.summaryTables(m.loadingTable(max(1, top))),
 		Notes:  m.verdictNotes(func(*Verdict) bool { return true }),
-		Value:  s,
+		Value:  m,
 	}
 	account.Facts = append(account.Facts, m.adjustedFact()...)
 	if m.Rotation != nil {
