@@ -14,8 +14,16 @@ import (
 // plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
 // site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
 func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
-	d, err := Open(ctx, path, Options{})
-	if err != nil || d.long != nil || d.mapping != nil {
+	files, err := findFiles(path, nil)
+	if err != nil || files.long != "" || files.mapping != nil {
+		return "", err
+	}
+	ids, err := files.nameIDs()
+	if err != nil {
+		return "", err
+	}
+	d, err := open(ctx, path, files, Options{})
+	if err != nil {
 		return "", err
 	}
 	profiles, err := d.Profile(ctx)
@@ -35,17 +43,24 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 		return names, file
 	}
 	write := func(where string, file string, expected []Column, view string) {
+		id := ids[view]
 		names, _ := columns(view)
 		lines := proposed(expected, names, func(name string) *ColumnProfile {
 			at := slices.IndexFunc(profiles, func(p ColumnProfile) bool { return p.View == view && p.Name == name })
 			return &profiles[at]
 		})
-		if len(lines) == 0 && file == "" {
+		if len(lines) == 0 && file == "" && id == "" {
 			return
 		}
 		w.WriteString(where)
 		if file != "" {
-			fmt.Fprintf(&w, "    file: %q\n    id: id\n", file)
+			fmt.Fprintf(&w, "    file: %q\n", file)
+		}
+		switch {
+		case id != "":
+			fmt.Fprintf(&w, "    id: %q  # does it identify the subjects?\n", id)
+		case file != "":
+			w.WriteString("    id: id\n")
 		}
 		if text := strings.Join(lines, ""); strings.Contains("\n"+text, "\n      - ") {
 			fmt.Fprintf(&w, "    columns:\n%s", text)
@@ -81,6 +96,51 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 		return "", nil
 	}
 	return w.String(), nil
+}
+
+// nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or else
+// in the first. It returns these columns by view; of the subjects by "".
+func (f *files) nameIDs() (ids map[string]string, err error) {
+	ids = map[string]string{}
+	name := func(view, path string) (*tableMapping, error) {
+		in, err := newInput(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := in.records(true)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		rec, err := rows.next()
+		if err != nil {
+			return nil, nil // opening it says what is wrong
+		}
+		fields, err := rec.appendFields(nil)
+		if err != nil {
+			return nil, nil
+		}
+		var names []string
+		for _, field := range fields {
+			names = append(names, strings.TrimSpace(string(field.text)))
+		}
+		if names[0] == "id" || names[0] == "" {
+			return nil, nil
+		}
+		ids[view] = names[max(0, slices.IndexFunc(names, isIdentifier))]
+		return &tableMapping{ID: ids[view]}, nil
+	}
+	if f.subjects != "" {
+		if f.ofSubjects, err = name("", f.subjects); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.views {
+		if f.views[i].from, err = name(f.views[i].name, f.views[i].path); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.
