@@ -289,7 +289,7 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 		return text, nil
 	}
 	if kind := ending(in.path); formats[kind].read != nil {
-		return in.decode(f, kind)
+		return in.decode(f, kind, tolerant)
 	}
 	raw := bufio.NewReaderSize(f, 64<<10)
 	var text io.ReadCloser = struct {
@@ -351,17 +351,23 @@ var formats = map[string]struct {
 	name string
 	read func(io.ReaderAt, int64) (io.ReadCloser, error)
 	hint string
+	// tolerant is read where no cell of a record may show in another; nil where read does so.
+	tolerant func(io.ReaderAt, int64) (io.ReadCloser, error)
 }{
-	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8"},
-	".dta":     {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited"},
-	".xpt":     {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export"},
-	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8"},
+	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8", tabular.TolerantXLSX},
+	".dta":     {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited", nil},
+	".xpt":     {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export", nil},
+	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8", nil},
 }
 
 // decode returns the table in such a file as CSV.
-func (in input) decode(f *os.File, kind string) (io.ReadCloser, error) {
+func (in input) decode(f *os.File, kind string, tolerant bool) (io.ReadCloser, error) {
 	format := formats[kind]
-	text, err := format.read(f, in.size)
+	read := format.read
+	if tolerant && format.tolerant != nil {
+		read = format.tolerant
+	}
+	text, err := read(f, in.size)
 	if err != nil {
 		return nil, in.problem("cannot be read as "+format.name+": "+err.Error(), format.hint)
 	}

@@ -149,9 +149,6 @@ type Posted struct {
 	Plan  []byte // encoded; empty once the site has it
 	// Needs says what the site must install to take part; empty if its program fits.
 	Needs string
-	// Keys are the names of the public keys of the plan's sites, in its order; empty for
-	// one that has not joined.
-	Keys []string
 	// Stopped says why the study does not go on; empty while it does.
 	Stopped string
 }
@@ -197,12 +194,6 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 		if digits, err := hex.DecodeString(p.Study); err != nil || len(digits) != studyDigits/2 || p.Study != strings.ToLower(p.Study) {
 			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
 		}
-		if len(p.Keys) > maxPosted {
-			return b, errors.New("it names too many keys")
-		}
-		for k := range p.Keys {
-			p.Keys[k] = Printable(p.Keys[k])
-		}
 		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
 	}
 	b.Program.Version, b.Program.Platform = Printable(b.Program.Version), Printable(b.Program.Platform)
@@ -239,7 +230,7 @@ type File struct {
 }
 
 // sharedFiles are those of the coordinator's results that sites get.
-var sharedFiles = []string{"plan.yaml", "metrics.json", "privacy.json", "rounds.jsonl", "report.html"}
+var sharedFiles = []string{"plan.yaml", "metrics.json", "privacy.json", "report.html"}
 
 // Shared says whether a file of the coordinator's results is for the sites.
 func Shared(name string) bool {

@@ -137,7 +137,7 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(180 << 20)
 	}
-	return flags.serve(cmd, f.Path, live.OfCoordinator(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
+	return flags.serve(cmd, f.Path, live.OfCoordinator(f), coordinatorGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
 		return (&coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}).Serve
 	})
 }

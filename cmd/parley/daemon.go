@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"parley/federation"
@@ -72,77 +70,6 @@ func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// monitor counts what a daemon does, for Prometheus and for a health check. It
-// tells of no study by name, and of no subject.
-type monitor struct {
-	registry *prometheus.Registry
-	rounds   prometheus.Counter
-	answers  prometheus.Counter
-	ready    prometheus.Gauge
-
-	mu sync.Mutex
-	ok bool
-}
-
-func newMonitor() *monitor {
-	m := &monitor{
-		registry: prometheus.NewRegistry(),
-		rounds:   prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_rounds_total", Help: "Rounds that have ended."}),
-		answers:  prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_tasks_total", Help: "Tasks that were handled."}),
-		ready:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready", Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
-	}
-	m.registry.MustRegister(m.rounds, m.answers, m.ready)
-	return m
-}
-
-// Round, Health, Answered and Connected implement the watchers of both daemons.
-func (m *monitor) Round(string)      { m.rounds.Inc() }
-func (m *monitor) Answered(string)   { m.answers.Inc() }
-func (m *monitor) Connected(ok bool) { m.Health(ok) }
-func (m *monitor) Health(ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ok = ok
-	if ok {
-		m.ready.Set(1)
-	} else {
-		m.ready.Set(0)
-	}
-}
-
-func (m *monitor) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	m.mu.Lock()
-	ok := m.ok
-	m.mu.Unlock()
-	if !ok {
-		http.Error(w, "not ready", http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, "ready")
-}
-
-// monitor serves metrics if the flags ask for them, until ctx ends.
-func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
-	m := newMonitor()
-	if f.metrics == "" {
-		return m, nil
-	}
-	if err := live.Loopback(f.metrics); err != nil {
-		return nil, &usageError{fmt.Errorf("--metrics %w", err)}
-	}
-	listener, err := net.Listen("tcp", f.metrics)
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	mux.Handle("/healthz", m)
-	server := &http.Server{Handler: live.Guard(listener.Addr().String(), mux), ReadHeaderTimeout: 10 * time.Second}
-	go server.Serve(listener)
-	context.AfterFunc(ctx, func() { server.Close() })
-	return m, nil
-}
-
 // linkFile holds the link of the live page, where no terminal shows it.
 const linkFile = "page.link"
 
@@ -178,13 +105,13 @@ func (f *daemonFlags) show(ctx context.Context, out io.Writer, dir string, sourc
 
 // serve runs a daemon with the log, the monitor and the page that the flags ask for. That
 // it was told to stop is how it should end.
-func (f *daemonFlags) serve(cmd *cobra.Command, dir string, source live.Source, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
+func (f *daemonFlags) serve(cmd *cobra.Command, dir string, source live.Source, state gauges, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
 	ctx := cmd.Context()
 	log, err := f.logger(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	watch, err := f.monitor(ctx)
+	watch, err := f.monitor(ctx, state)
 	if err != nil {
 		return err
 	}

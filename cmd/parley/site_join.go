@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -268,9 +266,6 @@ func printPreview(w io.Writer, f *site.Folder, digest string, v *host.Preview) e
 	if err := v.Text(w); err != nil {
 		return err
 	}
-	if err := printKeys(w, f, digest); err != nil {
-		return err
-	}
 	d, err := f.Decision(digest)
 	switch {
 	case err != nil:
@@ -281,19 +276,6 @@ func printPreview(w io.Writer, f *site.Folder, digest string, v *host.Preview) e
 		fmt.Fprintf(w, "\nIt was approved by %s, %s.\n", d.Approval.By, d.At.Local().Format(time.DateTime))
 	default:
 		fmt.Fprintf(w, "\nIt was refused, %s: %s\n", d.At.Local().Format(time.DateTime), d.Refused)
-	}
-	return nil
-}
-
-// printKeys lists the sites' public keys by name, for comparing by telephone.
-func printKeys(w io.Writer, f *site.Folder, digest string) error {
-	keys, err := f.Keys(digest)
-	if err != nil || len(keys) == 0 {
-		return err
-	}
-	fmt.Fprintln(w, "\nThe sites' public keys")
-	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		fmt.Fprintf(w, "  %-20s %s\n", name, keys[name])
 	}
 	return nil
 }

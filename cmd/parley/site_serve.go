@@ -21,18 +21,24 @@ import (
 func siteServeCommand() *cobra.Command {
 	var flags daemonFlags
 	var untilDone bool
+	var copies site.Copies
 	cmd := &cobra.Command{
 		Use:   "serve DIR",
 		Short: "Answer the studies that the site approved",
 		Long: "Answer approved studies until Ctrl-C or SIGTERM, through a proxy if HTTPS_PROXY names one. What is\n" +
 			"under way continues at the next start.",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
-			return flags.serve(cmd, f.Path, live.OfSite(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
-				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}).Serve
+			if copies.Every < time.Second {
+				return &usageError{errors.New("--copies-every takes a second or more")}
+			}
+			return flags.serve(cmd, f.Path, live.OfSite(f), siteGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
+				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone, Copies: copies}).Serve
 			})
 		}),
 	}
 	flags.add(cmd)
+	cmd.Flags().StringVar(&copies.Folder, "copies", "", "folder for copies of what the site must not lose, made as it changes (default none)")
+	cmd.Flags().DurationVar(&copies.Every, "copies-every", time.Hour, "the least time between two copies; the last seven stay")
 	cmd.Flags().BoolVar(&untilDone, "until-done", false, "end when every study that was posted has ended here")
 	return cmd
 }

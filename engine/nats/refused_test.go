@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -418,5 +419,47 @@ func TestAuthorityIsKept(t *testing.T) {
 	}
 	if _, err := ParseAuthority(data[:len(data)-1]); err == nil {
 		t.Error("half an authority was read")
+	}
+}
+
+func TestAKeyThatIsSuspendedComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.siteOptions("north")
+	public := testkit.Get(PublicOf(o.Seed))(t)
+	p := w.siteOptions("south")
+	s, other := w.connect(o), w.connect(p)
+	eventually(t, "connected", func() bool { return s.Connected() && other.Connected() })
+	for range 20 {
+		w.raw(o)
+	}
+	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey("control", "south"), "board", 0)
+	put(t, other, wire.AnswerKey("control", "south"), "hello", 0)
+	took := map[string]Usage{}
+	for _, u := range testkit.Get(w.server.Usage())(t) {
+		took[u.User] = u
+	}
+	if north, south := took[public], took[testkit.Get(PublicOf(p.Seed))(t)]; north.Connections != 21 || south.Connections != 1 || south.Messages < 1 || south.Bytes < 5 {
+		t.Errorf("usage is %+v", took)
+	}
+	testkit.Do(t, w.server.Suspend(public))
+	eventually(t, "it is disconnected, and told why", func() bool { return strings.Contains(s.Trouble(), "took too much") })
+	testkit.Do(t, w.server.Restart())
+	eventually(t, "the other is connected", other.Connected)
+	if s.Connected() {
+		t.Error("it is connected")
+	}
+	testkit.Do(t, w.server.Suspend())
+	eventually(t, "it is back", s.Connected)
+}
+
+// Whoever connects without a word holds a place for seconds only.
+func TestAStrangerIsDisconnected(t *testing.T) {
+	t.Parallel()
+	c := testkit.Get(net.Dial("tcp", newWorld(t).server.Addr()))(t)
+	defer c.Close()
+	testkit.Do(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("it is still connected: %v", err)
 	}
 }

@@ -44,7 +44,17 @@ type Server struct {
 	running *server.Server // nil when stopped
 	addr    string
 	ws      string
+
+	suspended []string            // users who are refused for a while
+	sent      map[uint64][2]int64 // messages and bytes by connection, when [Server.Usage] was asked last
 }
+
+// maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that
+// strangers hold none for long.
+const (
+	maxConnections = 8192
+	helloWithin    = 4 // seconds
+)
 
 // How long a server may take to be ready: it reads its folder first.
 const readyWithin = 2 * time.Minute
@@ -68,7 +78,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 // serverOptions makes what NATS wants to know. Every start needs its own, since
 // the server changes them.
 func (s *Server) serverOptions() (*server.Options, error) {
-	operator, system, accounts, err := s.options.Authority.trust(s.options.Revoked)
+	operator, system, accounts, err := s.options.Authority.trust(slices.Concat(s.options.Revoked, s.suspended))
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +97,8 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxPayload: maxMessage + room,
 		// The token of a site with the longest name has about 2 kB.
 		MaxControlLine: 16 << 10,
-		MaxConn:        4096, MaxSubs: 256, MaxClosedClients: 64,
-		AuthTimeout: 10, TLSTimeout: 10,
+		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: 64,
+		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
 		// A client that has been silent for so long is asked twice, and then disconnected after
 		// 18 seconds at most. Those of this program ping more often, so nobody asks while a long
 		// value keeps an answer back.
@@ -107,7 +117,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 			return nil, err
 		}
 		o.Websocket.TLSConfig = secure.Clone()
-		o.Websocket.HandshakeTimeout = 10 * time.Second
+		o.Websocket.HandshakeTimeout = helloWithin * time.Second
 	}
 	if c := s.options.Cluster; c != nil {
 		o.ServerName, o.Cluster.Name, o.Cluster.NoAdvertise = c.Name, "parley", true
@@ -211,12 +221,23 @@ func (s *Server) Addr() string {
 func (s *Server) Revoke(public ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	revoked := slices.Concat(s.options.Revoked, public)
-	claims, err := s.options.Authority.endsClaims(revoked)
+	return s.refuse(slices.Concat(s.options.Revoked, public), s.suspended)
+}
+
+// Suspend disconnects users and refuses them, and none whom an earlier call has suspended and this one does not name.
+func (s *Server) Suspend(public ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refuse(s.options.Revoked, public)
+}
+
+// refuse makes these the users who are refused; the caller holds s.mu.
+func (s *Server) refuse(revoked, suspended []string) error {
+	claims, err := s.options.Authority.endsClaims(slices.Concat(revoked, suspended))
 	if err != nil {
 		return err
 	}
-	s.options.Revoked = revoked
+	s.options.Revoked, s.suspended = revoked, suspended
 	if s.running == nil {
 		return nil
 	}
@@ -309,18 +330,4 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 	if l.fatal == "" {
 		l.fatal = line
 	}
-}
-
-// Connections is how many connections a user has at this server now, by the user's public key; a few at most are counted.
-func (s *Server) Connections(user string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running == nil {
-		return 0
-	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, User: user, Limit: 16})
-	if err != nil {
-		return 0
-	}
-	return open.NumConns
 }

@@ -51,9 +51,9 @@ func (c *Conn) unauthorised(err error) string {
 	claims, bad := jwt.DecodeUserClaims(token)
 	switch {
 	case errors.Is(err, nats.ErrAuthRevoked):
-		return "the coordinator has revoked this end's key\n  hint: ask the coordinator; a new invitation makes a new key"
+		return "the coordinator has revoked this end's key, or refuses it for a while because it took too much of the broker\n  hint: ask the coordinator, whose audit log says why"
 	case bad == nil && claims.Expires > 0 && claims.Expires <= time.Now().Unix():
 		return fmt.Sprintf("this end's token was valid until %s\n  hint: ask the coordinator for a new invitation", time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339))
 	}
-	return "it does not accept this end's key and token\n  hint: the coordinator may have revoked them, or it is another coordinator's broker: ask the coordinator"
+	return "it does not accept this end's key and token\n  hint: the coordinator may have revoked them, or refuse them for a while because they took too much of the broker, or it is another coordinator's broker: ask the coordinator"
 }

@@ -110,9 +110,10 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 }
 
 const (
-	shortly   = 25 * time.Millisecond
-	pauseMost = 5 * time.Second
-	stale     = 5 // looks after which an older revision than the one seen is believed
+	shortly    = 25 * time.Millisecond
+	looksEvery = 50 * time.Millisecond
+	pauseMost  = 5 * time.Second
+	stale      = 5 // looks after which an older revision than the one seen is believed
 )
 
 // idle waits until it is time, or there is a signal.
@@ -149,14 +150,15 @@ func (c *Conn) unwatch(w *watch, signal chan struct{}) {
 }
 
 // due says after how long a look is worth its bytes for somebody who has seen a
-// revision; at most 0 for now. Long values are looked at less often without a wake.
+// revision; at most 0 for now. Long values are looked at less often without a wake, and
+// those of many sites no more often than looksEvery for all together.
 func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.wakes != w.looked || w.seen != 0 && w.seen != seen {
 		return w.wakes, 0
 	}
-	return w.wakes, time.Until(w.at.Add(c.again + time.Duration(w.size)*time.Second/(4<<10)))
+	return w.wakes, time.Until(w.at.Add(max(c.again, time.Duration(len(c.watched))*looksEvery) + min(5*time.Minute, time.Duration(w.size)*time.Second/256)))
 }
 
 // lookedAt records what a look found, and says whether it is the newest that was

@@ -75,11 +75,14 @@ func TestLivePages(t *testing.T) {
 	w.coordinate()
 	w.join("--yes")
 	w.stop("")
-	metrics := freeAddress(t)
+	metrics, siteMetrics := freeAddress(t), map[string]string{}
+	for _, s := range three {
+		siteMetrics[s] = freeAddress(t)
+	}
 	w.start("", "coordinator", "serve", w.home(), "--again", again, "--page", "127.0.0.1:0", "--metrics", metrics)
 	w.do("site", "refuse", w.folder("south"), "watched")
 	for _, s := range three {
-		w.start(s, "site", "serve", w.folder(s), "--again", again, "--page", "127.0.0.1:0")
+		w.start(s, "site", "serve", w.folder(s), "--again", again, "--page", "127.0.0.1:0", "--metrics", siteMetrics[s])
 	}
 	for _, name := range append([]string{""}, three...) {
 		w.until(called(name)+" shows a link", func() error {
@@ -94,15 +97,17 @@ func TestLivePages(t *testing.T) {
 			t.Errorf("%s logs its link, or lines without a date:\n%s", called(name), said)
 		}
 	}
-	for host, want := range map[string]int{metrics: http.StatusOK, "evil.example:80": http.StatusForbidden} {
-		r := testkit.Get(http.NewRequest("GET", "http://"+metrics+"/metrics", nil))(t)
+	scrape := func(address, host string, want int) string {
+		r := testkit.Get(http.NewRequest("GET", "http://"+address+"/metrics", nil))(t)
 		r.Host = host
 		res := testkit.Get(http.DefaultClient.Do(r))(t)
-		res.Body.Close()
+		defer res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("/metrics, asked as %s: status %d", host, res.StatusCode)
 		}
+		return string(testkit.Get(io.ReadAll(res.Body))(t))
 	}
+	scrape(metrics, "evil.example:80", http.StatusForbidden)
 	study := ""
 	w.sees("south", func(v live.View) bool {
 		if len(v.Studies) == 1 {
@@ -138,4 +143,23 @@ func TestLivePages(t *testing.T) {
 		t.Errorf("the budget: status %d", status)
 	}
 	w.delivered("watched")
+
+	// What the alerts and the dashboard ask for is what a scrape has.
+	policy := filepath.Join(w.folder("south"), "policy.yaml")
+	rules := testkit.Get(os.ReadFile(policy))(t)
+	testkit.Do(t, os.WriteFile(policy, append(rules, "lifetime: {epsilon: 3, delta: 1e-5}\n"...), 0o600))
+	said := scrape(metrics, metrics, http.StatusOK) + scrape(siteMetrics["south"], siteMetrics["south"], http.StatusOK)
+	for _, want := range []string{`parley_site_waiting_seconds{site="south"} 0`, `parley_studies{state="done"} 1`, `parley_lifetime_left_ratio{adjacency="add-remove"} 1`} {
+		if !strings.Contains(said, want+"\n") {
+			t.Errorf("the scrape lacks %s:\n%s", want, said)
+		}
+	}
+	for _, file := range []string{"prometheus-alerts.yaml", "grafana-dashboard.json"} {
+		text := string(testkit.Get(os.ReadFile(filepath.Join("../../deploy", file)))(t))
+		for _, name := range regexp.MustCompile(`parley_\w+`).FindAllString(text, -1) {
+			if !strings.Contains(said, "\n"+name) {
+				t.Errorf("%s asks for %s, which the scrape lacks", file, name)
+			}
+		}
+	}
 }

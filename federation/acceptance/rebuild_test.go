@@ -4,6 +4,9 @@ package acceptance
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -113,4 +116,59 @@ func (w *world) left(study, site string) {
 		w.do("site", "log", "verify", w.folder(s))
 	}
 	w.do("coordinator", "log", "verify", w.home())
+}
+
+// A site that makes copies of itself loses its folder between two studies, all but data and receipts. From the newest
+// copy it takes part in the second, and its ledger goes on.
+func TestCopiesAreRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regressionPlan("first", "rounds: 4", exact)), three...)
+	w.coordinate()
+	w.join("--yes")
+	copies := filepath.Join(t.TempDir(), "copies")
+	serve := func() {
+		w.start("north", "site", "serve", w.folder("north"), "--again", again, "--copies", copies, "--copies-every", "1s")
+	}
+	serve()
+	w.serve("centre")
+	w.serve("south")
+	w.delivered("first")
+	_, head := w.ledger("north")
+	newest := func() string {
+		found := testkit.Get(filepath.Glob(filepath.Join(copies, "north-*")))(t)
+		if len(found) == 0 {
+			return ""
+		}
+		return found[len(found)-1]
+	}
+	w.until("a copy has all", func() error {
+		if path := newest(); path == "" {
+			return errors.New("there is none")
+		} else if err := exec.Command("diff", "-r", filepath.Join(path, "results"), w.folder("north")+"/results").Run(); err != nil {
+			return errors.New("it lacks results")
+		} else if _, copied := w.ledgerIn(path); copied != head {
+			return errors.New("its ledger is another one")
+		}
+		return nil
+	})
+	w.kill("north")
+	folder := w.folder("north")
+	for _, e := range testkit.Get(os.ReadDir(folder))(t) {
+		if e.Name() != "data" && e.Name() != "receipts.json" {
+			testkit.Do(t, os.RemoveAll(filepath.Join(folder, e.Name())))
+		}
+	}
+	testkit.Do(t, os.CopyFS(folder, os.DirFS(newest())))
+	serve()
+	second := w.beside("second", regressionPlan("second", long, exact))
+	w.do("coordinator", "submit", w.home(), second)
+	for _, s := range three {
+		w.approved(s, "second")
+	}
+	w.delivered("second")
+	if charges, _ := w.ledger("north"); len(charges) < 2 {
+		t.Errorf("the ledger has %d lines", len(charges))
+	}
+	w.do("site", "ledger", "verify", folder)
+	w.do("site", "log", "verify", folder)
 }

@@ -146,13 +146,18 @@ type charge struct {
 // ledger is what a site was ever charged, and the last hash.
 func (w *world) ledger(site string) (charges []charge, head string) {
 	w.t.Helper()
+	return w.ledgerIn(w.folder(site))
+}
+
+func (w *world) ledgerIn(folder string) (charges []charge, head string) {
+	w.t.Helper()
 	var view struct {
 		Entries []struct {
 			charge
 			Hash string `json:"hash"`
 		} `json:"entries"`
 	}
-	testkit.Do(w.t, json.Unmarshal([]byte(w.do("site", "ledger", "show", w.folder(site), "--json")), &view))
+	testkit.Do(w.t, json.Unmarshal([]byte(w.do("site", "ledger", "show", folder, "--json")), &view))
 	for _, e := range view.Entries {
 		charges, head = append(charges, e.charge), e.Hash
 	}

@@ -7,6 +7,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"parley/engine/nats"
@@ -82,6 +84,13 @@ type Folder struct {
 	federation.Folder
 	Config  Config
 	Secrets *Secrets
+
+	mu    sync.Mutex
+	seen  fs.FileInfo // of sites.json as it was read last, which
+	known Registry    // said this
+
+	queued  []*registryChange // that wait for their turn; under mu
+	writing sync.Mutex        // held by whoever writes them
 }
 
 const (
@@ -183,34 +192,87 @@ func (r *Registry) other(site, user string) bool {
 		slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.User == user })
 }
 
-// Registry reads it.
-func (f *Folder) Registry() (r Registry, err error) {
-	return r, f.ReadJSON(registryFile, &r)
+func (r Registry) clone() Registry {
+	return Registry{slices.Clone(r.Invitations), slices.Clone(r.Members)}
 }
 
-// change changes the registry, and the secrets if a key is revoked. Both are read
-// anew, since other processes change them too.
+// Registry reads it, unless the file is the one that was read last.
+func (f *Folder) Registry() (r Registry, err error) {
+	info, err := os.Stat(f.File(registryFile))
+	if err != nil {
+		return r, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil || !os.SameFile(info, f.seen) || info.Size() != f.seen.Size() || !info.ModTime().Equal(f.seen.ModTime()) {
+		if err := f.ReadJSON(registryFile, &r); err != nil {
+			return r, err
+		}
+		f.seen, f.known = info, r
+	}
+	return f.known.clone(), nil
+}
+
+// registryChange is what somebody wants changed. It is not to be done if it returns an error.
+type registryChange struct {
+	do   func(*Registry, *Secrets) error
+	done bool
+	err  error
+}
+
+// change changes the registry, and the secrets if a key is revoked. Both are read anew, since other processes change
+// them too. What comes while others are written is written at once with all that has come, so that a thousand sites that
+// connect do not write a thousand times what is known of a thousand.
 func (f *Folder) change(do func(*Registry, *Secrets) error) error {
-	return f.Alone(func() error {
-		r, err := f.Registry()
-		if err != nil {
+	own := &registryChange{do: do}
+	f.mu.Lock()
+	f.queued = append(f.queued, own)
+	f.mu.Unlock()
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if own.done {
+		return own.err
+	}
+	f.mu.Lock()
+	turn := f.queued
+	f.queued = nil
+	f.mu.Unlock()
+	err := f.Alone(func() error { return f.changeAll(turn) })
+	for _, c := range turn {
+		c.done, c.err = true, cmp.Or(c.err, err)
+	}
+	return own.err
+}
+
+func (f *Folder) changeAll(turn []*registryChange) error {
+	r, err := f.Registry()
+	if err != nil {
+		return err
+	}
+	s, err := loadSecrets(f.File(keyFile))
+	if err != nil {
+		return err
+	}
+	before := len(s.Revoked)
+	for _, c := range turn {
+		registry, secrets := r.clone(), *s
+		if c.err = c.do(&registry, &secrets); c.err == nil {
+			r, s = registry, &secrets
+		}
+	}
+	if len(s.Revoked) > before { // first: a crash between the two must not leave a revoked key good
+		if err := s.save(f.File(keyFile)); err != nil {
 			return err
 		}
-		s, err := loadSecrets(f.File(keyFile))
-		if err != nil {
-			return err
-		}
-		before := len(s.Revoked)
-		if err := do(&r, s); err != nil {
-			return err
-		}
-		if len(s.Revoked) > before { // first: a crash between the two must not leave a revoked key good
-			if err := s.save(f.File(keyFile)); err != nil {
-				return err
-			}
-		}
-		return f.WriteJSON(registryFile, r)
-	})
+	}
+	if err := f.WriteJSON(registryFile, r); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.File(registryFile))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen, f.known = info, r
+	return err
 }
 
 // refused are the keys that may not connect: those that were revoked, and those of

@@ -12,7 +12,6 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	encoding "parley/internal/wire"
-	"parley/study"
 )
 
 // member is a site as the daemon sees it.
@@ -312,7 +311,7 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 // board is what the site is to see.
 func (m *member) board(joined Member) (b federation.Board, err error) {
 	d := m.daemon
-	b = federation.Board{Program: federation.LocalProgram(d.Folder.Methods), Nonce: d.nonce}
+	b = federation.Board{Program: d.program, Nonce: d.nonce}
 	m.mu.Lock()
 	hello, words := m.hello, maps.Clone(m.words)
 	if hello.Program.Protocol == b.Program.Protocol { // others could not read it
@@ -340,32 +339,12 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 				return b, err
 			}
 		}
-		if !has || word.Word == federation.Pending { // whoever decides is to see them
-			p.Keys = d.keys(plan)
-		}
 		if hello.Program.Version != "" {
 			p.Needs = s.needs(hello.Program)
 		}
 		b.Studies = append(b.Studies, p)
 	}
 	return b, nil
-}
-
-// keys names the public keys of a plan's sites.
-func (d *Daemon) keys(p *study.Plan) (names []string) {
-	for _, site := range p.Sites {
-		d.mu.Lock()
-		m := d.members[site]
-		d.mu.Unlock()
-		name := ""
-		if m != nil {
-			if _, peer, ok := m.state(); ok {
-				name = peer.Name()
-			}
-		}
-		names = append(names, name)
-	}
-	return names
 }
 
 // guest waits for somebody to use an invitation.
@@ -421,7 +400,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 // join makes somebody with an invitation the site. The same request has the same
 // answer, since the first may have been lost.
 func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
-	if own := federation.LocalProgram(d.Folder.Methods); own.Protocol != r.Program.Protocol {
+	if own := d.program; own.Protocol != r.Program.Protocol {
 		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
 		return g, nil
 	}

@@ -25,19 +25,21 @@ type Daemon struct {
 	Log   *slog.Logger
 	Watch Watcher // may be nil
 
-	server *nats.Server
-	conn   *nats.Conn
-	nonce  []byte
+	server  *nats.Server
+	conn    *nats.Conn
+	nonce   []byte
+	program federation.Program // this one
 
-	mu      sync.Mutex
-	members map[string]*member // by site: every one that has joined, or that a plan names
-	studies map[string]*running
-	guests  map[string]bool // invitations that are listened for
-	refused []string        // keys, as the broker knows them
-	health  string          // what is wrong with the broker; empty if nothing is
-	news    notice
-	once    federation.Once
-	wg      sync.WaitGroup
+	mu        sync.Mutex
+	members   map[string]*member // by site: every one that has joined, or that a plan names
+	studies   map[string]*running
+	guests    map[string]bool   // invitations that are listened for
+	refused   []string          // keys, as the broker knows them
+	suspended map[string]string // keys that the broker refuses for a while, and why
+	health    string            // what is wrong with the broker; empty if nothing is
+	news      notice
+	once      federation.Once
+	wg        sync.WaitGroup
 }
 
 // Watcher is told what may be counted.
@@ -46,8 +48,12 @@ type Watcher interface {
 	Health(ok bool)
 }
 
-// look is how often the folder is looked at for what commands have changed.
-const look = 300 * time.Millisecond
+// The folder is looked at for what commands have changed three times a second, or so often that it takes a hundredth of
+// a processor, but no less often than lookMost.
+const (
+	look     = 300 * time.Millisecond
+	lookMost = 5 * time.Second
+)
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
 // again.
@@ -59,12 +65,13 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	d.nonce = make([]byte, 16)
 	rand.Read(d.nonce)
+	d.program = federation.LocalProgram(d.Folder.Methods)
 	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]bool{}
 	if err := d.connect(); err != nil {
 		return err
 	}
 	defer d.disconnect()
-	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.LocalProgram(d.Folder.Methods).Version); err != nil {
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+d.program.Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -74,12 +81,16 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		err = errors.Join(err, d.writeStatus(false))
 	}()
 	d.goOn(inner, d.watchHealth)
+	if d.server != nil {
+		d.goOn(inner, d.watchUsage)
+	}
 	if len(d.Folder.Config.NATS) > 0 {
 		d.Log.Info("serving, through the broker at "+d.Folder.Config.NATS[0], "urls", d.Folder.Config.NATS)
 	} else {
 		d.Log.Info("serving at "+d.Folder.Config.URLs()[0], "urls", d.Folder.Config.URLs())
 	}
 	for {
+		began := time.Now()
 		// It may pass: the table of file handles, or a disk, may be full.
 		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
 		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
@@ -87,7 +98,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
 			return nil
-		case <-time.After(look):
+		case <-time.After(max(look, min(lookMost, 100*time.Since(began)))):
 		}
 	}
 }

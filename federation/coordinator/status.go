@@ -145,6 +145,7 @@ func (d *Daemon) status() (s Status) {
 	for _, m := range d.members {
 		members = append(members, m)
 	}
+	suspended := d.suspended // replaced, never changed
 	d.mu.Unlock()
 	for _, m := range members {
 		m.mu.Lock()
@@ -153,7 +154,7 @@ func (d *Daemon) status() (s Status) {
 			if m.joined.Revoked {
 				st.State = "revoked"
 			}
-			if m.other() != nil {
+			if st.Text = suspended[m.joined.User]; m.other() != nil {
 				st.Text = m.twoServe()
 			}
 			if !m.seen.IsZero() {

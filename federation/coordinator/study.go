@@ -45,6 +45,7 @@ type running struct {
 	progress [2]int // steps done, and in all
 	links    map[string]*siteLink
 	since    time.Time // of the state
+	saved    time.Time // when it was last
 	repeats  bool      // a history, as its sites have kept it
 }
 
@@ -78,9 +79,9 @@ func (s *running) needs(site federation.Program) string {
 
 // misfit is needs; the caller holds s.mu.
 func (s *running) misfit(site federation.Program) string {
-	own, m := federation.LocalProgram(s.daemon.Folder.Methods), s.plan.Method.Name
+	own, m := s.daemon.program, s.plan.Method.Name
 	if r := s.state.Revision; r != 0 && r != own.Methods[m] {
-		own.Version, own.Methods[m] = s.state.Version, r
+		own.Version, own.Methods = s.state.Version, map[string]int{m: r}
 	}
 	return federation.VersionMismatch(own, site, m)
 }
@@ -142,13 +143,14 @@ func (s *running) setState(change func(*studyState)) {
 	change(&s.state)
 	if s.state.State != before {
 		s.since = time.Now()
+		s.daemon.news.give()
 	}
 	s.save()
-	s.daemon.news.give()
 }
 
 // save writes the state; the caller holds s.mu.
 func (s *running) save() {
+	s.saved = time.Now()
 	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest), s.daemon.Folder.saveState(s.digest, s.state))
 }
 
@@ -499,7 +501,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 				}
 				return
 			}
-			s.setState(func(st *studyState) { st.Delivered = append(st.Delivered, site) })
+			s.delivered(l.member)
 			what := "has its results"
 			if left {
 				what = "need not be told more"
@@ -508,7 +510,20 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		})
 	}
 	wg.Wait()
+	s.setState(func(*studyState) {})
 	return context.Cause(ctx)
+}
+
+// delivered notes that a site has what it may have. The state is written now and then, and at the end: a site that is
+// handed its results twice says that it has them.
+func (s *running) delivered(m *member) {
+	s.mu.Lock()
+	s.state.Delivered = append(s.state.Delivered, m.site)
+	if time.Since(s.saved) > time.Second {
+		s.save()
+	}
+	s.mu.Unlock()
+	m.news.give()
 }
 
 // Results are handed to so many sites at once: encoded, those of a large study take

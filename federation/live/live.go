@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -331,16 +330,6 @@ func (t taking) Show(ctx context.Context, study string) (string, error) {
 	var text strings.Builder
 	if err := p.Text(&text); err != nil {
 		return "", err
-	}
-	keys, err := t.Keys(study)
-	if err != nil {
-		return "", err
-	}
-	if len(keys) > 0 {
-		text.WriteString("\nThe sites' public keys\n")
-	}
-	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		fmt.Fprintf(&text, "  %-20s %s\n", name, keys[name])
 	}
 	return text.String(), nil
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,31 +302,6 @@ func (f *Folder) room() error {
 	return err
 }
 
-// keepKeys keeps the names of the sites' public keys, which stand in the plan's order.
-func (f *Folder) keepKeys(p *study.Plan, digest string, names []string) error {
-	keys := map[string]string{}
-	for i, name := range names[:min(len(names), len(p.Sites))] {
-		if name != "" {
-			keys[p.Sites[i]] = name
-		}
-	}
-	old, err := f.Keys(digest)
-	if err != nil || maps.Equal(old, keys) {
-		return err
-	}
-	return f.WriteJSON(filepath.Join("studies", digest, "keys.json"), keys)
-}
-
-// Keys are the names of the public keys of a plan's sites, as the coordinator has
-// last shown them.
-func (f *Folder) Keys(digest string) (keys map[string]string, err error) {
-	err = f.ReadJSON(filepath.Join("studies", digest, "keys.json"), &keys)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return keys, err
-}
-
 // unpostedFile stands in the folder of a study that the coordinator posts no more.
 const unpostedFile = "unposted"
 
@@ -364,11 +338,8 @@ type Decision struct {
 	Refused  string         `json:"refused,omitempty"`  // why, for others to read
 	// Files are the sizes and times of the files with the data, when it was approved: see
 	// [answering.touched].
-	Files string `json:"files,omitempty"`
-	// Keys are the names of the public keys of the plan's sites that had joined, as the
-	// coordinator showed them when it was decided.
-	Keys map[string]string `json:"site_keys,omitempty"`
-	At   time.Time         `json:"at"`
+	Files string    `json:"files,omitempty"`
+	At    time.Time `json:"at"`
 }
 
 // Decision reads it; nil if nobody has decided.
@@ -421,11 +392,7 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 		if err != nil {
 			return err
 		}
-		keys, err := f.Keys(digest)
-		if err != nil {
-			return err
-		}
-		if err := f.decide(digest, Decision{Approval: a, Files: files, Keys: keys}); err != nil {
+		if err := f.decide(digest, Decision{Approval: a, Files: files}); err != nil {
 			return err
 		}
 		data := "data " + a.Data[:min(len(a.Data), 12)]

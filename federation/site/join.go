@@ -215,13 +215,6 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 				if err := f.keepPlan(p.Study, p.Plan); err != nil {
 					return err
 				}
-				plan, err := f.Plan(p.Study)
-				if err == nil {
-					err = f.keepKeys(plan, p.Study, p.Keys)
-				}
-				if err != nil {
-					return err
-				}
 			}
 		}
 		return nil // with studies or none: the board is all that there is now

@@ -31,6 +31,7 @@ type Daemon struct {
 	Privacy []privacy.Option
 	// UntilDone makes it end when every study that was posted has ended.
 	UntilDone bool
+	Copies    Copies
 
 	conn  *nats.Conn
 	store *sitestore.Store
@@ -49,6 +50,7 @@ type Daemon struct {
 	asked      uint64 // of its last board
 	second     []byte // the life of a process that the coordinator refuses
 	count      uint64
+	hello      uint64        // revision of the last
 	news       chan struct{} // holds a token when something is to be told
 	quiet      federation.Quiet
 	once       federation.Once
@@ -116,6 +118,9 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.wg.Go(func() { d.readBoards(inner) })
 	d.wg.Go(func() { d.greet(inner) })
 	d.wg.Go(func() { d.report(inner) })
+	if d.Copies.Folder != "" {
+		d.wg.Go(func() { d.keepCopies(inner) })
+	}
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
 	said, gone := "", false
 	for {
@@ -255,11 +260,6 @@ func (d *Daemon) take(b federation.Board) error {
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
 		}
-		if a.plan != nil && len(p.Keys) > 0 {
-			if err := f.keepKeys(a.plan, p.Study, p.Keys); err != nil {
-				return err
-			}
-		}
 		if a.setNeeds(p.Needs, p.Stopped); a.plan == nil && wait != nil {
 			a.set(federation.Unable, wait.Error(), "")
 		}
@@ -301,7 +301,7 @@ func (d *Daemon) say(ctx context.Context, s stands) error {
 	if err != nil {
 		return err
 	}
-	return federation.Put(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
+	return federation.Replace(ctx, d.conn, federation.HelloKey(f.Config.Site), message, &d.hello)
 }
 
 // sayGoodbye lets another process of the site serve at once.

@@ -26,7 +26,15 @@ const (
 // saved with them. It is an error if more than one sheet holds cells, because nobody said which one is meant; if a
 // formula was saved without a value; and if cells are merged, of which all but one are empty. The source must stay
 // open until the text is closed.
-func XLSX(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
+func XLSX(src io.ReaderAt, size int64) (io.ReadCloser, error) { return sheetText(src, size, false) }
+
+// TolerantXLSX is XLSX for whoever lets no single cell show in anything but its own record: a cell without a value that
+// can be read is a text that says so, and merged cells are empty.
+func TolerantXLSX(src io.ReaderAt, size int64) (io.ReadCloser, error) {
+	return sheetText(src, size, true)
+}
+
+func sheetText(src io.ReaderAt, size int64, tolerant bool) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	book, err := openBook(src, size)
 	if err != nil {
@@ -34,7 +42,7 @@ func XLSX(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	}
 	var filled []sheet
 	for _, s := range book.sheets {
-		if s.cells, err = book.survey(s); err != nil {
+		if s.cells, err = book.survey(s, tolerant); err != nil {
 			return nil, err
 		}
 		if s.cells.n > 0 {
@@ -52,6 +60,7 @@ func XLSX(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 		return &text{row: func([]byte) ([]byte, error) { return nil, io.EOF }, close: func() error { return nil }}, nil
 	}
 	switch c := filled[0].cells; {
+	case tolerant:
 	case c.unsaved != "":
 		return nil, fmt.Errorf("cell %s is one of %d formulas that were saved without their values: open the workbook in a spreadsheet program, and save it there", c.unsaved, c.formulas)
 	case c.merged != nil:
@@ -358,6 +367,11 @@ type cell struct {
 	Inline *rich `xml:"is"`
 }
 
+// unsaved says whether it is a formula that was saved without its value.
+func (c *cell) unsaved() bool {
+	return c.Formula != nil && c.Type != "str" && (c.Value == nil || strings.TrimSpace(*c.Value) == "")
+}
+
 // text is the cell as CSV has it.
 func (b *book) text(c *cell) (string, error) {
 	v := ""
@@ -429,7 +443,7 @@ func (b *book) rows(s sheet) (*sheetRows, error) {
 }
 
 // survey reads a sheet for what is in it, which shows whether it is sound too.
-func (b *book) survey(s sheet) (c seen, err error) {
+func (b *book) survey(s sheet, tolerant bool) (c seen, err error) {
 	r, err := b.rows(s)
 	if err != nil {
 		return c, err
@@ -450,12 +464,12 @@ func (b *book) survey(s sheet) (c seen, err error) {
 		}
 		for i := range r.cell {
 			own := &r.cell[i]
-			if own.Formula != nil && own.Type != "str" && (own.Value == nil || strings.TrimSpace(*own.Value) == "") {
+			if own.unsaved() {
 				if c.formulas++; c.formulas == 1 {
 					c.unsaved = own.At
 				}
 			}
-			if v, err := b.text(own); err != nil {
+			if v, err := b.text(own); err != nil && !tolerant {
 				return c, err
 			} else if v != "" || own.Formula != nil {
 				c.n++
@@ -514,8 +528,8 @@ func (r *sheetRows) next() (int, [][]byte, error) {
 			cells = append(cells, nil)
 		}
 		v, err := r.book.text(&r.cell[i])
-		if err != nil {
-			return 0, nil, err
+		if err != nil || r.cell[i].unsaved() {
+			v = "no value was saved"
 		}
 		cells = append(cells, []byte(v))
 	}

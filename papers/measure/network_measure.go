@@ -44,16 +44,17 @@ type result struct {
 	rss           int64           // the same until the end
 	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
 	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets from the start of the daemons to the end, for each site and round
+	all           float64         // bytes at the sockets before the first round's end and after the last's, for each site, less those of a round
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
+	cpu           time.Duration // processor time of the coordinator
 }
 
 func (r *result) String() string {
 	t := slices.Sorted(slices.Values(r.times))
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); with the study's beginning and end %.0f; joining took %v, results %v",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond))
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
+		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond))
 }
 
 // bound is what may pass at the socket.
@@ -167,11 +168,12 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	r.ended = time.Since(r.last)
-	r.all = float64(p.bytes.Load()) / float64(o.sites*o.rounds)
+	r.all = float64(p.bytes.Load())/float64(o.sites) - r.socket*float64(o.rounds)
 	if r.bodies, err = bodies(f, plan); err != nil {
 		return nil, err
 	}
 	r.rss = c.stop()
+	r.cpu = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return r, nil
 }
 

@@ -72,6 +72,7 @@ func installed(entries []entry) ([]entry, error) {
 		"deploy/parley-site.service":          "usr/lib/systemd/system/parley-site.service",
 		"deploy/parley-coordinator.service":   "usr/lib/systemd/system/parley-coordinator.service",
 		"deploy/prometheus-alerts.yaml":       doc + "examples/prometheus-alerts.yaml",
+		"deploy/grafana-dashboard.json":       doc + "examples/grafana-dashboard.json",
 		"deploy/parley-coordinator.service.d": doc + "examples/parley-coordinator.service.d",
 	}
 	var files []entry

@@ -32,7 +32,7 @@ func source(t *testing.T, target target) content {
 		"deploy/parley-site.service":                        "ExecStart=/usr/local/bin/parley site serve",
 		"deploy/parley-coordinator.service":                 "ExecStart=/usr/local/bin/parley coordinator serve",
 		"deploy/parley-coordinator.service.d/port-443.conf": "[Service]",
-		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/Containerfile": "FROM scratch",
+		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/grafana-dashboard.json": "parley_ready", "deploy/Containerfile": "FROM scratch",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
