@@ -177,7 +177,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 		}
 		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
 		if near := problem.Nearest(c.Name, ignored); near != "" {
-			p.Hint = fmt.Sprintf("is it the column %s?", near)
+			p.Hint = fmt.Sprintf("is it the column %s?\nif so, rename it, or let '%s' do so", near, MappingFile)
 		} else if other := b.elsewhere(view, c.Name); other != "" {
 			p.What += fmt.Sprintf("; %s has a column of this name", other)
 			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"

@@ -251,9 +251,9 @@ func (s *Summary) Doubts() (list problem.List) {
 
 // forms counts how numbers are written, as far as values tell.
 type forms struct {
-	wholes, tenths, thousandths, others int64   // those of 0, 1 or 2, exactly 3, and more decimals
-	most, least                         float64 // the largest size of a whole one, and the least of one of 3 decimals
-	days                                int64   // wholes that are YYYYMMDD
+	wholes, tenths, thousandths, others int64      // those of 0, 1 or 2, exactly 3, and more decimals
+	whole, part                         [2]float64 // the least and the largest size of a whole one, and of another below 1000
+	days                                int64      // wholes that are YYYYMMDD
 }
 
 func (f *forms) add(v float64, n int64) {
@@ -261,27 +261,34 @@ func (f *forms) add(v float64, n int64) {
 	near := func(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
 	switch {
 	case v == math.Trunc(v):
-		f.wholes, f.most = f.wholes+n, max(f.most, size)
+		if f.wholes == 0 {
+			f.whole = [2]float64{size, size}
+		}
+		f.wholes, f.whole = f.wholes+n, [2]float64{min(f.whole[0], size), max(f.whole[1], size)}
 		if month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100); v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 {
 			f.days += n
 		}
 	case size >= 1000 || !near(1000*v):
 		f.others += n
-	case near(100 * v):
-		f.tenths += n
 	default:
-		if f.thousandths == 0 {
-			f.least = size
+		if f.thousandths+f.tenths == 0 {
+			f.part = [2]float64{size, size}
 		}
-		f.thousandths, f.least = f.thousandths+n, min(f.least, size)
+		if f.part = [2]float64{min(f.part[0], size), max(f.part[1], size)}; near(100 * v) {
+			f.tenths += n
+		} else {
+			f.thousandths += n
+		}
 	}
 }
 
 // thousands says whether points seem to part thousands: fractions have three decimals, but for zeros at the end, and
-// begin at 1; and there are whole numbers, below 1000. Measurements with three decimals are hardly ever whole.
+// begin at 1; and there are whole numbers, below 1000. Measurements with three decimals are hardly ever whole; where no
+// whole number is as small as a fraction, fewer of them suffice.
 func (f *forms) thousands() bool {
 	fractions := f.tenths + f.thousandths
-	return f.others == 0 && f.thousandths >= 3 && 5*f.thousandths >= 4*fractions && f.least >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions && f.most < 1000 && f.most >= 100
+	most := 4*fractions <= 5*f.thousandths || f.part[1] < f.whole[0] && fractions <= 2*f.thousandths
+	return f.others == 0 && f.thousandths >= 3 && most && f.part[0] >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions && f.whole[1] < 1000 && f.whole[1] >= 100
 }
 
 // Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD.

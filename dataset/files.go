@@ -104,6 +104,11 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		p := problem.Problem{File: path, What: "holds no views", Hint: layout}
 		if names := tables(found.strays); len(names) > 0 {
 			p.Hint += "\nfound " + strings.Join(names[:min(len(names), maxFaults)], ", ")
+			for _, name := range names[:min(len(names), maxFaults)] {
+				if how := Export(name); strings.HasPrefix(how, "write") {
+					p.Hint += "\n" + how
+				}
+			}
 		}
 		list.Add(p)
 	case found.long == "" && found.subjects == "" && !slices.ContainsFunc(misnamed, subject):

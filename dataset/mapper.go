@@ -244,11 +244,8 @@ type mapped struct {
 // Close implements [records].
 func (m *mapped) Close() error { return m.src.Close() }
 
-// read splits the next row of the site; one that cannot be split is a record with a fault.
-func (m *mapped) read() (rec, bad *record, fields []field, err error) {
-	if rec, err = m.src.next(); err != nil {
-		return nil, nil, nil, err
-	}
+// split parts a row of the site; one that cannot be parted is a record with a fault.
+func (m *mapped) split(rec *record) (fields []field, bad *record) {
 	fields, quotes := rec.appendFields(m.cells[:0])
 	m.cells = fields
 	fault := problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s", rec.id), What: fmt.Sprintf("%d cells, but the header has %d", len(fields), m.width), Hint: "write every cell of a row, those without a value as empty ones"}
@@ -256,19 +253,24 @@ func (m *mapped) read() (rec, bad *record, fields []field, err error) {
 	case quotes != nil:
 		fault = quoteProblem(rec, quotes)
 	case len(fields) == m.width:
-		return rec, nil, fields, nil
+		return fields, nil
 	}
-	m.rec = record{line: rec.line, text: append(m.rec.text[:0], rec.text...), quoted: rec.quoted, id: rec.id, fault: &fault}
-	return rec, &m.rec, nil, nil
+	bad = rec.clone()
+	bad.fault = &fault
+	return nil, bad
 }
 
 func (m *mapped) next() (*record, error) {
 	if m.of.Rows != "" {
 		return m.person()
 	}
-	rec, bad, fields, err := m.read()
-	if err != nil || bad != nil {
-		return bad, err
+	rec, err := m.src.next()
+	if err != nil {
+		return nil, err
+	}
+	fields, bad := m.split(rec)
+	if bad != nil {
+		return bad, nil
 	}
 	m.row(rec, fields, &m.rec)
 	return &m.rec, nil
@@ -300,13 +302,11 @@ func (m *mapped) person() (*record, error) {
 	if len(rows) == 0 {
 		return nil, io.EOF
 	}
-	parts := &mapped{mapper: m.mapper, table: m.table}
 	var best *record
 	var bestAt float64
 	sums := make([]cellMean, len(m.outputs))
-	for _, r := range rows {
-		parts.src = single{r}
-		rec, bad, fields, _ := parts.read()
+	for _, rec := range rows {
+		fields, bad := m.split(rec)
 		if bad != nil {
 			return bad, nil
 		}
@@ -359,14 +359,6 @@ func (m *mapped) faulty(rec *record, column, what string) *record {
 	bad.fault = &problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s, column %s", rec.id, column), What: what, Hint: "mend the row at the site, or take it out"}
 	return bad
 }
-
-// single is one record.
-type single struct{ rec *record }
-
-func (s single) next() (*record, error) { return s.rec, nil }
-
-// Close implements [records].
-func (s single) Close() error { return nil }
 
 // cellMean is the mean of a person's numbers, or the one word that all of the rows have.
 type cellMean struct {
@@ -442,11 +434,11 @@ func parseDay(cell, order string) (day time.Time, ok bool) {
 	return day, day.Month() == time.Month(n[at[1]]) && day.Day() == n[at[2]]
 }
 
-// became counts what a column's cells were and what they have become.
+// became is what a column's cells were and what they have become.
 type became struct {
-	cells, missing int64
-	before, after  [2]float64
-	pairs          map[string]int64 // "ja became yes"
+	before, after tally
+	missing       int64
+	levels        map[string]int64 // "ja became yes"
 }
 
 func (b *became) add(o *output, was, is []byte) {
@@ -456,39 +448,28 @@ func (b *became) add(o *output, was, is []byte) {
 		}
 		return
 	}
-	b.cells++
-	if o.of.Levels != nil || o.of.Until != "" {
-		if b.pairs == nil {
-			b.pairs = map[string]int64{}
-		}
-		if pair := fmt.Sprintf("%s became %s", was, is); o.of.Levels != nil && len(b.pairs) < MaxLevels {
-			b.pairs[pair]++
-		}
+	if o.levels != nil {
+		b.levels[fmt.Sprintf("%s became %s", was, is)]++
+		return
 	}
-	x, ok1 := parseNumber(was)
-	y, ok2 := parseNumber(is)
-	if b.cells == 1 {
-		b.before, b.after = [2]float64{x, x}, [2]float64{y, y}
-	}
-	if ok1 && ok2 {
-		b.before, b.after = [2]float64{min(b.before[0], x), max(b.before[1], x)}, [2]float64{min(b.after[0], y), max(b.after[1], y)}
-	} else if ok2 {
-		b.before, b.after = [2]float64{math.NaN(), math.NaN()}, [2]float64{min(b.after[0], y), max(b.after[1], y)}
+	for cell, into := range map[*tally][]byte{&b.before: was, &b.after: is} {
+		if v, ok := parseNumber(into); ok {
+			cell.add(v, 1)
+		}
 	}
 }
 
 func (b *became) String() string {
 	var parts []string
-	for _, pair := range slices.Sorted(maps.Keys(b.pairs)) {
-		parts = append(parts, fmt.Sprintf("%s (%d)", pair, b.pairs[pair]))
+	were := ""
+	for _, level := range slices.Sorted(maps.Keys(b.levels)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", level, b.levels[level]))
 	}
-	switch {
-	case b.cells == 0:
-		parts = append(parts, "no cell has a value")
-	case len(parts) == 0 && math.IsNaN(b.before[0]):
-		parts = append(parts, fmt.Sprintf("%d cells became %.6g to %.6g", b.cells, b.after[0], b.after[1]))
-	case len(parts) == 0:
-		parts = append(parts, fmt.Sprintf("%.6g to %.6g, in %d cells, became %.6g to %.6g", b.before[0], b.before[1], b.cells, b.after[0], b.after[1]))
+	if b.before.n > 0 {
+		were = fmt.Sprintf("%.6g to %.6g were made ", b.before.min, b.before.max)
+	}
+	if b.after.n > 0 {
+		parts = append(parts, fmt.Sprintf("%s%.6g to %.6g, in %d cells", were, b.after.min, b.after.max, b.after.n))
 	}
 	if b.missing > 0 {
 		parts = append(parts, fmt.Sprintf("%d cells became missing", b.missing))
@@ -503,39 +484,34 @@ func (d *Dir) BeforeAndAfter(ctx context.Context) (lines []string, err error) {
 		if t.mapper == nil {
 			continue
 		}
-		seen := make([]became, len(t.mapper.outputs))
 		src, err := t.in.records(false)
 		if err != nil {
 			return nil, err
 		}
-		m := &mapped{mapper: t.mapper, src: src, table: t}
-		if _, err = src.next(); err == nil { // the header
-			for n := 0; err == nil; n++ {
-				if n%checkEvery == 0 && ctx.Err() != nil {
-					err = ctx.Err()
-					break
-				}
-				var fields []field
-				if _, _, fields, err = m.read(); fields == nil {
-					continue
-				}
-				for i := range t.mapper.outputs {
-					o := &t.mapper.outputs[i]
-					if o.of == nil || o.of.plain() {
-						continue
-					}
+		m, seen := &mapped{mapper: t.mapper, table: t}, make([]became, len(t.mapper.outputs))
+		for i := range seen {
+			seen[i] = became{*newTally(nil), *newTally(nil), 0, map[string]int64{}}
+		}
+		rec, err := src.next()
+		for n := 0; err == nil; rec, err = src.next() {
+			if n++; n%checkEvery == 0 && ctx.Err() != nil {
+				err = ctx.Err()
+				break
+			}
+			fields, _ := m.split(rec)
+			for i := range t.mapper.outputs {
+				if o := &t.mapper.outputs[i]; n > 1 && fields != nil && o.changes() { // the first is the header
 					if cell, what, _ := o.cell(fields, t.mapper.of.Dates); what == "" {
 						seen[i].add(o, fields[o.at].text, cell)
 					}
 				}
 			}
 		}
-		src.Close()
-		if err != io.EOF {
+		if src.Close(); err != io.EOF {
 			return nil, err
 		}
-		for i, o := range t.mapper.outputs {
-			if o.of != nil && !o.of.plain() {
+		for i := range seen {
+			if o := &t.mapper.outputs[i]; o.changes() {
 				lines = append(lines, fmt.Sprintf("%s, %s: %s", t.mapper.of.where, o.name, &seen[i]))
 			}
 		}
@@ -543,7 +519,8 @@ func (d *Dir) BeforeAndAfter(ctx context.Context) (lines []string, err error) {
 	return lines, nil
 }
 
-// plain says whether a column keeps its cells.
-func (c *columnMapping) plain() bool {
-	return c.Factor == nil && c.Offset == 0 && c.Levels == nil && c.Missing == nil && c.Until == ""
+// changes says whether a column does not keep its cells.
+func (o *output) changes() bool {
+	c := o.of
+	return c != nil && (c.Factor != nil || c.Offset != 0 || c.Levels != nil || c.Missing != nil || c.Until != "")
 }

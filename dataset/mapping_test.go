@@ -138,3 +138,55 @@ func TestMappingHasAFingerprint(t *testing.T) {
 		t.Error(seen)
 	}
 }
+
+// A first mapping has what differs in spelling alone, and asks about the rest; it reads as a mapping, and the site's
+// rows by it are those of the plan.
+func TestMappingsAreProposed(t *testing.T) {
+	schema := Schema{
+		Subject: []Column{{Name: "relapse", Kind: Label}, {Name: "centre", Kind: Label}},
+		Views: []View{{Name: "labs", Columns: []Column{{Name: "hb_a1c"}, {Name: "creatinine"}, {Name: "stage", Kind: Category, Levels: []string{"early", "late"}}, {Name: "sex", Kind: Category, Levels: []string{"f", "m"}}}},
+			{Name: "mri", Columns: []Column{{Name: "volume"}}}, {Name: "genes", Columns: []Column{{Name: "g1"}, {Name: "g2"}}}},
+	}
+	dir := folder(t, map[string]string{
+		"subjects.csv":       "id,Relapse\na,yes\nb,no\n",
+		"view_Labs.csv":      "id,HbA1c,creatinin,Stage,sex\na,1,2,Early,1\nb,2,3,spät,2\n",
+		"view_mri.csv":       "id,volume\na,1\nb,2\n",
+		"view_sequences.csv": "id,G1,g2\na,1\u00a0,3\nb,2,4\n",
+	})
+	got := testkit.Get(ProposeMapping(t.Context(), dir, schema))(t)
+	want := `mapping: 1
+subjects:
+    columns:
+      - {name: "relapse", from: "Relapse"}
+      # - {name: "centre", from: ...}  # nothing here has a name like it
+views:
+  - name: labs
+    file: "view_Labs.csv"
+    id: id
+    columns:
+      - {name: "hb_a1c", from: "HbA1c"}
+      # - {name: "creatinine", from: "creatinin"}  # is it this column?
+      - {name: "stage", from: "Stage", levels: [["Early", "early"], ["spät", "?"]]}  # what does ? stand for? Levels: early, late
+      - {name: "sex"}  # its cells are numbers here: levels: [[1, ...], [2, ...]], of f, m
+  - name: genes
+    file: "view_sequences.csv"
+    id: id
+    columns:
+      - {name: "g1", from: "G1"}
+`
+	if _, text, _ := strings.Cut(got, "multiplies.\n"); text != want {
+		t.Fatalf("got\n%s\nwant\n%s", text, want)
+	}
+	right := strings.NewReplacer(`      # - {name: "creatinine", from: "creatinin"}  # is it this column?`, `      - {name: "creatinine", from: "creatinin"}`, `"?"`, "late", `{name: "sex"}`, `{name: "sex", levels: [[1, m], [2, f]]}`).Replace(got)
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, MappingFile), []byte(strings.ReplaceAll(right, "from: ...", "")), 0o600))
+	schema.Subject = schema.Subject[:1]
+	plain := folder(t, map[string]string{"subjects.csv": "id,relapse\na,yes\nb,no\n", "view_labs.csv": "id,hb_a1c,creatinine,stage,sex\na,1,2,early,m\nb,2,3,late,f\n",
+		"view_mri.csv": "id,volume\na,1\nb,2\n", "view_genes.csv": "id,g1,g2\na,1,3\nb,2,4\n"})
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, "view_sequences.csv"), []byte("id,G1,g2\na,1,3\nb,2,4\n"), 0o600))
+	if a, b := countOf(t, dir, schema), countOf(t, plain, schema); a.Fingerprint != b.Fingerprint {
+		t.Error("other rows")
+	}
+	if text := testkit.Get(ProposeMapping(t.Context(), plain, schema))(t); text != "" {
+		t.Errorf("nothing to map, but\n%s", text)
+	}
+}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -30,72 +31,60 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if err != nil {
 		return "", err
 	}
-	var w strings.Builder
-	w.WriteString("# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
-		"# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n")
-	head := w.Len()
-	columns := func(view string) (names []string, file string) {
-		for _, p := range profiles {
-			if p.View == view {
-				names, file = append(names, p.Name), p.File
-			}
-		}
-		return names, file
-	}
-	write := func(where string, file string, expected []Column, view string) {
-		id := ids[view]
-		names, _ := columns(view)
-		lines := proposed(expected, names, func(name string) *ColumnProfile {
-			at := slices.IndexFunc(profiles, func(p ColumnProfile) bool { return p.View == view && p.Name == name })
-			return &profiles[at]
-		})
-		if len(lines) == 0 && file == "" && id == "" {
-			return
-		}
-		w.WriteString(where)
-		if file != "" {
-			fmt.Fprintf(&w, "    file: %q\n", file)
-		}
-		switch {
-		case id != "":
-			fmt.Fprintf(&w, "    id: %q  # does it identify the subjects?\n", id)
-		case file != "":
-			w.WriteString("    id: id\n")
-		}
-		if text := strings.Join(lines, ""); strings.Contains("\n"+text, "\n      - ") {
-			fmt.Fprintf(&w, "    columns:\n%s", text)
-		} else if text != "" {
-			fmt.Fprintf(&w, "    columns: []\n%s", text)
-		}
-	}
-	write("subjects:\n", "", schema.Subject, "")
+	columns := map[string][]string{} // by view
+	of := map[[2]string]*ColumnProfile{}
 	var have []string
-	for _, p := range profiles {
-		if p.View != "" && !slices.Contains(have, p.View) {
+	for i := range profiles {
+		p := &profiles[i]
+		if columns[p.View] == nil {
 			have = append(have, p.View)
 		}
+		columns[p.View], of[[2]string{p.View, p.Name}] = append(columns[p.View], p.Name), p
 	}
-	views := 0
-	for _, v := range schema.Views {
-		where := fmt.Sprintf("  - name: %s\n", v.Name)
-		before := w.Len()
-		if views == 0 {
-			where = "views:\n" + where
+	made, views := "", ""
+	for _, v := range append([]View{{Columns: schema.Subject}}, schema.Views...) {
+		from := slices.Index(have, v.Name)
+		if from < 0 && v.Name != "" {
+			from = slices.IndexFunc(have, func(h string) bool {
+				return h != "" && (problem.Key(h) == problem.Key(v.Name) || sharesMost(v.Columns, columns[h]))
+			})
 		}
-		if slices.Contains(have, v.Name) {
-			write(where, "", v.Columns, v.Name)
-		} else if at := slices.IndexFunc(have, func(h string) bool { return problem.Key(h) == problem.Key(v.Name) || sharesMost(v.Columns, h, columns) }); at >= 0 {
-			_, file := columns(have[at])
-			write(where, filepath.Base(file), v.Columns, have[at])
+		if from < 0 {
+			continue
 		}
-		if w.Len() > before {
-			views++
+		names := columns[have[from]]
+		text := strings.Join(proposed(v.Columns, names, func(name string) *ColumnProfile { return of[[2]string{have[from], name}] }), "")
+		switch {
+		case strings.Contains("\n"+text, "\n      - "):
+			text = "    columns:\n" + text
+		case text != "":
+			text = "    columns: []\n" + text
+		}
+		id := ""
+		if ids[have[from]] != "" {
+			id = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[have[from]])
+		}
+		if have[from] != v.Name {
+			text = fmt.Sprintf("    file: %q\n", filepath.Base(of[[2]string{have[from], names[0]}].File)) + cmp.Or(id, "    id: id\n") + text
+		} else {
+			text = id + text
+		}
+		switch {
+		case text == "":
+		case v.Name == "":
+			made = "subjects:\n" + text
+		default:
+			views += "  - name: " + v.Name + "\n" + text
 		}
 	}
-	if w.Len() == head {
-		return "", nil
+	if views != "" {
+		made += "views:\n" + views
 	}
-	return w.String(), nil
+	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    file:") && len(ids) == 0 {
+		return "", nil // nothing that a person could take
+	}
+	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
+		"# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" + made, nil
 }
 
 // nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or else
@@ -144,8 +133,7 @@ func (f *files) nameIDs() (ids map[string]string, err error) {
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.
-func sharesMost(expected []Column, view string, columns func(string) ([]string, string)) bool {
-	names, _ := columns(view)
+func sharesMost(expected []Column, names []string) bool {
 	n := 0
 	for _, c := range expected {
 		if spelt(c.Name, names) != "" {

@@ -99,6 +99,21 @@ var endings = map[string]bool{
 	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false, "zip": false, "bak": false, "old": false,
 }
 
+// exports say by which way a file that is not read here becomes CSV, by its ending.
+var exports = map[string]string{
+	"sav": "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv", "sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv",
+	"rds": "in R by readRDS and write.csv", "rdata": "in R by load and write.csv", "feather": "in R or Python by arrow",
+}
+
+// Export says how to get CSV of a file that is not read here.
+func Export(name string) string {
+	end := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."), "z")
+	if how := exports[end]; how != "" {
+		return fmt.Sprintf("write %s as CSV, %s", name, how)
+	}
+	return fmt.Sprintf("save %s as CSV in UTF-8, with commas and decimal points", name)
+}
+
 // stray is a file of a folder that is not read.
 type stray struct {
 	path   string
@@ -137,12 +152,12 @@ func (s *stray) insteadOf(w *wanted) problem.Problem {
 	p := problem.Problem{File: s.path, Where: w.where, What: "there is no " + w.file + ", and this file looks as if it were meant to be it"}
 	name := strings.ToLower(filepath.Base(s.path))
 	switch {
-	case strings.HasSuffix(name, ".csv"):
+	case strings.HasSuffix(name, ".csv"), strings.HasSuffix(name, ".tsv"), strings.HasSuffix(name, ".tab"): // tabs are read
 		p.Hint = "rename it to " + w.file
 	case ending(name) != "":
 		p.Hint = "rename it to " + strings.TrimSuffix(w.file, ".csv") + ending(name)
 	default:
-		p.Hint = "save it as CSV in UTF-8, with commas and decimal points, and name that " + w.file
+		p.Hint = strings.Replace(Export(filepath.Base(s.path)), "save "+filepath.Base(s.path), "save it", 1) + ", and name that " + w.file
 	}
 	p.Hint += "\nif it is something else, keep it in another folder"
 	return p

@@ -137,12 +137,17 @@ func proposeMappings(err error) error {
 		return err
 	}
 	for _, folder := range slices.Sorted(maps.Keys(differ.Mappings)) {
-		path := filepath.Join(folder, proposedMapping)
-		if e := os.WriteFile(path, []byte(differ.Mappings[folder]), 0o644); e == nil {
+		if path, e := writeMapping(folder, differ.Mappings[folder]); e == nil {
 			err = fmt.Errorf("%w\n  hint: or read what was written to %s, make it the site's mapping.yaml, and begin again:\n  hint: mv %[2]s %s", err, path, filepath.Join(folder, dataset.MappingFile))
 		}
 	}
 	return err
+}
+
+// writeMapping writes what could be the mapping of a site beside its data.
+func writeMapping(folder, text string) (path string, err error) {
+	path = filepath.Join(folder, proposedMapping)
+	return path, os.WriteFile(path, []byte(text), 0o644)
 }
 
 func initCommand() *cobra.Command {

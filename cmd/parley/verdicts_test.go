@@ -193,7 +193,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		hint   string
 	}{
 		// Files.
-		"tab-separated view":        {instead("view_lab.csv", "view_lab.tsv", lab), "view_lab.tsv: view lab", "there is no view_lab.csv", "save it as CSV"},
+		"tab-separated view":        {instead("view_lab.csv", "view_lab.tsv", lab), "view_lab.tsv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"capitals in a name":        {instead("view_lab.csv", "view_Lab.csv", lab), "view_Lab.csv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"view without its prefix":   {instead("view_lab.csv", "lab.csv", lab), "lab.csv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"misspelt view":             {instead("view_clinic.csv", "view_clinc.csv", clinic), "view_clinc.csv: view clinic", "there is no view_clinic.csv", "rename it"},

@@ -28,57 +28,29 @@ func Parquet(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if len(columns) == 0 {
 		return nil, errors.New("it has no columns")
 	}
-	print := make([]func([]byte, parquet.Value) []byte, len(columns))
-	place := make([]int, len(columns)) // of each column in the text
-	header := make([][]byte, len(columns))
-	first := 0
+	print, names := make([]func([]byte, parquet.Value) []byte, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
-		if print[i] = printer(c); print[i] == nil {
+		if print[i], names[i] = printer(c), c.Name(); print[i] == nil {
 			return nil, fmt.Errorf("column %s is of a type that has no place in a table (%s)", c.Name(), c.Type())
 		}
-		if c.Name() == "id" {
-			first = i
-		}
-	}
-	for i, c := range columns {
-		switch {
-		case i == first:
-			place[i] = 0
-		case i < first:
-			place[i] = i + 1
-		default:
-			place[i] = i
-		}
-		header[place[i]] = []byte(c.Name())
 	}
 	r := &parquetRows{groups: file.RowGroups(), batch: make([]parquet.Row, 64)}
-	cells := make([][]byte, len(columns))
-	return &text{
-		row: func(b []byte) ([]byte, error) {
-			if header != nil {
-				b = appendRow(b, header)
-				header = nil
-				return b, nil
+	return inOrder(names, func(cells [][]byte) error {
+		row, err := r.next()
+		if err != nil {
+			return err
+		}
+		if len(row) != len(cells) {
+			return fmt.Errorf("a row has %d cells, and there are %d columns", len(row), len(cells))
+		}
+		for _, v := range row {
+			i := v.Column()
+			if cells[i] = cells[i][:0]; !v.IsNull() {
+				cells[i] = print[i](cells[i], v)
 			}
-			row, err := r.next()
-			if err != nil {
-				return b, err
-			}
-			if len(row) != len(cells) {
-				return b, fmt.Errorf("a row has %d cells, and there are %d columns", len(row), len(cells))
-			}
-			for _, v := range row {
-				i := v.Column()
-				cell := cells[place[i]][:0]
-				if !v.IsNull() {
-					cell = print[i](cell, v)
-				}
-				cells[place[i]] = cell
-			}
-			return appendRow(b, cells), nil
-		},
-		close: r.close,
-	}, nil
+		}
+		return nil
+	}, r.close), nil
 }
 
 // printer writes values of a column as cells; nil if the column is not of a kind that

@@ -158,46 +158,35 @@ func (q *Query) Open() (_ io.ReadCloser, err error) {
 	if err != nil {
 		return fail("the answer cannot be read", err)
 	}
-	header := make([][]byte, len(types))
+	names, values, into := make([]string, len(types)), make([]any, len(types)), make([]any, len(types))
 	for i, t := range types {
-		header[i] = []byte(t.Name())
+		names[i], into[i] = t.Name(), &values[i]
 	}
-	values, into := make([]any, len(types)), make([]any, len(types))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	cells, n := make([][]byte, len(types)), 0
-	return &text{
-		row: func(b []byte) ([]byte, error) {
-			if header != nil {
-				b = appendRow(b, header)
-				header = nil
-				return b, nil
+	n := 0
+	return inOrder(names, func(cells [][]byte) error {
+		if !rows.Next() {
+			if err := rows.Err(); err != nil {
+				return q.plainly(fmt.Sprintf("the connection to the database was lost after %d rows", n), connection, err)
 			}
-			if !rows.Next() {
-				if err := rows.Err(); err != nil {
-					return b, q.plainly(fmt.Sprintf("the connection to the database was lost after %d rows", n), connection, err)
-				}
-				return b, io.EOF
+			return io.EOF
+		}
+		n++
+		err := rows.Scan(into...)
+		for i, v := range values {
+			if err == nil {
+				cells[i], err = appendValue(cells[i][:0], v, types[i].DatabaseTypeName())
 			}
-			n++
-			if err := rows.Scan(into...); err != nil {
-				return b, q.plainly(fmt.Sprintf("row %d cannot be read", n), connection, err)
-			}
-			for i, v := range values {
-				if cells[i], err = appendValue(cells[i][:0], v, types[i].DatabaseTypeName()); err != nil {
-					return b, fmt.Errorf("row %d, column %s: %w", n, types[i].Name(), err)
-				}
-			}
-			return appendRow(b, cells), nil
-		},
-		close: func() error {
-			cancel()
-			rows.Close() // what it says was said to whoever read
-			tx.Rollback()
-			return db.Close()
-		},
-	}, nil
+		}
+		if err != nil {
+			return q.plainly(fmt.Sprintf("row %d cannot be read", n), connection, err)
+		}
+		return nil
+	}, func() error {
+		cancel()
+		rows.Close() // what it says was said to whoever read
+		tx.Rollback()
+		return db.Close()
+	}), nil
 }
 
 // appendValue appends what a driver gives of a value of a type.

@@ -98,32 +98,7 @@ func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 			at += v.width
 		}
 		return nil
-	}), nil
-}
-
-// inOrder is rows of these columns as CSV, with a column named id first.
-func inOrder(names []string, next func(cells [][]byte) error) io.ReadCloser {
-	first := 0
-	for i, n := range names {
-		if n == "id" {
-			first = i
-		}
-	}
-	cells, placed, header := make([][]byte, len(names)), make([][]byte, len(names)), true
-	return &text{row: func(b []byte) ([]byte, error) {
-		if header {
-			for i, n := range names {
-				cells[i] = append(cells[i], n...)
-			}
-			header = false
-		} else if err := next(cells); err != nil {
-			return b, err
-		}
-		placed[0] = cells[first]
-		copy(placed[1:], cells[:first])
-		copy(placed[first+1:], cells[first+1:])
-		return appendRow(b, placed), nil
-	}, close: func() error { return nil }}
+	}, nil), nil
 }
 
 // bytesOf reads n bytes at a place, of which there are some.

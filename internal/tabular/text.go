@@ -10,7 +10,9 @@ package tabular
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +45,32 @@ func (t *text) fill() (err error) {
 	return err
 }
 
-func (t *text) Close() error { return t.close() }
+func (t *text) Close() error {
+	if t.close == nil {
+		return nil
+	}
+	return t.close()
+}
+
+// inOrder is rows of these columns as CSV, with a column named id first. What closes it may be nil.
+func inOrder(names []string, next func(cells [][]byte) error, close func() error) io.ReadCloser {
+	first := max(0, slices.Index(names, "id"))
+	cells, placed, header := make([][]byte, len(names)), make([][]byte, len(names)), true
+	return &text{row: func(b []byte) ([]byte, error) {
+		if header {
+			for i, n := range names {
+				cells[i] = append(cells[i], n...)
+			}
+			header = false
+		} else if err := next(cells); err != nil {
+			return b, err
+		}
+		placed[0] = cells[first]
+		copy(placed[1:], cells[:first])
+		copy(placed[first+1:], cells[first+1:])
+		return appendRow(b, placed), nil
+	}, close: close}
+}
 
 // contain turns a panic of a decoder, which a damaged file can cause, into an error.
 func contain(err *error) {

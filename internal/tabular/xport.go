@@ -116,7 +116,7 @@ func Xport(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 			cells[i] = v.cell(cells[i][:0], row[v.at:v.at+v.width])
 		}
 		return nil
-	}), nil
+	}, nil), nil
 }
 
 // oneMember refuses a file that holds another data set after the first.

@@ -39,37 +39,27 @@ func (d *Differing) Unwrap() error { return d.error }
 // mappings proposes one for every site that can have one, to the names that most sites use.
 func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
 	most := map[[2]string]*column{}
-	var order [][2]string
 	for _, c := range d.columns {
 		key := [2]string{problem.Key(c.View), problem.Key(c.Name)}
-		if most[key] == nil {
-			order = append(order, key)
-		}
 		if most[key] == nil || len(c.sites()) > len(most[key].sites()) {
 			most[key] = c
 		}
 	}
-	all := map[string]string{}
-	for i := range d.Sites {
-		var schema dataset.Schema
-		for _, key := range order {
-			c := most[key]
-			if !slices.ContainsFunc(d.columns, func(o *column) bool {
-				return o.at[i] != nil && [2]string{problem.Key(o.View), problem.Key(o.Name)} == key
-			}) {
-				continue
-			}
-			own := dataset.Column{Name: c.Name}
-			if c.View == "" {
-				schema.Subject = append(schema.Subject, own)
-				continue
-			}
-			at := slices.IndexFunc(schema.Views, func(v dataset.View) bool { return v.Name == c.View })
-			if at < 0 {
-				schema.Views, at = append(schema.Views, dataset.View{Name: c.View}), len(schema.Views)
-			}
+	var schema dataset.Schema
+	for _, c := range d.columns {
+		at := slices.IndexFunc(schema.Views, func(v dataset.View) bool { return v.Name == c.View })
+		switch own := (dataset.Column{Name: c.Name}); {
+		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c:
+		case c.View == "":
+			schema.Subject = append(schema.Subject, own)
+		case at < 0:
+			schema.Views = append(schema.Views, dataset.View{Name: c.View, Columns: []dataset.Column{own}})
+		default:
 			schema.Views[at].Columns = append(schema.Views[at].Columns, own)
 		}
+	}
+	all := map[string]string{}
+	for i := range d.Sites {
 		text, err := dataset.ProposeMapping(ctx, d.Sites[i].Folder, schema)
 		if err != nil {
 			return nil, err

@@ -173,16 +173,7 @@ func renamed(folder, name, to string) string {
 	case "csv", "csv.gz", "xlsx", "parquet", "dta", "xpt":
 		return fmt.Sprintf("mv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+end)))
 	}
-	if how := exports[end]; how != "" {
-		return fmt.Sprintf("write %s as CSV, %s, and name that %s.csv", name, how, to)
-	}
-	return fmt.Sprintf("save %s as CSV in UTF-8, with commas and decimal points, and name that %s.csv", name, to)
-}
-
-// exports say how to get CSV of what is not read here, by endings.
-var exports = map[string]string{
-	"sav": "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv", "zsav": "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv",
-	"sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv", "rds": "in R by readRDS and write.csv", "rdata": "in R by load and write.csv", "feather": "in R or Python",
+	return dataset.Export(name) + ", and name that " + to + ".csv"
 }
 
 // unread are files in the folder of a data set that are named as views and cannot be read

@@ -1,4 +1,4 @@
-package dataset
+package tabular_test
 
 import (
 	"compress/gzip"
@@ -15,11 +15,12 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
+	"parley/dataset"
 	"parley/internal/tabular"
 	"parley/internal/testkit"
 )
 
-// rowsOfAll is the table that all sources hold: 4000 rows, as testdata/make.py of internal/tabular made them.
+// rowsOfAll is the table that all sources hold: 4000 rows, as testdata/make.py made them.
 func rowsOfAll(t *testing.T) (text string, rows [][]string) {
 	t.Helper()
 	text = string(unpacked(t, "rows.csv.gz"))
@@ -28,7 +29,7 @@ func rowsOfAll(t *testing.T) (text string, rows [][]string) {
 
 func unpacked(t *testing.T, name string) []byte {
 	t.Helper()
-	f := testkit.Get(os.Open(filepath.Join("..", "internal", "tabular", "testdata", name)))(t)
+	f := testkit.Get(os.Open(filepath.Join("testdata", name)))(t)
 	defer f.Close()
 	return testkit.Get(io.ReadAll(testkit.Get(gzip.NewReader(f))(t)))(t)
 }
@@ -44,6 +45,13 @@ func typed(t *testing.T, column, cell string) any {
 		return testkit.Get(time.Parse(time.DateOnly, cell))(t)
 	}
 	return cell
+}
+
+func parquetOf(t *testing.T, table string) string {
+	t.Helper()
+	var b strings.Builder
+	testkit.Do(t, tabular.WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }))
+	return b.String()
 }
 
 func workbookOf(t *testing.T, rows [][]string) string {
@@ -104,27 +112,27 @@ func TestAllSourcesGiveTheSameRows(t *testing.T) {
 	put("semicolons.csv", strings.NewReplacer(",", ";", ".", ",").Replace(text))
 	put("plain.csv", text)
 	put("book.xlsx", workbookOf(t, rows))
-	put("columns.parquet", asParquet(t, text))
+	put("columns.parquet", parquetOf(t, text))
 	put("stata.dta", string(unpacked(t, "rows.dta.gz")))
 	put("sas.xpt", string(unpacked(t, "rows.xpt.gz")))
-	connection, _ := testkit.Postgres(t)
+	connection, _ := postgres(t)
 	t.Setenv("HOSPITAL", connection)
 	fill(t, "pgx", connection, "id text, crp double precision, age smallint, dose numeric(9, 2), stage text, born date", rows)
 	fill(t, "sqlite", filepath.Join(dir, "lite.db"), "id text, crp real, age integer, dose real, stage text, born text", rows)
 
-	schema := Schema{
-		Subject: []Column{{Name: "stage", Kind: Label}},
-		Views:   []View{{Name: "lab", Columns: []Column{{Name: "crp"}, {Name: "age"}, {Name: "dose"}, {Name: "days"}}}},
+	schema := dataset.Schema{
+		Subject: []dataset.Column{{Name: "stage", Kind: dataset.Label}},
+		Views:   []dataset.View{{Name: "lab", Columns: []dataset.Column{{Name: "crp"}, {Name: "age"}, {Name: "dose"}, {Name: "days"}}}},
 	}
 	want := ""
 	for _, source := range []string{"file: plain.csv", "file: semicolons.csv", "file: book.xlsx", "file: columns.parquet", "file: stata.dta", "file: sas.xpt",
 		"sql: {driver: postgres, environment: HOSPITAL, query: select * from lab}", "sql: {driver: sqlite, database: lite.db, query: \"select id, crp, age, dose, stage, born from lab\"}"} {
-		put(MappingFile, fmt.Sprintf("mapping: 1\nsubjects: {%s, id: id}\nviews:\n  - name: lab\n    %[1]s\n    id: id\n    columns: [crp, age, dose, {name: days, from: born, until: 2024-01-01, unit: days}]\n", source))
+		put(dataset.MappingFile, fmt.Sprintf("mapping: 1\nsubjects: {%s, id: id}\nviews:\n  - name: lab\n    %[1]s\n    id: id\n    columns: [crp, age, dose, {name: days, from: born, until: 2024-01-01, unit: days}]\n", source))
 		if strings.HasPrefix(source, "file") { // which serves two tables, so that each names its columns
-			put(MappingFile, strings.Replace(string(testkit.Get(os.ReadFile(filepath.Join(dir, MappingFile)))(t)), "id: id}", "id: id, columns: [stage]}", 1))
+			put(dataset.MappingFile, strings.Replace(string(testkit.Get(os.ReadFile(filepath.Join(dir, dataset.MappingFile)))(t)), "id: id}", "id: id, columns: [stage]}", 1))
 		}
-		d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
-		c := testkit.Get(Count(t.Context(), d))(t)
+		d := testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
+		c := testkit.Get(dataset.Count(t.Context(), d))(t)
 		if want == "" {
 			want = c.Hex()
 		}

@@ -1,4 +1,4 @@
-package testkit
+package tabular_test
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"parley/internal/testkit"
 )
 
-// PostgresPassword is that of the server that [Postgres] starts.
-const PostgresPassword = "wide open"
+// password is that of the server that postgres starts.
+const password = "wide open"
 
-// Postgres starts a PostgreSQL server of the test's own, of the version that is installed, and returns how to connect to
+// postgres starts a PostgreSQL server of the test's own, of the version that is installed, and returns how to connect to
 // it and what stops it at once; it stops at the end of the test in any case. The server refuses to run as root, so that
 // it runs as postgres or nobody then.
-func Postgres(t testing.TB) (connection string, stop func()) {
+func postgres(t testing.TB) (connection string, stop func()) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -28,16 +30,16 @@ func Postgres(t testing.TB) (connection string, stop func()) {
 		t.Fatal("this test starts PostgreSQL, which is not installed: apt-get install postgresql")
 	}
 	bin := filepath.Dir(found[len(found)-1])
-	dir := Get(os.MkdirTemp("", "parley-postgres-*"))(t)
+	dir := testkit.Get(os.MkdirTemp("", "parley-postgres-*"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	var as []string
 	if os.Geteuid() == 0 {
 		owner, err := user.Lookup("postgres")
 		if err != nil {
-			owner = Get(user.Lookup("nobody"))(t)
+			owner = testkit.Get(user.Lookup("nobody"))(t)
 		}
-		uid, gid := Get(strconv.Atoi(owner.Uid))(t), Get(strconv.Atoi(owner.Gid))(t)
-		Do(t, os.Chown(dir, uid, gid))
+		uid, gid := testkit.Get(strconv.Atoi(owner.Uid))(t), testkit.Get(strconv.Atoi(owner.Gid))(t)
+		testkit.Do(t, os.Chown(dir, uid, gid))
 		as = []string{"setpriv", "--reuid=" + owner.Uid, "--regid=" + owner.Gid, "--clear-groups"}
 	}
 	run := func(name string, args ...string) {
@@ -45,7 +47,7 @@ func Postgres(t testing.TB) (connection string, stop func()) {
 		words := append(append([]string{}, as...), append([]string{filepath.Join(bin, name)}, args...)...)
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Dir = dir
-		log := Get(os.Create(filepath.Join(t.TempDir(), "log")))(t) // a pipe would stay open as long as the server runs
+		log := testkit.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t) // a pipe would stay open as long as the server runs
 		defer log.Close()
 		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Run(); err != nil {
@@ -55,10 +57,10 @@ func Postgres(t testing.TB) (connection string, stop func()) {
 		}
 	}
 	secret := filepath.Join(dir, "password")
-	Do(t, os.WriteFile(secret, []byte(PostgresPassword+"\n"), 0o644))
+	testkit.Do(t, os.WriteFile(secret, []byte(password+"\n"), 0o644))
 	data := filepath.Join(dir, "data")
 	run("initdb", "--no-sync", "-A", "scram-sha-256", "-U", "parley", "--pwfile", secret, "--locale", "C", "-E", "UTF8", "-D", data)
-	l := Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "server.log"), "-o", fmt.Sprintf("-k %s -p %d -c listen_addresses=127.0.0.1 -c fsync=off", dir, port), "start")
@@ -70,5 +72,5 @@ func Postgres(t testing.TB) (connection string, stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	return fmt.Sprintf("postgres://parley:%s@127.0.0.1:%d/postgres?sslmode=disable", strings.ReplaceAll(PostgresPassword, " ", "%20"), port), stop
+	return fmt.Sprintf("postgres://parley:%s@127.0.0.1:%d/postgres?sslmode=disable", strings.ReplaceAll(password, " ", "%20"), port), stop
 }
