@@ -229,12 +229,23 @@ func GrantKey(id string) string   { return BoardKey(guestName(id)) }
 
 // Put makes a value that of a key, whatever stands there.
 func Put(ctx context.Context, w wire.Wire, key string, value []byte) error {
-	for {
-		_, revision, err := w.Get(ctx, key)
-		if err != nil {
-			return err
+	return Replace(ctx, w, key, value, new(uint64))
+}
+
+// Replace is Put for who has put the key's value before, with its revision in last; 0 if that is not known. It looks
+// at what stands there only if that is another value.
+func Replace(ctx context.Context, w wire.Wire, key string, value []byte, last *uint64) (err error) {
+	for known := *last > 0; ; known = false {
+		if !known {
+			if _, *last, err = w.Get(ctx, key); err != nil {
+				return err
+			}
 		}
-		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
+		var revision uint64
+		if revision, err = w.Put(ctx, key, value, *last); err == nil {
+			*last = revision
+		}
+		if !errors.Is(err, wire.ErrMoved) {
 			return err
 		}
 	}

@@ -48,9 +48,12 @@ type Watcher interface {
 	Health(ok bool)
 }
 
-// look is how often the folder is looked at for what commands have changed, as long as that takes no more than a
-// hundredth of a processor.
-const look = 300 * time.Millisecond
+// The folder is looked at for what commands have changed three times a second, or so often that it takes a hundredth of
+// a processor, but no less often than lookMost.
+const (
+	look     = 300 * time.Millisecond
+	lookMost = 5 * time.Second
+)
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
 // again.
@@ -95,7 +98,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
 			return nil
-		case <-time.After(max(look, 100*time.Since(began))):
+		case <-time.After(max(look, min(lookMost, 100*time.Since(began)))):
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 	}
 	keys := map[string]*taken{}
 	for last, wait := time.Now(), time.Duration(0); ; {
-		wait = max(time.Second, 100*wait)
+		wait = max(time.Second, min(lookMost, 100*wait))
 		select {
 		case <-ctx.Done():
 			return

@@ -50,6 +50,7 @@ type Daemon struct {
 	asked      uint64 // of its last board
 	second     []byte // the life of a process that the coordinator refuses
 	count      uint64
+	hello      uint64        // revision of the last
 	news       chan struct{} // holds a token when something is to be told
 	quiet      federation.Quiet
 	once       federation.Once
@@ -300,7 +301,7 @@ func (d *Daemon) say(ctx context.Context, s stands) error {
 	if err != nil {
 		return err
 	}
-	return federation.Put(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
+	return federation.Replace(ctx, d.conn, federation.HelloKey(f.Config.Site), message, &d.hello)
 }
 
 // sayGoodbye lets another process of the site serve at once.

@@ -70,7 +70,7 @@ func siteOf(p *study.Plan, name string) (*halves.Site, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 18 }
+func (Method) Revision() int { return 19 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

@@ -18,6 +18,11 @@ import (
 	"parley/report"
 )
 
+// says looks for a reason in a verdict, where it may not be the first.
+func says(verdict, reason string) bool {
+	return strings.Contains(strings.ToLower(verdict), strings.ToLower(reason))
+}
+
 // spoilt is a study with an outlier at its second site, in view v1.
 func spoilt(t *testing.T, options string) (s *small, id string) {
 	s = shape{dims: []int{5, 4, 3}, sites: 3, rows: 40, seed: 3, options: options}.study(t)
@@ -123,7 +128,7 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	r := factorstest.Must(newPlay(t, s).run())(t)
 	for _, view := range []string{"v0", "v1"} {
 		if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
+			return says(v, "no better than by its mean: ") && says(v, view+" (")
 		}) {
 			t.Errorf("verdicts on %s: %q", view, r.Verdicts())
 		}
@@ -154,7 +159,7 @@ func TestChanceIsNoGain(t *testing.T) {
 		r := factorstest.Must(newPlay(t, s).run())(t)
 		for _, view := range []string{"v0", "v1", "v2"} {
 			if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-				return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
+				return says(v, "no better than by its mean: ") && says(v, view+" (")
 			}) {
 				missed++
 			}
@@ -195,7 +200,7 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 				})
 			}
 			for _, v := range factorstest.Must(newPlay(t, s).run())(t).Verdicts() {
-				if strings.HasPrefix(v, "Features do not go") || strings.HasPrefix(v, "Noisier") || strings.HasPrefix(v, "Sites differ in noise") {
+				if says(v, "Features do not go") || says(v, "Noisier") || says(v, "Sites differ in noise") {
 					said++
 				}
 			}
@@ -217,7 +222,7 @@ func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
 			return views
 		})
 		said := slices.ContainsFunc(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), func(v string) bool {
-			return strings.HasPrefix(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
+			return says(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
 		})
 		if said != (times < 0.5) {
 			t.Errorf("times %v: said %t", times, said)
@@ -330,7 +335,7 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		p.behindGates(3)
 		r := factorstest.Must(p.run())(t)
 		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.HasPrefix(v, "It may be that no subject counts at site-0, site-1:")
+			return says(v, "It may be that no subject counts at site-0, site-1:")
 		}); said != swapped {
 			t.Errorf("swapped %t: %q", swapped, r.Verdicts())
 		}
@@ -389,14 +394,14 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	} {
 		s := study(9, 120)
 		dealt(t, s, s.plan.Sites[1], c.change)
-		if got := verdicts(s); len(got) == 0 || !strings.HasPrefix(got[0], c.want) {
+		if got := verdicts(s); len(got) == 0 || !says(got[0], c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 	alarms := 0
 	for seed := range uint64(100) {
 		for _, said := range verdicts(study(100+seed, 15+10*int(seed%10))) {
-			if strings.HasPrefix(said, views[:40]) || strings.HasPrefix(said, features) {
+			if says(said, views[:40]) || says(said, features) {
 				alarms++
 				t.Logf("seed %d: %s", seed, said)
 			}
@@ -411,16 +416,16 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 // and no site is unlike it. It is named with the sites, whether there are rounds or not; and where it
 // is not turned, nothing is.
 func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
-	const says = "Features go with the others in other ways at some sites than at others: "
+	const way = "Features go with the others in other ways at some sites than at others: "
 	for _, c := range []struct {
 		sites   int
 		turned  []int
 		options string
 		want    string
 	}{
-		{6, []int{1, 3, 5}, "", says + "f1_2 (reversed at site-1, site-3, site-5)"},
-		{6, []int{1, 3, 5}, "  rounds: 0\n", says + "f1_2 (reversed at site-1, site-3, site-5)"},
-		{2, []int{1}, "", says + "f1_2 (reversed at site-1)"},
+		{6, []int{1, 3, 5}, "", way + "f1_2 (reversed at site-1, site-3, site-5)"},
+		{6, []int{1, 3, 5}, "  rounds: 0\n", way + "f1_2 (reversed at site-1, site-3, site-5)"},
+		{2, []int{1}, "", way + "f1_2 (reversed at site-1)"},
 		{6, nil, "", ""},
 	} {
 		s := shape{dims: []int{6, 5}, sites: c.sites, rows: 80, missing: 0.02, seed: 9, options: "  latent: 1\n" + c.options}.study(t)
@@ -437,7 +442,7 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 		m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
 		got := ""
 		for _, v := range m.Verdicts {
-			if strings.HasPrefix(v.Says, says) && slices.Equal(v.Views, []string{"v1"}) {
+			if strings.HasPrefix(v.Says, way) && slices.Equal(v.Views, []string{"v1"}) {
 				got = v.Says
 			}
 		}
@@ -467,7 +472,7 @@ func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 		}
 		said := strings.Join(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), "\n")
 		for _, site := range s.plan.Sites[:3] {
-			if all++; strings.Contains(said, "Views do not go together as they do elsewhere") && strings.Contains(said, site+": v1 (R² −") {
+			if all++; says(said, "Views do not go together as they do elsewhere") && strings.Contains(said, site+": v1 (R² −") {
 				named++
 			}
 		}

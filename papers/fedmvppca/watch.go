@@ -8,8 +8,6 @@ import (
 
 	"parley/engine/local"
 	"parley/method"
-	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
 	"parley/papers/deal"
 	"parley/study"
@@ -20,7 +18,7 @@ import (
 // and Figure 10 draw.
 type watched struct {
 	fedmvppca.Method
-	seen func(*options.Prior)
+	seen func(*fedmvppca.PackedPrior)
 }
 
 // Coordinator implements [method.Method].
@@ -31,7 +29,7 @@ func (w watched) Coordinator(p *study.Plan) (method.Coordinator, error) {
 
 type watching struct {
 	method.Coordinator
-	seen func(*options.Prior)
+	seen func(*fedmvppca.PackedPrior)
 }
 
 // Next implements [method.Coordinator].
@@ -45,7 +43,7 @@ func (w watching) Next(s method.State) (method.Step, error) {
 		return step, err
 	}
 	var now struct {
-		Model *options.Prior `cbor:"model"`
+		Model *fedmvppca.PackedPrior `cbor:"model"`
 	}
 	if err := cbor.Unmarshal(state, &now); err != nil {
 		return step, err
@@ -55,21 +53,21 @@ func (w watching) Next(s method.State) (method.Step, error) {
 }
 
 // globals runs a study, and returns its global parameters after every round.
-func globals(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (all []*options.Prior, err error) {
+func globals(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (all []*fedmvppca.PackedPrior, err error) {
 	m, privacy := say(c, d)
 	p, err := plan(d.sites, m, privacy, seed)
 	if err != nil {
 		return nil, err
 	}
-	with := method.Registry{watched{seen: func(now *options.Prior) { all = append(all, now) }}}
+	with := method.Registry{watched{seen: func(now *fedmvppca.PackedPrior) { all = append(all, now) }}}
 	_, err = local.Run(ctx, local.Config{Plan: p, Methods: with, Data: deal.BySite(d.sites)})
 	return all, err
 }
 
 // spreadsOf are the standard deviations between sites of the loadings, the means and the noise
 // variance of a view; of the last NaN where the inverse-gamma law has none.
-func spreadsOf(m *options.Prior, view int) [3]float64 {
-	sd := [3]float64{math.Sqrt(m.VarW[view]), math.Sqrt(m.VarMu[view]), math.Sqrt(ppca.InverseGammaVariance(m.Alpha[view], m.Beta[view]))}
+func spreadsOf(m *fedmvppca.PackedPrior, view int) [3]float64 {
+	sd := [3]float64{math.Sqrt(m.VarW[view]), math.Sqrt(m.VarMu[view]), math.Sqrt(fedmvppca.InverseGammaVariance(m.Alpha[view], m.Beta[view]))}
 	if math.IsInf(sd[2], 0) {
 		sd[2] = math.NaN()
 	}

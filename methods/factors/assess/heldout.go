@@ -27,14 +27,17 @@ type HeldOut struct {
 	// Shift is by how much intervals of 90 % that are as wide as the squared error has it hold more of these
 	// subjects' values than intervals without hold of those whom the model was fitted to, if values are normal.
 	Shift wire.Vector `cbor:"shift"`
+	// Errors are those of the loadings.
+	Errors *Errors `cbor:"errors"`
 }
 
 // Gain is the share of the squared error of "everybody has the mean" that the prediction takes away; NaN
 // where nobody has the view and another.
 func (h *HeldOut) Gain(k int) float64 { return 1 - h.Error[k]/h.Squares[k] }
 
-// Check says what is wrong with what was kept of a layout with so many views.
-func (h *HeldOut) Check(views int) error {
+// Check says what is wrong with what was kept of a layout and q factors.
+func (h *HeldOut) Check(l ppca.Layout, q int) error {
+	views := l.Views()
 	for _, x := range []wire.Vector{h.Cells, h.Error, h.Squares, h.GainSE, h.Times} {
 		if len(x) != views || slices.Min(x) < 0 {
 			return fmt.Errorf("subjects left out: %d numbers for %d views, or one below 0", len(x), views)
@@ -46,7 +49,10 @@ func (h *HeldOut) Check(views int) error {
 	if len(h.Shift) != views || slices.Min(h.Times) < 1 || floats.Norm(h.Shift, math.Inf(1)) > 1 {
 		return fmt.Errorf("subjects left out: errors of less than the model says, or coverage by more than all")
 	}
-	return nil
+	if h.Errors == nil {
+		return fmt.Errorf("subjects left out: no errors of loadings")
+	}
+	return h.Errors.Check(l.Features(), q)
 }
 
 // hidden is how well a model predicts each view of some subjects from their other views, by their sums.
@@ -94,7 +100,7 @@ func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 					md.Psi[j] = math.Inf(1)
 				}
 			}
-			if err := e.Run(md, b, nil); err != nil {
+			if err := e.Run(md, b); err != nil {
 				return nil, err
 			}
 			copy(md.Psi[lo:hi], noise[lo:hi])
@@ -128,7 +134,7 @@ func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 func newHeldOut(groups, small []*hidden, all *hidden) *HeldOut {
 	views := len(all.cells)
 	vector := func() wire.Vector { return make(wire.Vector, views) }
-	h := &HeldOut{vector(), vector(), vector(), vector(), vector(), vector()}
+	h := &HeldOut{vector(), vector(), vector(), vector(), vector(), vector(), nil}
 	for _, g := range groups {
 		floats.Add(h.Cells, g.cells)
 		floats.Add(h.Error, g.failed)
@@ -263,7 +269,7 @@ func (r *Ranks) Try(q int) (bool, error) {
 
 // LogLik is the log-likelihood per subject who was left out (nats), by value.
 func (r *Ranks) LogLik() []float64 {
-	out, n := make([]float64, len(r.scores)), subjects(r.all)
+	out, n := make([]float64, len(r.scores)), ppca.Subjects(r.all)
 	for i, score := range r.scores {
 		out[i] = floats.Sum(score) / n
 	}
@@ -280,7 +286,7 @@ func (r *Ranks) Behind(i int) (mean, se float64) {
 	floats.Sub(behind, r.scores[i])
 	mean, sd := stat.MeanStdDev(behind, nil)
 	n := float64(len(behind))
-	each := subjects(r.all) / n
+	each := ppca.Subjects(r.all) / n
 	return mean / each, sd / math.Sqrt(n) / each
 }
 

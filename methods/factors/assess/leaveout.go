@@ -36,7 +36,7 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 		clear(start.Mu)
 	}
 	all, whole, parts := divided(l, own, sites, rng)
-	small, err := judged(l, &start, parts)
+	small, without, err := judged(l, &start, parts)
 	if err != nil && !errors.Is(err, ppca.ErrCollapsed) {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 	}
 	total, most := 0.0, 0.0
 	for _, blocks := range whole {
-		total, most = total+subjects(blocks), max(most, subjects(blocks))
+		total, most = total+ppca.Subjects(blocks), max(most, ppca.Subjects(blocks))
 	}
 	large := small
 	if len(sites) < groupsLeftOut && len(sites) > 2 && most < total/2 {
-		if large, err = judged(l, &start, whole); errors.Is(err, ppca.ErrCollapsed) {
+		if large, _, err = judged(l, &start, whole); errors.Is(err, ppca.ErrCollapsed) {
 			large = small
 		} else if err != nil {
 			return nil, err
@@ -59,19 +59,22 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 	if err != nil {
 		return nil, err
 	}
-	return newHeldOut(large, small, h), nil
+	out := newHeldOut(large, small, h)
+	n, _, _ := ppca.Means(l, all)
+	out.Errors, err = newErrors(l, &start, without, n)
+	return out, err
 }
 
 // divided is the blocks of sites, by sites, and by parts of these of which at least ten make up all.
 func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all []ppca.Block, whole, parts [][]ppca.Block) {
 	for _, blocks := range sites {
-		n := subjects(blocks)
 		if own {
-			blocks = aboutOwnMean(l, blocks, 1)
+			_, mean, _ := ppca.Means(l, blocks)
+			blocks = ppca.About(blocks, mean, 1)
 		}
 		all = append(all, blocks...)
-		if own {
-			blocks = aboutOwnMean(l, blocks, (n-1)/n)
+		if n := ppca.Subjects(blocks); own {
+			blocks = ppca.About(blocks, make([]float64, l.Features()), (n-1)/n)
 		}
 		whole = append(whole, blocks)
 		parts = append(parts, split(blocks, max(1, (groupsLeftOut+len(sites)-1)/len(sites)), rng)...)
@@ -79,11 +82,12 @@ func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all
 	return all, whole, parts
 }
 
-// judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects.
-func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hidden, err error) {
-	return list, eachOut(l, start, grouped(units), func(p *ppca.Params, out []ppca.Block) error {
+// judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects, and
+// returns the models of the others too.
+func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hidden, without []*ppca.Params, err error) {
+	return list, without, eachOut(l, start, grouped(units), func(p *ppca.Params, out []ppca.Block) error {
 		h, err := hide(l, p, out)
-		list = append(list, h)
+		list, without = append(list, h), append(without, p)
 		return err
 	})
 }
@@ -91,7 +95,7 @@ func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hi
 // grouped makes at most ten groups of units, as even as they can be.
 func grouped(units [][]ppca.Block) [][]ppca.Block {
 	units = slices.DeleteFunc(slices.Clone(units), func(u []ppca.Block) bool { return len(u) == 0 })
-	slices.SortStableFunc(units, func(a, b []ppca.Block) int { return cmp.Compare(subjects(b), subjects(a)) })
+	slices.SortStableFunc(units, func(a, b []ppca.Block) int { return cmp.Compare(ppca.Subjects(b), ppca.Subjects(a)) })
 	groups, n := make([][]ppca.Block, min(groupsLeftOut, len(units))), make([]float64, groupsLeftOut)
 	for _, u := range units { // the largest first, each to the smallest group
 		smallest := 0
@@ -101,7 +105,7 @@ func grouped(units [][]ppca.Block) [][]ppca.Block {
 			}
 		}
 		groups[smallest] = append(groups[smallest], u...)
-		n[smallest] += subjects(u)
+		n[smallest] += ppca.Subjects(u)
 	}
 	return groups
 }
@@ -135,36 +139,6 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge fun
 		}
 	}
 	return nil
-}
-
-func subjects(blocks []ppca.Block) (n float64) {
-	for i := range blocks {
-		n += blocks[i].N
-	}
-	return n
-}
-
-// aboutOwnMean is the blocks of a site about its mean, of so much of its subjects.
-func aboutOwnMean(l ppca.Layout, blocks []ppca.Block, share float64) []ppca.Block {
-	mean, count := make([]float64, l.Features()), make([]float64, l.Features())
-	for i := range blocks {
-		for a, j := range blocks[i].Features {
-			count[j] += blocks[i].N
-			mean[j] += (blocks[i].Mean[a] - mean[j]) * blocks[i].N / count[j]
-		}
-	}
-	out := make([]ppca.Block, 0, len(blocks))
-	for _, b := range blocks {
-		if b.N *= share; b.N == 0 {
-			continue
-		}
-		b.Mean, b.Filled = slices.Clone(b.Mean), scaled(b.Filled, share)
-		for a, j := range b.Features {
-			b.Mean[a] -= mean[j]
-		}
-		out = append(out, b)
-	}
-	return out
 }
 
 // split divides subjects at random as far as their sums tell: S = FᵀF with m degrees of freedom becomes

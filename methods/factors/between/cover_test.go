@@ -64,35 +64,3 @@ func coverage(t *testing.T, l ppca.Layout, sizes []int, draws uint64) (seen, uns
 	}
 	return in / n, inNew / nNew, v
 }
-
-// Only the strongest directions of an offset's covariance are kept, and every variance.
-func TestStrongestDirections(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
-	const d, rows, q = 12, 7, 3
-	s := site{mean: make([]float64, d), class: make([]int, d), diag: make([]float64, d), factor: make([]float64, rows*d)}
-	psi := make([]float64, d)
-	for j := range d {
-		s.diag[j], psi[j] = r.Float64(), 0.5+r.Float64()
-	}
-	for i := range s.factor {
-		s.factor[i] = r.NormFloat64() * math.Pow(0.5, float64(i/d))
-	}
-	before, at := make([]float64, d), 0.0
-	for j := range d {
-		before[j] = s.variance(j)
-		at += s.factor[j] * s.factor[j]
-	}
-	if !s.strongest(q, psi) || len(s.factor) != q*d {
-		t.Fatalf("%d numbers in the factor, want %d", len(s.factor), q*d)
-	}
-	kept := 0.0
-	for j := range d {
-		kept += s.factor[j] * s.factor[j]
-		if math.Abs(before[j]-s.variance(j)) > 1e-12 {
-			t.Errorf("the variance of feature %d was %v and is %v", j, before[j], s.variance(j))
-		}
-	}
-	if kept < 0.5*at {
-		t.Errorf("the strongest direction has lost %v of %v", at-kept, at)
-	}
-}

@@ -12,6 +12,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
+	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
 )
 
@@ -32,11 +35,6 @@ type Offsets struct {
 	// offsets, and Σ_j Σg_j/(Σg_j + 4), the weight of each feature's own variance beside that
 	// of its view.
 	Parameters float64
-	// Fell is by how many nats the log-likelihood fell in one cycle beyond what drawing
-	// the variances to their view's mean explains: 0, or what rounding does. A fit
-	// ends, and has not converged, where this is more than a millionth of a nat for each
-	// subject and of the log-likelihood.
-	Fell float64
 }
 
 // SiteOffset is the posterior of the offset of one site, given the model:
@@ -45,9 +43,7 @@ type Offsets struct {
 // W and Ψ count as known, and v and μ as estimated: with g the share of v_j that the
 // site's subjects determine, the diagonal holds (1 − g)² v/Σg for μ and 4 (1 − g)² g v/f for v
 // (Kackar and Harville 1984, Prasad and Rao 1990; f as for [Offsets].NewSite), and |w_j|²/N_j,
-// since the mean of all N_j subjects' factors is not known. In simulations with 3, 8 and 48
-// sites of 5 to 30 subjects, intervals of 90 % for a site's mean held it in 88 to 92 %; with
-// a view of two features whose means hardly differ in 82 to 88 %.
+// since the mean of all N_j subjects' factors is not known.
 type SiteOffset struct {
 	Mean   []float64 // d, units of the features: E δ
 	Diag   []float64 // d, squared units; that of [Offsets].NewSite where the site lacks the feature
@@ -67,196 +63,204 @@ const (
 	// priorSites is the number of sites that the mean variance of a view counts as,
 	// where the variance of one of its features is estimated.
 	priorSites = 4
-	// steps is the number of steps of the model's own fit in a cycle.
-	steps = 5
-	// maxCycles bounds the cycles where the caller does not.
-	maxCycles = 500
-	// defaultTol is the tolerance where the caller gives none.
-	defaultTol = 1e-5
-	// refusals is how many fast steps may fail until none is tried any more.
-	refusals = 5
-	// roundingFall is the fall of the log-likelihood, relative to its size and the number
-	// of subjects, that is not taken for rounding.
-	roundingFall = 1e-6
-	// window is over how many cycles convergence is judged.
-	window = 10
+	// cycles bounds the estimates of the variances, and settled is by how much their logarithms
+	// move on average when they end, as far as the data determine them.
+	cycles, settled = 200, 1e-5
+	// leastShare bounds a variance between sites from below, relative to that within.
+	leastShare = 1e-9
+	// leastFreedom is the least number of degrees of freedom that a variance counts as having:
+	// with fewer, a normal distribution stands for none with so heavy tails.
+	leastFreedom = 3
 )
 
 // Fit fits t = μ + δ_s + W x + ε, x ~ N(0, I), ε ~ N(0, Ψ), where the subjects of a site
-// share an offset δ_s ~ N(0, diag v), from the blocks of each site: one for each set of
-// features that its subjects have, as [ppca.Describe] makes them. It needs no further exchange.
-// It is expectation maximisation with a cycle for each of two sets of missing values
-// (Meng and van Dyk, "The EM algorithm: an old folk-song sung to a fast new tune", 1997).
-// In each cycle,
+// share an offset δ_s ~ N(0, diag v), in two steps that need the sites' sums alone.
 //
-//   - the offsets have the posterior δ_s ~ N(Λ⁻¹ Σ_b N_b P_bᵀΣ_b⁻¹(m_b − μ), Λ⁻¹) with
-//     Λ = V⁻¹ + Σ_b N_b P_bᵀΣ_b⁻¹P_b, where block b of the site has N_b subjects with mean m_b and
-//     P_b picks their features, of which the model's covariance is Σ_b;
-//   - v_j = (Σ_s δ_sj² + 4 τ)/(γ_j + 4), δ_s relative to its mean over the sites that have the
-//     feature, which goes into μ, and γ_j = Σ_s {1 − (Λ_s⁻¹)_jj/v_j}, the number of sites'
-//     offsets that the data determine (MacKay, "Bayesian interpolation", 1992). τ = ΣΣδ²/Σγ is that of all features of the view together: a few sites
-//     determine the variance of one feature badly, and are drawn to τ with the weight
-//     of four sites. The ordinary step, with Σ_s {δ_sj² + (Λ_s⁻¹)_jj} over the number of sites,
-//     has the same fixed points, and takes hundreds of cycles where v is small; it is
-//     taken whenever the fast one lowers what must not fall;
-//   - W, μ and Ψ take five steps of [ppca.Fit] on the blocks with means m_b − δ_s and scatter
-//     matrices S_b + N_b P_bΛ_s⁻¹P_bᵀ, added over the sites.
+// First [ppca.FitFrom] finds W and Ψ from how subjects of one site differ: from the blocks about each
+// site's own means, which take a degree of freedom. Then the means of the sites' blocks tell μ, v and the
+// offsets (see [means.posterior]), with
+//
+//	v_j = (Σ_s δ_sj² + 4 τ)/(γ_j + 4),
+//
+// δ_s relative to its mean over the sites that have the feature, which goes into μ, and
+// γ_j = Σ_s g_sj with g_sj = 1 − Var(δ_sj)/v_j, the number of sites' offsets that the data determine
+// (MacKay, "Bayesian interpolation", 1992). τ = ΣΣδ²/Σγ is that of all features of the view together: a few
+// sites determine the variance of one feature badly, and are drawn to τ with the weight of four sites.
+// At the end, v_j becomes v_j S′/(S′ − 1), since μ_j took one degree of freedom, where S′ = (Σg)²/Σg²
+// is the number of sites in effect, at least 2 (Patterson and Thompson 1971).
 //
 // Offsets are given only to features that two sites or more have with rows − sites ≥ sites:
-// where nearly every row is a site, the rows do not tell an offset from noise, and the
-// likelihood has no useful maximum. With one site, or none of these features, the
-// outcome is that of [ppca.Fit] on all blocks.
+// where nearly every row is a site, the rows do not tell an offset from noise. With one site, or none of these
+// features, the outcome is that of [ppca.FitFrom] on all blocks.
 //
-// No d × d matrix is made where the blocks are factors with few rows: with A the
-// diagonal of Λ, Λ⁻¹ is diagonal plus a matrix of at most q times as many directions as the
-// site has sets of features.
-//
-// At the end, v_j becomes v_j S′/(S′ − 1), since μ_j took one degree of freedom: without this
-// it would be a third too small for three sites. S′ = (Σg)²/Σg² is the number of sites in
-// effect, at least 2, with g_s = 1 − (Λ_s⁻¹)_jj/v_j. For one feature and sites of one size this
-// is the restricted likelihood's estimate (Patterson and Thompson 1971).
-//
-// LogLik is the marginal log-likelihood ℓ of all subjects at the outcome, offsets
-// integrated out, and Trace its mean per subject before each cycle. ℓ − 2 Σ_j (ln v_j + τ/v_j), with τ of the
-// cycle, never falls in a cycle with the ordinary step, rounding aside, and a fast step that
-// lowers it by more than a millionth is taken back: so ℓ can fall by what the shrinkage of
-// v explains and hardly more, which is checked (see [Offsets]). The fit has converged
-// when ℓ per subject moved by less than the tolerance (default 1e-5 nats) over ten
-// cycles; MaxIter bounds the cycles (default 500), and Iterations counts them.
-// v_j is at least 1e-9 of the variance of the feature within sites.
-//
-// The outcome depends on the order of the sites by rounding only.
+// LogLik is the log-likelihood of all subjects, offsets integrated out: that within sites and that of the means.
 func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
-	plain := o
-	if o.Tol == 0 {
-		o.Tol = defaultTol
-	}
-	if o.MaxIter == 0 {
-		o.MaxIter = maxCycles
-	}
-	if !(o.Tol > 0) || o.MaxIter < 1 {
-		return nil, nil, fmt.Errorf("fit of sites' offsets: tolerance %v and %d cycles, want both positive", o.Tol, o.MaxIter)
-	}
-	m, err := newMixed(l, sites, rank)
+	m, err := newMeans(l, sites)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !slices.Contains(m.has, true) {
-		return m.without(rank, start, plain)
+		fit, err := ppca.FitFrom(l, ppca.Merge(slices.Concat(sites...)), rank, start, o)
+		return fit, m.offsets(), err
 	}
-	if err := m.begin(rank, start, o.LeastNoise, o.Stop); err != nil {
+	if start != nil {
+		about := start.Clone()
+		clear(about.Mu)
+		start = &about
+	}
+	fit, err := ppca.FitFrom(l, ppca.Merge(m.within(sites)), rank, start, o)
+	if err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
-	out := &ppca.Fitted{Subjects: m.f.Subjects, Starts: m.starts, AtBest: m.atBest}
-	fell, err := m.run(out, o)
+	means, err := m.estimate(l, &fit.Params)
 	if err != nil {
-		return nil, nil, fmt.Errorf("fit of sites' offsets, cycle %d: %w", out.Iterations, err)
+		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
+	}
+	fit.LogLik, fit.Subjects, fit.Mu = fit.LogLik+means, m.subjects, m.mu
+	out := m.offsets()
+	for _, s := range out.Sites {
+		if err := ppca.Finite("offsets of a site", slices.Concat(s.Mean, s.Diag, s.Factor)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return fit, out, ppca.Finite("variances between sites", append(slices.Clone(out.Variance), fit.LogLik))
+}
+
+// means are those of the sites' features, and how they differ.
+type means struct {
+	sites      []siteMean
+	view       []int     // of each feature
+	having     [][]int   // of each feature: the sites that have it
+	rows       []float64 // of each feature: subjects of all sites
+	has        []bool    // of each feature: whether it has offsets
+	mu         []float64
+	v          []float64
+	least      []float64 // of each feature: what bounds v from below
+	unseen     []float64 // see [Offsets.NewSite]
+	parameters float64
+	subjects   float64
+	rank       int
+	loadings   []float64 // d × rank
+	noise      []float64 // d
+}
+
+// siteMean is what the subjects of a site say of its means.
+type siteMean struct {
+	blocks         []ppca.Block
+	place          [][]int   // of each feature in each block; −1 where that lacks it
+	n, at, squares []float64 // d: who have the feature, their mean, and the sum of squares about that
+	offset         SiteOffset
+}
+
+// newMeans checks the sites' blocks, finds their means and says which features have offsets.
+func newMeans(l ppca.Layout, sites [][]ppca.Block) (*means, error) {
+	if len(sites) == 0 {
+		return nil, fmt.Errorf("no sites")
+	}
+	d := l.Features()
+	vector := func() []float64 { return make([]float64, d) }
+	m := &means{view: l.ViewOf(), having: make([][]int, d), rows: vector(), has: make([]bool, d), mu: vector(), v: vector(), least: vector(), unseen: vector()}
+	for i, blocks := range sites {
+		if err := ppca.CheckBlocks(l, blocks); err != nil {
+			return nil, fmt.Errorf("site %d: %w", i, err)
+		}
+		s := siteMean{blocks: ppca.Merge(slices.Clone(blocks)), place: make([][]int, d), offset: SiteOffset{Mean: vector(), Diag: vector()}}
+		s.n, s.at, s.squares = ppca.Means(l, blocks)
+		for j := range s.place {
+			s.place[j] = slices.Repeat([]int{-1}, len(s.blocks))
+		}
+		for b := range s.blocks {
+			for a, j := range s.blocks[b].Features {
+				s.place[j][b] = a
+			}
+		}
+		for j, n := range s.n {
+			if n > 0 {
+				m.having[j] = append(m.having[j], i)
+				m.rows[j] += n
+				m.mu[j] += (s.at[j] - m.mu[j]) * n / m.rows[j]
+			}
+		}
+		m.sites = append(m.sites, s)
+		m.subjects += ppca.Subjects(blocks)
+	}
+	for j := range m.has {
+		m.has[j] = mayHave(float64(len(m.having[j])), m.rows[j])
+	}
+	return m, nil
+}
+
+// mayHave says whether a feature of some sites and rows can have offsets.
+func mayHave(sites, rows float64) bool { return sites >= 2 && rows-sites >= sites }
+
+// within is the blocks of all sites about their own means, or that of all where a feature has no offsets.
+func (m *means) within(sites [][]ppca.Block) (out []ppca.Block) {
+	for i, blocks := range sites {
+		about := slices.Clone(m.sites[i].at)
+		for j, has := range m.has {
+			if !has {
+				about[j] = m.mu[j]
+			}
+		}
+		n := ppca.Subjects(blocks)
+		out = append(out, ppca.About(blocks, about, (n-1)/n)...)
+	}
+	return out
+}
+
+// estimate finds the variances and the offsets under a model of how subjects of one site differ, and returns
+// the log-likelihood of the means.
+func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err error) {
+	m.rank, m.loadings = p.Rank, p.W
+	for _, g := range l.GroupOf() {
+		m.noise = append(m.noise, p.Noise[g])
+	}
+	m.begin()
+	for moved, cycle := math.Inf(1), 0; moved > settled && cycle < cycles; cycle++ {
+		if _, err = m.posteriors(); err != nil {
+			return 0, err
+		}
+		moved = m.variances()
 	}
 	m.restrict()
-	if out.LogLik, err = m.expect(); err != nil {
-		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
+	if logLik, err = m.posteriors(); err != nil {
+		return 0, err
 	}
-	out.Params = m.f.Model.Params(l, m.f.Features)
-	offsets := &Offsets{Variance: slices.Clone(m.v), Sites: make([]SiteOffset, len(m.sites))}
-	offsets.NewSite, offsets.Parameters = m.widen()
-	for i := range m.sites {
-		s := &m.sites[i]
-		if !s.strongest(rank, m.f.Model.Psi) {
-			return nil, nil, fmt.Errorf("fit of sites' offsets: the eigenvalues of the covariance at site %d did not converge", i)
+	m.widen()
+	for i := range m.sites { // a model file, and a predictor, have at most q directions of a site
+		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor, Diag: m.sites[i].offset.Diag}
+		if b, err = b.Strongest(m.rank); err != nil {
+			return 0, fmt.Errorf("site %d: %w", i, err)
 		}
-		offsets.Sites[i] = SiteOffset{Mean: s.mean, Diag: s.diag, Factor: s.factor}
+		m.sites[i].offset.Factor, m.sites[i].offset.Diag = b.Factor, b.Diag
 	}
-	offsets.Fell = fell
-	for _, s := range offsets.Sites {
-		for _, x := range [][]float64{s.Mean, s.Diag, s.Factor} {
-			if err := ppca.Finite("offsets of a site", x); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	return out, offsets, ppca.Finite("variances between sites", offsets.Variance)
+	return logLik, nil
 }
 
-// run does the cycles, and returns the largest unexplained fall of the log-likelihood.
-func (m *mixed) run(out *ppca.Fitted, o ppca.FitOptions) (fell float64, err error) {
-	was, rise, fast, refused := math.Inf(-1), 0.0, true, 0
-	for {
-		if o.Stop != nil {
-			if err := o.Stop(); err != nil {
-				return 0, err
-			}
-		}
-		ll, err := m.expect()
-		if err != nil {
-			return 0, err
-		}
-		if math.IsNaN(ll) || math.IsInf(ll, 0) {
-			return 0, fmt.Errorf("log-likelihood is %v", ll)
-		}
-		fall := was - ll - rise
-		if falls := fall > roundingFall*(math.Abs(ll)+out.Subjects); falls && fast {
-			m.restore()
-			fast, rise, out.Trace = false, 0, out.Trace[:len(out.Trace)-1]
-			out.Iterations--
-			refused++
+// begin sets the variances at first to those of each feature by itself: with s² its variance within sites and
+// m that of all, the mean of (m_s − m)² − s²/n_s, at least s²/100.
+func (m *means) begin() {
+	for j, sites := range m.having {
+		if !m.has[j] {
 			continue
-		} else if falls {
-			refused = -1
 		}
-		fell = max(fell, fall)
-		was, out.LogLik = ll, ll
-		out.Trace = append(out.Trace, ll/out.Subjects)
-		n := len(out.Trace)
-		out.Converged = n > window && math.Abs(out.Trace[n-1]-out.Trace[n-1-window]) < o.Tol && refused >= 0
-		if out.Converged || refused < 0 || out.Iterations == o.MaxIter {
-			return fell, nil
+		k, between, noise, within := float64(len(sites)), 0.0, 0.0, 0.0
+		for _, i := range sites {
+			s := &m.sites[i]
+			off := s.at[j] - m.mu[j]
+			between, noise, within = between+off*off/k, noise+1/s.n[j]/k, within+s.squares[j]
 		}
-		m.keep()
-		rise = m.variances(fast)
-		fast = refused < refusals
-		m.assemble()
-		if err := m.maximise(); err != nil {
-			return 0, err
-		}
-		out.Iterations++
+		// Some variance within sites is left where the sites explain everything.
+		w := max(within/(m.rows[j]-k), between/100)
+		m.least[j] = max(w*leastShare, ppca.Least)
+		m.v[j] = max(between-w*noise, w/100, m.least[j])
 	}
 }
 
-// without is the fit where no feature can have offsets.
-func (m *mixed) without(rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
-	all := make([]ppca.Block, len(m.pools))
-	for i := range m.pools {
-		all[i] = m.pools[i].sum
-	}
-	fit, err := ppca.FitFrom(m.layout, all, rank, start, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	d := len(m.v)
-	none := &Offsets{Variance: m.v, NewSite: make([]float64, d), Sites: make([]SiteOffset, len(m.sites))}
-	for i := range none.Sites {
-		none.Sites[i] = SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d)}
-	}
-	return fit, none, nil
-}
-
-// expect does the E step at all sites and returns the marginal log-likelihood. With r the
-// residuals m_b − μ − δ_s about the posterior means, that is
-//
-//	−½ Σ_b {N_b ln|2πΣ_b| + tr Σ_b⁻¹S_b + N_b rᵀΣ_b⁻¹r} − ½ Σ_s {δᵀV⁻¹δ + ln|VΛ|}.
-func (m *mixed) expect() (logLik float64, err error) {
-	for i := range m.pools {
-		p := &m.pools[i]
-		for a, j := range p.base.Features {
-			p.base.Mean[a] = m.f.Model.Mu[j]
-		}
-		if err := m.f.EStep.Run(m.f.Model, &p.base, nil); err != nil {
-			return 0, err
-		}
-		logLik += m.f.EStep.LogDensity(m.f.Model, &p.base)
-	}
+// posteriors works out all offsets, and returns the log-likelihood of the sites' means.
+func (m *means) posteriors() (logLik float64, err error) {
 	for i := range m.sites {
-		ll, err := m.sites[i].posterior(m.f.Model, m.v)
+		ll, err := m.posterior(&m.sites[i])
 		if err != nil {
 			return 0, fmt.Errorf("site %d: %w", i, err)
 		}
@@ -265,50 +269,132 @@ func (m *mixed) expect() (logLik float64, err error) {
 	return logLik, nil
 }
 
-// variances moves the mean of the offsets into μ and estimates their variances. It
-// returns by how much the logarithm of the variances' prior rose, with τ as it is now.
-func (m *mixed) variances(fast bool) (rose float64) {
-	d, views := len(m.v), m.layout.Views()
-	squares, spread, known := make([]float64, d), make([]float64, d), make([]float64, d)
+// posterior works out the offset of a site, and returns the log-likelihood that the means m_b of its blocks add to
+// that of the subjects about them. The N_b subjects of block b have factors of mean x_b ~ N(0, I/N_b). Given all
+// of these, features are independent: with k_j = v_j/(ψ_j + n_j v_j), feature j adds
+// w_j w_jᵀ (N_b [b = c] − k_j N_b N_c)/ψ_j to the precision of x_b and x_c where both blocks have it, and
+// δ_j ~ N(k_j Σ_b N_b (m_bj − μ_j − w_jᵀx_b), k_j ψ_j).
+func (m *means) posterior(s *siteMean) (logLik float64, err error) {
+	q, d, n := m.rank, len(m.v), m.rank*len(s.blocks)
+	prec, g, r := make([]float64, n*n), make([]float64, n), make([]float64, len(s.blocks))
+	for b, block := range s.blocks {
+		for a := range q {
+			prec[(b*q+a)*(n+1)] = block.N
+		}
+		logLik += float64(q) * math.Log(block.N) / 2
+	}
+	// off lists the blocks that have feature j, and their residuals, and returns k_j and the weighted sum of these.
+	off := func(j int) (in []int, k, sum float64) {
+		for b, at := range s.place[j] {
+			if at >= 0 {
+				r[b] = s.blocks[b].Mean[at] - m.mu[j]
+				in, sum = append(in, b), sum+s.blocks[b].N*r[b]
+			}
+		}
+		return in, m.v[j] / (m.noise[j] + s.n[j]*m.v[j]), sum
+	}
+	for j, have := range s.n {
+		if have == 0 {
+			continue
+		}
+		in, k, sum := off(j)
+		w, psi := m.loadings[j*q:][:q], m.noise[j]
+		logLik += (k*sum*sum/psi - math.Log1p(have*m.v[j]/psi)) / 2
+		for _, b := range in {
+			own := s.blocks[b].N
+			logLik -= (ppca.Ln2Pi + math.Log(psi) + own*r[b]*r[b]/psi) / 2
+			floats.AddScaled(g[b*q:][:q], own*(r[b]-k*sum)/psi, w)
+			for _, c := range in {
+				times := -k * own * s.blocks[c].N
+				if b == c {
+					times += own
+				}
+				for a, x := range w {
+					floats.AddScaled(prec[(b*q+a)*n+c*q:][:q], times*x/psi, w)
+				}
+			}
+		}
+	}
+	logDet, ok := linalg.Cholesky(prec, n, n)
+	if !ok {
+		return 0, ppca.ErrCollapsed
+	}
+	x, row := slices.Clone(g), make([]float64, n)
+	linalg.CholSolve(prec, n, n, x)
+	logLik += (floats.Dot(g, x) - logDet) / 2
+	if s.offset.Factor == nil {
+		s.offset.Factor = make([]float64, n*d)
+	}
+	for j, have := range s.n {
+		if have == 0 {
+			continue
+		}
+		in, k, sum := off(j)
+		w := m.loadings[j*q:][:q]
+		clear(row)
+		for _, b := range in {
+			sum -= s.blocks[b].N * floats.Dot(w, x[b*q:][:q])
+			floats.ScaleTo(row[b*q:][:q], k*s.blocks[b].N, w)
+		}
+		s.offset.Mean[j], s.offset.Diag[j] = k*sum, k*m.noise[j]
+		for a := range row { // L⁻¹ of it; the diagonal of L holds reciprocals
+			row[a] = (row[a] - floats.Dot(prec[a*n:][:a], row[:a])) * prec[a*n+a]
+			s.offset.Factor[a*d+j] = row[a]
+		}
+	}
+	return logLik, nil
+}
+
+// variance is the posterior variance of the offset of feature j.
+func (s *SiteOffset) variance(j int) float64 {
+	v, d := s.Diag[j], len(s.Diag)
+	for i := j; i < len(s.Factor); i += d {
+		v += s.Factor[i] * s.Factor[i]
+	}
+	return v
+}
+
+// known is g = 1 − Var(δ_j)/v, the share of the variance v that the site's subjects determine.
+func (s *siteMean) known(j int, v float64) float64 { return max(1-s.offset.variance(j)/v, 0) }
+
+// variances moves the mean of the offsets into μ and estimates their variances. It returns by how much their
+// logarithms moved on average, those of which nothing is known counting for nothing.
+func (m *means) variances() (moved float64) {
+	d, views := len(m.v), 1+slices.Max(m.view)
+	squares, known := make([]float64, d), make([]float64, d)
 	tau, count := make([]float64, views), make([]float64, views)
-	for j := range d {
+	for j, sites := range m.having {
 		if !m.has[j] {
 			continue
 		}
-		mean, n := 0.0, float64(len(m.having[j]))
-		for _, i := range m.having[j] {
-			mean += m.sites[i].mean[j] / n
+		mean := 0.0
+		for _, i := range sites {
+			mean += m.sites[i].offset.Mean[j] / float64(len(sites))
 		}
-		m.f.Model.Mu[j] += mean
-		for _, i := range m.having[j] {
+		m.mu[j] += mean
+		for _, i := range sites {
 			s := &m.sites[i]
-			s.mean[j] -= mean
-			squares[j] += s.mean[j] * s.mean[j]
-			spread[j] += s.variance(j)
+			s.offset.Mean[j] -= mean
+			squares[j] += s.offset.Mean[j] * s.offset.Mean[j]
+			known[j] += s.known(j, m.v[j])
 		}
-		known[j] = max(n-spread[j]/m.v[j], 0)
 		tau[m.view[j]] += squares[j]
 		count[m.view[j]] += known[j]
 	}
-	for j := range d {
-		if !m.has[j] {
-			continue
+	features := 0.0
+	for j, has := range m.has {
+		if has {
+			k, old := m.view[j], m.v[j]
+			t := max(tau[k]/max(count[k], ppca.Least), m.least[j])
+			m.v[j] = max((squares[j]+priorSites*t)/(known[j]+priorSites), m.least[j])
+			moved, features = moved+known[j]/(known[j]+priorSites)*math.Abs(math.Log(m.v[j]/old)), features+1
 		}
-		n, old := float64(len(m.having[j])), m.v[j]
-		t := max(tau[m.view[j]]/max(count[m.view[j]], ppca.Least), m.least[j])
-		if fast {
-			m.v[j] = (squares[j] + priorSites*t) / (known[j] + priorSites)
-		} else {
-			m.v[j] = (squares[j] + spread[j] + priorSites*t) / (n + priorSites)
-		}
-		m.v[j] = max(m.v[j], m.least[j])
-		rose += priorSites / 2 * (math.Log(old/m.v[j]) + t/old - t/m.v[j])
 	}
-	return rose
+	return moved / features
 }
 
 // restrict widens the variances for the degree of freedom that μ takes of each.
-func (m *mixed) restrict() {
+func (m *means) restrict() {
 	for j, sites := range m.having {
 		if !m.has[j] {
 			continue
@@ -316,8 +402,7 @@ func (m *mixed) restrict() {
 		sum, squares := 0.0, 0.0
 		for _, i := range sites {
 			g := m.sites[i].known(j, m.v[j])
-			sum += g
-			squares += g * g
+			sum, squares = sum+g, squares+g*g
 		}
 		effective := 2.0
 		if sum > 1e-6 {
@@ -327,42 +412,60 @@ func (m *mixed) restrict() {
 	}
 }
 
-// keep notes the state before a cycle, and restore returns to it.
-func (m *mixed) keep() {
-	copy(m.kept.v, m.v)
-	copy(m.kept.w, m.f.Model.W)
-	copy(m.kept.mu, m.f.Model.Mu)
-	copy(m.kept.psi, m.f.Model.Psi)
-}
-
-func (m *mixed) restore() {
-	copy(m.v, m.kept.v)
-	copy(m.f.Model.W, m.kept.w)
-	copy(m.f.Model.Mu, m.kept.mu)
-	copy(m.f.Model.Psi, m.kept.psi)
-}
-
-// maximise takes some steps of the model's own fit to the blocks without offsets.
-func (m *mixed) maximise() error {
-	for range steps {
-		if _, err := m.f.Expect(); err != nil {
-			return err
+// widen adds what is not known of μ and v to the posteriors of the offsets, and finds the
+// variance of a feature's mean at a site that took no part, and how many parameters the
+// variances are. See [SiteOffset] and [Offsets].
+func (m *means) widen() {
+	d, view := len(m.v), make([]float64, 1+slices.Max(m.view))
+	sum := make([]float64, d) // Σ g
+	for j, sites := range m.having {
+		for _, i := range sites {
+			if m.has[j] {
+				sum[j] += m.sites[i].known(j, m.v[j])
+			}
 		}
-		if err := m.f.Maximise(true); err != nil {
-			return err
+		view[m.view[j]] += sum[j]
+	}
+	for _, g := range view {
+		if g > 0 {
+			m.parameters++
 		}
 	}
-	return nil
+	for j := range m.having {
+		if !m.has[j] || !(sum[j] > 0) {
+			continue
+		}
+		v, freedom := m.v[j], max(min(sum[j]+priorSites, view[m.view[j]])-1, leastFreedom)
+		m.parameters += sum[j] / (sum[j] + priorSites)
+		w := m.loadings[j*m.rank:][:m.rank]
+		mu, factors := v/sum[j], floats.Dot(w, w)/m.rows[j]
+		m.unseen[j] = (v+mu)*freedom/(freedom-2) + factors
+		for i := range m.sites {
+			s := &m.sites[i]
+			if s.n[j] == 0 {
+				s.offset.Diag[j] = m.unseen[j]
+				continue
+			}
+			g := s.known(j, v)
+			s.offset.Diag[j] += (1-g)*(1-g)*(mu+4*g*v/freedom) + factors
+		}
+	}
+}
+
+func (m *means) offsets() *Offsets {
+	out := &Offsets{Variance: m.v, NewSite: m.unseen, Parameters: m.parameters}
+	for i := range m.sites {
+		out.Sites = append(out.Sites, m.sites[i].offset)
+	}
+	return out
 }
 
 // Choose fits one model to all blocks together, or, where that is better, one with offsets of
-// the sites; without them there are no Offsets. A model with offsets needs both:
-//
-//   - the sites' means differ by more than those of samples of one population would, but
-//     for one study in a thousand (see [differ]);
-//   - its Bayesian information criterion is smaller (Schwarz 1978), each of
-//     [Offsets].Parameters costing ½ ln N. This fails where the pooled factors describe the
-//     differences as well, as when sites hold other parts of one population.
+// the sites; without them there are no Offsets. A model with offsets has the smaller Bayesian information
+// criterion (Schwarz 1978), each of [Offsets].Parameters costing ½ ln N. That fails where the pooled factors
+// describe the differences as well, as when sites hold other parts of one population. Besides, the sites' means
+// differ by more than those of samples of one population would, but for one study in a thousand, in any view
+// ([anova.homogeneity]), whether or not the model is right, or the likelihood gains twice of what the criterion asks.
 //
 // Fits begin at a start, or at several of their own if that is nil.
 func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
@@ -372,15 +475,62 @@ func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o
 		}
 	}
 	pooled, err := ppca.FitFrom(l, ppca.Merge(slices.Concat(sites...)), rank, start, o)
+	a := analyse(l, sites)
+	if err != nil || !a.comparable(l) {
+		return pooled, nil, err
+	}
+	fit, means, err := Fit(l, sites, rank, &pooled.Params, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if yes, err := differ(l, sites, &pooled.Params); err != nil || !yes {
-		return pooled, nil, err
+	cost := means.Parameters * math.Log(fit.Subjects)
+	if slices.Min(a.homogeneity(l, sites)) >= level/float64(l.Views()) {
+		cost *= 2
 	}
-	fit, means, err := Fit(l, sites, rank, start, o)
-	if err != nil || 2*(fit.LogLik-pooled.LogLik) <= means.Parameters*math.Log(fit.Subjects) {
-		return pooled, nil, err
+	switch gain := 2 * (fit.LogLik - pooled.LogLik); {
+	case gain <= cost:
+		return pooled, nil, nil
+	case start == nil: // others may be as good for subjects of one site
+		fit, means, err = Fit(l, sites, rank, nil, o)
 	}
-	return fit, means, nil
+	return fit, means, err
+}
+
+// AtSite returns a predictor for further subjects of a site that took part: mean μ + δ
+// and covariance W Wᵀ + Ψ + diag(Diag) + FactorᵀFactor. The factors are those of the model:
+// how a subject differs from others of its site. A site that took no part has the Mean 0 and
+// the Diag [Offsets].NewSite.
+func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	d := l.Features()
+	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor)%d != 0 {
+		return nil, fmt.Errorf("offset of a site: %d means, %d variances and a factor of %d numbers for %d features",
+			len(s.Mean), len(s.Diag), len(s.Factor), d)
+	}
+	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor} {
+		if err := ppca.Finite("offset of a site", x); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	r := len(s.Factor) / d
+	md := ppca.NewModel(l, p.Rank+r)
+	md.LoadNoise(p.Noise)
+	for _, j := range p.Features {
+		if s.Diag[j] < 0 {
+			return nil, fmt.Errorf("offset of a site: variance %v of feature %d", s.Diag[j], j)
+		}
+		w := md.W[j*md.LD:]
+		copy(w, p.W[j*p.Rank:][:p.Rank])
+		for i := range r {
+			w[p.Rank+i] = s.Factor[i*d+j]
+		}
+		md.Mu[j] = p.Mu[j] + s.Mean[j]
+		md.Psi[j] += s.Diag[j]
+	}
+	return ppca.PredictorOf(l, md, p.Rank, p.Features), nil
 }

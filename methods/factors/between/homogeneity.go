@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/internal/linalg"
@@ -12,42 +11,23 @@ import (
 )
 
 const (
-	// level is the probability with which [differ] is wrong about sites whose means are
-	// the same.
+	// level is the probability with which [homogeneity] is wrong about sites whose means are the same.
 	level = 0.001
 	// unvarying is the variance, relative to the square of the mean or to the total, that
 	// rounding leaves where nothing varies.
 	unvarying = 1e-24
 )
 
-// differ says whether the means of sites differ by more than those of samples of one
-// population would, but for one study in a thousand. The model is that of a fit to all blocks
-// together.
-//
-// In each view, it tests values as they are and what the model's factors leave of them, where
-// small differences show that the spread of the factors hides; large ones may have become
-// factors. The level is that of all these tests together (Bonferroni). See [homogeneity].
-//
-// It says no if some view cannot have offsets, as one that a single site has: what the site's
+// comparable says whether each view can have offsets. One that a single site has cannot: what the site's
 // subjects differ in from others, and the mean of that view, could not be told apart.
-func differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, error) {
-	a := analyse(l.Features(), sites)
+func (a *anova) comparable(l ppca.Layout) bool {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		if slices.Max(a.rows[lo:hi]) > 0 && !a.testable(lo, hi) {
-			return false, nil
+			return false
 		}
 	}
-	rest, err := residuals(l, sites, model)
-	if err != nil {
-		return false, err
-	}
-	for _, blocks := range [][][]ppca.Block{sites, rest} {
-		if slices.Min(homogeneity(l, blocks)) < level/float64(2*l.Views()) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return true
 }
 
 // homogeneity returns for each view the p-value of the hypothesis that the means of its
@@ -64,80 +44,13 @@ func differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, erro
 // does not describe for differences between sites. The correlations are those
 // within the blocks, as they are estimated; from few subjects their squares are too
 // large, and the test is a little too strict.
-func homogeneity(l ppca.Layout, sites [][]ppca.Block) []float64 {
-	a := analyse(l.Features(), sites)
+func (a *anova) homogeneity(l ppca.Layout, sites [][]ppca.Block) []float64 {
 	p := make([]float64, l.Views())
 	for k := range p {
 		lo, hi := l.View(k)
 		p[k] = a.test(lo, hi, sites)
 	}
 	return p
-}
-
-// residuals returns the blocks of what the model's factors leave, (I − W K)(t − μ) with
-// K = M WᵀΨ⁻¹ over the features of the block. Of a block's Diag only the diagonal is kept:
-// the correlations that the factors bring into it are of the order of q in d.
-func residuals(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) ([][]ppca.Block, error) {
-	predictor, err := ppca.NewPredictor(l, p)
-	if err != nil {
-		return nil, err
-	}
-	q, out := p.Rank, make([][]ppca.Block, len(sites))
-	x, gram := make([]float64, q), make([]float64, q*q)
-	for i, blocks := range sites {
-		for k := range blocks {
-			b := &blocks[k]
-			post, err := predictor.Given(b.Features)
-			if err != nil {
-				return nil, err
-			}
-			loading := func(a int) []float64 { return p.W[b.Features[a]*q:][:q] }
-			// leave takes what the factors explain of values out of them.
-			leave := func(t []float64, stride int) {
-				clear(x)
-				for a := range b.Features {
-					for c, g := range post.Gain(a) {
-						x[c] += g * t[a*stride]
-					}
-				}
-				for a := range b.Features {
-					t[a*stride] -= floats.Dot(loading(a), x)
-				}
-			}
-			n := len(b.Features)
-			r := ppca.Block{Features: b.Features, N: b.N, Mean: slices.Clone(b.Mean), Scatter: slices.Clone(b.Scatter), Factor: slices.Clone(b.Factor), Diag: slices.Clone(b.Diag)}
-			for a, j := range b.Features {
-				r.Mean[a] -= p.Mu[j]
-			}
-			leave(r.Mean, 1)
-			for row := range slices.Chunk(r.Factor, n) {
-				leave(row, 1)
-			}
-			if r.Scatter != nil {
-				for a := range n {
-					leave(r.Scatter[a*n:][:n], 1)
-				}
-				for a := range n {
-					leave(r.Scatter[a:], n)
-				}
-			}
-			clear(gram)
-			for a, v := range b.Diag {
-				g := post.Gain(a)
-				for c := range q {
-					for e := range q {
-						gram[c*q+e] += g[c] * v * g[e]
-					}
-				}
-			}
-			for a, v := range b.Diag {
-				w := loading(a)
-				r.Diag[a] = max(v-2*v*floats.Dot(w, post.Gain(a))+linalg.Quadratic(gram, q, w, w), 0)
-			}
-			out[i] = append(out[i], r)
-		}
-	}
-	return out, nil
 }
 
 // anova is an analysis of variance of each feature, by site.
@@ -147,26 +60,22 @@ type anova struct {
 	blocks            []float64 // the part of within that is within blocks
 }
 
-func analyse(d int, sites [][]ppca.Block) *anova {
-	vector := func() []float64 { return make([]float64, d) }
+func analyse(l ppca.Layout, sites [][]ppca.Block) *anova {
+	vector := func() []float64 { return make([]float64, l.Features()) }
 	a := &anova{sites: vector(), rows: vector(), mean: vector(), between: vector(), within: vector(), blocks: vector()}
 	squares := vector()
 	for _, blocks := range sites {
-		n, mean := vector(), vector()
 		for i := range blocks {
-			b := &blocks[i]
-			b.Squares(squares)
-			for c, j := range b.Features {
-				delta := b.Mean[c] - mean[j]
+			blocks[i].Squares(squares)
+			for c, j := range blocks[i].Features {
 				a.blocks[j] += squares[c]
-				a.within[j] += squares[c] + delta*delta*n[j]*b.N/(n[j]+b.N)
-				n[j] += b.N
-				mean[j] += delta * b.N / n[j]
 			}
 		}
+		n, mean, within := ppca.Means(l, blocks)
 		for j := range n {
 			if n[j] > 0 {
 				delta, all := mean[j]-a.mean[j], a.rows[j]+n[j]
+				a.within[j] += within[j]
 				a.between[j] += delta * delta * a.rows[j] * n[j] / all
 				a.mean[j] += delta * n[j] / all
 				a.rows[j] = all

@@ -42,12 +42,11 @@ func TestHomogeneity(t *testing.T) {
 				}
 			}
 			sites := siteBlocks(t, l, same)
-			rest := factorstest.Must(residuals(l, sites, pooled(t, l, sites)))(t)
-			if p := append(homogeneity(l, sites), homogeneity(l, rest)...); slices.Min(p)*float64(len(p)) < 0.05 {
+			if p := analyse(l, sites).homogeneity(l, sites); slices.Min(p)*float64(len(p)) < 0.05 {
 				wrong++
 			}
 			sites = siteBlocks(t, l, apart)
-			if !factorstest.Must(differ(l, sites, pooled(t, l, sites)))(t) {
+			if slices.Min(analyse(l, sites).homogeneity(l, sites)) > level {
 				missed++
 			}
 		}
@@ -60,13 +59,33 @@ func TestHomogeneity(t *testing.T) {
 	}
 }
 
-// pooled is a fit of one factor to all sites together.
-func pooled(t *testing.T, l ppca.Layout, sites [][]ppca.Block) *ppca.Params {
+func chosen(t *testing.T, l ppca.Layout, sites [][]ppca.Block, rank int) (*ppca.Fitted, *Offsets) {
 	t.Helper()
-	return &factorstest.Must(ppca.Fit(l, ppca.Merge(slices.Concat(sites...)), 1, nil, ppca.FitOptions{Tol: 1e-4}))(t).Params
+	fit, off, err := Choose(l, sites, rank, nil, ppca.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fit, off
 }
 
-// Differences that the spread of the factors hides show in what the factors leave.
+// Samples of one population hardly ever get offsets, not even where the model lacks factors.
+func TestOnePopulationHasNoOffsets(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(60) {
+		l := factorstest.Shape(t, ppca.Noise(seed%2), 10, 8, 12)
+		r := rand.New(rand.NewPCG(seed, 15))
+		rows, _ := shifted(r, factorstest.NewTruth(r, l, 3, 0.4), [][]int{{100, 100, 100}, {40, 30, 20, 20}, slices.Repeat([]int{8}, 20)}[seed%3], 0, 0.2)
+		if _, off := chosen(t, l, siteBlocks(t, l, rows), 1+int(seed%4)); off != nil {
+			wrong++
+			t.Logf("seed %d: offsets of %.2g", seed, mean(off.Variance))
+		}
+	}
+	if wrong > 1 {
+		t.Errorf("%d of 60 studies of one population have offsets", wrong)
+	}
+}
+
+// Differences that the spread of the factors hides are found by the likelihood.
 func TestDifferencesBesideStrongFactors(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerFeature, 12, 8)
 	found, hidden := 0, 0
@@ -78,10 +97,10 @@ func TestDifferencesBesideStrongFactors(t *testing.T) {
 		}
 		rows, _ := shifted(r, tr, slices.Repeat([]int{12}, 20), 0.05, 0)
 		sites := siteBlocks(t, l, rows)
-		if factorstest.Must(differ(l, sites, pooled(t, l, sites)))(t) {
+		if _, off := chosen(t, l, sites, 1); off != nil {
 			found++
 		}
-		if slices.Min(homogeneity(l, sites)) > 0.001 {
+		if slices.Min(analyse(l, sites).homogeneity(l, sites)) > 0.001 {
 			hidden++
 		}
 	}
@@ -126,72 +145,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The blocks of residuals are those of rows from which the factors were taken, in whatever
-// form the block is.
-func TestResiduals(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 4, 3)
-	r := rand.New(rand.NewPCG(9, 1))
-	tr := factorstest.NewTruth(r, l, 2, 0.5)
-	rows := tr.Subjects(r, 9)
-	factorstest.Lacking(l, rows[5:], 1)
-	predictor := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
-	var left [][]float64
-	for _, row := range rows {
-		post, values, err := predictor.Subject(factorstest.Split(l, row), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, x := slices.Repeat([]float64{math.NaN()}, len(row)), make([]float64, 2)
-		post.Latent(x, values)
-		for _, j := range post.Observed {
-			out[j] = row[j] - tr.P.Mu[j] - tr.P.W[2*j]*x[0] - tr.P.W[2*j+1]*x[1]
-		}
-		left = append(left, out)
-	}
-	want := factorstest.BlocksOf(t, l, left)
-	blocks := factorstest.BlocksOf(t, l, rows)
-	squares, other := make([]float64, l.Features()), make([]float64, l.Features())
-	for form := range 3 {
-		given := []ppca.Block{siteOfRows(l, rows[:5])[0]} // complete rows as they are
-		if form > 0 {
-			given = nil
-			for _, b := range blocks {
-				if b = b.Dense(); form == 2 { // nothing but a diagonal
-					n := len(b.Features)
-					for a := range n {
-						b.Diag = append(b.Diag, b.Scatter[a*n+a])
-					}
-					b.Scatter = nil
-				}
-				given = append(given, b)
-			}
-		}
-		got := factorstest.Must(residuals(l, [][]ppca.Block{given}, &tr.P))(t)[0]
-		for i := range got {
-			w := want[slices.IndexFunc(want, func(b ppca.Block) bool { return len(b.Features) == len(got[i].Features) })]
-			got[i].Squares(squares)
-			w.Squares(other)
-			n := len(w.Features)
-			if form == 2 { // of independent features of the same variances
-				post := factorstest.Must(predictor.Given(w.Features))(t)
-				for a, j := range w.Features {
-					other[a] = 0
-					for b := range w.Features {
-						leaves := -tr.P.W[2*j]*post.Gain(b)[0] - tr.P.W[2*j+1]*post.Gain(b)[1]
-						if a == b {
-							leaves++
-						}
-						other[a] += leaves * leaves * given[i].Diag[b]
-					}
-				}
-			}
-			if e := max(factorstest.Worst(w.Mean, got[i].Mean), factorstest.Worst(squares[:n], other[:n])); e > 1e-9 {
-				t.Errorf("form %d, block %d: off by %v", form, i, e)
-			}
-		}
-	}
-}
-
 // Ordinary analysis of variance is the case of one feature, and a feature that only differs
 // between sites, or nowhere, is no obstacle.
 func TestHomogeneityOfOneFeature(t *testing.T) {
@@ -206,7 +159,7 @@ func TestHomogeneityOfOneFeature(t *testing.T) {
 	for i := range sites {
 		sites[i][0].Mean[2] = float64(i)
 	}
-	p := homogeneity(l, sites)
+	p := analyse(l, sites).homogeneity(l, sites)
 	// F = 42/(68/15) = 9.3 on 2 and 15 degrees of freedom.
 	if math.Abs(p[0]-0.0023987773) > 1e-8 || p[1] != 1 || p[2] > 1e-9 {
 		t.Errorf("p-values %v, want 0.0024, 1 and 0", p)

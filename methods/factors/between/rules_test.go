@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
-	"pgregory.net/rapid"
 
-	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -133,40 +131,6 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 	}
 }
 
-// With plain steps, the log-likelihood falls in no cycle by more than the prior of the
-// variances rises.
-func TestOffsetsNeverLowerTheBound(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		q := rapid.IntRange(1, 3).Draw(rt, "q")
-		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
-		sizes := append(rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(rt, "sizes"), 12, 12)
-		rows, _ := shifted(r, factorstest.NewTruth(r, l, q, 0.5), sizes, rapid.Float64Range(0, 2).Draw(rt, "v"), 0.3)
-		m := factorstest.Must(newMixed(l, siteBlocks(rt, l, rows), q))(rt)
-		testkit.Do(rt, m.begin(q, nil, ppca.LeastNoise, nil))
-		was, rise := math.Inf(-1), 0.0
-		for cycle := range 12 {
-			ll := factorstest.Must(m.expect())(rt)
-			if ll+rise < was-1e-9*(math.Abs(was)+1) {
-				rt.Fatalf("cycle %d: from %v to %v, and the prior rose by %v", cycle, was, ll, rise)
-			}
-			was = ll
-			// A fast step that is taken back leaves nothing behind.
-			m.keep()
-			m.variances(true)
-			m.assemble()
-			testkit.Do(rt, m.maximise())
-			m.restore()
-			if again := factorstest.Must(m.expect())(rt); again != ll {
-				rt.Fatalf("log-likelihood %v after a step that was taken back, %v before", again, ll)
-			}
-			rise = m.variances(false)
-			m.assemble()
-			testkit.Do(rt, m.maximise())
-		}
-	})
-}
-
 // A fit ends converged, and its outcome does not depend on the form of the blocks, on the
 // run, or, rounding aside, on the order of the sites.
 func TestOffsetsAreDetermined(t *testing.T) {
@@ -220,12 +184,6 @@ func TestOffsetsOfManyFeatures(t *testing.T) {
 	}
 	if sites[4][0].Scatter != nil {
 		t.Fatal("six rows have become a matrix")
-	}
-	m := factorstest.Must(newMixed(l, sites, 2))(t)
-	for i := range m.pools {
-		if m.pools[i].block.Scatter != nil {
-			t.Errorf("pool %d has become a matrix", i)
-		}
 	}
 	fit, off, err := Fit(l, sites, 2, nil, ppca.FitOptions{})
 	if err != nil {

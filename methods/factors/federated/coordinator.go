@@ -187,12 +187,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	if v := compositionVerdict(m, recordOf(s).Fit.Compositions); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if v := discordVerdict(c.Layout, m, recordOf(s).Fit.Discords); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
+	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Layout, m, recordOf(s).Fit.Discords))
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
@@ -328,7 +323,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, err := fitSums(c.Setup, sites, start, nil)
+	found, means, err := fitSums(c.Setup, sites, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
@@ -338,17 +333,14 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := ppca.Weak(c.Layout, &found.Params)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.Model = options.PackPrior(c.Layout, model)
+	model := options.PackParams(c.Layout, &found.Params)
+	s.Model = &model
 	info := method.Info{"iterations": float64(found.Iterations),
 		"log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-	last := &outcome{Params: s.Model.Params, Trace: found.Trace, Converged: found.Converged,
+	last := &outcome{Params: model, Trace: found.Trace, Converged: found.Converged,
 		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: got.cut}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
@@ -384,7 +376,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		return nil, info, c.endTotals(s, model, sites[0])
+		return nil, info, c.endTotals(s, &found.Params, sites[0])
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err

@@ -1,7 +1,6 @@
 package federated
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"parley/internal/linalg"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
+	"parley/methods/factors/report"
 )
 
 const (
@@ -138,7 +138,7 @@ func regressions(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, least floa
 func regress(step *ppca.EStep, md *ppca.Model, block ppca.Block, site int, least float64, to [][]regression) {
 	q, n, unfree := md.Q, len(block.Features), 1+float64(md.Q)
 	block.Mean = make([]float64, n) // subjects are centred on their own mean
-	if n < 2 || block.N-unfree < least || step.Run(md, &block, nil) != nil {
+	if n < 2 || block.N-unfree < least || step.Run(md, &block) != nil {
 		return
 	}
 	w := func(i int) []float64 { return md.W[block.Features[i]*md.LD:][:q] }
@@ -301,14 +301,13 @@ func reversed(q int, names []string, list []regression) []string {
 	return others
 }
 
-// discordVerdict says which features disagree; nil if none does.
-func discordVerdict(l ppca.Layout, m *fitted.Model, list []loadingHeterogeneity) *fitted.Verdict {
+// discordVerdict says which features disagree; nothing if none does.
+func discordVerdict(l ppca.Layout, m *fitted.Model, list []loadingHeterogeneity) (v fitted.Verdict) {
 	if len(list) == 0 {
-		return nil
+		return v
 	}
-	const shown = 5
 	var what []string
-	v := &fitted.Verdict{Advice: "The model has one set of loadings for all sites, and that of such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other codings or other instruments at these sites, or at the others where as many go the other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
+	v = fitted.Verdict{Kind: fitted.OnSites, Advice: "The model has one set of loadings for all sites, and that of such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other codings or other instruments at these sites, or at the others where as many go the other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
 	view := l.ViewOf()
 	for _, d := range list {
 		k := view[d.Feature]
@@ -322,9 +321,6 @@ func discordVerdict(l ppca.Layout, m *fitted.Model, list []loadingHeterogeneity)
 			v.Views = append(v.Views, m.Views[k].Name)
 		}
 	}
-	if more := len(what) - shown; more > 0 {
-		what = append(what[:shown-1], fmt.Sprintf("%s and %d more", what[shown-1], more))
-	}
-	v.Says = "Features go with the others in other ways at some sites than at others: " + strings.Join(what, ", ")
+	v.Says = "Features go with the others in other ways at some sites than at others: " + report.Shortened(what)
 	return v
 }

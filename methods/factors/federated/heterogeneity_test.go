@@ -103,7 +103,7 @@ func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 		sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, site), fit))
 	}
 	set := options.Setup{Layout: l, Options: &options.Options{Latent: options.Factors(fit), SiteMeans: options.MeansAuto}}
-	model, _, err := fitSums(set, sites, nil, nil)
+	model, _, err := fitSums(set, sites, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestFeaturesThatAgreeAreNotNamed(t *testing.T) {
 func TestDiscordVerdictNamesFeaturesAndSites(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 1)
 	m := &fitted.Model{Views: []fitted.ModelView{{Name: "v", Features: []fitted.ModelFeature{{Name: "v0"}, {Name: "v1"}}}, {Name: "w", Features: []fitted.ModelFeature{{Name: "w0"}}}}}
-	if v := discordVerdict(l, m, nil); v != nil {
+	if v := discordVerdict(l, m, nil); v.Says != "" {
 		t.Errorf("of no feature: %+v", v)
 	}
 	v := discordVerdict(l, m, []loadingHeterogeneity{{Feature: 1}, {Feature: 2, Reversed: []string{"b", "d"}}})

@@ -14,7 +14,7 @@ import (
 
 // Site is a site's half of a federated study.
 func Site(set options.Setup, name string) *halves.Site {
-	return halves.NewSite(set, name, siteWay{set}, nil)
+	return halves.NewSite(set, name, siteWay{set})
 }
 
 // siteWay is a site's part of the exchanges.
@@ -130,7 +130,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank in
 		if rank == 0 || filled == 0 || len(o.LogLik) >= set.Options.Rounds {
 			return sites, filled, nil
 		}
-		found, offsets, err := fitSums(c.Setup, sites, sent, nil)
+		found, offsets, err := fitSums(c.Setup, sites, sent)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -126,10 +126,9 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 
 // fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means
 // differ; nothing where they are taken for samples of one population. It begins at a start, or at several
-// if that is nil. stop, if not nil, is asked before every iteration, and ends the fit with what it returns.
-func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params,
-	stop func() error) (*ppca.Fitted, *between.Offsets, error) {
-	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: stop}
+// if that is nil.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (*ppca.Fitted, *between.Offsets, error) {
+	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)
@@ -184,16 +183,16 @@ func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views
 	return views
 }
 
-// compositionVerdict names views that are compositions; nil if there are none.
-func compositionVerdict(m *fitted.Model, views []int) *fitted.Verdict {
+// compositionVerdict names views that are compositions; nothing if there are none.
+func compositionVerdict(m *fitted.Model, views []int) (v fitted.Verdict) {
 	if len(views) == 0 {
-		return nil
+		return v
 	}
 	var names []string
 	for _, k := range views {
 		names = append(names, m.Views[k].Name)
 	}
-	return &fitted.Verdict{Views: names, Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
+	return fitted.Verdict{Kind: fitted.OnComposition, Views: names, Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
 		Advice: "They are shares of a whole, so that one rises only where others fall, and factors show that rather than what " +
 			"drives them. Give the plan the logarithms of each share over the geometric mean of the subject's shares, or leave one out."}
 }

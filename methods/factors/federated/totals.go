@@ -127,12 +127,12 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 
 // endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the coordinator
 // knows how well it describes all subjects. What was filled counts as its expectation.
-func (c way) endTotals(s *halves.State, prior *ppca.Prior, sums []ppca.Block) error {
+func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) error {
 	s.Phase = method.Done
-	if err := c.Finish(s, prior); err != nil {
+	if err := c.Finish(s, model); err != nil {
 		return err
 	}
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return err
 	}

@@ -271,15 +271,15 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 		}
 	}
 	if len(none) > 0 {
-		list = append(list, Verdict{Says: "the features could not be adjusted for " + strings.Join(none, ", "),
+		list = append(list, Verdict{Kind: OnAdjustment, Says: "the features could not be adjusted for " + strings.Join(none, ", "),
 			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is for site_means; a covariate that says what another says can be left out of adjust."})
 	}
 	if m.FarCovariates > 0 {
-		list = append(list, Verdict{Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a missing value", has(m.FarCovariates)),
+		list = append(list, Verdict{Kind: OnAdjustment, Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a missing value", has(m.FarCovariates)),
 			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
 	}
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
-		list = append(list, Verdict{Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),
+		list = append(list, Verdict{Kind: OnAdjustment, Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),
 			Advice: "The model is of the others. If covariates are not known of a certain kind of subject, it does not describe that kind."})
 	}
 	return list
@@ -400,8 +400,10 @@ func (m *Model) AdjustedSection() figure.Section {
 	}
 	sec.Items = append(sec.Items, figure.Item{Table: &about})
 	if len(m.Sites) == 0 { // else it is said first
-		for _, v := range m.AdjustmentVerdicts() {
-			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
+		for _, v := range m.Verdicts {
+			if v.Kind == OnAdjustment {
+				sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
+			}
 		}
 	}
 	sec.Items = append(sec.Items, m.untoldEffects()...)

@@ -81,7 +81,7 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 		a.Noise.Add(plain, given, values, own)
 		missing.Add(given, values, own)
 		scores = append(scores, own...)
-		assess.AddFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
+		addFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
 		for i, u := range z {
 			a.Mean[i] += u / subjects
 			for j, v := range z {
@@ -114,4 +114,23 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 	}
 	linalg.Symmetrise(a.Cov, q, q)
 	return a, nil
+}
+
+// addFourths adds to sums of squares of scores of variance 1, and of products of two of these, a subject's: the
+// factors' mean z and covariance, q × q, given what was observed of the subject.
+func addFourths(squares, fourths, z, cov []float64) {
+	q := len(z)
+	of := func(f int) float64 {
+		known := 1 - cov[f*q+f]
+		if known < 1e-9 { // nothing but rounding is in it
+			return 1
+		}
+		return z[f] * z[f] / known
+	}
+	for f := range z {
+		squares[f] += of(f)
+		for b := range z {
+			fourths[f*q+b] += of(f) * of(b)
+		}
+	}
 }

@@ -195,8 +195,8 @@ func subspaceAngles(a, b *mat.Dense) ([]float64, error) {
 	return angles, err
 }
 
-// matches pairs the factors one to one so that the correlations of their
-// weighted loadings are largest in sum, whatever their signs, and says how
+// matches pairs the factors one to one, those with the largest correlations of their
+// weighted loadings first, whatever their signs, and says how
 // alike the pairs are once all of A is turned to B by orthogonal Procrustes. It also returns
 // the correlations of all factors.
 func matches(a, b *mat.Dense, strengthA, strengthB []float64) ([]factorMatch, [][]float64, error) {
@@ -374,68 +374,20 @@ func (c *comparison) picture() figure.Figure {
 		Alt:     "Heatmap of the correlations between the factors of two models."}
 }
 
-// assign pairs rows with columns, each at most once, so that the sum of gains
-// is largest (Kuhn 1955, Munkres 1957, by shortest augmenting paths in O(n³)).
-// It returns each row's column, −1 where there are more rows than columns.
-// Gains must not be negative.
+// assign pairs rows with columns, each at most once, the largest gains that are left first. It returns each row's
+// column, −1 where there are more rows than columns.
 func assign(gain [][]float64) []int {
-	rows := len(gain)
-	if rows == 0 {
-		return nil
-	}
-	n := max(rows, len(gain[0]))
-	cost := func(i, j int) float64 { // square, filled up with no gain
-		if i < rows && j < len(gain[0]) {
-			return -gain[i][j]
-		}
-		return 0
-	}
-	// Rows and columns are numbered from 1; column 0 holds the row to be placed.
-	rowPrice, colPrice := make([]float64, n+1), make([]float64, n+1)
-	rowOf, before := make([]int, n+1), make([]int, n+1)
-	for i := 1; i <= n; i++ {
-		rowOf[0] = i
-		least, done := make([]float64, n+1), make([]bool, n+1)
-		for j := range least {
-			least[j] = math.Inf(1)
-		}
-		at := 0
-		for rowOf[at] != 0 {
-			done[at] = true
-			row, step, next := rowOf[at], math.Inf(1), 0
-			for j := 1; j <= n; j++ {
-				if done[j] {
-					continue
-				}
-				if c := cost(row-1, j-1) - rowPrice[row] - colPrice[j]; c < least[j] {
-					least[j], before[j] = c, at
-				}
-				if least[j] < step {
-					step, next = least[j], j
+	column := slices.Repeat([]int{-1}, len(gain))
+	for range min(len(gain), len(gain[0])) {
+		row, to, most := 0, 0, math.Inf(-1)
+		for i, of := range gain {
+			for j, x := range of {
+				if column[i] < 0 && !slices.Contains(column, j) && x > most {
+					row, to, most = i, j, x
 				}
 			}
-			for j := 0; j <= n; j++ {
-				if done[j] {
-					rowPrice[rowOf[j]] += step
-					colPrice[j] -= step
-				} else {
-					least[j] -= step
-				}
-			}
-			at = next
 		}
-		for at != 0 {
-			rowOf[at] = rowOf[before[at]]
-			at = before[at]
-		}
-	}
-	column := make([]int, rows)
-	for j := 1; j <= n; j++ {
-		if i := rowOf[j] - 1; i < rows {
-			if column[i] = j - 1; j-1 >= len(gain[0]) {
-				column[i] = -1
-			}
-		}
+		column[row] = to
 	}
 	return column
 }

@@ -7,55 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
-
-// TestAssignFindsTheBestPairing compares with all permutations.
-func TestAssignFindsTheBestPairing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows, cols := rapid.IntRange(1, 5).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
-		gain := make([][]float64, rows)
-		for i := range gain {
-			gain[i] = rapid.SliceOfN(rapid.Float64Range(0, 1), cols, cols).Draw(t, "gains")
-		}
-		var best func(i int, used []bool) float64
-		best = func(i int, used []bool) float64 {
-			if i == rows {
-				return 0
-			}
-			most := best(i+1, used) // the row stays alone
-			for j := range used {
-				if !used[j] {
-					used[j] = true
-					most = max(most, gain[i][j]+best(i+1, used))
-					used[j] = false
-				}
-			}
-			return most
-		}
-		got, taken, pairs := 0.0, map[int]bool{}, 0
-		for i, j := range assign(gain) {
-			if j < 0 {
-				continue
-			}
-			if taken[j] {
-				t.Fatalf("column %d is taken twice", j)
-			}
-			taken[j] = true
-			got += gain[i][j]
-			pairs++
-		}
-		if want := best(0, make([]bool, cols)); pairs != min(rows, cols) || math.Abs(got-want) > 1e-12 {
-			t.Fatalf("%d pairs gain %v, the best %v", pairs, got, want)
-		}
-	})
-}
 
 // steadyTruth has factors whose strengths differ clearly, but for the last two.
 func steadyTruth(t testing.TB, r *rand.Rand) factorstest.Truth {

@@ -29,7 +29,7 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
 	columns := p.Schema().Subject
-	all, err := predictiveOf(m, columns, Population{New: newSite})
+	all, err := m.Predictive(columns, Population{New: newSite})
 	switch {
 	case err != nil:
 		return nil, err
@@ -48,10 +48,12 @@ type sited struct {
 
 // AtSite implements [evaluate.Sited].
 func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
-	return predictiveOf(m.model, m.columns, Population{Site: name})
+	return m.model.Predictive(m.columns, Population{Site: name})
 }
 
-func predictiveOf(m *Model, columns []dataset.Column, who Population) (evaluate.Predictive, error) {
+// Predictive answers about rows of a population in the units in which they were measured. Rows have these subject
+// columns.
+func (m *Model) Predictive(columns []dataset.Column, who Population) (evaluate.Predictive, error) {
 	l, err := m.Layout()
 	if err != nil {
 		return nil, err
@@ -102,18 +104,19 @@ func Central(ctx context.Context, set options.Setup, all dataset.Source) (evalua
 	return AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
 }
 
-// predictive answers about rows in the units in which they were measured.
+// predictive answers about rows in the units in which they were measured: observed values are reconstructed as
+// [ppca.Posterior.Describe] does, others are expected by the conditional mean.
 type predictive struct {
-	rowEvaluator
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	dims      []int
+	view      []int
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
-	sd        []float64 // scratch
+	values    []float64 // scratch
 }
 
 func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
-	m := &predictive{
-		rowEvaluator: rowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
-		sd:           make([]float64, l.Features()),
-	}
+	m := &predictive{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())}
 	for _, f := range scale.Factor {
 		m.logFactor = append(m.logFactor, math.Log(f))
 	}
@@ -127,17 +130,33 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
-	if err := m.rowEvaluator.Infer(row, dst); err != nil {
-		return nil, err
-	}
-	post, _, err := m.Predictor.Subject(row.Views, m.Scale)
+	post, t, err := m.predictor.Subject(row.Views, m.scale)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 	}
+	dst.Resize(m.predictor.Rank(), m.dims)
+	post.Latent(dst.Latent, t)
+	dst.LogLik = post.LogLik(t)
 	for _, j := range post.Observed {
 		dst.LogLik += m.logFactor[j]
 	}
+	own := func(i, j int) float64 { return m.values[i]/m.scale.Factor[j] + m.scale.Shift[j] }
+	post.Describe(m.values, t)
+	m.put(dst.Mean, post.Observed, own)
+	post.Impute(m.values, t)
+	m.put(dst.Mean, post.Missing, own)
 	return post, nil
+}
+
+// put writes numbers of some features, the i-th of them j, view by view.
+func (m *predictive) put(to [][]float64, features []int, x func(i, j int) float64) {
+	lo, k := 0, 0
+	for i, j := range features {
+		for ; k < m.view[j]; k++ {
+			lo += m.dims[k]
+		}
+		to[k][j-lo] = x(i, j)
+	}
 }
 
 // Predict implements [evaluate.Predictive].
@@ -146,13 +165,7 @@ func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]f
 	if err != nil {
 		return err
 	}
-	post.MissingVar(m.sd)
-	lo, k := 0, 0
-	for i, j := range post.Missing {
-		for ; k < m.View[j]; k++ {
-			lo += m.Dims[k]
-		}
-		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.Scale.Factor[j]
-	}
+	post.MissingVar(m.values)
+	m.put(sd, post.Missing, func(i, j int) float64 { return math.Sqrt(m.values[i]) / m.scale.Factor[j] })
 	return nil
 }

@@ -194,22 +194,23 @@ func (m *Model) siteTable() figure.Table {
 	return t
 }
 
-// LoadingsCSV is the loadings as a table for other programs.
+// LoadingsCSV is the loadings as a table for other programs, with their standard errors where these are known.
 func (m *Model) LoadingsCSV() ([]byte, error) {
-	errors := m.loadingErrors()
+	errors := m.hasErrors()
 	m = m.shown()
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	header := []string{"view", "feature", "mean", "noise_variance"}
-	for a := range m.Factors {
-		header = append(header, fmt.Sprintf("factor_%d", a+1))
+	names := []string{"factor_%d", "se_%d"}
+	if !errors {
+		names = names[:1]
 	}
-	for a := range m.Factors {
-		if errors != nil {
-			header = append(header, fmt.Sprintf("se_%d", a+1))
+	for _, name := range names {
+		for a := range m.Factors {
+			header = append(header, fmt.Sprintf(name, a+1))
 		}
 	}
-	records, j := [][]string{header}, 0
+	records := [][]string{header}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
 			record := []string{v.Name, f.Name, Number(f.Mean), Number(f.Noise)}
@@ -217,16 +218,13 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 				record = append(record, Number(x))
 			}
 			for a := range m.Factors {
-				if errors == nil {
-					continue
+				switch {
+				case errors && f.LoadingSE[a] > 0:
+					record = append(record, Number(f.LoadingSE[a]))
+				case errors:
+					record = append(record, "")
 				}
-				cell := "" // where nothing is known
-				if x := errors[j*len(m.Factors)+a]; !math.IsNaN(x) && !math.IsInf(x, 0) {
-					cell = Number(x)
-				}
-				record = append(record, cell)
 			}
-			j++
 			records = append(records, record)
 		}
 	}

@@ -107,8 +107,8 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 
 // Transform implements [method.Transformer]: the posterior of each subject's
 // factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
-// M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features, its covariance widened by what the sampling of the
-// fit's subjects leaves unknown where that is known ([assess.Scores]). A subject without any value
+// M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features, widened by what the errors of loadings add where
+// these are known ([assess.Widen]). A subject without any value
 // has the prior, N(0, I). Of a rotated model it is that of the rotated factors, with the
 // prior N(0, Φ). The columns are id, values (how many were observed),
 // factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
@@ -123,16 +123,11 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	}
 	q := len(m.Factors)
 	w := newLines(to, transformHeader(q, opts.Covariance)...)
-	z, sampling := make([]float64, q), m.scoreErrors()
+	z := make([]float64, q)
 	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
-		var cov []float64
-		if sampling != nil {
-			cov = sampling.Widen(post.Cov, z, len(values))
-		} else {
-			cov = r.rotation.covariance(post.Cov)
-		}
+		cov := m.scoreCovariance(post, z)
 		r.rotation.latent(z)
 		for _, x := range z {
 			w.number(x)

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
-	"parley/dataset"
 	"parley/figure"
-	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/options"
@@ -49,9 +48,8 @@ type Model struct {
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
 	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
-	// Fourths are those of the factors' scores, by rows; left out where they are hardly other than
-	// those of normal factors.
-	Fourths assess.Fourths `json:"score_fourth_moments,omitempty"`
+	// Errors are how far subjects who are left out move the factors; nil where nobody was.
+	Errors *modelErrors `json:"factor_errors,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
@@ -81,14 +79,63 @@ type Published struct {
 	Options     json.RawMessage `json:"options"`           // what its plan said under method
 }
 
+// Kind is what a verdict is about. A model has one verdict of a kind at most, which has all reasons.
+type Kind string
+
+// The kinds of verdicts.
+const (
+	OnLinks       Kind = "views that nobody connects, and subjects who do not count"
+	OnScale       Kind = "values far apart"
+	OnRanges      Kind = "ranges"
+	OnSites       Kind = "sites that differ"
+	OnPrediction  Kind = "views that are not predicted"
+	OnIntervals   Kind = "intervals"
+	OnOutliers    Kind = "outliers"
+	OnFactors     Kind = "too many factors"
+	OnMissing     Kind = "missing values"
+	OnOrder       Kind = "the order of rows"
+	OnComposition Kind = "compositions"
+	OnAdjustment  Kind = "covariates"
+)
+
 // Verdict is something that a user of a model must know before relying on it.
 type Verdict struct {
+	Kind   Kind     `json:"kind,omitempty"`
 	Says   string   `json:"says"`            // one sentence, without a full stop
 	Advice string   `json:"advice"`          // what it means, and what would help
 	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
 	// Voids names the views of which the study's own numbers on how well the model describes
 	// them, such as R², must not be relied on.
 	Voids []string `json:"voids,omitempty"`
+}
+
+// Warn adds verdicts, each to that of its kind if there is one. Those that say nothing add nothing.
+func (m *Model) Warn(list ...Verdict) {
+	for _, v := range list {
+		at := slices.IndexFunc(m.Verdicts, func(o Verdict) bool { return o.Kind == v.Kind })
+		switch {
+		case v.Says == "":
+		case at < 0:
+			m.Verdicts = append(m.Verdicts, v)
+		default:
+			o := &m.Verdicts[at]
+			o.Says += "; " + strings.ToLower(v.Says[:1]) + v.Says[1:]
+			if !strings.Contains(o.Advice, v.Advice) {
+				o.Advice += " " + v.Advice
+			}
+			o.Views, o.Voids = m.inOrder(o.Views, v.Views), m.inOrder(o.Voids, v.Voids)
+		}
+	}
+}
+
+// inOrder names the views that are in either list.
+func (m *Model) inOrder(a, b []string) (all []string) {
+	for _, v := range m.Views {
+		if slices.Contains(a, v.Name) || slices.Contains(b, v.Name) {
+			all = append(all, v.Name)
+		}
+	}
+	return all
 }
 
 // Void says whether a verdict voids the numbers of a view.
@@ -131,11 +178,47 @@ type ModelHeldOut struct {
 	Shift  float64 `json:"coverage_more"`
 }
 
-// PutHeldOut adds how well views are predicted for subjects who took no part in the fit.
+// modelErrors are what [assess.Errors] says of factors: angles in radians, matrices by rows, and variances.
+type modelErrors struct {
+	Turns   []float64   `json:"turns"`
+	Tilts   [][]float64 `json:"tilts"`
+	Outside []float64   `json:"outside"`
+}
+
+// check says what is wrong with errors of q factors that came from elsewhere.
+func (e *modelErrors) check(q int) error {
+	if e == nil {
+		return nil
+	}
+	for i, x := range append([][]float64{e.Turns, e.Outside}, e.Tilts...) {
+		if want := map[bool]int{true: q, false: q * q}[i < 2]; len(x) != want || i < 2 && slices.Min(x) < 0 {
+			return fmt.Errorf("errors of %d factors, where there are %d", len(x), want)
+		}
+		if err := ppca.Finite("errors of factors", x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutHeldOut adds how well views are predicted for subjects who took no part in the fit, and how far leaving
+// them out moves the loadings.
 func (m *Model) PutHeldOut(h *assess.HeldOut) {
 	for k, cells := range h.Cells {
 		if cells > 0 && h.Squares[k] > 0 {
 			m.Views[k].HeldOut = &ModelHeldOut{h.Gain(k), h.GainSE[k], h.Shift[k]}
+		}
+	}
+	m.Errors = &modelErrors{h.Errors.Turn, nil, h.Errors.Outside}
+	for tilt := range slices.Chunk([]float64(h.Errors.Tilts.Data), h.Errors.Tilts.Cols) {
+		m.Errors.Tilts = append(m.Errors.Tilts, tilt)
+	}
+	loading, ratio, q := h.Errors.Loading, h.Errors.Standardised, len(m.Factors)
+	for k := range m.Views {
+		for i := range m.Views[k].Features {
+			f := &m.Views[k].Features[i]
+			f.LoadingSE, loading = loading[:q:q], loading[q:]
+			f.StandardisedSE, ratio = ratio[:q:q], ratio[q:]
 		}
 	}
 }
@@ -171,6 +254,10 @@ type ModelFeature struct {
 	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
 	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
 	Loadings []float64      `json:"loadings"`
+	// Standard errors of the loadings, and of the standardised ones, on the fit's own axes; left out where nobody was
+	// left out of the fit. 0 where nothing is known.
+	LoadingSE      []float64 `json:"loading_standard_errors,omitempty"`
+	StandardisedSE []float64 `json:"standardised_loading_standard_errors,omitempty"`
 
 	// With rotated loadings, see shown: the population's standard deviation, and the
 	// covariances of the feature with the factors.
@@ -313,26 +400,22 @@ func (m *Model) scale() *ppca.Scale {
 	return s
 }
 
-// NewModelFile puts names to a fitted model, and returns what its parameters were packed from.
-func NewModelFile(set options.Setup, model *options.Prior, scaled *options.Scale, strengths []float64) (*Model, *ppca.Prior, error) {
+// NewModelFile puts names to a fitted model.
+func NewModelFile(set options.Setup, model *ppca.Params, scaled *options.Scale, strengths []float64) (*Model, error) {
 	p, o := set.Plan, set.Options
-	prior, err := model.Unpack(set.Layout)
-	if err != nil {
-		return nil, nil, err
-	}
 	scale, err := scaled.Unpack(set.Layout)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	digest, err := p.Digest()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m := &Model{
 		Format: ModelFormat, Plan: digest.String(), Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
-	q, j := prior.Rank, 0
+	q, j := model.Rank, 0
 	l := ppca.Layout{Noise: o.NoiseGroups()}
 	for _, v := range p.Views {
 		l.Dims = append(l.Dims, len(v.Features))
@@ -343,31 +426,13 @@ func NewModelFile(set options.Setup, model *options.Prior, scaled *options.Scale
 		for i, f := range v.Features {
 			view.Features = append(view.Features, ModelFeature{
 				Name: f.Name, Unit: f.Unit, Missing: p.Codes(k, i), Shift: scale.Shift[j], Factor: scale.Factor[j],
-				Mean: prior.Mu[j], Noise: prior.Noise[group[j]], Loadings: slices.Clone(prior.W[j*q : (j+1)*q]),
+				Mean: model.Mu[j], Noise: model.Noise[group[j]], Loadings: slices.Clone(model.W[j*q : (j+1)*q]),
 			})
 			j++
 		}
 		m.Views = append(m.Views, view)
 	}
-	return m, prior, nil
-}
-
-// Spread puts in what rounds learned of how sites differ.
-func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
-	varW, varMu := prior.Spread()
-	group, j := l.GroupOf(), 0
-	for k := range m.Views {
-		v := &m.Views[k]
-		w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
-		v.LoadingSD, v.MeanSD = &w, &mu
-		for i := range v.Features {
-			g := group[j]
-			if sd := math.Sqrt(ppca.InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
-				v.Features[i].NoiseSD = &sd
-			}
-			j++
-		}
-	}
+	return m, nil
 }
 
 // PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view, and
@@ -450,54 +515,4 @@ func (m *Model) doubt(who Population) (out []float64) {
 		return nil
 	}
 	return out
-}
-
-// Evaluator lets the model be scored on rows in the units that it was fitted
-// to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
-// are expected by the conditional mean. The log-likelihood is in scaled units.
-func (m *Model) Evaluator() (evaluate.Model, error) {
-	if m.Adjusts() {
-		return nil, fmt.Errorf("the model is adjusted for %s, which rows alone do not have", options.AdjustedFor(m.adjustedFor()))
-	}
-	p, scale, err := m.Predictor()
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.Layout()
-	return &rowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
-}
-
-type rowEvaluator struct {
-	Predictor *ppca.Predictor
-	Scale     *ppca.Scale
-	Dims      []int
-	View      []int
-	Values    []float64 // scratch
-}
-
-// Infer implements [evaluate.Model].
-func (e *rowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
-	if err != nil {
-		return fmt.Errorf("subject %q: %w", row.ID, err)
-	}
-	dst.Resize(e.Predictor.Rank(), e.Dims)
-	post.Latent(dst.Latent, t)
-	dst.LogLik = post.LogLik(t)
-	post.Describe(e.Values, t)
-	e.put(dst, post.Observed)
-	post.Impute(e.Values, t)
-	e.put(dst, post.Missing)
-	return nil
-}
-
-// put writes scaled values of some features in their own units.
-func (e *rowEvaluator) put(dst *evaluate.Posterior, features []int) {
-	lo, k := 0, 0
-	for i, j := range features {
-		for ; k < e.View[j]; k++ {
-			lo += e.Dims[k]
-		}
-		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
-	}
 }

@@ -10,34 +10,32 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/factors/assess"
 )
 
 // LoadingSection shows which features make each factor.
 func (m *Model) LoadingSection() figure.Section {
 	const top = 12
 	sec := figure.Section{ID: "loadings", Title: "What the factors are made of",
-		Lead:  "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern.",
-		Items: []figure.Item{{Figure: m.loadingMap()}}}
+		Lead: "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern."}
 	caption := ""
-	errors := m.precision()
-	if errors != nil {
-		caption = " Whiskers are intervals of 90 % for the sampling of subjects; differences between sites are not in them."
+	errors := m.hasErrors()
+	if errors {
+		caption = " Whiskers are intervals of 90 %, by how far leaving sites or groups of subjects out moves the loadings."
 	}
 	if note := m.unstableNote(); note != nil {
 		sec.Items = append([]figure.Item{{Note: note}}, sec.Items...)
 	}
 	for a := range min(len(m.Factors), DrawnFactors) {
 		b := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("standardised loading on factor %d", a+1)}, Top: top}
-		j := 0
 		for _, v := range m.Views {
 			for i := range v.Features {
 				x := v.Features[i].standardised(a)
 				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, x)
-				if errors != nil {
-					e := errors.Half(j) * errors.Standardised[j*len(m.Factors)+a]
+				if errors {
+					e := assess.Half * v.Features[i].StandardisedSE[a]
 					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
 				}
-				j++
 			}
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
@@ -52,33 +50,6 @@ func (m *Model) LoadingSection() figure.Section {
 	t.Caption = "Loadings for one standard deviation of the factor: standardised, in the scaled units of the model, and in the feature's own unit. model/loadings.csv has all."
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
 	return sec
-}
-
-// loadingMap shows the strongest features of every factor on all factors.
-func (m *Model) loadingMap() *figure.Figure {
-	const rows = 36
-	h := figure.Heatmap{Legend: "standardised loading", Diverging: true, Columns: numbered(len(m.Factors)), Facets: []figure.Facet{{Title: "Factor"}}}
-	chosen := map[string]bool{}
-	ranked := m.loadingTable(max(1, min(6, rows/len(m.Factors))))
-	for _, name := range ranked.Columns[3].Text {
-		chosen[name] = true
-	}
-	for _, v := range m.Views {
-		for i := range v.Features {
-			f := &v.Features[i]
-			if !chosen[f.Name] || len(h.Rows) == 2*rows {
-				continue
-			}
-			row := make(figure.Numbers, len(m.Factors))
-			for a := range row {
-				row[a] = f.standardised(a)
-			}
-			h.Rows, h.Facets[0].Values = append(h.Rows, f.Name), append(h.Facets[0].Values, row)
-		}
-	}
-	return &figure.Figure{ID: "loading-map", Detail: true, Title: "The strongest features on every factor", Chart: h,
-		Caption: "One row for each feature that is among the strongest of some factor, in the order of the views; one column for each factor. Blue features rise with the factor, brown ones fall. Features with colour in one column belong to one pattern alone.",
-		Alt:     "Table of standardised loadings of the strongest features on all factors."}
 }
 
 // ImpliedSection shows how much of each view the factors account for by the model alone, for
@@ -116,68 +87,25 @@ func (m *Model) ImpliedSection() figure.Section {
 // BetweenSection shows what differs between sites beyond who is there.
 func (m *Model) BetweenSection() figure.Section {
 	t := figure.Table{ID: "between-sites", Title: "Spread between sites, in numbers",
-		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, " + m.allowedFor() + " The size of the loadings is their root mean square over all sites, to compare with. Zero means that the sites are as alike as samples from one population would be.",
+		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, after each site's own distribution of scores has been allowed for; where sites have means of their own, that of the means is the total one. Beside them stands the size of what differs: the root mean square of the loadings over all sites, a feature's standard deviation, and that of its noise. Zero means that the sites are as alike as samples from one population would be. From few sites these are rough numbers.",
 		Columns: []figure.Column{{Name: "view"}, {Name: "loadings, between sites", Numbers: figure.Numbers{}}, {Name: "loadings, size", Numbers: figure.Numbers{}},
-			{Name: "means, between sites", Numbers: figure.Numbers{}}, {Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}}}
+			{Name: "means, between sites", Numbers: figure.Numbers{}}, {Name: "features", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}}}
 	for _, v := range m.Views {
-		squares, noise := 0.0, 0.0
-		for _, f := range v.Features {
-			noise += f.Noise / float64(len(v.Features))
+		d, squares, noise, variance := float64(len(v.Features)), 0.0, 0.0, 0.0
+		for i := range v.Features {
+			f := &v.Features[i]
+			noise, variance = noise+f.Noise/d, variance+f.overall()*f.overall()/d
 			for _, w := range f.Loadings {
-				squares += w * w / float64(len(v.Features)*len(f.Loadings))
+				squares += w * w / (d * float64(len(f.Loadings)))
 			}
 		}
 		t.Columns[0].Text = append(t.Columns[0].Text, v.Name)
-		for i, x := range []float64{value(v.LoadingSD), math.Sqrt(squares), value(v.MeanSD), math.Sqrt(noise)} {
+		for i, x := range []float64{value(v.LoadingSD), math.Sqrt(squares), value(v.MeanSD), math.Sqrt(variance), math.Sqrt(noise)} {
 			t.Columns[i+1].Numbers = append(t.Columns[i+1].Numbers, x)
 		}
 	}
-	return figure.Section{ID: "between", Title: "How much the sites differ",
-		Lead:  "Even when their subjects are alike, sites measure with other devices and habits. The model lets every site have its own means, loadings and noise, and learns how much these differ from site to site.",
-		Items: []figure.Item{{Figure: m.betweenFigure()}, {Table: &t}}}
-}
-
-// allowedFor says what the spread between sites is the spread of.
-func (m *Model) allowedFor() string {
-	if m.Separate() {
-		return "that of the loadings after each site's own distribution of scores has been allowed for, and that of the means the total one."
-	}
-	return "after each site's own distribution of scores has been allowed for."
-}
-
-// betweenFigure draws the spread between sites beside what it compares with.
-func (m *Model) betweenFigure() *figure.Figure {
-	b := figure.Bars{X: figure.Axis{Label: "standard deviation between sites, in scaled units"},
-		Mark: "to compare with: a feature's sd, the root mean square loading, the sd of the noise"}
-	add := func(view, what string, sd, size float64) {
-		b.Labels, b.Groups, b.Values, b.Marks = append(b.Labels, what), append(b.Groups, view), append(b.Values, sd), append(b.Marks, size)
-	}
-	for _, what := range []string{"means", "loadings", "noise"} {
-		for _, v := range m.Views {
-			d, variance, squares, noise, spread := float64(len(v.Features)), 0.0, 0.0, 0.0, 0.0
-			for i := range v.Features {
-				f := &v.Features[i]
-				variance += f.overall() * f.overall() / d
-				noise += f.Noise / d
-				for _, w := range f.Loadings {
-					squares += w * w / (d * float64(len(f.Loadings)))
-				}
-				// sd of a root: that of the variance, over twice the root.
-				spread += value(f.NoiseSD) / (2 * math.Sqrt(f.Noise) * d)
-			}
-			switch what {
-			case "means":
-				add(v.Name, what, value(v.MeanSD), math.Sqrt(variance))
-			case "loadings":
-				add(v.Name, what, value(v.LoadingSD), math.Sqrt(squares))
-			case "noise":
-				add(v.Name, what, spread, math.Sqrt(noise))
-			}
-		}
-	}
-	return &figure.Figure{ID: "between-sites", Detail: true, Title: "Differences between sites, beside the size of what differs", Chart: b,
-		Caption: "A bar is the standard deviation between sites of a feature's mean, loading or noise, " + m.allowedFor() + " The stroke is the size of the thing itself. Where the bar is short beside its stroke, sites agree. Zero means that they are as alike as samples of one population would be. From few sites these are rough numbers.",
-		Alt:     "Bars of the spread between sites of means, loadings and noise in each view, with a stroke for the size to compare with."}
+	return figure.Section{ID: "between", Title: "How much the sites differ", Items: []figure.Item{{Table: &t}},
+		Lead: "Even when their subjects are alike, sites measure with other devices and habits. The table says how much means and loadings differ from site to site."}
 }
 
 // Strongest names the n features with the largest standardised loadings on factor a, from 0.
@@ -199,110 +127,29 @@ func (m *Model) Strongest(a, n int) (names []string) {
 	return names
 }
 
-// modelSummary is the summary as JSON.
-type modelSummary struct {
-	Format   string           `json:"format"`
-	Program  string           `json:"program,omitempty"`
-	Method   string           `json:"method"`
-	Study    string           `json:"study"`
-	Plan     string           `json:"plan_sha256"`
-	Seed     uint64           `json:"seed"`
-	Options  any              `json:"options"`
-	Scaling  string           `json:"scaling"`
-	Subjects int              `json:"subjects"`
-	Features int              `json:"features"`
-	LogLik   *float64         `json:"log_likelihood_per_subject"`
-	Factors  []factorJSON     `json:"factors"`
-	Views    []viewJSON       `json:"views"`
-	Sites    []siteJSON       `json:"sites"`
-	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
-	Rotation *factorRotation  `json:"rotation,omitempty"`
-	Adjusted []modelCovariate `json:"covariates,omitempty"`
-}
-
-type factorJSON struct {
-	Factor   int     `json:"factor"`
-	Strength float64 `json:"strength"`
-}
-
-type viewJSON struct {
-	Name      string         `json:"name"`
-	Features  int            `json:"features"`
-	Values    float64        `json:"values"`
-	Sites     int            `json:"sites"`
-	R2        *float64       `json:"r2"`
-	R2Each    figure.Numbers `json:"r2_by_factor"`
-	LoadingSD *float64       `json:"loading_sd_between_sites"`
-	MeanSD    *float64       `json:"mean_sd_between_sites"`
-	Shares    figure.Numbers `json:"share_by_factor,omitempty"` // of a rotated model
-}
-
-type siteJSON struct {
-	Name     string   `json:"name"`
-	Subjects int      `json:"subjects"`
-	Views    []string `json:"views"`
-}
-
-type rankedLoading struct {
-	Factor       int      `json:"factor"`
-	Rank         int      `json:"rank"`
-	View         string   `json:"view"`
-	Feature      string   `json:"feature"`
-	Unit         string   `json:"unit,omitempty"`
-	Standardised float64  `json:"standardised"`
-	Scaled       float64  `json:"scaled"`
-	Own          *float64 `json:"own"`
-	Correlation  *float64 `json:"correlation,omitempty"` // with a correlated factor
-}
-
 // Summary implements [method.Summariser].
 func (m *Model) Summary(top int) (*method.Account, error) {
 	m = m.shown()
-	s := modelSummary{
-		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
-		Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation, Adjusted: m.Covariates,
-	}
-	for a, x := range m.Factors {
-		s.Factors = append(s.Factors, factorJSON{a + 1, x})
-	}
+	total, features, names := 0, 0, make([]string, len(m.Sites))
 	for _, v := range m.Views {
-		s.Features += len(v.Features)
-		s.Views = append(s.Views, viewJSON{v.Name, len(v.Features), v.Values, m.sitesWith(v.Name), v.R2, v.R2Each, v.LoadingSD, v.MeanSD, v.shares})
+		features += len(v.Features)
 	}
-	names := make([]string, len(m.Sites))
 	for i, x := range m.Sites {
-		s.Subjects += x.Subjects
-		s.Sites = append(s.Sites, siteJSON{x.Name, x.Subjects, x.Views})
+		total += x.Subjects
 		names[i] = fmt.Sprintf("%s (%d)", x.Name, x.Subjects)
-	}
-	loadings := m.loadingTable(max(1, top))
-	for i := range loadings.Len() {
-		c := loadings.Columns
-		r := rankedLoading{Factor: int(c[0].Numbers[i]), Rank: int(c[1].Numbers[i]), View: c[2].Text[i], Feature: c[3].Text[i], Unit: c[4].Text[i],
-			Standardised: c[5].Numbers[i], Scaled: c[6].Numbers[i]}
-		if own := c[7].Numbers[i]; own == own {
-			r.Own = &own
-		}
-		if len(c) > 8 {
-			r.Correlation = &c[8].Numbers[i]
-		}
-		s.Loadings = append(s.Loadings, r)
 	}
 	logLik := "not known"
 	if m.LogLik != nil {
 		logLik = figure.General.Text(*m.LogLik) + " nats, scaled units"
 	}
-	if m.Published != nil {
-		s.Options = m.Published.Options
-	}
 	rounds, noise := "as published", "view"
 	if m.Options != nil {
 		rounds = fmt.Sprintf("at most %s", figure.Plural(m.Options.Rounds, "round"))
-		s.Options, noise = m.Options, m.Options.Noise
+		noise = m.Options.Noise
 	}
 	subjects := "not known: the sites did not release it"
 	if len(m.Sites) > 0 {
-		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
+		subjects = fmt.Sprintf("%d at %s: %s", total, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
 	account := &method.Account{
 		Facts: []figure.Fact{
@@ -312,13 +159,13 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "subjects", Value: subjects},
-			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, figure.Plural(len(m.Views), "view"))},
+			{Name: "features", Value: fmt.Sprintf("%d in %s", features, figure.Plural(len(m.Views), "view"))},
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},
-		Tables: m.summaryTables(loadings),
+		Tables: m.summaryTables(m.loadingTable(max(1, top))),
 		Notes:  m.verdictNotes(func(*Verdict) bool { return true }),
-		Value:  s,
+		Value:  m,
 	}
 	account.Facts = append(account.Facts, m.adjustedFact()...)
 	if m.Rotation != nil {

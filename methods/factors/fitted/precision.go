@@ -60,12 +60,6 @@ func (m *Model) SiteNoiseSection() figure.Section {
 		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than chance would have it. What is said of subjects of a site of the study uses that site's own noise; the loadings and everything else in this report are those of all sites."}
 }
 
-// MaximumLikelihood says whether the model is the likeliest for subjects of whom it knows
-// the number: then the sampling of subjects is what its errors come from.
-func (m *Model) MaximumLikelihood() bool {
-	return len(m.Sites) > 0 && m.Options != nil && m.Options.MaximumLikelihood()
-}
-
 // samplingTimes lists what the sampling of subjects multiplies the variance of predictions of
 // each view by; nil where that is not known.
 func (m *Model) samplingTimes() (times []float64) {
@@ -78,99 +72,37 @@ func (m *Model) samplingTimes() (times []float64) {
 	return times
 }
 
-// precision says how far the sampling of subjects moves the loadings of the fit's own axes;
-// nil if other things do, or if others are shown.
-func (m *Model) precision() *assess.Precision {
-	l, err := m.Layout()
-	if err != nil || !m.MaximumLikelihood() || m.Rotation != nil {
-		return nil
-	}
-	out, err := assess.PrecisionOf(l, m.params(), m.Factors, m.Fourths, m.patterns(l))
-	if err != nil {
-		return nil
-	}
-	return out
-}
-
-// scoreErrors says how far the sampling of subjects moves scores on the axes that are shown; nil where that is
-// not known.
-func (m *Model) scoreErrors() assess.Scores {
-	l, err := m.Layout()
-	if err != nil || !m.MaximumLikelihood() {
-		return nil
-	}
-	return assess.NewScores(l, m.params(), m.Factors, m.Fourths, m.patterns(l), !m.Separate(), m.turned())
-}
-
-// turned finds T of rotated axes from standardised loadings; nil for those of the fit.
-func (m *Model) turned() func(standardised []float64) ([]float64, error) {
-	if m.Rotation == nil {
-		return nil
-	}
-	return func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) }
-}
-
-// loadingErrors are standard errors of the loadings that are shown, d × q; nil as for
-// precision, and where a factor has hardly any loadings.
-func (m *Model) loadingErrors() []float64 {
-	l, err := m.Layout()
-	if err != nil || !m.MaximumLikelihood() {
-		return nil
-	}
-	if m.Rotation == nil {
-		if e := m.precision(); e != nil {
-			return e.Loading
-		}
-		return nil
-	}
-	out, err := assess.Rotated(l, m.params(), m.Factors, m.Fourths, m.patterns(l), m.turned())
-	if err != nil {
-		return nil
-	}
-	return out
-}
-
-// patterns counts the subjects of all sites who have the same features.
-func (m *Model) patterns(l ppca.Layout) (patterns []assess.Pattern) {
-	known := map[string]int{} // by views: sites share them
-	for _, s := range m.Sites {
-		for _, t := range s.Patterns {
-			key := strings.Join(t.Views, "\x00")
-			if at, ok := known[key]; ok {
-				patterns[at].Subjects += float64(t.Subjects)
-				continue
-			}
-			known[key] = len(patterns)
-			n := assess.Pattern{Subjects: float64(t.Subjects)}
-			for _, name := range t.Views {
-				for k, v := range m.Views {
-					first, _ := l.View(k)
-					for j := range v.Features {
-						if v.Name == name && v.Features[j].Noise != 0 {
-							n.Features = append(n.Features, first+j)
-						}
-					}
-				}
-			}
-			patterns = append(patterns, n)
-		}
-	}
-	return patterns
-}
+// hasErrors says whether anything is known of how far the loadings that are shown are off: those of the fit's own axes.
+func (m *Model) hasErrors() bool { return m.Errors != nil && m.Rotation == nil }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not
 // show again, because another factor is about as strong: see [assess.Stable].
 func (m *Model) Unstable() (factors []int) {
-	e := m.precision()
-	if e == nil {
+	if !m.hasErrors() {
 		return nil
 	}
-	for a, turn := range e.Turn {
+	for a, turn := range m.Errors.Turns {
 		if turn > assess.Stable {
 			factors = append(factors, a+1)
 		}
 	}
 	return factors
+}
+
+// scoreCovariance is that of a subject's factors on the axes that are shown, given its posterior and their mean on the
+// fit's own, with what the errors of loadings add where these are known.
+func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
+	if m.Errors == nil {
+		return m.Rotation.covariance(post.Cov)
+	}
+	subjects, mean := 0, 0.0
+	for _, s := range m.Sites {
+		subjects += s.Subjects
+	}
+	if subjects > 0 && !m.Separate() {
+		mean = 1 / float64(subjects)
+	}
+	return m.Rotation.covariance(assess.Widen(post.Cov, z, len(post.Observed), m.Errors.Tilts, m.Errors.Outside, mean, m.Rotation == nil))
 }
 
 // unstableNote warns of factors that are not stable; nil if all are.

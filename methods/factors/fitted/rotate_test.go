@@ -158,7 +158,7 @@ func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
 		if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise, s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
 			t.Errorf("%s: loadings.csv lacks %s", to, line)
 		}
-		if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3,se_1,se_2,se_3" {
+		if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
 			t.Errorf("%s: loadings.csv has %s", to, header)
 		}
 		if names := exported(t, rotated(t, m, to), exportCSV); !strings.Contains(string(names["correlations.csv"]), "factor,1,2,3") {

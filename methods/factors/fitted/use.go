@@ -68,7 +68,7 @@ func (m *Model) check() error {
 	if err := m.Rotation.check(q); err != nil {
 		return err
 	}
-	if err := m.Fourths.Check(q); err != nil {
+	if err := m.Errors.check(q); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -93,6 +93,11 @@ func (m *Model) check() error {
 				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
 			}
 			names[f.Name] = true
+			for _, se := range [][]float64{f.LoadingSE, f.StandardisedSE} {
+				if want := map[bool]int{true: q}[m.Errors != nil]; len(se) != want || ppca.Finite("standard errors of "+f.Name, se) != nil {
+					return fmt.Errorf("feature %s: %d standard errors of loadings", f.Name, len(se))
+				}
+			}
 			for _, variance := range []float64{f.SiteVariance, f.NewSiteVariance} {
 				if !(variance >= 0 && variance < ppca.Largest) {
 					return fmt.Errorf("feature %s: a variance between sites of %v", f.Name, variance)

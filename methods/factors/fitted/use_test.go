@@ -189,13 +189,12 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 				}
 			}
 			known := mat.DenseCopyOf(cov).RawMatrix().Data
-			widened := m.scoreErrors().Widen(known, mat.Col(nil, 0, mean), len(row)-len(missing))
 			for a := range 3 {
 				near("mean", lines[i][2+a], mean.At(a, 0))
-				near("sd", lines[i][5+a], math.Sqrt(widened[a*3+a]))
+				near("sd", lines[i][5+a], math.Sqrt(known[a*3+a]))
 			}
 			for c, at := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
-				near("covariance", lines[i][8+c], widened[at[0]*3+at[1]])
+				near("covariance", lines[i][8+c], known[at[0]*3+at[1]])
 			}
 			for k, j := range missing {
 				line := imputed[0]
@@ -433,8 +432,8 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"deviation between sites of -1": func(m *Model) { m.Views[0].MeanSD = &minus },
 		"not 2 × 2":                     func(m *Model) { m.Sites[0].LatentCov[1] = []float64{1} },
 		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"3 fourth moments":              func(m *Model) { m.Fourths = []float64{3, 1, 3} },
-		"fourth moment of -3":           func(m *Model) { m.Fourths = []float64{3, 1, 1, -3} },
+		"errors of 3 factors":           func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"0 standard errors of loadings": func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}} },
 		"shares of variance":            func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {
 			m.Views[0].Features[0].Noise, m.Views[0].Features[1].Noise, m.Views[0].Features[2].Noise = minus, minus, minus

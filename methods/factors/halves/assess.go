@@ -2,6 +2,7 @@ package halves
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
 	"parley/method"
@@ -21,25 +22,30 @@ func (c Common) Assess(s *State) ([]method.Task, error) {
 		return nil, err
 	}
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return options.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
+		return options.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
-func (c Common) Finish(s *State, model *ppca.Prior) error {
-	turned, strengths, _, err := ppca.Canonical(c.Layout, &model.Params)
+func (c Common) Finish(s *State, model *ppca.Params) error {
+	turned, strengths, _, err := ppca.Canonical(c.Layout, model)
 	if err != nil {
 		return err
 	}
-	model.Params = *turned
-	s.Model, s.Strengths = options.PackPrior(c.Layout, model), strengths
+	packed := options.PackParams(c.Layout, turned)
+	s.Model, s.Strengths = &packed, strengths
 	return nil
 }
 
 // checkAssessment refuses what no site could say of the finished model.
 func (c *Coordinator) checkAssessment(s *State) func(*options.Assessment) error {
-	return func(a *options.Assessment) error { return a.Check(c.Layout, c.Of(s).Rank()) }
+	return func(a *options.Assessment) error {
+		if len(a.ScoreSquares) > 0 || len(a.ScoreFourths) > 0 {
+			return fmt.Errorf("sums of squares of scores, which nobody asked for")
+		}
+		return a.Check(c.Layout, c.Of(s).Rank())
+	}
 }
 
 // assessed keeps what the sites said; then the study is done.
@@ -69,6 +75,7 @@ func (h *Site) assess(ctx context.Context, t *options.AssessTask, sums *options.
 	a, err := fitted.Assess(ctx, h.Setup, h.name, t, sums.Patterns, blocks, scale, data)
 	if err == nil {
 		h.countOutliers(a)
+		a.ScoreSquares, a.ScoreFourths = nil, nil
 	}
 	return a, err
 }

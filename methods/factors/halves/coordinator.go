@@ -145,7 +145,7 @@ func (c *Coordinator) check(s *State) error {
 		}
 	}
 	if s.HeldOut != nil {
-		if err := s.HeldOut.Check(c.Layout.Views()); err != nil {
+		if err := s.HeldOut.Check(c.Layout, len(s.Strengths)); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,11 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	m, prior, err := fitted.NewModelFile(c.Of(s), s.Model, s.Scale, s.Strengths)
+	params, err := s.Model.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.NewModelFile(c.Of(s), params, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +77,11 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.Adjusted != nil {
 		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
+		m.Warn(m.AdjustmentVerdicts()...)
 	}
 	if s.OfTotals != nil {
 		m.Explains(s.OfTotals.Explained())
-		if m.Verdicts, err = report.VerdictsOfTotals(c.Of(s), m, &prior.Params); err != nil {
+		if err = report.VerdictsOfTotals(c.Of(s), m, params); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -101,16 +106,13 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		found, err := report.Verdicts(c.Of(s), m, &prior.Params, sites, s.Apart)
-		if err != nil {
+		if err := report.Verdicts(c.Of(s), m, params, sites, s.Apart); err != nil {
 			return nil, err
 		}
-		m.Verdicts = append(m.Verdicts, found...)
 	}
 	if way, ok := c.way.(concluder); ok {
 		way.Conclude(s, m)
 	}
-	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil
 }
 
@@ -160,7 +162,7 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 
 // estimateNoise is [Common.siteNoise], found anew.
 func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +202,7 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
+	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the

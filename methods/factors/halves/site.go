@@ -26,7 +26,6 @@ type Site struct {
 	options.Setup
 	name string
 	way  SiteWay
-	held func(views [][]float64) [][]float64
 	seen *options.RowSums
 	less *options.Effects // what seen is less of
 	// blocks are those of seen in the units of scale, which hardly ever changes.
@@ -36,23 +35,17 @@ type Site struct {
 	outliers *options.Outliers
 }
 
-// NewSite is a site's half of a study that is fitted in this way. Held returns those of
-// a subject's views that the site takes part with; nil for all.
-func NewSite(set options.Setup, name string, way SiteWay, held func(views [][]float64) [][]float64) *Site {
-	return &Site{Setup: set, name: name, way: way, held: held}
+// NewSite is a site's half of a study that is fitted in this way.
+func NewSite(set options.Setup, name string, way SiteWay) *Site {
+	return &Site{Setup: set, name: name, way: way}
 }
 
-// Read makes the one pass over the site's rows, once.
-func (h *Site) Read(ctx context.Context, data dataset.Source) (*options.RowSums, error) {
-	return h.read(ctx, nil, data)
-}
-
-// read is Read of rows less the effects of covariates.
+// read makes the one pass over the site's rows less the effects of covariates, once.
 func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Source) (*options.RowSums, error) {
 	if h.seen != nil && reflect.DeepEqual(h.less, less) {
 		return h.seen, nil
 	}
-	sums, err := options.Read(ctx, h.Layout, data, h.held)
+	sums, err := options.Read(ctx, h.Layout, data, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +117,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	case options.TaskScale:
 		r.SayScale(h.Setup)
 	case options.TaskAssess:
-		r.SayAssessment(h.Setup)
+		r.SayAssessment(h.Setup, false)
 	default:
 		return h.way.Request(kind)
 	}

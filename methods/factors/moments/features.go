@@ -185,7 +185,7 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 				if at < 0 {
 					continue
 				}
-				value, noised := u.total.off(at, m.Mu[j]-0.5)
+				value, noised := u.total.parabola(at, 0, 1, 0.5-m.Mu[j])
 				within := u.count() * o.fitOf(u).variance(at)
 				off, variance, model = off+value, variance+noised+within, model+within
 				n, noise = n+u.count(), noise+u.total.countVar
@@ -201,9 +201,6 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 	}
 	return out
 }
-
-// off returns Σ (u_j − mu), j the place of a feature, and the variance of the noise in it.
-func (t *total) off(j int, mu float64) (value, variance float64) { return t.parabola(j, 0, 1, -mu) }
 
 // parabola returns Σ (a u_j² + b u_j + c), j the place of a feature, and the variance of the noise
 // in it: what [Functional.of] returns for a e eᵀ + ½ b (e eᵀ_d + e_d eᵀ) + c e_d e_dᵀ, e having a 1

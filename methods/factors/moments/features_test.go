@@ -28,14 +28,19 @@ func TestMomentsOfAFeatureAreFunctionals(t *testing.T) {
 	}
 	sum := &total{p: p, t: draw(), z: draw(), sd: draw(), gain: draw(), more: 0.7}
 	for j := range p {
-		mu := r.NormFloat64()
+		mu, row := r.NormFloat64(), make([]float64, p)
 		a := make(Functional, d*d)
-		a[j*d+p], a[p*d+j], a[d*d-1] = 0.5, 0.5, -mu
-		value, variance := sum.off(j, mu)
+		for i := range j + 1 {
+			row[i] = r.NormFloat64()
+			a[i*d+p], a[p*d+i] = row[i]/2, row[i]/2
+		}
+		a[d*d-1] = -mu
+		value, variance := sum.linear(row, -mu)
 		if v, s := a.of(sum); math.Abs(v-value) > 1e-12*(1+math.Abs(v)) || math.Abs(s-variance) > 1e-12*s {
 			t.Errorf("feature %d: %v with variance %v, want %v with %v", j, value, variance, v, s)
 		}
 		b, c := r.NormFloat64(), r.NormFloat64()
+		clear(a)
 		a[j*d+j], a[j*d+p], a[p*d+j], a[d*d-1] = mu, b/2, b/2, c
 		value, variance = sum.parabola(j, mu, b, c)
 		if v, s := a.of(sum); math.Abs(v-value) > 1e-12*(1+math.Abs(v)) || math.Abs(s-variance) > 1e-12*s {

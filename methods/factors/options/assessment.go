@@ -79,9 +79,9 @@ type Assessment struct {
 	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
-	// Sums of squares of the scores, and of products of two of these: see AddFourths of package precision.
-	ScoreSquares wire.Vector `cbor:"score_squares"` // q
-	ScoreFourths wire.Vector `cbor:"score_fourths"` // q × q by rows
+	// Sums of squares of the scores of variance 1, and of products of two of these, of fed-mv-ppca alone.
+	ScoreSquares wire.Vector `cbor:"score_squares,omitempty"` // q
+	ScoreFourths wire.Vector `cbor:"score_fourths,omitempty"` // q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
 	FeatureTotal    wire.Vector `cbor:"feature_total"`
 	FeatureResidual wire.Vector `cbor:"feature_residual"`
@@ -158,7 +158,9 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		return err
 	}
 	for i, x := range [][]float64{a.FeatureSquares, a.FeatureFourths, a.ScoreSquares, a.ScoreFourths} {
-		if n := []int{l.Features(), l.Features(), q, q * q}[i]; len(x) != n || slices.Min(x) < 0 {
+		if n := []int{l.Features(), l.Features(), q, q * q}[i]; i > 1 && len(x) == 0 {
+			continue
+		} else if len(x) != n || slices.Min(x) < 0 {
 			return fmt.Errorf("sums of squares below 0, or %d where there are %d", len(x), n)
 		}
 		if err := ppca.Finite("sums of squares", x); err != nil {

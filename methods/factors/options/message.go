@@ -77,28 +77,6 @@ func (m *Params) Unpack(l ppca.Layout) (*ppca.Params, error) {
 	return p, p.Check(l)
 }
 
-// Prior is a [ppca.Prior] as it travels and is kept.
-type Prior struct {
-	Params Params      `cbor:"params"`
-	VarW   wire.Vector `cbor:"var_w"`
-	VarMu  wire.Vector `cbor:"var_mu"`
-	Alpha  wire.Vector `cbor:"alpha"`
-	Beta   wire.Vector `cbor:"beta"`
-}
-
-func PackPrior(l ppca.Layout, p *ppca.Prior) *Prior {
-	return &Prior{PackParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
-}
-
-func (m *Prior) Unpack(l ppca.Layout) (*ppca.Prior, error) {
-	params, err := m.Params.Unpack(l)
-	if err != nil {
-		return nil, err
-	}
-	p := &ppca.Prior{Params: *params, VarW: m.VarW, VarMu: m.VarMu, Alpha: m.Alpha, Beta: m.Beta}
-	return p, p.Check(l)
-}
-
 // Pattern is how many of a site's subjects have exactly these views.
 type Pattern struct {
 	Views    []int   `cbor:"views"`

@@ -320,3 +320,49 @@ func mergeSame(blocks []Block) []Block {
 	out.Factor, out.Diag = nil, nil
 	return []Block{out}
 }
+
+// Subjects is how many subjects some blocks have.
+func Subjects(blocks []Block) (n float64) {
+	for i := range blocks {
+		n += blocks[i].N
+	}
+	return n
+}
+
+// Means returns of each feature of the layout how many subjects of the blocks have it, their mean, and the sum of
+// squares about that.
+func Means(l Layout, blocks []Block) (n, mean, squares []float64) {
+	d := l.Features()
+	n, mean, squares = make([]float64, d), make([]float64, d), make([]float64, d)
+	own := make([]float64, d)
+	for i := range blocks {
+		b := &blocks[i]
+		b.Squares(own)
+		for a, j := range b.Features {
+			delta := b.Mean[a] - mean[j]
+			squares[j] += own[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
+			n[j] += b.N
+			mean[j] += delta * b.N / n[j]
+		}
+	}
+	return n, mean, squares
+}
+
+// About is the blocks about a mean of each feature of the layout, of so much of their subjects.
+func About(blocks []Block, mean []float64, share float64) []Block {
+	out := make([]Block, 0, len(blocks))
+	for _, b := range blocks {
+		if b.N *= share; b.N == 0 {
+			continue
+		}
+		b.Mean, b.Filled = slices.Clone(b.Mean), slices.Clone(b.Filled)
+		for a, j := range b.Features {
+			b.Mean[a] -= mean[j]
+		}
+		for i := range b.Filled {
+			b.Filled[i] *= share
+		}
+		out = append(out, b)
+	}
+	return out
+}

@@ -52,7 +52,7 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 		}
 		b := set[0]
 		if len(set) > 1 && by == nil {
-			b = constant(set, Observed(l, set))
+			b = constant(l, set)
 		} else if len(set) > 1 {
 			of := l
 			if model == nil {
@@ -238,7 +238,7 @@ func (f *filler) block(b *Block) (Block, error) {
 	if own == p {
 		return *b, nil
 	}
-	if err := f.e.Run(f.md, b, nil); err != nil {
+	if err := f.e.Run(f.md, b); err != nil {
 		return Block{}, err
 	}
 	ld := f.e.ld
@@ -351,19 +351,8 @@ func (b *Block) Only(keep []bool) Block {
 // maximum near them.
 func withoutFactors(l Layout, blocks []Block) (*Params, error) {
 	features := Observed(l, blocks)
-	d := l.Features()
-	p := &Params{Features: features, Rank: 1, W: make([]float64, d), Mu: make([]float64, d), Noise: make([]float64, d)}
-	n, squares := make([]float64, d), make([]float64, d)
-	for i := range blocks {
-		b := &blocks[i]
-		b.Squares(squares)
-		for a, j := range b.Features {
-			delta := b.Mean[a] - p.Mu[j]
-			p.Noise[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
-			n[j] += b.N
-			p.Mu[j] += delta * b.N / n[j]
-		}
-	}
+	n, mean, squares := Means(l, blocks)
+	p := &Params{Features: features, Rank: 1, W: make([]float64, len(n)), Mu: mean, Noise: squares}
 	view, sum, freedom := l.ViewOf(), make([]float64, l.Views()), make([]float64, l.Views())
 	total, all := 0.0, 0.0
 	for _, j := range features {
@@ -408,8 +397,14 @@ func (b *Block) root() (Block, error) {
 		}
 		b = &f
 	}
+	return b.Strongest(most)
+}
+
+// Strongest returns a block in factored form with at most so many directions of its factor, the strongest, and with
+// the rest of the variances on the diagonal.
+func (b *Block) Strongest(most int) (Block, error) {
 	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
-	n := b.Rows()
+	n, p := b.Rows(), len(b.Features)
 	gram := make([]float64, n*n)
 	for i := range n {
 		row, j := b.Factor[i*p:][:p], 0
@@ -488,17 +483,11 @@ func (b *Block) Cut() bool {
 }
 
 // constant is the block of subjects of whom no feature varies.
-func constant(blocks []Block, features []int) Block {
-	p := len(features)
-	out := Block{Features: features, Mean: make([]float64, p)}
-	count := make([]float64, p)
-	for i := range blocks {
-		out.N += blocks[i].N
-		for a, j := range blocks[i].Features {
-			at, _ := slices.BinarySearch(features, j)
-			count[at] += blocks[i].N
-			out.Mean[at] += (blocks[i].Mean[a] - out.Mean[at]) * blocks[i].N / count[at]
-		}
+func constant(l Layout, blocks []Block) Block {
+	out := Block{Features: Observed(l, blocks), N: Subjects(blocks)}
+	_, mean, _ := Means(l, blocks)
+	for _, j := range out.Features {
+		out.Mean = append(out.Mean, mean[j])
 	}
 	return out
 }

@@ -4,17 +4,11 @@ import (
 	"parley/internal/linalg"
 )
 
-// latent is the law of x before any feature is seen, N(Prec⁻¹H, Prec⁻¹).
-type latent struct {
-	Prec []float64 // q × LD
-	H    []float64 // q
-}
-
 // EStep computes, for one block at a time, what the M step needs of the
-// posterior of the factors. With M = (prec + WᵀΨ⁻¹W)⁻¹, K = M WᵀΨ⁻¹ and
+// posterior of the factors. With M = (I + WᵀΨ⁻¹W)⁻¹, K = M WᵀΨ⁻¹ and
 // δ = mean − μ, and sums running over the subjects of the block:
 //
-//	X   = M (h + WᵀΨ⁻¹δ)        mean of ⟨xₙ⟩
+//	X   = M WᵀΨ⁻¹δ              mean of ⟨xₙ⟩
 //	SXX = Σ ⟨xₙxₙᵀ⟩              = N M + K S Kᵀ + N x xᵀ
 //	STX = Σ (tₙ − μ)⟨xₙ⟩ᵀ        = S Kᵀ + N δ xᵀ
 //
@@ -28,9 +22,8 @@ type EStep struct {
 	Delta  []float64 // p
 	Square []float64 // p: Σ (tₙ − μ)²
 
-	q, ld    int
-	logDet   float64 // ln |prec + WᵀΨ⁻¹W|
-	standard latent  // x ~ N(0, I)
+	q, ld  int
+	logDet float64 // ln |I + WᵀΨ⁻¹W|
 
 	w, v    []float64 // p × ld: loadings, Ψ⁻¹W
 	fv, fk  []float64 // r × ld: F Ψ⁻¹W, F Kᵀ
@@ -50,15 +43,12 @@ func NewEStep(q int, blocks []Block) *EStep {
 	ld := linalg.Stride(q)
 	e := &EStep{q: q, ld: ld, solver: linalg.NewSolver(q, max(p, r))}
 	e.memory = linalg.Allot(
-		linalg.Each(q*ld, &e.standard.Prec, &e.M, &e.SXX, &e.chol, &e.t, &e.ksk),
+		linalg.Each(q*ld, &e.M, &e.SXX, &e.chol, &e.t, &e.ksk),
 		linalg.Each(p*ld, &e.STX, &e.w, &e.v),
 		linalg.Each(r*ld, &e.fv, &e.fk),
 		linalg.Each(p, &e.Delta, &e.Square),
-		linalg.Each(q, &e.standard.H, &e.X, &e.g),
+		linalg.Each(q, &e.X, &e.g),
 	)
-	for a := range q {
-		e.standard.Prec[a*ld+a] = 1
-	}
 	return e
 }
 
@@ -68,11 +58,8 @@ func (e *EStep) Release() {
 	e.solver.Release()
 }
 
-// Run does the E step for one block under a law of the factors, N(0, I) if it is nil.
-func (e *EStep) Run(md *Model, b *Block, z *latent) error {
-	if z == nil {
-		z = &e.standard
-	}
+// Run does the E step for one block.
+func (e *EStep) Run(md *Model, b *Block) error {
 	q, ld, p := e.q, e.ld, len(b.Features)
 	for i, j := range b.Features {
 		w, v := e.w[i*ld:][:ld], e.v[i*ld:][:ld]
@@ -83,7 +70,10 @@ func (e *EStep) Run(md *Model, b *Block, z *latent) error {
 		}
 		e.Delta[i] = b.Mean[i] - md.Mu[j]
 	}
-	copy(e.chol, z.Prec)
+	clear(e.chol)
+	for a := range q {
+		e.chol[a*ld+a] = 1
+	}
 	linalg.MulAdd(e.chol, e.w, 1, ld, e.v, q, p, q)
 	linalg.Symmetrise(e.chol, q, ld)
 	var ok bool
@@ -99,9 +89,7 @@ func (e *EStep) Run(md *Model, b *Block, z *latent) error {
 			g[a] += v * y
 		}
 	}
-	for a := range q {
-		e.X[a] = e.g[a] + z.H[a]
-	}
+	copy(e.X, e.g)
 	linalg.CholSolve(e.chol, q, ld, e.X)
 
 	// Solving with the factor, where M could be multiplied by, keeps every digit

@@ -47,7 +47,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
 	for n := range blocks {
 		b := &blocks[n]
-		if err := e.Run(md, b, nil); err != nil {
+		if err := e.Run(md, b); err != nil {
 			return nil, err
 		}
 		out.LogLik += e.LogDensity(md, b)
@@ -139,24 +139,10 @@ func (x *Explained) R2(k, f int) float64 {
 	if !(x.Total[k] > 0) {
 		return math.NaN()
 	}
-	return share(x.Residual[k*(x.Rank+1)+f], x.Total[k])
-}
-
-// share is 1 − residual/total, NaN where the total is so small that this is no
-// number.
-func share(residual, total float64) float64 {
-	if r := 1 - residual/total; !math.IsInf(r, 0) {
+	if r := 1 - x.Residual[k*(x.Rank+1)+f]/x.Total[k]; !math.IsInf(r, 0) {
 		return r
 	}
-	return math.NaN()
-}
-
-// FeatureR2 is R2 of a single feature, with all factors.
-func (x *Explained) FeatureR2(j int) float64 {
-	if !(x.FeatureTotal[j] > 0) {
-		return math.NaN()
-	}
-	return share(x.FeatureResidual[j], x.FeatureTotal[j])
+	return math.NaN() // the total is next to nothing
 }
 
 // SamplingTimes is how many times as large as a maximum-likelihood model of q factors says the

@@ -121,14 +121,6 @@ func (f *PXEM) climb(o FitOptions) (steps int, err error) {
 	problem := optimize.Problem{
 		Func: func(x []float64) float64 { s.evaluate(x); return s.value },
 		Grad: func(grad, x []float64) { s.evaluate(x); copy(grad, s.grad) },
-		Status: func() (optimize.Status, error) {
-			if o.Stop != nil {
-				if err := o.Stop(); err != nil {
-					return optimize.Failure, err
-				}
-			}
-			return optimize.NotTerminated, nil
-		},
 	}
 	found, err := optimize.Minimize(problem, s.read(), &optimize.Settings{
 		GradientThreshold: 1e-12, MajorIterations: o.MaxIter - creeping, FuncEvaluations: 2 * (o.MaxIter - creeping),

@@ -172,7 +172,7 @@ func (p *Predictor) LogLik(blocks []Block) (total, subjects float64, err error) 
 	}
 	e := NewEStep(p.md.Q, blocks)
 	for i := range blocks {
-		if err := e.Run(p.md.Model, &blocks[i], nil); err != nil {
+		if err := e.Run(p.md.Model, &blocks[i]); err != nil {
 			return 0, 0, err
 		}
 		total += e.LogDensity(p.md.Model, &blocks[i])

@@ -187,7 +187,7 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 		}
 	}
 	for j := range featureTotal {
-		if want, got := 1-featureResidual[j]/featureTotal[j], sums.FeatureR2(j); math.Abs(want-got) > 1e-11 {
+		if want, got := 1-featureResidual[j]/featureTotal[j], 1-sums.FeatureResidual[j]/sums.FeatureTotal[j]; math.Abs(want-got) > 1e-11 {
 			t.Errorf("feature %d: %v, want %v", j, got, want)
 		}
 	}

@@ -22,9 +22,6 @@ type FitOptions struct {
 	// share of the feature's variance; see [LeastNoise]. Where that is less, and where it is
 	// 0, a bound holds that only keeps the likelihood finite.
 	LeastNoise float64
-	// Stop, if not nil, is asked before every iteration; what it returns ends
-	// the fit as its error. A context's Err will do.
-	Stop func() error
 }
 
 // filled returns the options with defaults in the place of zeros.
@@ -106,11 +103,6 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	}
 	out := &Fitted{Subjects: f.Subjects}
 	for {
-		if o.Stop != nil {
-			if err := o.Stop(); err != nil {
-				return nil, err
-			}
-		}
 		ll, err := f.Expect()
 		if err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
@@ -438,19 +430,7 @@ func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 
 // variances are those of the features over all subjects of the blocks; 0 of what nobody has.
 func variances(l Layout, blocks []Block) []float64 {
-	d := l.Features()
-	n, mean, sum := make([]float64, d), make([]float64, d), make([]float64, d)
-	squares := make([]float64, d)
-	for i := range blocks {
-		b := &blocks[i]
-		b.Squares(squares)
-		for a, j := range b.Features {
-			delta := b.Mean[a] - mean[j]
-			sum[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
-			n[j] += b.N
-			mean[j] += delta * b.N / n[j]
-		}
-	}
+	n, mean, sum := Means(l, blocks)
 	for j, x := range n {
 		if x == 0 {
 			continue
@@ -482,7 +462,7 @@ func (f *PXEM) RaiseFloors(l Layout, share float64) error {
 func (f *PXEM) Expect() (logLik float64, err error) {
 	f.Reset()
 	for i := range f.Blocks {
-		if err := f.EStep.Run(f.Model, &f.Blocks[i], nil); err != nil {
+		if err := f.EStep.Run(f.Model, &f.Blocks[i]); err != nil {
 			return 0, err
 		}
 		logLik += f.EStep.LogDensity(f.Model, &f.Blocks[i])

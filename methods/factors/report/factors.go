@@ -14,9 +14,6 @@ import (
 )
 
 func factorSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Section, error) {
-	if m.Separate() {
-		return withinSection(set, sites), nil
-	}
 	q := set.Rank()
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
 		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear here: each site's own report has them."}
@@ -36,16 +33,13 @@ func factorSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Sec
 			break
 		}
 	}
-	effects, err := effectFigures(set, m, sites)
-	if err != nil {
-		return sec, err
-	}
-	sec.Items = append(sec.Items, effects...)
-	return sec, nil
+	effects, err := effectFigure(set, m, sites)
+	sec.Items = append(sec.Items, figure.Item{Figure: effects})
+	return sec, err
 }
 
-// effectFigures show how each site's mean and spread on the factors differ.
-func effectFigures(set options.Setup, m *fitted.Model, sites []Site) ([]figure.Item, error) {
+// effectFigure shows how each site's mean on the factors differs.
+func effectFigure(set options.Setup, m *fitted.Model, sites []Site) (*figure.Figure, error) {
 	predictor, _, err := m.Predictor()
 	if err != nil {
 		return nil, err
@@ -65,37 +59,9 @@ func effectFigures(set options.Setup, m *fitted.Model, sites []Site) ([]figure.I
 			mean.Values, mean.Low, mean.High = append(mean.Values, x), append(mean.Low, x-e), append(mean.High, x+e)
 		}
 	}
-	return []figure.Item{
-		{Figure: &figure.Figure{ID: "site-means", Title: "How far each site's mean is from the study's", Chart: mean,
-			Caption: "Marks are each site's mean score, with 90 % intervals; 0 is the study's mean and the unit its standard deviation. An interval that misses 0 says that the site sees other subjects, or measures otherwise, in a way that runs along the factor. Means are corrected for the pull towards 0 of scores that rest on few measurements, so intervals are wide where a site's views say little; a factor that they hardly touch is left out.",
-			Alt:     "Forest plot of the sites' mean scores on each factor."}},
-		{Figure: spreadFigure(set, sites)},
-	}, nil
-}
-
-// spreadFigure shows how much subjects of each site differ on the factors.
-func spreadFigure(set options.Setup, sites []Site) *figure.Figure {
-	q := set.Rank()
-	sd := figure.Bars{X: figure.Axis{Label: "standard deviation of the scores at the site"}, Mark: "the study's standard deviation, 1"}
-	for a := range min(q, fitted.DrawnFactors) {
-		for _, s := range sites {
-			// The logarithm of a normal sample's standard deviation has variance 1/(2(n − 1)).
-			y, f := math.Sqrt(s.Cov[a*q+a]), math.Exp(1.645/math.Sqrt(2*max(1, float64(s.Subjects()-1))))
-			sd.Labels, sd.Groups = append(sd.Labels, fmt.Sprintf("Factor %d", a+1)), append(sd.Groups, s.Name)
-			sd.Values, sd.Low, sd.High, sd.Marks = append(sd.Values, y), append(sd.Low, y/f), append(sd.High, y*f), append(sd.Marks, 1)
-		}
-	}
-	return &figure.Figure{ID: "site-spreads", Detail: true, Title: "How widely each site's subjects are spread", Chart: sd,
-		Caption: "Marks are standard deviations of the scores at each site, with 90 % intervals for a sample of its size, if scores are normally distributed. Below 1, the site's subjects are more alike than those of the whole study. Where a site's views say little about a factor, the value is drawn towards 1.",
-		Alt:     "Forest plot of the standard deviations of the sites' scores on each factor."}
-}
-
-// withinSection is the section on factors where sites have means of their own: then every
-// site's mean score is 0.
-func withinSection(set options.Setup, sites []Site) figure.Section {
-	return figure.Section{ID: "factors", Title: "The factors at each site",
-		Lead:  "Scores compare subjects with others of their site: every site's mean is 0, and 1 is the standard deviation within a typical site. How the means of sites differ is shown above, feature by feature. Single subjects never appear here: each site's own report has them.",
-		Items: []figure.Item{{Figure: spreadFigure(set, sites)}}}
+	return &figure.Figure{ID: "site-means", Title: "How far each site's mean is from the study's", Chart: mean,
+		Caption: "Marks are each site's mean score, with 90 % intervals; 0 is the study's mean and the unit its standard deviation. An interval that misses 0 says that the site sees other subjects, or measures otherwise, in a way that runs along the factor. Means are corrected for the pull towards 0 of scores that rest on few measurements, so intervals are wide where a site's views say little; a factor that they hardly touch is left out.",
+		Alt:     "Forest plot of the sites' mean scores on each factor."}, nil
 }
 
 // leastKnown is the share of a factor's variance that a site's views must

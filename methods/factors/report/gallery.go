@@ -36,7 +36,6 @@ type keptSubject struct {
 	id     string
 	labels []string
 	z      []float64
-	r2     []float64 // per view; NaN where nothing of it was measured
 }
 
 // maxPoints bounds the subjects that are drawn: of more, every second is kept,
@@ -55,13 +54,13 @@ func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 		}
 		views := g.describe(row.ID, post, values)
 		g.rank(views)
-		g.keep(row, z, views)
+		g.keep(row, z)
 		return nil
 	})
 }
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64, views []described) {
+func (g *gallery) keep(row *dataset.Row, z []float64) {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
 		return
@@ -75,11 +74,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64, views []described) {
 			return
 		}
 	}
-	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z)}
-	for _, v := range views {
-		s.r2 = append(s.r2, v.r2)
-	}
-	g.kept = append(g.kept, s)
+	g.kept = append(g.kept, keptSubject{row.ID, slices.Clone(row.Subject), slices.Clone(z)})
 }
 
 const (
@@ -231,22 +226,8 @@ func quarters(numbers []float64) (names []string, place func(string) int) {
 	}
 }
 
-// describedSection shows how well the model describes each subject.
+// describedSection names the subjects whom the model describes worst.
 func (g *gallery) describedSection() figure.Section {
-	strips := figure.Strips{X: figure.Axis{Label: "R² of the subject in the view, all factors together"}}
-	panel := figure.StripPanel{Name: "Variance explained of each subject"}
-	for k, v := range g.set.Plan.Views {
-		var values figure.Numbers
-		for _, s := range g.kept {
-			if !math.IsNaN(s.r2[k]) {
-				values = append(values, s.r2[k])
-			}
-		}
-		if len(values) > 0 {
-			strips.Groups, panel.Values = append(strips.Groups, v.Name), append(panel.Values, values)
-		}
-	}
-	strips.Panels = []figure.StripPanel{panel}
 	t := figure.Table{ID: "worst-described", Title: "Subjects whom the model describes worst",
 		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
 		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}
@@ -254,12 +235,6 @@ func (g *gallery) describedSection() figure.Section {
 		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.id), append(t.Columns[1].Text, g.set.Plan.Views[x.view].Name)
 		t.Columns[2].Numbers, t.Columns[3].Numbers = append(t.Columns[2].Numbers, x.times), append(t.Columns[3].Numbers, x.r2)
 	}
-	return figure.Section{ID: "described", Title: "How well each subject is described",
-		Lead: "R² of one subject is the share of the subject's distance from the mean of " + g.mean + " that the factors account for. Subjects near the mean have little to account for, so that their R² is small or below 0 without anything being wrong; the table names those who really are far from the model.",
-		Items: []figure.Item{
-			{Figure: &figure.Figure{ID: "subjects-described", Title: "R² of each subject, by view", Chart: strips,
-				Caption: "One mark for each subject. The box spans the middle half of the subjects and the thick stroke is the median. What lies below −1 stands at −1.",
-				Alt:     "Strips of the variance explained of each subject in each view."}},
-			{Table: &t},
-		}}
+	return figure.Section{ID: "described", Title: "How well subjects are described", Items: []figure.Item{{Table: &t}},
+		Lead: "R² of one subject is the share of the subject's distance from the mean of " + g.mean + " that the factors account for. Subjects near the mean have little to account for, so that their R² is small or below 0 without anything being wrong; the table names those who really are far from the model."}
 }

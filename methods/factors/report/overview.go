@@ -92,15 +92,13 @@ func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figur
 	if set.Plan.Privacy.Secure() {
 		about = "about the means of all subjects together: differences between sites count as differences between subjects"
 	}
-	section := figure.Section{ID: "variance", Title: "How much the factors explain",
+	return figure.Section{ID: "variance", Title: "How much the factors explain",
 		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, " + about + ". 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "variance-explained", Title: "Variance explained by factor and view", Chart: h,
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
 			Alt:     "Table of the share of variance explained by each factor in each view, for all sites and for each.",
 		}}}}
-	section.Items = append(section.Items, figure.Item{Figure: featureFigure(set, pooled)})
-	return section
 }
 
 // having returns how many of the subjects have a view.
@@ -111,23 +109,6 @@ func having(s Site, view int) (subjects int) {
 		}
 	}
 	return subjects
-}
-
-// featureFigure ranks the features by the variance that all factors explain.
-func featureFigure(set options.Setup, pooled *options.Assessment) *figure.Figure {
-	b := figure.Bars{X: figure.Axis{Label: "R² of the feature, all factors together"}, Top: 10, Bottom: 10}
-	explained, j := pooled.Explained(), 0
-	for _, v := range set.Plan.Views {
-		for _, f := range v.Features {
-			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, explained.FeatureR2(j))
-			j++
-		}
-	}
-	return &figure.Figure{
-		ID: "variance-by-feature", Detail: true, Title: "Features that the factors describe best and least", Chart: b,
-		Caption: "R² of single features, over all sites: 1 is a perfect description. A feature at the bottom goes its own way; the factors say next to nothing about it, and imputing it is guessing its mean. Coloured by view.",
-		Alt:     "Bars of the variance explained of the best and the least described features.",
-	}
 }
 
 // imputationSection shows how well each view is predicted from the others

@@ -53,8 +53,8 @@ func TestIntervalsThatDoNotHoldAreNamed(t *testing.T) {
 		v := &verdicts{m: &fitted.Model{Views: []fitted.ModelView{{Name: "v0"}}}, all: sums}
 		v.intervals()
 		said := ""
-		if len(v.list) > 0 {
-			said = v.list[0].Says
+		if len(v.m.Verdicts) > 0 {
+			said = v.m.Verdicts[0].Says
 		}
 		if c.want == "" && said != "" || c.want != "" && !strings.HasPrefix(said, "Intervals for view v0 are too "+c.want) {
 			t.Errorf("coverage %v with error %v: %q", c.coverage, c.err, said)
@@ -93,7 +93,7 @@ func TestViewsThatNobodyConnectsAreNamed(t *testing.T) {
 		}
 		v.unconnected()
 		said := ""
-		for _, x := range v.list {
+		for _, x := range m.Verdicts {
 			said += x.Says
 			if all := v.views(); x.Voids != nil && (!slices.Equal(x.Views, all) || !slices.Equal(x.Voids, all)) {
 				t.Errorf("%v: it concerns %q and voids %q", c.sites, x.Views, x.Voids)

@@ -12,7 +12,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 )
@@ -43,10 +42,6 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}
 	}
-	factors, err := factorSection(set, m, sites)
-	if err != nil {
-		return nil, err
-	}
 	says := VerdictNotes(m.Verdicts)
 	if len(m.Views) > 1 && untried(set, sites) && !saysNobodyHasTwo(m) {
 		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
@@ -63,7 +58,14 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection(), factors)
+	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection())
+	if !m.Separate() { // else every site's mean is 0
+		factors, err := factorSection(set, m, sites)
+		if err != nil {
+			return nil, err
+		}
+		r.Sections = append(r.Sections, factors)
+	}
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}
@@ -127,11 +129,7 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 func AddSites(m *fitted.Model, sites []Site) {
 	q := len(m.Factors)
 	m.Explains(pooledOf(sites).Explained())
-	squares, fourths, subjects := make([]float64, q), make([]float64, q*q), 0.0
 	for _, site := range sites {
-		floats.Add(squares, site.ScoreSquares)
-		floats.Add(fourths, site.ScoreFourths)
-		subjects += float64(site.Subjects())
 		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
 		for _, p := range site.Patterns {
 			views := make([]string, len(p.Views))
@@ -150,7 +148,6 @@ func AddSites(m *fitted.Model, sites []Site) {
 		}
 		m.Sites = append(m.Sites, out)
 	}
-	m.Fourths = assess.NewFourths(squares, fourths, subjects)
 }
 
 // metrics leaves out what verdicts say must not be relied on.
@@ -201,7 +198,7 @@ func Explained(m *fitted.Model, pooled *options.Assessment) string {
 		says = fmt.Sprintf("%.0f %%", low)
 	}
 	if len(void) > 0 {
-		says += ", but of " + shortened(void) + " " + notMeaningful
+		says += ", but of " + Shortened(void) + " " + notMeaningful
 	}
 	return says
 }

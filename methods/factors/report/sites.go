@@ -9,33 +9,25 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/factors/fitted"
 )
 
-// differences names sites that the model does not describe as it describes the others, and says
-// nothing again of views of which disjointed has spoken.
-func (v *verdicts) differences() error {
-	expected, err := v.expected()
-	if err != nil {
-		return err
-	}
-	v.oddFeatures(expected)
-	v.flat(expected)
-	v.noise(expected)
-	v.mahalanobisMisfit()
-	return nil
-}
-
-// measureTails finds how heavy the tails of each view are.
-func (v *verdicts) measureTails() error {
-	expected, err := v.expected()
-	if err != nil {
-		return err
+// measure finds what the model expects of the residuals at each site, and how heavy the tails of each view and
+// feature are.
+func (v *verdicts) measure() error {
+	for _, s := range v.sites {
+		expected, err := v.expected(s)
+		if err != nil {
+			return err
+		}
+		v.residuals = append(v.residuals, expected)
 	}
 	for k := range v.m.Views {
-		v.tails = append(v.tails, v.heaviness(k, expected, v.sites...))
+		v.tails = append(v.tails, v.heaviness(k, v.residuals, v.sites...))
 	}
 	for j, k := range v.set.Layout.ViewOf() {
-		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, expected, v.sites...)))
+		v.featureTails = append(v.featureTails, max(v.tails[k], v.heavinessOf(j, v.residuals, v.sites...)))
 	}
 	return nil
 }
@@ -56,18 +48,6 @@ func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) floa
 	return max(1, (kurtosis/subjects-1)/2)
 }
 
-// expected is what the model expects of the residuals at each site.
-func (v *verdicts) expected() (all [][]residual, err error) {
-	for _, s := range v.sites {
-		expected, err := v.residuals(s)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, expected)
-	}
-	return all, nil
-}
-
 // together counts the subjects of some sites that have view k and another.
 func (v *verdicts) together(k int, sites ...Site) (n float64) {
 	for _, s := range sites {
@@ -84,14 +64,14 @@ func (v *verdicts) together(k int, sites ...Site) (n float64) {
 // elsewhere, other than by what the whole view does there. The logarithms of the ratios of
 // residual variances are in units of their scatter over all sites and features, so that heavier
 // tails than the normal law's count.
-func (v *verdicts) oddFeatures(expected [][]residual) {
+func (v *verdicts) oddFeatures() {
 	type odd struct {
 		site, feature int
 		comparison
 		excess float64
 	}
 	var all []odd
-	compared := v.versusOthers(expected)
+	compared := v.versusOthers()
 	for i := range v.sites {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
@@ -102,7 +82,7 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			for j := lo; j < hi; j++ {
 				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
 					// A single value of a heavy tail decides a small site's variance, and shows there.
-					x.se *= math.Sqrt(max(v.featureTails[j], v.heavinessOf(j, expected[i:], v.sites[i])))
+					x.se *= math.Sqrt(max(v.featureTails[j], v.heavinessOf(j, v.residuals[i:], v.sites[i])))
 					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
@@ -139,15 +119,15 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 		}
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
-			"Features do not go with the others as they do elsewhere: %s", shortened(where))
+		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
+			"Features do not go with the others as they do elsewhere: %s", Shortened(where))
 	}
 }
 
 // flat names features that vary far less at a site than at any other: what the factors leave of
 // them says nothing of that, because they leave of a constant what they explain. Where one site sees
 // all kinds of patients and another one kind, two sites tell nothing.
-func (v *verdicts) flat(expected [][]residual) {
+func (v *verdicts) flat() {
 	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
 	var where []string
 	var views []int
@@ -155,7 +135,7 @@ func (v *verdicts) flat(expected [][]residual) {
 		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
 		for i, s := range v.sites {
 			vary[i] = math.NaN()
-			if n := expected[i][j].subjects; n >= minVarianceN {
+			if n := v.residuals[i][j].subjects; n >= minVarianceN {
 				vary[i] = s.FeatureTotal[j] / (n - 1)
 			}
 		}
@@ -165,7 +145,7 @@ func (v *verdicts) flat(expected [][]residual) {
 		}
 		slices.Sort(least)
 		for i, s := range v.sites {
-			n, others := expected[i][j].subjects, least[0]
+			n, others := v.residuals[i][j].subjects, least[0]
 			if vary[i] == others {
 				others = least[1]
 			}
@@ -181,8 +161,8 @@ func (v *verdicts) flat(expected [][]residual) {
 		}
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
-			"Features vary far less at a site than elsewhere: %s", shortened(where))
+		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+			"Features vary far less at a site than elsewhere: %s", Shortened(where))
 	}
 }
 
@@ -196,7 +176,7 @@ type comparison struct{ log, se float64 }
 const fewToCompare = 10
 
 // versusOthers compares all features at all sites: sites × features.
-func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
+func (v *verdicts) versusOthers() [][]comparison {
 	d := v.set.Layout.Features()
 	out := make([][]comparison, len(v.sites))
 	for i := range out {
@@ -208,7 +188,7 @@ func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
 		for j := range d {
 			sum := known{}
 			for a, i := range alike {
-				ratio, freedom := excess(v.sites[i].FeatureResidual[j], expected[i][j:j+1])
+				ratio, freedom := excess(v.sites[i].FeatureResidual[j], v.residuals[i][j:j+1])
 				here[a], before[a] = known{ratio, freedom}, sum
 				sum.ratio, sum.freedom = sum.ratio+freedom*ratio, sum.freedom+freedom
 			}
@@ -257,7 +237,7 @@ func median(x []float64) float64 {
 
 // noise names sites whose noise is above the model's, view by view, beside those where it is
 // below.
-func (v *verdicts) noise(expected [][]residual) {
+func (v *verdicts) noise() {
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
 	var noisy, quiet []string
 	var views []int
@@ -265,8 +245,8 @@ func (v *verdicts) noise(expected [][]residual) {
 		var more []string
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
-			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
-			freedom /= max(v.tails[k], v.heaviness(k, expected[i:], s))
+			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], v.residuals[i][lo:hi])
+			freedom /= max(v.tails[k], v.heaviness(k, v.residuals[i:], s))
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > noiseRatio && beyond(ratio, freedom, tail):
@@ -285,9 +265,9 @@ func (v *verdicts) noise(expected [][]residual) {
 	}
 	switch {
 	case len(noisy) > 0 && len(quiet) > 0:
-		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
+		v.add(fitted.OnSites, v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", Shortened(noisy), Shortened(quiet))
 	case len(noisy) > 0:
-		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
+		v.add(fitted.OnSites, v.views(views...), advice, "Noisier than the model: %s", Shortened(noisy))
 	}
 }
 
@@ -322,8 +302,8 @@ func (v *verdicts) mahalanobisMisfit() {
 		}
 	}
 	if len(strange) > 0 {
-		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
-			"The model does not describe %s", shortened(strange))
+		v.add(fitted.OnSites, v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
+			"The model does not describe %s", Shortened(strange))
 	}
 }
 
@@ -332,8 +312,8 @@ func (v *verdicts) mahalanobisMisfit() {
 // t − W⟨x⟩ − μ of a feature has variance ψ − wᵀMw, M being the factors' covariance.
 type residual struct{ subjects, variance, squares float64 }
 
-// residuals returns those of all features at a site.
-func (v *verdicts) residuals(s Site) ([]residual, error) {
+// expected returns those of all features at a site.
+func (v *verdicts) expected(s Site) ([]residual, error) {
 	all := make([]residual, v.set.Layout.Features())
 	for _, pt := range s.Patterns {
 		features, err := v.set.Layout.FeaturesOf(pt.Views)

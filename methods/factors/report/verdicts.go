@@ -48,53 +48,51 @@ const (
 // sites, at least one, said of it, and from views that lie apart. Its parameters are those of
 // subjects of one site.
 // Nothing in verdicts says more of subjects than the sites did.
-func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart) ([]fitted.Verdict, error) {
+func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: assess.NewSums(set.Layout.Views())}
 	for _, s := range sites {
 		v.said = append(v.said, make([]bool, set.Layout.Views()))
 		v.all.Merge(s.LeftOut)
 	}
-	if err := v.measureTails(); err != nil {
-		return nil, err
-	}
 	v.unconnected()
 	v.apart(apart)
+	if err := v.measure(); err != nil {
+		return err
+	}
 	if err := v.negativeR2(); err != nil {
-		return nil, err
+		return err
 	}
 	v.viewsAtOneSite()
 	v.useless()
-	if err := v.differences(); err != nil {
-		return nil, err
-	}
+	v.oddFeatures()
+	v.flat()
+	v.noise()
+	v.mahalanobisMisfit()
 	v.intervals()
 	v.outliers()
 	v.tooMany()
 	if err := v.heywood(); err != nil {
-		return nil, err
+		return err
 	}
 	v.missing()
-	if err := v.selected(); err != nil {
-		return nil, err
-	}
+	v.selected()
 	v.serial()
-	return v.list, nil
+	return nil
 }
 
 // VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of totals.
-func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) ([]fitted.Verdict, error) {
+func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	v := verdicts{set: set, m: m, predictor: predictor}
 	v.tooMany()
-	err = v.heywood()
-	return v.list, err
+	return v.heywood()
 }
 
 // verdicts collects them.
@@ -107,19 +105,19 @@ type verdicts struct {
 	tails     []float64    // heaviness of each view's
 	// featureTails are those of each feature, no less than of its view.
 	featureTails []float64
-	said         [][]bool // of each site's views: why they differ has been said
-	list         []fitted.Verdict
+	said         [][]bool     // of each site's views: why they differ has been said
+	residuals    [][]residual // by site and feature: what the model expects
 }
 
-func (v *verdicts) add(views []string, advice, says string, a ...any) {
-	v.list = append(v.list, fitted.Verdict{Says: fmt.Sprintf(says, a...), Advice: advice, Views: views})
+// add adds a verdict of a kind.
+func (v *verdicts) add(kind fitted.Kind, views []string, advice, says string, a ...any) {
+	v.m.Warn(fitted.Verdict{Kind: kind, Says: fmt.Sprintf(says, a...), Advice: advice, Views: views})
 }
 
 // voids adds a verdict by which no number on how well the model describes its subjects may
 // be relied on.
-func (v *verdicts) voids(views []string, advice, says string, a ...any) {
-	v.add(views, advice, says, a...)
-	v.list[len(v.list)-1].Voids = v.views()
+func (v *verdicts) voids(kind fitted.Kind, views []string, advice, says string, a ...any) {
+	v.m.Warn(fitted.Verdict{Kind: kind, Says: fmt.Sprintf(says, a...), Advice: advice, Views: views, Voids: v.views()})
 }
 
 // views names some views, or all.
@@ -149,12 +147,12 @@ func (v *verdicts) serial() {
 		}
 	}
 	if len(slow) > 0 {
-		v.add(nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it where many rows are of one person or family, but then intervals are too narrow.",
-			"Scores change slowly along the rows of the sites' files: %s", shortened(slow))
+		v.add(fitted.OnOrder, nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it where many rows are of one person or family, but then intervals are too narrow.",
+			"Scores change slowly along the rows of the sites' files: %s", Shortened(slow))
 		return
 	}
 	if c := all.Correlation(falseVerdict); c > 0 {
-		v.add(nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
+		v.add(fitted.OnOrder, nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
 			"Subjects whose ids follow each other are alike: their scores have a correlation of %.2f with those of the next", c)
 	}
 }
@@ -168,8 +166,8 @@ func (v *verdicts) apart(list []options.Apart) {
 		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)", v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
 	}
 	if len(where) > 0 {
-		v.voids(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
-			"Values have nothing in common with those of other sites: %s", shortened(where))
+		v.voids(fitted.OnScale, v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
+			"Values have nothing in common with those of other sites: %s", Shortened(where))
 	}
 }
 
@@ -177,24 +175,27 @@ func (v *verdicts) apart(list []options.Apart) {
 // What is not above 0 by one standard error and two thirds may be chance: one view of twenty that has nothing in
 // common with others gains more.
 func (v *verdicts) useless() {
+	var where, views []string
 	for _, view := range v.m.Views {
 		h := view.HeldOut
 		if h == nil || h.Gain > 1.645*h.GainSE {
 			continue
 		}
-		says := fmt.Sprintf("View %s is predicted from the other views no better than by its mean", view.Name)
-		if len(v.m.Views) == 1 {
-			says = "Features are predicted from each other no better than by their means"
-		}
+		chance := ""
 		if h.Gain > 0 {
-			says += ", as far as can be told"
+			chance = ", as far as can be told"
 		}
-		v.add([]string{view.Name}, uselessAdvice, "%s: the squared error at subjects who took no part in the fit is %.2f times that of the mean",
-			says, 1-h.Gain)
+		where, views = append(where, fmt.Sprintf("%s (%.2f times%s)", view.Name, 1-h.Gain, chance)), append(views, view.Name)
+	}
+	what := "Predicted from the other views no better than by its mean"
+	if len(v.m.Views) == 1 {
+		what = "Features are predicted from each other no better than by their means"
+	}
+	if len(where) > 0 {
+		v.add(fitted.OnPrediction, views, "In brackets stands how many times that of the mean the squared error is at subjects who took no part in the fit. Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it.",
+			"%s: %s", what, strings.Join(where, ", "))
 	}
 }
-
-const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
 
 // intervals names views whose intervals of 90 % hold another share of the values, beyond chance and so that it
 // matters.
@@ -208,7 +209,7 @@ func (v *verdicts) intervals() {
 		if coverage > 0.9 {
 			kind, too = "wide", ""
 		}
-		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
+		v.add(fitted.OnIntervals, v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
 			"Intervals for view %s are too %s: those of 90 %% hold %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
 	}
 }
@@ -244,8 +245,8 @@ func (v *verdicts) outliers() {
 		where = append(where, fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
 	}
 	if total > 0 {
-		v.add(nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
-			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), shortened(where))
+		v.add(fitted.OnOutliers, nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
+			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), Shortened(where))
 	}
 }
 
@@ -279,8 +280,8 @@ func (v *verdicts) heywood() error {
 		}
 	}
 	if len(names) > 0 {
-		v.add(v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
-			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
+		v.add(fitted.OnFactors, v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+			"Heywood case: the model leaves hardly any noise to %s", Shortened(names))
 	}
 	return nil
 }
@@ -289,7 +290,7 @@ func (v *verdicts) heywood() error {
 func (v *verdicts) tooMany() {
 	d := len(v.features())
 	if v.set.TooManyFactors(d) {
-		v.voids(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
+		v.voids(fitted.OnFactors, v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
 			"%d factors are more than the covariances of %d features can tell", v.set.Rank(), d)
 	}
 }
@@ -309,13 +310,13 @@ func (v *verdicts) missing() {
 		}
 	}
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(v.views(), "They are filled by what the model expects of them, so that the model is the likeliest for the values that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as well. Look at the features that are missing most often.",
+		v.add(fitted.OnMissing, v.views(), "They are filled by what the model expects of them, so that the model is the likeliest for the values that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as well. Look at the features that are missing most often.",
 			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left", 100*share)
 	}
 }
 
-// shortened lists the first few.
-func shortened(list []string) string {
+// Shortened lists the first few.
+func Shortened(list []string) string {
 	const shown = 5
 	if more := len(list) - shown; more > 0 {
 		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", more)

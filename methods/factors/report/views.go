@@ -52,8 +52,8 @@ func (v *verdicts) negativeR2() error {
 		if !v.m.Separate() {
 			means = " The sites' means have no place in this model, and others than elsewhere do that too."
 		}
-		v.add(v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all."+means,
-			"Views do not go together as they do elsewhere at %s", shortened(where))
+		v.add(fitted.OnSites, v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all."+means,
+			"Views do not go together as they do elsewhere at %s", Shortened(where))
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (v *verdicts) unconnected() {
 	}
 	const means = "What they have in common cannot be learnt: imputing one from another is guesswork, and factors that run across them are arbitrary. The fit of each may also be behind one of its own, because they share factors that need not have anything to do with each other. Run them as studies of their own, or include subjects who have both."
 	if !slices.ContainsFunc(groups, func(g []int) bool { return len(g) > 1 }) {
-		v.voids(v.views(), "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
+		v.voids(fitted.OnLinks, v.views(), "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
 		return
 	}
 	slices.SortStableFunc(groups, func(a, b []int) int { return len(a) - len(b) })
@@ -139,12 +139,12 @@ func (v *verdicts) unconnected() {
 	}
 	says := "No subject connects " + strings.Join(names, " with ")
 	if len(names) > 2 {
-		says = "No subject connects any two of these: " + strings.ReplaceAll(shortened(names), ", view", "; view")
+		says = "No subject connects any two of these: " + strings.ReplaceAll(Shortened(names), ", view", "; view")
 	}
 	if len(v.sites) < len(v.set.Plan.Sites) { // one that left may have had such subjects
 		says += ", at the sites that stayed to the end"
 	}
-	v.voids(v.views(), means, "%s", says)
+	v.voids(fitted.OnLinks, v.views(), means, "%s", says)
 }
 
 // neverTogether names pairs of views that nobody has both of, though others connect them.
@@ -170,8 +170,8 @@ func (v *verdicts) neverTogether() {
 		}
 	}
 	if len(pairs) > 0 {
-		v.add(v.views(views...), "How they go together follows from what each has in common with other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the other is all that is known.",
-			"No subject has both of these views: %s", shortened(pairs))
+		v.add(fitted.OnLinks, v.views(views...), "How they go together follows from what each has in common with other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the other is all that is known.",
+			"No subject has both of these views: %s", Shortened(pairs))
 	}
 }
 
@@ -206,7 +206,7 @@ func viewsAre(names []string) string {
 	case n == 1:
 		return "view " + names[0]
 	case n > shown:
-		return "views " + shortened(names)
+		return "views " + Shortened(names)
 	default:
 		return fmt.Sprintf("views %s and %s", strings.Join(names[:n-1], ", "), names[n-1])
 	}
@@ -214,7 +214,7 @@ func viewsAre(names []string) string {
 
 // saysNobodyHasTwo says whether a model has that verdict.
 func saysNobodyHasTwo(m *fitted.Model) bool {
-	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool { return v.Says == nobodyHasTwo })
+	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool { return strings.Contains(v.Says, nobodyHasTwo) })
 }
 
 // viewsAtOneSite speaks of views that one of several sites has alone, where sites' means differ: nothing tells how
@@ -233,8 +233,8 @@ func (v *verdicts) viewsAtOneSite() {
 		}
 	}
 	if v.m.Separate() && len(alone) > 0 {
-		v.add(alone, "Subjects of other sites are given these values as if they were of the one site that has them: their intervals do not hold by how much sites differ there, and are too narrow if they do.",
-			"Sites' means differ, and only one site has %s", shortened(alone))
+		v.add(fitted.OnLinks, alone, "Subjects of other sites are given these values as if they were of the one site that has them: their intervals do not hold by how much sites differ there, and are too narrow if they do.",
+			"Sites' means differ, and only one site has %s", Shortened(alone))
 	}
 }
 
@@ -244,11 +244,7 @@ const muchBias = 0.1
 
 // selected names features and views whose values may be missing because of what they are. A view that subjects lack
 // is judged by the feature of which most would follow.
-func (v *verdicts) selected() error {
-	expected, err := v.expected()
-	if err != nil {
-		return err
-	}
+func (v *verdicts) selected() {
 	features, view := v.features(), v.set.Layout.ViewOf()
 	var where []string
 	var views []int
@@ -267,7 +263,7 @@ func (v *verdicts) selected() error {
 		k := view[j]
 		for i, s := range v.sites {
 			if s.Missing != nil {
-				observed := expected[i][j].subjects
+				observed := v.residuals[i][j].subjects
 				cells.Add(s.Missing, j, float64(having(s, k))-observed, observed)
 			}
 			if s.Lacking != nil {
@@ -287,10 +283,9 @@ func (v *verdicts) selected() error {
 		}
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "If what else was observed of a subject decides whether a value is missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that limit, or leave the feature out.",
-			"Values may be missing because of what they are: %s", shortened(where))
+		v.add(fitted.OnMissing, v.views(views...), "If what else was observed of a subject decides whether a value is missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that limit, or leave the feature out.",
+			"Values may be missing because of what they are: %s", Shortened(where))
 	}
-	return nil
 }
 
 // bias is that of the mean of feature j that goes with a selection.

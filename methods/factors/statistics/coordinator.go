@@ -246,14 +246,14 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if s.Doubt, err = repaired.Uncertainty(fit); err != nil {
 		return nil, nil, err
 	}
-	model, err := ppca.Weak(c.Layout, &fit.Params)
+	if err := c.Finish(s, &fit.Params); err != nil {
+		return nil, nil, err
+	}
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Finish(s, model); err != nil {
-		return nil, nil, err
-	}
-	explained, err := ppca.NewExplained(c.Layout, &model.Params, repaired.Blocks())
+	explained, err := ppca.NewExplained(c.Layout, model, repaired.Blocks())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -264,11 +264,11 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
-	if own(s).Worse, err = c.worseThanTheMean(repaired, &model.Params, sites, told); err != nil {
+	if own(s).Worse, err = c.worseThanTheMean(repaired, model, sites, told); err != nil {
 		return nil, nil, err
 	}
-	own(s).Apart = repaired.Apart(told, &model.Params)
-	if own(s).Biases, err = c.biases(repaired, &model.Params, sites, releases, told); err != nil {
+	own(s).Apart = repaired.Apart(told, model)
+	if own(s).Biases, err = c.biases(repaired, model, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
 	ends, err := repaired.Ends(c.Plan.Seed)
@@ -283,7 +283,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 
 // biases are those of predictions at single sites; nil where nothing tells of any.
 func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.NoisyMoments) (*fitted.Biases, error) {
-	found, err := repaired.Biases(told, model, c.Plan.Seed)
+	found, err := repaired.Biases(told, model)
 	if err != nil || math.IsNaN(found.All) {
 		return nil, err
 	}

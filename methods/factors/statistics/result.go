@@ -95,28 +95,12 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	m.Explains(own(s).Pooled.Explained())
 	m.Doubts(s.Doubt)
 	m.Biases = own(s).Biases
-	if v := c.beyondVerdict(own(s).Beyond); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if v := c.stillVerdict(own(s).Still); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
 	gains, err := c.gains(s)
-	if v := verdictOf(gains); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
+	if err != nil {
+		return err
 	}
-	if v := c.worseVerdict(own(s).Worse); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if v := c.apartVerdict(own(s)); v != nil {
-		m.Verdicts = append(m.Verdicts, *v)
-	}
-	if err == nil {
-		var uncounted *fitted.Verdict
-		if uncounted, err = c.uncounted(s); uncounted != nil {
-			m.Verdicts = append(m.Verdicts, *uncounted)
-		}
-	}
+	uncounted, err := c.uncounted(s)
+	m.Warn(c.beyondVerdict(own(s).Beyond), c.stillVerdict(own(s).Still), verdictOf(gains), c.worseVerdict(own(s).Worse), c.apartVerdict(own(s)), uncounted)
 	return err
 }
 
@@ -167,19 +151,14 @@ func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 	sec := report.Variance(c.Setup, own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
 		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
-	for i, caption := range []string{
-		"The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
-		"R² of single features: 1 is a perfect description, and a feature near 0 goes its own way: imputing it is guessing its mean. Coloured by view.",
-	} {
-		sec.Items[i].Figure.Caption = caption
-	}
+	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views."
 	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
 	return sec
 }
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
 func (c way) doubtSection(s *halves.State) (figure.Section, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return figure.Section{}, err
 	}

@@ -17,7 +17,7 @@ func Site(set options.Setup, name string) (*halves.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return halves.NewSite(set, name, siteWay{set, noised}, nil), nil
+	return halves.NewSite(set, name, siteWay{set, noised}), nil
 }
 
 // siteWay is a site's part where the mechanism is statistics.

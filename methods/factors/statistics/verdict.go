@@ -37,7 +37,7 @@ func (v gain) poor() bool { return !(v.gain >= leastGain) }
 
 // gains are those of every view.
 func (c way) gains(s *halves.State) ([]gain, error) {
-	model, err := s.Model.Params.Unpack(c.Layout)
+	model, err := s.Model.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +87,10 @@ func (c way) worseThanTheMean(repaired *moments.ProjectedMoments, model *ppca.Pa
 	return list, nil
 }
 
-// worseVerdict names them; nil if there are none.
-func (c way) worseVerdict(list []worse) *fitted.Verdict {
+// worseVerdict names them; nothing if there are none.
+func (c way) worseVerdict(list []worse) (v fitted.Verdict) {
 	if len(list) == 0 {
-		return nil
+		return v
 	}
 	var where, views []string
 	for _, w := range list {
@@ -100,7 +100,7 @@ func (c way) worseVerdict(list []worse) *fitted.Verdict {
 			views = append(views, view)
 		}
 	}
-	return &fitted.Verdict{Says: "Predicted worse than by their means at single sites: " + strings.Join(where, ", "), Views: views,
+	return fitted.Verdict{Kind: fitted.OnSites, Says: "Predicted worse than by their means at single sites: " + strings.Join(where, ", "), Views: views,
 		Advice: "What these sites released says so, beyond the noise in it. Views do not go together there as they do elsewhere, or the site's means are others. Look for scales that run the other way there, ids that belong to other subjects in one of the files, mixed-up columns and other units. Do not impute these views for subjects of these sites; intervals there are too narrow, and the loadings everywhere are blurred."}
 }
 
@@ -114,10 +114,10 @@ const (
 )
 
 // apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
-// and beyond chance; nil if there are none.
-func (c way) apartVerdict(r *record) *fitted.Verdict {
+// and beyond chance; nothing if there are none.
+func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 	if len(r.Apart) != c.Layout.Features() {
-		return nil
+		return v
 	}
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
 	var shares, views []string
@@ -140,9 +140,9 @@ func (c way) apartVerdict(r *record) *fitted.Verdict {
 		}
 	}
 	if shares == nil {
-		return nil
+		return v
 	}
-	return &fitted.Verdict{Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,
+	return fitted.Verdict{Kind: fitted.OnSites, Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,
 		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and values that are imputed at a site lean toward those of the others. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise let sites that are alike make a study of their own."}
 }
 
@@ -181,10 +181,10 @@ func twoNumbers(r [2]float64) bool { return r[1]-r[0] == 1 && r[0] == math.Trunc
 // mostNamed is how many features of each kind a verdict names.
 const mostNamed = 4
 
-// beyondVerdict names them; nil if there are none.
-func (c way) beyondVerdict(list []beyond) *fitted.Verdict {
+// beyondVerdict names them; nothing if there are none.
+func (c way) beyondVerdict(list []beyond) (v fitted.Verdict) {
 	if len(list) == 0 {
-		return nil
+		return v
 	}
 	var below, above, both, views []string
 	of := c.Layout.ViewOf()
@@ -213,17 +213,17 @@ func (c way) beyondVerdict(list []beyond) *fitted.Verdict {
 			where = append(where, side.says+strings.Join(side.names, ", "))
 		}
 	}
-	return &fitted.Verdict{Says: "Many values lie beyond the plan's ranges, at whose ends they count: " + strings.Join(where, "; "), Views: views, Voids: views,
+	return fitted.Verdict{Kind: fitted.OnRanges, Says: "Many values lie beyond the plan's ranges, at whose ends they count: " + strings.Join(where, "; "), Views: views, Voids: views,
 		Advice: "What the sites released says so, beyond the noise in it: values are nearer to an end, or more spread, than values within a range are. The model describes what is left of them: means and variances are wrong, what is explained is of no meaning, and intervals of imputed values are too narrow. Give these features a wider range, in the unit of the files, from what is publicly known of them, and see that the sites' files have that unit: parley plan check --data tells each site how many of its values lie beyond. " +
 			"If no value can lie beyond an end, most values are crowded there, or have few steps; then a logarithm or a root of the values may suit a model of normal laws better. A new study costs its privacy again."}
 }
 
 // uncounted names the sites of which no subject may have counted: whose noised count is less
-// than two standard deviations of its noise. Nil if there is none.
-func (c way) uncounted(s *halves.State) (*fitted.Verdict, error) {
+// than two standard deviations of its noise. Nothing if there is none.
+func (c way) uncounted(s *halves.State) (v fitted.Verdict, err error) {
 	sites, releases, err := c.releases(s)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	var names []string
 	for i, name := range sites {
@@ -232,14 +232,14 @@ func (c way) uncounted(s *halves.State) (*fitted.Verdict, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, nil
+		return v, nil
 	}
-	return &fitted.Verdict{Says: "It may be that no subject counts at " + strings.Join(names, ", ") + ": the noised count is not above what noise makes of none",
+	return fitted.Verdict{Kind: fitted.OnLinks, Says: "It may be that no subject counts at " + strings.Join(names, ", ") + ": the noised count is not above what noise makes of none",
 		Advice: "Either the site has few subjects for this total, or hardly any of them has one of the sets of views that the plan states for the site (patterns): who has none of them counts for nothing. The site's own report says exactly how many that are. Are the patterns of two sites swapped?"}, nil
 }
 
-// verdictOf warns of the views that gain nothing; nil if all do.
-func verdictOf(all []gain) *fitted.Verdict {
+// verdictOf warns of the views that gain nothing; nothing if all do.
+func verdictOf(all []gain) (v fitted.Verdict) {
 	var poor []string
 	for _, v := range all {
 		if v.poor() {
@@ -247,14 +247,14 @@ func verdictOf(all []gain) *fitted.Verdict {
 		}
 	}
 	if len(poor) == 0 {
-		return nil
+		return v
 	}
 	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can tell", "any view"
 	if len(poor) < len(all) {
 		views = strings.Join(poor, ", ")
 		what = "Predicted no better than by their means, as far as anybody can tell: " + views
 	}
-	return &fitted.Verdict{Says: what, Views: poor, Voids: poor,
+	return fitted.Verdict{Kind: fitted.OnPrediction, Says: what, Views: poor, Voids: poor,
 		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
 			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
 }
@@ -364,10 +364,10 @@ func upperMedian(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// stillVerdict names them; nil if there are none.
-func (c way) stillVerdict(list []int) *fitted.Verdict {
+// stillVerdict names them; nothing if there are none.
+func (c way) stillVerdict(list []int) (v fitted.Verdict) {
 	if len(list) == 0 {
-		return nil
+		return v
 	}
 	var names, views []string
 	of := c.Layout.ViewOf()
@@ -386,7 +386,7 @@ func (c way) stillVerdict(list []int) *fitted.Verdict {
 	if n := len(names); n > mostNamed {
 		names = append(names[:mostNamed], fmt.Sprintf("%d more", n-mostNamed))
 	}
-	return &fitted.Verdict{Says: "Noise hides whether " + which + " at all within the plan's ranges: " + strings.Join(names, ", "), Views: views, Voids: views,
+	return fitted.Verdict{Kind: fitted.OnRanges, Says: "Noise hides whether " + which + " at all within the plan's ranges: " + strings.Join(names, ", "), Views: views, Voids: views,
 		Advice: "What the sites released says, beyond the noise in it, that they vary by less than half of what the other features do in their ranges, or that their mean is at an end. Either nearly all values lie beyond an end, at which they count, as in another unit: then values that are imputed are wrong, and their intervals hold none. Or the range is far too wide: then these may be farther off than the mean, with intervals that are too wide. " +
 			"See that the sites' files have the plan's unit, take a narrower range from what is publicly known, or leave the features out. A new study costs its privacy again."}
 }

@@ -151,10 +151,10 @@ func TestMeansThatDifferConcernEveryView(t *testing.T) {
 	}}
 	c := way{Common: halves.Common{Setup: options.Setup{Plan: plan, Layout: l}}}
 	apart := []moments.BetweenSiteVariance{{}, {Share: 0.5, Far: 100}, {}}
-	if v := c.apartVerdict(&record{Apart: apart}); v == nil || v.Says != otherMeans+"at least 50 % in v1" || !slices.Equal(v.Views, []string{"v0", "v1", "v2"}) {
+	if v := c.apartVerdict(&record{Apart: apart}); v.Says != otherMeans+"at least 50 % in v1" || !slices.Equal(v.Views, []string{"v0", "v1", "v2"}) {
 		t.Errorf("%+v", v)
 	}
-	if v := c.apartVerdict(&record{Apart: make([]moments.BetweenSiteVariance, 3)}); v != nil {
+	if v := c.apartVerdict(&record{Apart: make([]moments.BetweenSiteVariance, 3)}); v.Says != "" {
 		t.Errorf("of means that do not differ: %+v", v)
 	}
 }
@@ -243,7 +243,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 // gains are what predicting each view from the others gains over the subjects' own mean.
 func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) {
 	p.t.Helper()
-	model, scale := factorstest.Must(s.Model.Params.Unpack(p.Layout))(p.t), p.RangeScale()
+	model, scale := factorstest.Must(s.Model.Unpack(p.Layout))(p.t), p.RangeScale()
 	others := assess.New(p.Layout, model)
 	n, d := float64(len(subjects)), p.Layout.Features()
 	sum, squares, missed := make([]float64, d), make([]float64, d), make([]float64, d)

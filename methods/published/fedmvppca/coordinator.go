@@ -19,7 +19,7 @@ type state struct {
 	Left    []string                       `cbor:"left"`
 	Inbox   map[string][]byte              `cbor:"inbox"` // answers of this round, by site
 	Scale   *options.Scale                 `cbor:"scale"`
-	Model   *options.Prior                 `cbor:"model"`
+	Model   *PackedPrior                   `cbor:"model"`
 	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
 	Trace   trace                          `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
@@ -81,7 +81,7 @@ func (c coordinator) check(s *state) error {
 		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths), c.own.Latent)
 	}
 	if s.Model != nil {
-		if p, err := s.Model.Unpack(c.Layout); err != nil {
+		if p, err := s.Model.unpack(c.Layout); err != nil {
 			return err
 		} else if err := c.CheckRank(p.Rank); err != nil {
 			return err
@@ -194,16 +194,16 @@ func answers[A any](c coordinator, s *state, check func(site string, a *A) error
 func (c coordinator) begin(s *state, scale *ppca.Scale) ([]method.Task, method.Info, error) {
 	s.Scale = &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
 	if p := c.own.Prior; p != nil {
-		s.Model = options.PackPrior(c.Layout, c.initialPrior(p))
+		s.Model = packPrior(c.Layout, c.initialPrior(p))
 	}
 	tasks, err := c.iterate(s)
 	return tasks, nil, err
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c coordinator) initialPrior(p *initialPrior) *ppca.Prior {
+func (c coordinator) initialPrior(p *initialPrior) *Prior {
 	d, q := c.Layout.Features(), c.own.Latent
-	out := &ppca.Prior{Params: ppca.Params{
+	out := &Prior{Params: ppca.Params{
 		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.Layout.Views()),
 	}}
 	rng := options.Draws(c.Plan.Seed, "", 0)
@@ -270,7 +270,7 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
-func (c coordinator) blur(model *ppca.Prior) {
+func (c coordinator) blur(model *Prior) {
 	for k := range c.Layout.Views() {
 		lo, hi := c.Layout.View(k)
 		squares := 0.0
@@ -285,7 +285,7 @@ func (c coordinator) blur(model *ppca.Prior) {
 
 // clipped folds a private round.
 func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
-	prior, err := s.Model.Unpack(c.Layout)
+	prior, err := s.Model.unpack(c.Layout)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -302,17 +302,17 @@ func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 
 // nextRound keeps a round's model and asks for another round, or ends the rounds. How well the
 // model of a private study describes the sites would be a further release, which nobody has paid for.
-func (c coordinator) nextRound(s *state, model *ppca.Prior) (tasks []method.Task, info method.Info, err error) {
+func (c coordinator) nextRound(s *state, model *Prior) (tasks []method.Task, info method.Info, err error) {
 	info = s.Trace.record(s.Round, model)
 	if err := model.Check(c.Layout); err != nil {
 		return nil, nil, err
 	}
-	s.Model = options.PackPrior(c.Layout, model)
+	s.Model = packPrior(c.Layout, model)
 	if s.Round < c.own.Rounds {
 		tasks, err = c.iterate(s)
 		return tasks, info, err
 	}
-	if model, err = s.Model.Unpack(c.Layout); err != nil {
+	if model, err = s.Model.unpack(c.Layout); err != nil {
 		return nil, nil, err
 	}
 	turned, strengths, _, err := ppca.Canonical(c.Layout, &model.Params)
@@ -320,7 +320,7 @@ func (c coordinator) nextRound(s *state, model *ppca.Prior) (tasks []method.Task
 		return nil, nil, err
 	}
 	model.Params = *turned
-	s.Model, s.Strengths = options.PackPrior(c.Layout, model), strengths
+	s.Model, s.Strengths = packPrior(c.Layout, model), strengths
 	if c.private() {
 		s.Phase = method.Done
 		return nil, info, nil
@@ -392,6 +392,9 @@ func (c coordinator) checkSums(x *options.FeatureSums) error {
 }
 
 func (c coordinator) checkAssessment(a *options.Assessment) error {
+	if len(a.ScoreSquares) == 0 || len(a.ScoreFourths) == 0 {
+		return fmt.Errorf("no sums of squares of scores")
+	}
 	return a.Check(c.Layout, c.own.Latent)
 }
 

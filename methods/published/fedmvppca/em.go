@@ -125,8 +125,8 @@ func (s *em) dropColumns(v *viewSums) {
 func (s *em) params() ppca.Params { return s.md.Params(s.layout, s.features) }
 
 // step does one iteration under a prior, or without one if it is nil. The
-// prior must describe the site's features with the same rank (see [ppca.Prior.Check]).
-func (s *em) step(prior *ppca.Prior) error {
+// prior must describe the site's features with the same rank (see [Prior.Check]).
+func (s *em) step(prior *Prior) error {
 	if prior != nil && (prior.Rank != s.md.Q || !ppca.ContainsAll(prior.Features, s.features)) {
 		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.Q)
 	}
@@ -155,7 +155,7 @@ func (s *em) step(prior *ppca.Prior) error {
 //
 //	μ = μ̃ + N v [s I + W Wᵀ]⁻¹ (mean − μ̃),
 //	[s I + W Wᵀ]⁻¹ r = {r − W (s I + WᵀW)⁻¹ Wᵀr} / s.
-func (s *em) updateMu(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateMu(v *viewSums, prior *Prior) error {
 	mu := s.md.Mu[v.lo:v.hi]
 	if prior == nil {
 		copy(mu, v.mean)
@@ -200,7 +200,7 @@ func (s *em) moments() error {
 	}
 	for n := range s.blocks {
 		b := &s.blocks[n]
-		if err := s.e.Run(s.md, b, nil); err != nil {
+		if err := s.e.Run(s.md, b); err != nil {
 			return err
 		}
 		for i, j := range b.Features {
@@ -229,7 +229,7 @@ func (s *em) moments() error {
 
 // updateW is the formula after (16): W = [Σ (t − μ)⟨x⟩ᵀ + ρ W̃] [Σ ⟨x xᵀ⟩ + ρ I]⁻¹
 // with ρ = σ²/σ²_W.
-func (s *em) updateW(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateW(v *viewSums, prior *Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	w := s.md.W[v.lo*ld : v.hi*ld]
 	copy(w, s.b[v.lo*ld:v.hi*ld])
@@ -265,7 +265,7 @@ func (s *em) updateW(v *viewSums, prior *ppca.Prior) error {
 
 // updateNoise is (21): σ² = {Σ |t − μ|² + tr(WᵀW Σ⟨x xᵀ⟩) − 2 tr(Wᵀ Σ(t − μ)⟨x⟩ᵀ) + 2β} /
 // {N d + 2(α + 1)}, without the prior's terms if there is none.
-func (s *em) updateNoise(v *viewSums, prior *ppca.Prior) error {
+func (s *em) updateNoise(v *viewSums, prior *Prior) error {
 	q, ld := s.md.Q, s.md.LD
 	sum := v.square + linalg.Inner(v.gram, v.sxx, q, ld)
 	for j := v.lo; j < v.hi; j++ {

@@ -24,7 +24,7 @@ const aloneVariance = 1e-4
 //
 // These estimates shrink at every round: values that were drawn towards the
 // prior are taken for draws from it.
-func updateMaster(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error) {
+func updateMaster(l ppca.Layout, sites []ppca.Params) (*Prior, []int, error) {
 	if l.Noise != ppca.NoisePerView {
 		return nil, nil, fmt.Errorf("the published update has one noise variance per view")
 	}
@@ -40,7 +40,7 @@ func updateMaster(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error
 			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
 		}
 	}
-	out := &ppca.Prior{
+	out := &Prior{
 		Params: ppca.Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
 		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
 		Alpha: make([]float64, l.Views()), Beta: make([]float64, l.Views()),
@@ -105,7 +105,7 @@ func meanAndVariance(mean []float64, arrays [][]float64) float64 {
 // fold is the published update from the noised parameters of the
 // sites: what they released, added to what the prior says, noise variances
 // raised to the plan's floor.
-func (c bySite) fold(l ppca.Layout, prior *ppca.Prior, sites []string, all []*noisedAnswer) (*ppca.Prior, error) {
+func (c bySite) fold(l ppca.Layout, prior *Prior, sites []string, all []*noisedAnswer) (*Prior, error) {
 	var params []ppca.Params
 	for i, site := range sites {
 		params = append(params, c[site].moved(prior, all[i]))
@@ -132,7 +132,7 @@ func (c bySite) fold(l ppca.Layout, prior *ppca.Prior, sites []string, all []*no
 }
 
 // moved is the parameters that a site's noised change stands for.
-func (c *siteReleases) moved(prior *ppca.Prior, a *noisedAnswer) ppca.Params {
+func (c *siteReleases) moved(prior *Prior, a *noisedAnswer) ppca.Params {
 	d := c.set.Layout.Features()
 	out := ppca.Params{Rank: c.set.own.Latent, W: make([]float64, d*c.set.own.Latent), Mu: make([]float64, d), Noise: make([]float64, c.set.Layout.Views())}
 	for i, pt := range c.parts {
@@ -155,7 +155,7 @@ func (c *siteReleases) moved(prior *ppca.Prior, a *noisedAnswer) ppca.Params {
 }
 
 // keepView takes over everything about a view from another prior.
-func keepView(l ppca.Layout, p, from *ppca.Prior, k int) {
+func keepView(l ppca.Layout, p, from *Prior, k int) {
 	lo, hi := l.View(k)
 	copy(p.W[lo*p.Rank:hi*p.Rank], from.W[lo*p.Rank:])
 	copy(p.Mu[lo:hi], from.Mu[lo:hi])

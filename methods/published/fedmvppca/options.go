@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 	"parley/problem"
 	"parley/study"
 )
@@ -298,7 +297,7 @@ func setUp(p *study.Plan) (setup, error) {
 func (s setup) private() bool { return s.Plan.Privacy.Differential() }
 
 // checkModel refuses a prior that no coordinator of the plan sends.
-func (s setup) checkModel(prior *ppca.Prior) error {
+func (s setup) checkModel(prior *Prior) error {
 	if len(prior.Features) != s.Layout.Features() {
 		return fmt.Errorf("a prior of %d features, and the plan has %d", len(prior.Features), s.Layout.Features())
 	}

@@ -166,7 +166,7 @@ func (c *siteReleases) request() privacy.Request {
 // with α ≤ 2 has none; the prior's noise variance itself then stands for it.
 // Where a prior has no spread left the clip is 0: nothing of the site is then
 // released, and it says what the prior says.
-func (c *siteReleases) radius(prior *ppca.Prior, pt piece) float64 {
+func (c *siteReleases) radius(prior *Prior, pt piece) float64 {
 	d := c.set.own.Clipping
 	switch pt.kind {
 	case ofMeans:
@@ -174,7 +174,7 @@ func (c *siteReleases) radius(prior *ppca.Prior, pt piece) float64 {
 	case ofLoadings:
 		return d.Loadings.Constant * math.Sqrt(prior.VarW[pt.view])
 	}
-	v := ppca.InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
+	v := InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
 	if math.IsInf(v, 1) {
 		return d.Noise.Constant * prior.Noise[pt.view]
 	}
@@ -184,7 +184,7 @@ func (c *siteReleases) radius(prior *ppca.Prior, pt piece) float64 {
 // change writes what the session is to clip and noise for sum i: how far a
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
-func (c *siteReleases) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
+func (c *siteReleases) change(prior *Prior, own *ppca.Params, i int, dst []float64) {
 	pt := c.parts[i]
 	unit := c.radius(prior, pt)
 	if own.Noise[pt.view] == 0 || unit == 0 {
@@ -256,7 +256,7 @@ func (c *siteReleases) receive(a method.Contribution) (*noisedAnswer, error) {
 // release answers a private round around a prior of all the plan's features. The site's
 // own parameters are fitted once, for the first sum that needs them. Whether that succeeds
 // depends on the rows, so failure must not show: the session then releases noise alone.
-func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *ppca.Prior, fit func(dataset.Source) (*ppca.Params, error)) error {
+func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *Prior, fit func(dataset.Source) (*ppca.Params, error)) error {
 	var own *ppca.Params
 	var failed error
 	for i, sum := range c.sums {

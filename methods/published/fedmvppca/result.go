@@ -11,7 +11,6 @@ import (
 	"parley/method"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
 )
 
@@ -61,21 +60,24 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m, prior, err := fitted.NewModelFile(c.Setup, s.Model, s.Scale, s.Strengths)
+	prior, err := s.Model.unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.NewModelFile(c.Setup, &prior.Params, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
 	m.Options, m.Published = nil, &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(), Options: said}
 	if !c.private() {
-		m.Spread(prior, c.Layout)
+		prior.describe(m)
 	}
 	if len(sites) == 0 {
 		return m, nil
 	}
 	m.LogLik = &s.LogLik
 	report.AddSites(m, sites)
-	m.Verdicts, err = report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
-	return m, err
+	return m, report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
 }
 
 // Share gives every site the whole model, which is the study's result.
@@ -179,8 +181,8 @@ func (c bySite) recursion(set setup) []rate {
 }
 
 // record keeps how the sites spread after a round, and returns it as info.
-func (t *trace) record(round int, model *ppca.Prior) method.Info {
-	varW, varMu := model.Spread()
+func (t *trace) record(round int, model *Prior) method.Info {
+	varW, varMu := model.spread()
 	at := point{Round: round, SDW: make(wire.Vector, len(varW)), SDMu: make(wire.Vector, len(varMu))}
 	for k := range varW {
 		at.SDW[k], at.SDMu[k] = math.Sqrt(varW[k]), math.Sqrt(varMu[k])

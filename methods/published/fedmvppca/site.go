@@ -26,9 +26,9 @@ const (
 
 // iterateTask asks for a round.
 type iterateTask struct {
-	Scale options.Scale  `cbor:"scale"`
-	Round int            `cbor:"round"` // from 1; it seeds what is drawn
-	Prior *options.Prior `cbor:"prior"` // none in a first round without a prior
+	Scale options.Scale `cbor:"scale"`
+	Round int           `cbor:"round"` // from 1; it seeds what is drawn
+	Prior *PackedPrior  `cbor:"prior"` // none in a first round without a prior
 }
 
 // iterateAnswer is what a site found in a round in clear.
@@ -102,7 +102,7 @@ func (h *half) request(kind string) privacy.Request {
 	case options.TaskScale:
 		r.SayScale(h.Setup)
 	case options.TaskAssess:
-		r.SayAssessment(h.Setup)
+		r.SayAssessment(h.Setup, true)
 	default:
 		r.Say(h.Layout.Features()*(h.own.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
 	}
@@ -188,7 +188,7 @@ func (h *half) release(ctx context.Context, task *iterateTask, s *privacy.Sessio
 	if task.Prior == nil {
 		return fmt.Errorf("task %q has no prior to clip around", taskClip)
 	}
-	prior, err := task.Prior.Unpack(h.Layout)
+	prior, err := task.Prior.unpack(h.Layout)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, err
 	q, d := h.own.Latent, h.Layout.Features()
 	rng := options.Draws(h.Plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.Layout.Views())
-	var prior *ppca.Prior
+	var prior *Prior
 	switch {
 	case t.Prior == nil: // the authors' later code starts like this
 		for i := range w {
@@ -232,7 +232,7 @@ func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, err
 			noise[k] = 0.1 + 0.4*rng.Float64()
 		}
 	default:
-		if prior, err = t.Prior.Unpack(h.Layout); err != nil {
+		if prior, err = t.Prior.unpack(h.Layout); err != nil {
 			return nil, err
 		}
 		if err := h.CheckRank(prior.Rank); err != nil {
@@ -267,7 +267,7 @@ func (h *half) checkRound(t *iterateTask) error {
 }
 
 // drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.
-func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []float64) {
+func drawStart(l ppca.Layout, prior *Prior, rng *rand.Rand, w, noise []float64) {
 	q := prior.Rank
 	for k := range l.Views() {
 		lo, hi := l.View(k)

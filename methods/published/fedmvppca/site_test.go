@@ -33,7 +33,7 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		// and rounding grows without bound on the way there.
 		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
 		start := factorstest.NewTruth(r, l, q, 1).P
-		prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
+		prior := factorstest.Must(weak(l, &tr.P))(t)
 		if rapid.Bool().Draw(rt, "no prior") {
 			prior = nil
 		}
@@ -62,7 +62,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
 	rows := tr.Subjects(r, 20)
 	center := factorstest.NewTruth(r, l, 2, 0.7).P
-	prior := factorstest.Must(ppca.Weak(l, &center))(t)
+	prior := factorstest.Must(weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := factorstest.NewTruth(r, l, 2, 1).P
 	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
@@ -162,7 +162,7 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(8, 1))
 	tr := factorstest.NewTruth(r, l, 2, 0.2)
-	prior := factorstest.Must(ppca.Weak(l, &tr.P))(t)
+	prior := factorstest.Must(weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
 	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
@@ -232,9 +232,9 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 
 // drawPrior draws a prior whose laws all have a standard deviation, and whose
 // views of more features than factors have all columns.
-func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
+func drawPrior(r *rand.Rand, l ppca.Layout) *Prior {
 	d, q := l.Features(), 2
-	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	p := &Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
 	for i := range p.W {
 		p.W[i] = r.NormFloat64()
 	}
@@ -294,7 +294,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 	tr := factorstest.NewTruth(r, c.Layout, 2, 0.3)
 	blocks := factorstest.BlocksOf(t, c.Layout, tr.Subjects(r, 20))
 	for _, factor := range []float64{1, 1e6, 1e12, 1e30} {
-		prior := factorstest.Must(ppca.Weak(c.Layout, &tr.P))(t)
+		prior := factorstest.Must(weak(c.Layout, &tr.P))(t)
 		for i := range prior.W {
 			prior.W[i] *= factor
 			if i%2 == 1 && factor > 1 { // two factors alike: only noise tells them apart
@@ -315,4 +315,31 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// weak returns a prior around a model to begin hierarchical rounds with: the
+// variances between sites are 1 % of the mean square of the loadings of a view,
+// and the noise variances are worth six values (α = 3).
+func weak(l ppca.Layout, p *ppca.Params) (*Prior, error) {
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	out := &Prior{
+		Params: p.Clone(),
+		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		s := 0.0
+		for _, w := range p.W[lo*p.Rank : hi*p.Rank] {
+			s += w * w
+		}
+		out.VarW[k] = 0.01 * s / float64((hi-lo)*p.Rank)
+		out.VarMu[k] = out.VarW[k]
+	}
+	for g, v := range p.Noise {
+		out.Alpha[g], out.Beta[g] = 3, 3*v
+	}
+	return out, nil
 }

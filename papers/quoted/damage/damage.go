@@ -101,7 +101,7 @@ func (m *damage) measure(ctx context.Context, rule string, draws int) (experimen
 		}
 		named, more := 0.0, 0.0
 		for _, text := range o.verdicts {
-			if m.want != "" && strings.Contains(text, m.want) {
+			if m.want != "" && strings.Contains(strings.ToLower(text), strings.ToLower(m.want)) {
 				named = 1
 			} else {
 				more++

@@ -12,6 +12,7 @@ import (
 	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/methods/factors"
+	"parley/methods/factors/fitted"
 	"parley/papers/deal"
 	"parley/papers/protocoltest"
 )
@@ -23,7 +24,7 @@ func federated(o options, seed uint64) protocoltest.Fit {
 		if err != nil {
 			return nil, err
 		}
-		return m.Evaluator()
+		return m.Predictive(sites[0].Schema().Subject, fitted.Population{})
 	}
 }
 
