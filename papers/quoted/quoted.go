@@ -35,7 +35,7 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 		"parley-private":          "With 33 features and 4000 subjects the error is 0.0106 at ε 1, and 0.0087 without privacy.",
 		"parley-private-sites":    "At 34 sites and ε 1, 4000 subjects leave an error of 0.0799 (without privacy 0.0757), and 400 subjects teach nothing.",
 		"parley-totals":           "At 34 sites and ε 1 a mixture loses 11.42 thousandths of a nat a row to one noise, 13.47 to that of a secure sum, and 184.29 to noise at each site.",
-		"parley-mixtures":         "Of 9000 rows, the error of the means is 1.07 times a sampler's without privacy, and 1.18 times at ε 5.",
+		"parley-mixtures":         "Of 9000 rows, the error of the means is 1.07 times a sampler's without privacy, and 1.15 times at ε 5.",
 		"parley-components":       "A report always doubts a plan with one component too few, and the right number only where groups are close or skewed.",
 	}}
 
