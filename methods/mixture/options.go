@@ -24,7 +24,7 @@ type Options struct {
 	Form       string         `json:"variant,omitempty" yaml:"-"`
 	Components int            `json:"components"`       // K of the mixture, 1 to 64; no default
 	Prior      PriorOptions   `json:"prior"`            // public, in terms of the features' ranges
-	Sketch     *SketchOptions `json:"sketch,omitempty"` // of what sites release
+	Sketch     *sketchOptions `json:"sketch,omitempty"` // of what sites release
 	Draws      int            `json:"draws,omitempty"`  // parameters in the sample, 64 to 10000 (384)
 }
 
@@ -40,8 +40,8 @@ type PriorOptions struct {
 	Freedom float64 `json:"freedom"`
 }
 
-// SketchOptions draw the frequencies of what sites release.
-type SketchOptions struct {
+// sketchOptions draw the frequencies of what sites release.
+type sketchOptions struct {
 	// Scale is about the standard deviation of a component, as a share of each feature's range
 	// (1/16): components from half to twice as wide are found as well.
 	Scale float64 `json:"scale"`
@@ -110,7 +110,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.Draws = sketch.DefaultSampling(0).Particles
 	}
 	if o.Sketch == nil {
-		o.Sketch = &SketchOptions{}
+		o.Sketch = &sketchOptions{}
 	}
 	if missing("prior.spread") {
 		o.Prior.Spread = 0

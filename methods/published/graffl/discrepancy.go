@@ -75,7 +75,7 @@ func (d discrepancy) Between(a, b []float64, dim int) float64 {
 }
 
 // Over returns D(G, all rows) less the part that no generated set changes, from
-// what each site answers, its [discrepancy.Cross], and its number of rows: right for
+// what each site answers, its discrepancy.Cross, and its number of rows: right for
 // any split of the rows. It may be negative.
 func (d discrepancy) Over(within float64, across []float64, rows []int) float64 {
 	n, s := 0, 0.0

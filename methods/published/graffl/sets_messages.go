@@ -21,7 +21,7 @@ type discrepanciesTask struct {
 	Proposals wire.Vector `cbor:"proposals"` // in [gmm.Coordinates], one after the other
 }
 
-// discrepanciesAnswer holds the site's part: see [discrepancy.Cross].
+// discrepanciesAnswer holds the site's part: see discrepancy.Cross.
 type discrepanciesAnswer struct {
 	Across wire.Vector `cbor:"across"` // of each proposal
 	Rows   int         `cbor:"rows"`

@@ -91,7 +91,7 @@ func TestRowsThatFollowEachOther(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}
-			if Pool(sites).SerialCorrelation(1) > 0 {
+			if pool(sites).SerialCorrelation(1) > 0 {
 				said++
 			}
 		}

@@ -69,7 +69,7 @@ func TestEffectsThatBend(t *testing.T) {
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
 			}
-			all := Pool(sites)
+			all := pool(sites)
 			for j := range 3 {
 				if all.NonlinearityScoreTest(j, 3) {
 					said++

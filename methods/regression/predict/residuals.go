@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
-	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 )
@@ -128,19 +127,6 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 		add(&s.LackVariance[j], w*v)
 		add(&s.LackSquares[j], squared*r*r)
 	}
-}
-
-// Pool adds up what sites gave; nil if none gave any.
-func Pool(sites []*Residuals) (all *Residuals) {
-	for _, one := range sites {
-		if one != nil {
-			if all == nil {
-				all = new(Residuals)
-			}
-			method.AddSums(all, one)
-		}
-	}
-	return all
 }
 
 const (

@@ -64,7 +64,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 				method.AddSums(scatter, ScatterOf(glm.Linear{Variance: variance}, q, d, false))
 				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], options.MostRows*rowLargest))
 			}
-			all := Pool(sites)
+			all := pool(sites)
 			if SiteScoreTest(sites, all, 1) != nil {
 				said["apart"]++
 			}
@@ -160,15 +160,15 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v", l, err)
 		}
 		sites := []*Residuals{s, nil, s}
-		SiteScoreTest(sites, Pool(sites), 1)
+		SiteScoreTest(sites, pool(sites), 1)
 		other := newResiduals(2)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
-			CochranQ(sites, Pool(sites), j, 2, true)
+			CochranQ(sites, pool(sites), j, 2, true)
 			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200, 1e-200, 1e-200
-			CochranQ([]*Residuals{s, other, s}, Pool([]*Residuals{s, other, s}), j, 2, true)
+			CochranQ([]*Residuals{s, other, s}, pool([]*Residuals{s, other, s}), j, 2, true)
 		}
-		all := Pool([]*Residuals{s, s})
+		all := pool([]*Residuals{s, s})
 		all.NonlinearityScoreTest(0, 2)
 		scatter := ScatterOf(l, q, d, false)
 		if err := scatter.check(); err != nil {
@@ -211,7 +211,7 @@ func TestASiteIsComparedWithAllOthers(t *testing.T) {
 		sites[7].Second *= largest
 		want, ratio := -1, 0.0
 		for i, s := range sites[:50] {
-			others := Pool(slices.Concat(sites[:i], sites[i+1:]))
+			others := pool(slices.Concat(sites[:i], sites[i+1:]))
 			if x := math.Sqrt(s.Second / s.Weight / (others.Second / others.Weight)); x > ratio {
 				want, ratio = i, x
 			}
@@ -222,7 +222,7 @@ func TestASiteIsComparedWithAllOthers(t *testing.T) {
 	}
 	of := func(sites int) (noisier, differing float64) {
 		list := many(sites)
-		all := Pool(list)
+		all := pool(list)
 		return testing.AllocsPerRun(1, func() { GroupwiseHeteroscedasticity(list) }), testing.AllocsPerRun(1, func() { CochranQ(list, all, 0, 128, true) })
 	}
 	few, fewDiffer := of(10)
@@ -233,7 +233,7 @@ func TestASiteIsComparedWithAllOthers(t *testing.T) {
 
 func BenchmarkThousandSites(b *testing.B) {
 	sites := many(1000)
-	all := Pool(sites)
+	all := pool(sites)
 	b.Run("Noisier", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -252,7 +252,7 @@ func BenchmarkThousandSites(b *testing.B) {
 
 // differs says whether one of three columns' effect does between sites.
 func differs(sites []*Residuals, j int) bool {
-	by, _ := CochranQ(sites, Pool(sites), j, 3, false)
+	by, _ := CochranQ(sites, pool(sites), j, 3, false)
 	return by != nil
 }
 
@@ -276,4 +276,17 @@ func TestUnevenErrorsAreNoEffectsOfSites(t *testing.T) {
 	if said > 4 {
 		t.Errorf("said of %d of %d", said, sets)
 	}
+}
+
+// pool adds up what sites gave; nil if none gave any.
+func pool(sites []*Residuals) (all *Residuals) {
+	for _, one := range sites {
+		if one != nil {
+			if all == nil {
+				all = new(Residuals)
+			}
+			method.AddSums(all, one)
+		}
+	}
+	return all
 }

@@ -26,7 +26,7 @@ func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float6
 
 // doubts counts what is said of sites whose model is right.
 func doubts(sites []*Residuals) (n int) {
-	all := Pool(sites)
+	all := pool(sites)
 	for _, said := range []bool{SiteScoreTest(sites, all, 1) != nil, differs(sites, 0) || differs(sites, 1),
 		all.NonlinearityScoreTest(0, 3)} {
 		if said {
