@@ -250,7 +250,7 @@ func isIdentifier(name string) bool {
 // checkHeader checks a header that starts with id.
 func (t *table) checkHeader() {
 	if h := t.header[0]; h.name != "id" {
-		hint := "name the column that identifies the subjects id"
+		hint := "name the column that identifies the subjects id, or let 'mapping.yaml' say which it is: parley data map DIR --plan PLAN"
 		what := fmt.Sprintf("the first column is %q, not id", h.name)
 		if h.name == "" {
 			what = "the first column has no name"

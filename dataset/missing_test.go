@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/xuri/excelize/v2"
 
 	"parley/internal/testkit"
 )
@@ -282,29 +279,5 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 	none, _ := rows(write(map[string][]string{"subjects.csv": {"id,sex"}, "view_v.csv": {"id,x,c"}}))
 	if none != nil {
 		t.Errorf("rows of empty files: %q", none)
-	}
-}
-
-// A formula whose value was not saved is refused where a person looks, and is no more than a record that
-// cannot be read where no record may show in another.
-func TestCellsOfWorkbooksThatHaveNoValue(t *testing.T) {
-	book := testkit.Get(excelize.OpenReader(strings.NewReader(asXLSX(t, "id,x\na,1\nb,2\nc,3\n"))))(t)
-	defer book.Close()
-	testkit.Do(t, book.SetCellFormula("Sheet1", "B3", "1+1"))
-	var b bytes.Buffer
-	testkit.Do(t, book.Write(&b))
-	dir := folder(t, map[string]string{"subjects.csv": "id\na\nb\nc\n", "view_v.xlsx": b.String()})
-	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}
-	if _, err := Open(t.Context(), dir, Options{Schema: &schema}); err == nil || !strings.Contains(err.Error(), "B3") {
-		t.Errorf("it was read: %v", err)
-	}
-	d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema, Tolerant: true}))(t)
-	n := 0
-	for _, err := range d.Rows(t.Context()) {
-		testkit.Do(t, err)
-		n++
-	}
-	if n != 3 || d.LeftOut() == nil {
-		t.Errorf("%d rows, %v left out", n, d.LeftOut())
 	}
 }

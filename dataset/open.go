@@ -73,6 +73,10 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, path, files, opts)
+}
+
+func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir, err error) {
 	d := &Dir{path: path, mapping: files.mapping, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
 	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
 	all := []*faults{b.faults}

@@ -14,8 +14,16 @@ import (
 // plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
 // site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
 func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
-	d, err := Open(ctx, path, Options{})
-	if err != nil || d.long != nil || d.mapping != nil {
+	files, err := findFiles(path, nil)
+	if err != nil || files.long != "" || files.mapping != nil {
+		return "", err
+	}
+	ids, err := files.nameIDs()
+	if err != nil {
+		return "", err
+	}
+	d, err := open(ctx, path, files, Options{})
+	if err != nil {
 		return "", err
 	}
 	profiles, err := d.Profile(ctx)
@@ -34,25 +42,31 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	}
 	made, views := "", ""
 	for _, v := range append([]View{{Columns: schema.Subject}}, schema.Views...) {
-		from := slices.Index(have, v.Name)
-		if from < 0 && v.Name != "" {
-			from = slices.IndexFunc(have, func(h string) bool {
+		from := v.Name
+		if from != "" && !slices.Contains(have, from) {
+			at := slices.IndexFunc(have, func(h string) bool {
 				return h != "" && (problem.Key(h) == problem.Key(v.Name) || sharesMost(v.Columns, columns[h]))
 			})
+			if at < 0 {
+				continue
+			}
+			from = have[at]
 		}
-		if from < 0 {
-			continue
-		}
-		names := columns[have[from]]
-		text := strings.Join(proposed(v.Columns, names, func(name string) *ColumnProfile { return of[[2]string{have[from], name}] }), "")
+		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile { return of[[2]string{from, name}] }), "")
 		switch {
 		case strings.Contains("\n"+text, "\n      - "):
 			text = "    columns:\n" + text
 		case text != "":
 			text = "    columns: []\n" + text
 		}
-		if have[from] != v.Name {
-			text = fmt.Sprintf("    file: %q\n    id: id\n", filepath.Base(of[[2]string{have[from], names[0]}].File)) + text
+		switch {
+		case ids[from] != "":
+			text = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[from]) + text
+		case from != v.Name:
+			text = "    id: id\n" + text
+		}
+		if from != v.Name {
+			text = fmt.Sprintf("    file: %q\n", filepath.Base(of[[2]string{from, columns[from][0]}].File)) + text
 		}
 		switch {
 		case text == "":
@@ -65,11 +79,56 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if views != "" {
 		made += "views:\n" + views
 	}
-	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    file:") {
+	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
 		return "", nil // nothing that a person could take
 	}
 	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
 		"# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" + made, nil
+}
+
+// nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or else
+// in the first. It returns these columns by view; of the subjects by "".
+func (f *files) nameIDs() (ids map[string]string, err error) {
+	ids = map[string]string{}
+	name := func(view, path string) (*tableMapping, error) {
+		in, err := newInput(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := in.records(true)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		rec, err := rows.next()
+		if err != nil {
+			return nil, nil // opening it says what is wrong
+		}
+		fields, err := rec.appendFields(nil)
+		if err != nil {
+			return nil, nil
+		}
+		var names []string
+		for _, field := range fields {
+			names = append(names, strings.TrimSpace(string(field.text)))
+		}
+		if names[0] == "id" || names[0] == "" {
+			return nil, nil
+		}
+		ids[view] = names[max(0, slices.IndexFunc(names, isIdentifier))]
+		return &tableMapping{ID: ids[view]}, nil
+	}
+	if f.subjects != "" {
+		if f.ofSubjects, err = name("", f.subjects); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.views {
+		if f.views[i].from, err = name(f.views[i].name, f.views[i].path); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.
