@@ -83,19 +83,18 @@ func (r *rewriter) record() {
 		end = '\r'
 	}
 	r.line, r.out, r.at = r.line[:0], r.out[:0], 0
-	for quotes := 0; ; {
+	for q := (quoting{start: true}); ; {
 		part, err := r.src.ReadSlice(end)
 		r.line = append(r.line, part...)
-		if r.err = err; err == bufio.ErrBufferFull && len(r.line) < maxRecord {
-			r.err = nil
-			continue
+		for _, c := range part {
+			q.next(c, r.dialect.separator)
 		}
-		if err == bufio.ErrBufferFull {
-			r.err = nil
-			r.out = append(r.out, r.line...)
-			return
-		}
-		if quotes = bytes.Count(r.line, []byte(`"`)); quotes%2 == 0 || r.tolerant || err != nil || len(r.line) >= maxRecord {
+		if r.err = err; err == bufio.ErrBufferFull {
+			if r.err = nil; len(r.line) >= maxRecord {
+				r.out = append(r.out, r.line...)
+				return
+			}
+		} else if !q.inside || r.tolerant || err != nil || len(r.line) >= maxRecord {
 			break
 		}
 	}
@@ -134,14 +133,30 @@ func (r *rewriter) record() {
 	r.header = r.header || len(text) > 0
 }
 
+// quoting follows a text through its quotes, which open at the start of a cell alone.
+type quoting struct{ start, inside, closed bool }
+
+// next takes a byte, and says whether it ends a cell.
+func (q *quoting) next(c, separator byte) bool {
+	switch {
+	case q.inside:
+		q.inside, q.closed = c != '"', c == '"'
+	case c == '"' && (q.start || q.closed):
+		q.inside, q.start, q.closed = true, false, false
+	case c == separator:
+		q.start, q.closed = true, false
+		return true
+	default:
+		q.start, q.closed = q.start && (c == ' ' || c == '\t'), false
+	}
+	return false
+}
+
 // splitAt splits a record at separators that are not in quotes.
 func splitAt(text []byte, separator byte) (cells [][]byte) {
-	quoted, from := false, 0
+	q, from := quoting{start: true}, 0
 	for i, c := range text {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case c == separator && !quoted:
+		if q.next(c, separator) {
 			cells, from = append(cells, trim(text[from:i])), i+1
 		}
 	}
