@@ -149,8 +149,7 @@ const (
 )
 
 // FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there:
-// the likelihood can have several maxima. The starts are [Start]; where subjects lack features, the
-// same with each covariance divided by the geometric mean of the subjects who have either; and eight
+// the likelihood can have several maxima. The starts are [Start] and eight
 // of drawn loadings, the same for the same data. Where an iteration is dear, all are followed on every so manyth feature
 // of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
 // from which the covariance of the factors collapses is passed over, unless all are such.
@@ -256,13 +255,6 @@ func starts(l Layout, blocks []Block, rank int) (list []*Params, err error) {
 		return nil, err
 	}
 	list = append(list, first)
-	if len(blocks) > 1 {
-		bounded, err := newSpectrum(l, blocks, rank, true)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, bounded.start(l))
-	}
 	variance, r := variances(l, blocks), startDraws(len(first.Features), rank)
 	for range drawn {
 		s := first.Clone()
