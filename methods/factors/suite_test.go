@@ -75,8 +75,8 @@ func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f), e
 func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }
 
 // Every release fits what the plan declares of it, in numbers and in bytes: of many views of which every subject has
-// others, of many features, of single features that go missing one by one, and of many patterns. (play.release counts
-// the numbers, the gate the bytes.)
+// others, of many features, of single features that go missing one by one, and of many patterns. (The gate counts
+// the bytes.)
 func TestReleasesFitWhatIsDeclared(t *testing.T) {
 	const loud = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2000, delta: 1e-5}}"
 	for name, s := range map[string]shape{
