@@ -6,6 +6,7 @@ package ppca
 var (
 	Weighted      = weighted
 	NewCovariance = newCovariance
+	NewPXEM       = newPXEM
 )
 
 // Empty is how many subjects without any value were added.
