@@ -64,25 +64,6 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 	}
 }
 
-func FuzzLoadModel(f *testing.F) {
-	for _, options := range []string{federatedOptions} {
-		f.Add(fitOf(f, options))
-	}
-	f.Add([]byte(`{"format":"` + fitted.ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := fitted.LoadModel(data)
-		if err != nil {
-			return
-		}
-		if _, err := m.Encode(); err != nil {
-			t.Fatalf("a model that was read cannot be written: %v", err)
-		}
-		if _, _, err := m.Predictor(); err != nil {
-			t.Fatalf("a model that was read cannot be used: %v", err)
-		}
-	})
-}
-
 // checkResult demands what every result must hold: a model that can be loaded
 // and used, finite metrics, and sections that can be drawn.
 func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {

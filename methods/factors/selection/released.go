@@ -125,7 +125,7 @@ func (s *releasedSelector) run(ctx context.Context) error {
 			return nil
 		}})
 	}
-	return inParallel(ctx, jobs, progress(s.config.Progress, jobs))
+	return inParallel(ctx, jobs, s.config.Progress)
 }
 
 // explain fits all sites together with every candidate.
