@@ -177,10 +177,7 @@ func (m *Model) SiteNoiseSection() figure.Section {
 		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where nothing says that the view's noise differs between sites."}
 	for _, s := range m.SiteNoise {
 		for k, v := range s.Views {
-			t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, s.Name), append(t.Columns[1].Text, m.Views[k].Name)
-			for i, x := range []float64{v.Times, v.Low, v.High} {
-				t.Columns[2+i].Numbers = append(t.Columns[2+i].Numbers, x)
-			}
+			t.Add(s.Name, m.Views[k].Name, v.Times, v.Low, v.High)
 		}
 	}
 	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs", Items: []figure.Item{{Table: &t}},

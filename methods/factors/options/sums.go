@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -171,19 +172,19 @@ func (s *Sums) Check(d, p int) error {
 		len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
-	if err := ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount); err != nil {
-		return err
-	}
-	if err := ppca.Counts("subjects far from others", []float64{s.Far}, s.Subjects); err != nil {
+	if err := cmp.Or(
+		ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount),
+		ppca.Counts("subjects far from others", []float64{s.Far}, s.Subjects),
+	); err != nil {
 		return err
 	}
 	if s.Subjects < 1 {
 		return fmt.Errorf("sums of no subject")
 	}
-	if err := ppca.Within("means of covariates", s.Mean, Largest); err != nil {
-		return err
-	}
-	if err := ppca.Counts("values of a feature", s.N, s.Subjects); err != nil {
+	if err := cmp.Or(
+		ppca.Within("means of covariates", s.Mean, Largest),
+		ppca.Counts("values of a feature", s.N, s.Subjects),
+	); err != nil {
 		return err
 	}
 	for j, n := range s.N {

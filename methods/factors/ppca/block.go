@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -163,16 +164,12 @@ func addSquare(s, f []float64, p int) {
 
 // Measured holds a site's moments to what values can be.
 func (b *Block) Measured() error {
-	if err := Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount); err != nil {
-		return err
-	}
-	if err := Within("moments: means", b.Mean, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue); err != nil {
-		return err
-	}
-	if err := Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue); err != nil {
+	if err := cmp.Or(
+		Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount),
+		Within("moments: means", b.Mean, LargestValue),
+		Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue),
+		Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue),
+	); err != nil {
 		return err
 	}
 	return Within("moments: rest of the diagonal", b.Diag, b.N*LargestValue*LargestValue)
