@@ -177,7 +177,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 		}
 		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
 		if near := problem.Nearest(c.Name, ignored); near != "" {
-			p.Hint = fmt.Sprintf("is it the column %s?", near)
+			p.Hint = fmt.Sprintf("is it the column %s?\nif so, rename it, or let '%s' do so", near, MappingFile)
 		} else if other := b.elsewhere(view, c.Name); other != "" {
 			p.What += fmt.Sprintf("; %s has a column of this name", other)
 			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"
@@ -229,8 +229,6 @@ func (b *binder) warnIgnored(file, where string, names []string) {
 	}
 }
 
-var decimalComma = regexp.MustCompile(`\d,\d`)
-
 // identifiers are names, without case, spaces and punctuation, of columns
 // that name a subject or a row and are never a measurement.
 var identifiers = map[string]bool{
@@ -238,7 +236,7 @@ var identifiers = map[string]bool{
 	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
 	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
 	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
-	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
+	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true,
 }
 
 var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
@@ -246,33 +244,13 @@ var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
 var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
 
 func isIdentifier(name string) bool {
-	return identifiers[nameOnly.ReplaceAllString(strings.ToLower(name), "")]
-}
-
-// checkSeparator recognises files that are separated by something else than
-// commas, from the header and the first row.
-func (t *table) checkSeparator(first []byte) {
-	h := t.header[0]
-	for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}, {"|", "vertical bars"}} {
-		if !strings.Contains(h.name, sep.char) {
-			continue
-		}
-		what := "cells are separated by " + sep.name + ", not by commas"
-		if decimalComma.Match(first) {
-			what += ", and numbers seem to have decimal commas"
-		}
-		t.faults.add(h.problem("", what, "save it as CSV with commas between cells and decimal points in numbers"))
-		return
-	}
+	return identifiers[nameOnly.ReplaceAllString(problem.Key(name), "")]
 }
 
 // checkHeader checks a header that starts with id.
-func (t *table) checkHeader(first []byte) {
-	if t.checkSeparator(first); t.faults.total > 0 {
-		return
-	}
+func (t *table) checkHeader() {
 	if h := t.header[0]; h.name != "id" {
-		hint := "name the column that identifies the subjects id"
+		hint := "name the column that identifies the subjects id, or let 'mapping.yaml' say which it is: parley data map DIR --plan PLAN"
 		what := fmt.Sprintf("the first column is %q, not id", h.name)
 		if h.name == "" {
 			what = "the first column has no name"
@@ -333,8 +311,8 @@ func isLong(header []heading) bool {
 
 const longHeader = "id,view,feature,value"
 
-func (t *table) checkLong(first []byte) {
-	if t.checkSeparator(first); t.faults.total == 0 && !isLong(t.header) {
+func (t *table) checkLong() {
+	if !isLong(t.header) {
 		var b bytes.Buffer
 		for i, h := range t.header[:min(len(t.header), 5)] {
 			if i > 0 {
@@ -378,7 +356,7 @@ func (t *table) checkSpelling(subjects *table) {
 // number may have been written as a fraction: 17.0.
 func plainID(id string) string {
 	id = wholeAsFraction.ReplaceAllString(id, "$1")
-	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
+	plain := nameOnly.ReplaceAllString(problem.Key(id), "")
 	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
 	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {
 		return plain

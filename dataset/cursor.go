@@ -52,7 +52,7 @@ func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error)
 	if err != nil {
 		return walker{}, err
 	}
-	src, err := newSplitter(t.in, f.tolerant)
+	src, err := t.in.records(f.tolerant)
 	if err != nil {
 		return walker{}, err
 	}
@@ -65,6 +65,9 @@ func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error)
 		if w.src, err = newSorter(ctx, src, memory); err != nil {
 			return walker{}, err
 		}
+	}
+	if t.mapper != nil {
+		w.src = &mapped{mapper: t.mapper, src: w.src, table: t}
 	}
 	return w, nil
 }
@@ -84,6 +87,8 @@ func (w *walker) sound() (*record, error) {
 			return nil, err
 		case !utf8.Valid(rec.text):
 			w.fault(encodingProblem(rec))
+		case rec.fault != nil:
+			w.fault(*rec.fault)
 		case len(rec.id) == 0:
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty", Hint: "every row needs the id of its subject; remove rows of empty cells"})
 		default:

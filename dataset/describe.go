@@ -61,9 +61,11 @@ type FeatureSummary struct {
 	Levels   []Level  `json:"levels,omitempty"` // of a category, in the order of their codes
 	Beyond   int64    `json:"beyond,omitempty"` // values beyond the column's range
 
-	ends  *extremes   // of a number
-	sizes *sizes      // of a number
-	often *often      // of a number
+	// Of a number:
+	ends  *extremes
+	sizes *sizes
+	often *often
+	forms *forms
 	limit *[2]float64 // of the column
 }
 
@@ -88,7 +90,7 @@ type ColumnSummary struct {
 	Levels []Level `json:"levels,omitempty"` // in ascending order; none if there are more than MaxLevels
 	Many   bool    `json:"many,omitempty"`   // more than MaxLevels different values
 
-	number *FeatureSummary // its count and ends, if all that is not missing are numbers
+	number *FeatureSummary // if all that is not missing are numbers
 }
 
 // Level counts the subjects with one value; "" is no value.
@@ -125,12 +127,12 @@ func Describe(ctx context.Context, src Source) (*Summary, error) {
 type describer struct {
 	schema   *Schema
 	subjects int64
-	views    []*viewMoments
+	views    []*viewTally
 	patterns map[string]int64 // key: a byte for each view, 1 if it is present
 	other    int64            // subjects with patterns beyond maxPatterns
 	key      []byte
 	labels   []map[string]int64 // nil: too many
-	numbers  []*FeatureSummary  // of columns of the subjects; nil: not all are
+	numbers  []*tally           // of columns of the subjects; nil: not all are
 	copies   int64
 	rows     map[uint64]bool
 	alike    map[uint64]int
@@ -175,37 +177,72 @@ func (d *describer) compare(row *Row) {
 	}
 }
 
-// viewMoments holds one view's running statistics, by feature.
-type viewMoments struct {
-	subjects        int64
-	n               []int64
-	min, max        []float64
-	mean, deviation []float64 // deviation: sum of squared deviations from the mean
-	levels          [][]int64
-	ends            []extremes
-	sizes           []sizes
-	often           []often
-	limits          []*[2]float64
-	beyond          []int64
+// viewTally counts what the subjects of one view show.
+type viewTally struct {
+	subjects int64
+	levels   [][]int64 // of categories, by feature
+	numbers  []*tally  // of all else
+}
+
+// tally is what is counted of the numbers of one column as they pass.
+type tally struct {
+	n      int64
+	min    float64
+	max    float64
+	mean   float64
+	about  float64 // sum of squared deviations from the mean
+	ends   extremes
+	sizes  sizes
+	often  often
+	forms  forms
+	limit  *[2]float64
+	beyond int64
+}
+
+func newTally(limit *[2]float64) *tally {
+	return &tally{min: math.Inf(1), max: math.Inf(-1), limit: limit}
+}
+
+// add counts a value that so many subjects have.
+func (t *tally) add(v float64, n int64) {
+	t.n += n
+	t.ends.add(v, n)
+	t.sizes.add(v, n)
+	t.often.add(v, n)
+	t.forms.add(v, n)
+	if l := t.limit; l != nil && (v < l[0] || v > l[1]) {
+		t.beyond += n
+	}
+	t.min, t.max = min(t.min, v), max(t.max, v)
+	delta := v - t.mean
+	t.mean += float64(delta * (float64(n) / float64(t.n)))
+	t.about += float64(float64(n) * float64(delta*(v-t.mean)))
+}
+
+// into fills in what the values show; nothing where there is none.
+func (t *tally) into(f *FeatureSummary) {
+	if f.Observed = t.n; t.n > 0 {
+		f.ends, f.sizes, f.often, f.forms, f.limit, f.Beyond = &t.ends, &t.sizes, &t.often, &t.forms, t.limit, t.beyond
+		f.Moments = &Moments{Min: t.min, Max: t.max, Mean: t.mean, SD: math.Sqrt(t.about / float64(max(1, t.n-1)))}
+	}
 }
 
 func newDescriber(s *Schema) *describer {
 	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}, alike: map[uint64]int{}}
 	for _, v := range s.Views {
-		n := len(v.Columns)
-		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n), often: make([]often, n),
-			limits: make([]*[2]float64, n), beyond: make([]int64, n)}
+		m := &viewTally{levels: make([][]int64, len(v.Columns)), numbers: make([]*tally, len(v.Columns))}
 		for j, c := range v.Columns {
-			m.min[j], m.max[j], m.limits[j] = math.Inf(1), math.Inf(-1), c.Range
 			if c.Kind == Category {
 				m.levels[j] = make([]int64, len(c.Levels))
+			} else {
+				m.numbers[j] = newTally(c.Range)
 			}
 		}
 		d.views = append(d.views, m)
 	}
 	for range s.Subject {
 		d.labels = append(d.labels, map[string]int64{})
-		d.numbers = append(d.numbers, &FeatureSummary{ends: &extremes{}})
+		d.numbers = append(d.numbers, newTally(nil))
 	}
 	return d
 }
@@ -238,44 +275,21 @@ func (d *describer) add(row *Row) {
 				d.numbers[i] = nil
 				continue
 			}
-			f.Observed++
-			f.ends.add(v)
+			f.add(v, 1)
 		}
 	}
 }
 
-func (m *viewMoments) add(values []float64) {
+func (m *viewTally) add(values []float64) {
 	m.subjects++
-	var n int64
-	var inverse float64 // of n, which most features share
 	for j, v := range values {
-		if v != v {
-			continue
-		}
-		m.n[j]++
-		if counts := m.levels[j]; counts != nil {
+		switch counts := m.levels[j]; {
+		case v != v:
+		case counts != nil:
 			counts[int(v)]++
-			continue
+		default:
+			m.numbers[j].add(v, 1)
 		}
-		if m.n[j] != n {
-			n = m.n[j]
-			inverse = 1 / float64(n)
-		}
-		m.ends[j].add(v)
-		m.sizes[j].add(v)
-		m.often[j].add(v)
-		if l := m.limits[j]; l != nil && (v < l[0] || v > l[1]) {
-			m.beyond[j]++
-		}
-		if v < m.min[j] {
-			m.min[j] = v
-		}
-		if v > m.max[j] {
-			m.max[j] = v
-		}
-		delta := v - m.mean[j]
-		m.mean[j] += float64(delta * inverse)
-		m.deviation[j] += float64(delta * (v - m.mean[j]))
 	}
 }
 
@@ -289,19 +303,21 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 		m := d.views[k]
 		view := ViewSummary{Name: v.Name, Subjects: m.subjects}
 		for j, c := range v.Columns {
-			f := FeatureSummary{Name: c.Name, Observed: m.n[j], Missing: m.subjects - m.n[j]}
+			f := FeatureSummary{Name: c.Name}
 			if counts := m.levels[j]; counts != nil {
 				for i, n := range counts {
-					f.Levels = append(f.Levels, Level{c.Levels[i], n})
+					f.Levels, f.Observed = append(f.Levels, Level{c.Levels[i], n}), f.Observed+n
 				}
-			} else if m.n[j] > 0 {
-				if m.often[j].many(m.n[j]) {
+			} else {
+				m.numbers[j].into(&f)
+			}
+			f.Missing = m.subjects - f.Observed
+			if f.Moments != nil {
+				if f.often.many(f.Observed) {
 					various++
 				}
-				f.ends, f.sizes, f.often, f.limit, f.Beyond = &m.ends[j], &m.sizes[j], &m.often[j], m.limits[j], m.beyond[j]
-				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
-					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", m.min[j], m.max[j]),
+					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", f.Moments.Min, f.Moments.Max),
 						Hint: "is it a code for a missing value? leave such cells empty"}
 				}
 			}
@@ -313,7 +329,11 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 		s.Copies, s.rows = d.copies, d.rows
 	}
 	for i, c := range d.schema.Subject {
-		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil, number: d.numbers[i]}
+		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil}
+		if t := d.numbers[i]; t != nil && t.n > 0 {
+			column.number = &FeatureSummary{Name: c.Name}
+			t.into(column.number)
+		}
 		for label, n := range d.labels[i] {
 			column.Levels = append(column.Levels, Level{label, n})
 		}

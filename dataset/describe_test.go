@@ -67,7 +67,7 @@ func TestDescribeCounts(t *testing.T) {
 	for k := range s.Views {
 		for j := range s.Views[k].Features {
 			f := &s.Views[k].Features[j]
-			f.ends, f.sizes, f.often, f.limit = nil, nil, nil, nil // no part of it
+			f.ends, f.sizes, f.often, f.forms, f.limit = nil, nil, nil, nil, nil // no part of it
 		}
 	}
 	s.rows, s.alike, s.Columns[0].number = nil, nil, nil

@@ -1,9 +1,9 @@
 package dataset
 
 import (
-	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,363 +11,203 @@ import (
 	"parley/problem"
 )
 
-// SmallCell is the fewest subjects that a count may stand for without a note: fewer can
-// be told apart. It is the default of DataSHIELD (nfilter.tab).
-const SmallCell = 3
-
-// edge is how many different values are kept at each end of a feature's range: three
-// that may be apart, and three of those that they are apart from.
-const edge = 6
-
-// extremes are the lowest and the highest different values of a feature, outermost
-// first, and how many subjects have each.
-type extremes struct{ low, high []extreme }
-
-type extreme struct {
-	value float64
-	n     int64
+// facts is what rows show of one column, whatever it is: a feature, an outcome or another column of the subjects.
+// Doubts look at facts alone, so that each holds of every kind of column.
+type facts struct {
+	table   string // "view clinic" or "subjects"
+	name    string
+	feature bool
+	number  *FeatureSummary // nil unless all values are numbers
+	levels  []Level         // that subjects have, without those that stand for nothing; nil if there are too many to count
+	seen    int64           // subjects with a value
 }
 
-func (e *extremes) add(v float64) {
-	if len(e.low) == edge && v > e.low[edge-1].value && v < e.high[edge-1].value {
-		return
+func (f *facts) where() string {
+	if f.feature {
+		return f.table + ", feature " + f.name
 	}
-	e.low = insert(e.low, v, func(a, b float64) bool { return a < b })
-	e.high = insert(e.high, v, func(a, b float64) bool { return a > b })
+	return f.table + ", column " + f.name
 }
 
-func insert(list []extreme, v float64, before func(a, b float64) bool) []extreme {
-	at := 0
-	for at < len(list) && before(list[at].value, v) {
-		at++
+// instead is what to do about cells that stand for nothing.
+func (f *facts) instead(code string) string {
+	if f.feature {
+		return fmt.Sprintf("list it in the plan: {name: %s, missing: [%s]}", f.name, code)
 	}
-	if at < len(list) && list[at].value == v {
-		list[at].n++
-		return list
-	}
-	if at == edge {
-		return list
-	}
-	if list = slices.Insert(list, at, extreme{v, 1}); len(list) > edge {
-		list = list[:edge]
-	}
-	return list
+	return "leave such cells empty, and list the column in the plan under complete_cases"
 }
 
-// often counts the values of a feature that occur most: all of those that more than a
-// sixteenth of them are, but for their first few (Metwally, Agrawal and El Abbadi, ICDT 2005).
-type often struct {
-	list [16]counted
-	used int
-}
-
-type counted struct {
-	value float64
-	n     int64 // at most how often
-	extra int64 // of these: other values whose place it took
-}
-
-func (o *often) add(v float64) {
-	least := 0
-	for i := range o.used {
-		if o.list[i].value == v {
-			o.list[i].n++
-			return
+// facts of all columns: those of the subjects, then the features of each view. Another summary of the same schema has
+// the same.
+func (s *Summary) facts() (all []*facts) {
+	for _, c := range s.Columns {
+		f := &facts{table: "subjects", name: c.Name, number: c.number}
+		for _, l := range c.Levels {
+			if !IsMissing(l.Name) {
+				f.levels, f.seen = append(f.levels, l), f.seen+l.Subjects
+			}
 		}
-		if o.list[i].n < o.list[least].n {
-			least = i
+		if f.number != nil {
+			f.seen = f.number.Observed
+		}
+		all = append(all, f)
+	}
+	for _, v := range s.Views {
+		for i := range v.Features {
+			own := &v.Features[i]
+			f := &facts{table: "view " + v.Name, name: own.Name, feature: true, seen: own.Observed}
+			switch {
+			case own.Moments != nil:
+				f.number = own
+				if own.often.used < len(own.often.list) {
+					for _, e := range own.often.top() {
+						f.levels = append(f.levels, Level{strconv.FormatFloat(e.value, 'g', -1, 64), e.n})
+					}
+				}
+			case own.Levels != nil:
+				t, numbers := newTally(nil), true
+				for _, l := range own.Levels {
+					if l.Subjects == 0 {
+						continue
+					}
+					f.levels = append(f.levels, l)
+					v, ok := parseNumber([]byte(l.Name))
+					if numbers = numbers && ok && !math.IsNaN(v); numbers {
+						t.add(v, l.Subjects)
+					}
+				}
+				if numbers && t.n > 0 {
+					f.number = &FeatureSummary{Name: own.Name}
+					t.into(f.number)
+				}
+			}
+			all = append(all, f)
 		}
 	}
-	if o.used < len(o.list) {
-		o.list[o.used] = counted{v, 1, 0}
-		o.used++
-		return
-	}
-	o.list[least] = counted{v, o.list[least].n + 1, o.list[least].n}
+	return all
 }
 
-// many reports whether so many values are of more kinds than are counted, or most are of their own.
-func (o *often) many(values int64) bool {
-	return o.used == len(o.list) || 2*int64(o.used) > values
+// doubt is one reason to look again at a column of one site.
+type doubt struct {
+	name string
+	// see returns what it says of a column, in full.
+	see func(*facts) problem.List
+	// or item an entry for a list of the columns of a table that it holds of, "" for none, which say introduces.
+	item func(*Summary, *facts) string
+	say  func(*Summary) (what, hint string)
 }
 
-// top returns the most frequent values first, each with at least how often it occurs.
-func (o *often) top() []extreme {
-	var list []extreme
-	for _, c := range o.list[:o.used] {
-		list = append(list, extreme{c.value, c.n - c.extra})
-	}
-	slices.SortFunc(list, func(a, b extreme) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.value, b.value)) })
-	return list
-}
-
-// rowsOf counts subjects whose ids, in their order, are alike but for an ending of up to three characters
-// after a separator, as p017-1 and p017-2 of two visits are. What is alike has a digit: else it may be the
-// name of a place.
-type rowsOf struct {
-	stem           string
-	run, most      int64 // of the stem, so far; and of any stem
-	people, rows   int64 // stems of two ids or more, and ids with such stems
-	first, example string
-}
-
-const longestEnding = 3
-
-func (c *rowsOf) add(id string) {
-	stem, at := "", strings.LastIndexAny(id, "-_./: #")
-	if at >= 0 && at < len(id)-1 && len(id)-1-at <= longestEnding && strings.ContainsAny(id[:at], "0123456789") {
-		stem = id[:at]
-	}
-	if stem == "" || stem != c.stem {
-		c.stem, c.run, c.first = stem, 1, id
-		return
-	}
-	c.run++
-	c.most = max(c.most, c.run)
-	switch c.run {
-	case 2:
-		c.people, c.rows = c.people+1, c.rows+2
-		if c.example == "" {
-			c.example = c.first + " and " + id
+// doubts are all of them. Each runs on every kind of column.
+var doubts = []doubt{
+	{name: "codes", see: func(f *facts) problem.List {
+		if f.number == nil {
+			return nil
 		}
-	default:
-		c.rows++
-	}
+		return f.number.codes(f.where(), f.instead)
+	}},
+	{name: "bare zeros", see: func(f *facts) problem.List {
+		zeros := int64(0)
+		if f.number != nil {
+			zeros = f.number.bareZeros()
+		}
+		return f.one(zeros > 0, func() (string, string) {
+			return fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros, f.seen), "if it stands for a missing value, " + f.instead("0")
+		})
+	}},
+	{name: "outliers", see: func(f *facts) problem.List {
+		n, how := int64(0), 0.0
+		if f.number != nil && len(f.number.suspects()) == 0 {
+			n, how = f.number.outliers()
+		}
+		return f.one(n > 0, func() (string, string) {
+			return fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.seen, how),
+				"is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"
+		})
+	}},
+	{name: "slips", see: func(f *facts) problem.List {
+		n, times := int64(0), 0
+		if f.number != nil {
+			n, times = f.number.slips()
+		}
+		return f.one(n > 0, func() (string, string) {
+			return fmt.Sprintf("%d of %d values are apart from the others, and about %d times as large", n, f.seen, times), "are decimal points missing, or were two units in use? write all in one"
+		})
+	}},
+	{name: "thousands", see: func(f *facts) problem.List {
+		return f.one(f.number != nil && f.number.forms.thousands(), func() (string, string) {
+			return "whole numbers below 1000 stand beside numbers with exactly three decimals, as where 1.012 is written for 1012", "is the point a separator of thousands? write 1012"
+		})
+	}},
+	{name: "dates", see: func(f *facts) problem.List {
+		return f.one(f.number != nil && f.number.Days(), func() (string, string) {
+			return "the numbers look like dates, as 20240131", "a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
+		})
+	}},
+	{name: "row numbers", see: func(f *facts) problem.List {
+		return f.one(f.number != nil && f.number.Counting(f.name), func() (string, string) {
+			return "the column numbers the rows, as programs add when they write a table", "leave it out of the plan: it says nothing of the subjects"
+		})
+	}},
+	{name: "beyond", item: func(_ *Summary, f *facts) string {
+		if f.number == nil || f.number.Beyond <= f.number.Observed/100 {
+			return ""
+		}
+		return fmt.Sprintf("%s (%d of %d)", f.name, f.number.Beyond, f.number.Observed)
+	}, say: func(s *Summary) (string, string) {
+		what := "values lie beyond the plan's range"
+		if s.beyondRange != "" {
+			what += ", " + s.beyondRange
+		}
+		return what, "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"
+	}},
+	{name: "cramped", item: func(_ *Summary, f *facts) string {
+		if f.number == nil || !f.number.cramped() {
+			return ""
+		}
+		return f.name
+	}, say: func(*Summary) (string, string) {
+		return "values take up less than a tenth of the plan's range", "is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, and hide what varies little in it: give a range that is publicly known to hold nearly all values, and no wider one"
+	}},
+	{name: "repeated", item: func(_ *Summary, f *facts) string {
+		if f.number == nil || len(f.number.suspects()) > 0 || f.number.repeated() == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s (at least %d of %d)", f.name, f.number.repeated(), f.number.Observed)
+	}, say: func(*Summary) (string, string) {
+		return "many values are one and the same, which others lie below and above",
+			"were missing values filled in, by a mean for example? Leave such cells empty: values that were filled in hide how features go together, and intervals become too narrow"
+	}},
+	{name: "spellings", see: func(f *facts) problem.List { return f.spellings() }},
 }
 
-// manyRows is more rows than people have on average who came more than once.
-const manyRows = 10
-
-// visits returns the counts if ids look like those of rows of the same people, as where a tenth of subjects and
-// ten have such ids; else nil.
-func (c rowsOf) visits(subjects int64) *rowsOf {
-	if c.rows >= 10 && 10*c.rows >= subjects && c.rows <= manyRows*c.people {
-		return &c
-	}
-	return nil
-}
-
-// suspect is a value that may stand for "not measured".
-type suspect struct {
-	code     float64
-	subjects int64
-}
-
-// Codes returns the values of the feature that look like codes for missing values, as a
-// plan lists them: −1, or equal digits of 7, 8 or 9, at an end of the range. Below zero
-// they are such where nothing else is negative; otherwise they are apart from the rest by
-// more than its range. Where the rest are two values, a code is apart from them by more
-// than three times their range, and one digit above them can be a code too.
-func (f *FeatureSummary) Codes() []string {
-	var codes []string
-	for _, s := range f.suspects() {
-		codes = append(codes, strconv.FormatFloat(s.code, 'f', -1, 64))
-	}
-	return codes
-}
-
-// SuspectCodes returns those of the values that look like codes for missing values, as
-// [FeatureSummary.Codes] has it.
-func SuspectCodes(values []float64) (codes []float64) {
-	f := FeatureSummary{ends: &extremes{}}
-	for _, v := range values {
-		f.ends.add(v)
-	}
-	for _, s := range f.suspects() {
-		codes = append(codes, s.code)
-	}
-	return codes
-}
-
-func (f *FeatureSummary) suspects() (found []suspect) {
-	if f.ends == nil {
+// one is a list of one problem if it holds.
+func (f *facts) one(holds bool, say func() (what, hint string)) problem.List {
+	if !holds {
 		return nil
 	}
-	low, high := f.ends.low, f.ends.high
-	k := leading(low, func(v float64) bool { return v < 0 && isCode(v) })
-	l := leading(high, func(v float64) bool { return v > 0 && isCode(v) })
-	for ; l > 0; l-- {
-		code, rest, reach := high[l-1].value, f.distinct()-k-l, high[l].value-low[k].value
-		if rest >= 3 && code > 9 && code-high[l].value > reach || rest == 2 && code-high[l].value > 3*reach {
-			break
-		}
-	}
-	for ; k > 0; k-- {
-		code, rest, reach := low[k-1].value, f.distinct()-k-l, high[l].value-low[k].value
-		if rest >= 3 && (low[k].value >= 0 || low[k].value-code > reach) ||
-			code <= -7 && (rest >= 1 && low[k].value >= 0 || rest == 2 && low[k].value-code > 3*reach) {
-			break
-		}
-	}
-	for _, e := range append(slices.Clone(low[:k]), high[:l]...) {
-		found = append(found, suspect{e.value, e.n})
-	}
-	return found
+	what, hint := say()
+	return problem.List{{Where: f.where(), What: what, Hint: hint}}
 }
 
-// codes asks of each value that looks like a code whether it is one, and says what to do then.
-func (f *FeatureSummary) codes(where string, then func(code string) string) (list problem.List) {
-	for _, c := range f.suspects() {
-		code := strconv.FormatFloat(c.code, 'f', -1, 64)
-		list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
-			Hint: "if it is one, " + then(code)})
+// spellings are levels that a site writes in two ways.
+func (f *facts) spellings() (list problem.List) {
+	if f.number != nil {
+		return nil
+	}
+	for i, a := range f.levels {
+		for _, b := range f.levels[:i] {
+			if problem.Key(a.Name) == problem.Key(b.Name) {
+				one, other := problem.Spelt(b.Name, a.Name)
+				list.Add(problem.Problem{Where: f.where(), What: fmt.Sprintf("%s and %s seem to be the same, and are taken for two values", one, other), Hint: "write them the same way, or let 'mapping.yaml' do so"})
+			}
+		}
 	}
 	return list
 }
 
-// FewWhole says whether a number takes two to five different values, all whole: they may be codes
-// of kinds and not amounts. Whether just 0 and 1 count is for the caller to say.
-func (f *FeatureSummary) FewWhole(yesNo bool) bool {
-	if f.ends == nil || len(f.ends.low) < 2 || len(f.ends.low) == edge {
-		return false
-	}
-	if low := f.ends.low; !yesNo && len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
-		return false
-	}
-	return !slices.ContainsFunc(f.ends.low, func(e extreme) bool { return e.value != math.Trunc(e.value) })
-}
-
-// distinct is how many different values are known, at most the lengths of both ends.
-func (f *FeatureSummary) distinct() int {
-	all := map[float64]bool{}
-	for _, e := range append(slices.Clone(f.ends.low), f.ends.high...) {
-		all[e.value] = true
-	}
-	return len(all)
-}
-
-// leading counts the first values that are such, leaving one that is not.
-func leading(list []extreme, such func(float64) bool) int {
-	n := 0
-	for n < min(3, len(list)-1) && such(list[n].value) {
-		n++
-	}
-	return n
-}
-
-// isCode says whether a number is written with one digit only, 7, 8 or 9, or is −1.
-func isCode(v float64) bool {
-	if v == -1 {
-		return true
-	}
-	if v != math.Trunc(v) || math.Abs(v) > 1e6 {
-		return false
-	}
-	digits := strconv.FormatFloat(math.Abs(v), 'f', -1, 64)
-	return strings.Contains("789", digits[:1]) && strings.Trim(digits, digits[:1]) == ""
-}
-
-// outliers counts the values at the ends of the range, three different ones at each at
-// most, that are further from the rest than three times as far as the rest reaches. There
-// are at most a tenth of the values. how is that distance over the reach of the rest.
-func (f *FeatureSummary) outliers() (n int64, how float64) {
-	if f.ends == nil || f.Observed < 10 {
-		return 0, 0
-	}
-	low, high := f.ends.low, f.ends.high
-	best := func(k, l int) (apart float64) { // of k lowest and l highest
-		reach := high[l].value - low[k].value
-		apart = math.Inf(1)
-		if k > 0 {
-			apart = min(apart, low[k].value-low[k-1].value)
-		}
-		if l > 0 {
-			apart = min(apart, high[l-1].value-high[l].value)
-		}
-		return apart / reach
-	}
-	for k := range 4 {
-		for l := range 4 {
-			if k+l == 0 || k+l+3 > f.distinct() || max(k+1, l+1) > len(low) {
-				continue
-			}
-			var many int64
-			for _, e := range append(slices.Clone(low[:k]), high[:l]...) {
-				many += e.n
-			}
-			if apart := best(k, l); apart > 3 && many > n && 10*many <= f.Observed {
-				n, how = many, apart
-			}
-		}
-	}
-	return n, how
-}
-
-// bareZeros counts the zeros of a feature whose other values are all positive and begin
-// farther from zero than the five lowest of them reach: a blood pressure of 0. Where more
-// than three quarters are zeros, it is rather an amount that few people have.
-func (f *FeatureSummary) bareZeros() int64 {
-	if f.ends == nil || len(f.ends.low) < edge {
-		return 0
-	}
-	low := f.ends.low
-	if low[0].value != 0 || low[0].n < 2 || 4*low[0].n > 3*f.Observed || !(low[1].value > low[edge-1].value-low[1].value) {
-		return 0
-	}
-	return low[0].n
-}
-
-// skewed says whether a feature without negative values has a standard deviation above its
-// mean, so that a few large values decide what a mean or a product says. No symmetric
-// distribution of such values has it.
-func (f *FeatureSummary) skewed() bool {
-	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD > f.Moments.Mean
-}
-
-// heaped is the share of values at one end from which on it is a floor or a ceiling (Terwee et
-// al., Journal of Clinical Epidemiology 60, 2007).
-const heaped = 0.15
-
-// atAnEnd counts the values that are the lowest of all, or the highest, if these are more than
-// heaped of the values and there are six different ones or more: a limit of detection or of a scale.
-func (f *FeatureSummary) atAnEnd() (n int64, end string) {
-	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
-		return 0, ""
-	}
-	n, end = f.ends.low[0].n, "lowest"
-	if high := f.ends.high[0].n; high > n {
-		n, end = high, "highest"
-	}
-	if float64(n) <= heaped*float64(f.Observed) {
-		return 0, ""
-	}
-	return n, end
-}
-
-// repeated counts, perhaps a few too low, a value between others that is more than heaped of the values and four times as
-// many as are of any other but one, as where missing values were filled in with a mean, or with one
-// for each of two groups. Forty hours of work a week are as frequent: so the others hardly repeat,
-// or are written with fewer digits.
-func (f *FeatureSummary) repeated() int64 {
-	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
-		return 0
-	}
-	top := f.often.top()
-	first, third := top[0], top[2]
-	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) || first.n <= 4*third.n {
-		return 0
-	}
-	if 50*third.n <= f.Observed || !slices.ContainsFunc(top[2:], func(e extreme) bool { return decimals(e.value) >= decimals(first.value) }) {
-		return first.n
-	}
-	return 0
-}
-
-// cramped says whether all values lie within a tenth of the column's range.
-func (f *FeatureSummary) cramped() bool {
-	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min && 10*(f.Moments.Max-f.Moments.Min) < f.limit[1]-f.limit[0]
-}
-
-// decimals is how many digits after the point say a number.
-func decimals(v float64) int {
-	_, after, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
-	return len(after)
-}
-
-// Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, in columns of the subjects too, subjects who are copies of others or look like visits of one person, values far from all others,
-// more than one in a hundred beyond the plan's range or all in a small part of it, and values that are
-// one and the same. Codes are quoted, and no other value. Clean data hardly ever have any.
+// Doubts returns what makes a person look again before the data are used: subjects who are copies of others or look
+// like visits of one person, and of each column what the table of doubts knows. Codes and spellings are quoted, and no
+// other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
 	if s.Copies > 0 {
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
@@ -380,58 +220,138 @@ func (s *Summary) Doubts() (list problem.List) {
 		}
 		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", v.rows, s.Subjects, v.example), Hint: hint})
 	}
-	for _, c := range s.Columns {
-		if c.number != nil {
-			list = append(list, c.number.codes("subjects, column "+c.Name, func(string) string {
-				return "leave such cells empty, and list the column in the plan under complete_cases"
-			})...)
+	for all := s.facts(); len(all) > 0; {
+		n := 1
+		for n < len(all) && all[n].table == all[0].table {
+			n++
 		}
-	}
-	for _, v := range s.Views {
-		var beyond, repeated, cramped []string
-		for i := range v.Features {
-			f := &v.Features[i]
-			where := "view " + v.Name + ", feature " + f.Name
-			suspects, zeros := f.suspects(), f.bareZeros()
-			if n := f.repeated(); n > 0 && len(suspects) == 0 {
-				repeated = append(repeated, fmt.Sprintf("%s (at least %d of %d)", f.Name, n, f.Observed))
-			}
-			list = append(list, f.codes(where, func(code string) string {
-				return fmt.Sprintf("list it in the plan: {name: %s, missing: [%s]}", f.Name, code)
-			})...)
-			if zeros > 0 {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros, f.Observed),
-					Hint: fmt.Sprintf("if it stands for a missing value, list it in the plan: {name: %s, missing: [0]}", f.Name)})
-			}
-			if f.Beyond > f.Observed/100 {
-				beyond = append(beyond, fmt.Sprintf("%s (%d of %d)", f.Name, f.Beyond, f.Observed))
-			}
-			if f.cramped() {
-				cramped = append(cramped, f.Name)
-			}
-			if n, how := f.outliers(); n > 0 && len(suspects) == 0 {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),
-					Hint: "is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"})
+		for _, f := range all[:n] {
+			for _, d := range doubts {
+				if d.see != nil {
+					list = append(list, d.see(f)...)
+				}
 			}
 		}
-		if len(beyond) > 0 {
-			what := "values lie beyond the plan's range"
-			if s.beyondRange != "" {
-				what += ", " + s.beyondRange
+		for _, d := range doubts {
+			var items []string
+			for _, f := range all[:n] {
+				if d.item != nil {
+					items = append(items, d.item(s, f))
+				}
 			}
-			list.Add(problem.Problem{Where: "view " + v.Name, What: what + ": " + problem.Names(beyond),
-				Hint: "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"})
+			if items = slices.DeleteFunc(items, func(s string) bool { return s == "" }); len(items) > 0 {
+				what, hint := d.say(s)
+				list.Add(problem.Problem{Where: all[0].table, What: what + ": " + problem.Names(items), Hint: hint})
+			}
 		}
-		if len(cramped) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "values take up less than a tenth of the plan's range: " + problem.Names(cramped),
-				Hint: "is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, and hide what varies little in it: give a range that is publicly known to hold nearly all values, and no wider one"})
-		}
-		if len(repeated) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are one and the same, which others lie below and above: " + problem.Names(repeated),
-				Hint: "were missing values filled in, by a mean for example? Leave such cells empty: values that were filled in hide how features go together, and intervals become too narrow"})
-		}
+		all = all[n:]
 	}
 	return list
+}
+
+// forms counts how numbers are written, as far as values tell.
+type forms struct {
+	wholes, tenths, thousandths, others int64      // those of 0, 1 or 2, exactly 3, and more decimals
+	whole, part                         [2]float64 // the least and the largest size of a whole one, and of another below 1000
+	days                                int64      // wholes that are YYYYMMDD
+}
+
+func (f *forms) add(v float64, n int64) {
+	size := math.Abs(v)
+	near := func(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
+	switch {
+	case v == math.Trunc(v):
+		if f.wholes == 0 {
+			f.whole = [2]float64{size, size}
+		}
+		f.wholes, f.whole = f.wholes+n, [2]float64{min(f.whole[0], size), max(f.whole[1], size)}
+		if month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100); v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 {
+			f.days += n
+		}
+	case size >= 1000 || !near(1000*v):
+		f.others += n
+	default:
+		if f.thousandths+f.tenths == 0 {
+			f.part = [2]float64{size, size}
+		}
+		if f.part = [2]float64{min(f.part[0], size), max(f.part[1], size)}; near(100 * v) {
+			f.tenths += n
+		} else {
+			f.thousandths += n
+		}
+	}
+}
+
+// thousands says whether points seem to part thousands: fractions have three decimals, but for zeros at the end, and
+// begin at 1; and there are whole numbers, below 1000. Measurements with three decimals are hardly ever whole; where no
+// whole number is as small as a fraction, fewer of them suffice.
+func (f *forms) thousands() bool {
+	fractions := f.tenths + f.thousandths
+	most := 4*fractions <= 5*f.thousandths || f.part[1] < f.whole[0] && fractions <= 2*f.thousandths
+	return f.others == 0 && f.thousandths >= 3 && most && f.part[0] >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions && f.whole[1] < 1000 && f.whole[1] >= 100
+}
+
+// Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD.
+func (f *FeatureSummary) Days() bool {
+	return f.forms != nil && f.Observed >= 10 && 10*f.forms.days >= 9*f.Observed
+}
+
+// added are names of columns that programs add to a table for its row numbers: pandas, R's write.csv and readr, dplyr.
+var added = regexp.MustCompile(`(?i)^(__index_level_\d+__|unnamed: ?\d+(\.\d+)*|unnamed_?\d+|\.\.\.\d+|level_\d+|(?-i:X)(\.\d+)?|index|row_?names?|row_?(id|nr|num|number|index)?|obs|_n_)$`)
+
+// Counting says whether a column numbers rows: all numbers from 0 or 1 on, each once, of ten or more; of a column
+// named as programs name such ones, whole numbers of which none is there twice.
+func (f *FeatureSummary) Counting(name string) bool {
+	m := f.Moments
+	if m == nil || f.Observed < 10 || f.forms.wholes != f.Observed {
+		return false
+	}
+	n := float64(f.Observed)
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }
+	if (m.Min == 0 || m.Min == 1) && m.Max == m.Min+n-1 && near(m.Mean, (m.Min+m.Max)/2) && near(m.SD*m.SD, n*(n+1)/12) {
+		return true
+	}
+	return added.MatchString(strings.TrimSpace(name)) && m.Min >= 0 && !slices.ContainsFunc(f.often.top(), func(e extreme) bool { return e.n > 1 })
+}
+
+// slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
+// group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other, and the
+// smaller one has four values or more, which are not few doses of a drug.
+func (f *FeatureSummary) slips() (n int64, times int) {
+	s := f.sizes
+	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 {
+		return 0, 0
+	}
+	const third = 13 // classes within a factor of three: an eighth of a power of two each
+	for cut, gap := 0, 0; cut < len(s.count); cut++ {
+		if s.count[cut] != 0 {
+			gap = 0
+			continue
+		}
+		if gap++; gap < third || cut+1 == len(s.count) || s.count[cut+1] == 0 {
+			continue
+		}
+		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]}, sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
+		for _, of := range []*sizes{&low, &high} {
+			various := 0
+			for _, c := range of.count {
+				if of.n += c; c > 0 {
+					various++
+				}
+			}
+			if various < 3 || len(of.count) > third || of.n < 4 {
+				return 0, 0
+			}
+		}
+		ratio := high.quantile(0.5) / low.quantile(0.5)
+		for _, times := range []int{10, 100, 1000} {
+			if r := ratio / float64(times); r > 0.75 && r < 1.25 {
+				return min(low.n, high.n), times
+			}
+		}
+		return 0, 0
+	}
+	return 0, 0
 }
 
 // Shapes returns features without doubts whose values neither a line nor a normal distribution

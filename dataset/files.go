@@ -19,15 +19,22 @@ import (
 
 // files are the names of a data set's files, and of what is beside them.
 type files struct {
-	alone    bool // the data set is a long table by itself, not a folder
+	alone    bool     // the data set is a long table by itself, not a folder
+	mapping  *mapping // nil if there is none
+	unmapped error    // what is wrong with it: then nothing is known of the tables
 	subjects string
 	long     string
-	views    []viewFile // in ascending order of name
-	strays   []*stray
-	warnings problem.List
+
+	ofSubjects *tableMapping // how they come from their file, nil if as it stands
+	views      []viewFile    // in ascending order of name
+	strays     []*stray
+	warnings   problem.List
 }
 
-type viewFile struct{ name, path string }
+type viewFile struct {
+	name, path string
+	from       *tableMapping // how it comes from its file, nil if as it stands
+}
 
 // Files returns the paths of the files that a data set at path consists of, in
 // either form and whatever a plan names of them; none if there is no data set.
@@ -43,6 +50,14 @@ func Files(path string) (paths []string) {
 	}
 	for _, v := range found.views {
 		paths = append(paths, v.path)
+	}
+	if found.mapping != nil {
+		paths = append(paths, found.mapping.path)
+	}
+	for i := len(paths) - 1; i > 0; i-- { // one may hold several tables
+		if slices.Contains(paths[:i], paths[i]) {
+			paths = slices.Delete(paths, i, i+1)
+		}
 	}
 	return paths
 }
@@ -68,6 +83,9 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	if err != nil && !ok || found == nil {
 		return nil, err
 	}
+	if found.unmapped != nil {
+		return nil, found.unmapped
+	}
 	if found.alone {
 		found.lookBeside()
 		return found, list.Err()
@@ -75,7 +93,7 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	misnamed := found.misnamed(schema)
 	list = append(list, misnamed...)
 	subject := func(p problem.Problem) bool { return p.Where == wantSubjects.where }
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .csv, .csv.gz, .xlsx or .parquet"
+	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in " + endingsText
 	switch {
 	case found.long != "" && len(found.views) > 0:
 		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
@@ -86,6 +104,11 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		p := problem.Problem{File: path, What: "holds no views", Hint: layout}
 		if names := tables(found.strays); len(names) > 0 {
 			p.Hint += "\nfound " + strings.Join(names[:min(len(names), maxFaults)], ", ")
+			for _, name := range names[:min(len(names), maxFaults)] {
+				if how := Export(name); strings.HasPrefix(how, "write") {
+					p.Hint += "\n" + how
+				}
+			}
 		}
 		list.Add(p)
 	case found.long == "" && found.subjects == "" && !slices.ContainsFunc(misnamed, subject):
@@ -94,9 +117,11 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	return found, list.Err()
 }
 
+const endingsText = ".csv, .csv.gz, .xlsx, .parquet, .dta or .xpt"
+
 // ending returns how the name of a file that can be read ends, "" for others.
 func ending(name string) string {
-	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet"} {
+	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".xpt"} {
 		if strings.HasSuffix(name, kind) {
 			return kind
 		}
@@ -144,7 +169,7 @@ func listFiles(path string) (*files, error) {
 		paths[base] = full
 		switch {
 		case isView:
-			found.views = append(found.views, viewFile{name, full})
+			found.views = append(found.views, viewFile{name: name, path: full})
 		case base == "long":
 			found.long = full
 		default:
@@ -152,6 +177,11 @@ func listFiles(path string) (*files, error) {
 		}
 	}
 	slices.SortFunc(found.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
+	if !found.alone && len(list) == 0 {
+		if found.mapping, found.unmapped = loadMapping(folder); found.mapping != nil {
+			found.unmapped = found.mapping.into(found)
+		}
+	}
 	return found, list.Err()
 }
 
@@ -201,9 +231,10 @@ type input struct {
 	path    string
 	size    int64
 	changed time.Time
+	from    *tableMapping // what the rows come from, and how; nil if they are as they stand
 }
 
-func newInput(path string) (input, error) {
+func newInput(path string, from *tableMapping) (input, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return input{}, err
@@ -211,18 +242,29 @@ func newInput(path string) (input, error) {
 	if !info.Mode().IsRegular() {
 		return input{}, problem.Problem{File: path, What: "is not a regular file"}
 	}
-	return input{path, info.Size(), info.ModTime()}, nil
+	return input{path, info.Size(), info.ModTime(), from}, nil
+}
+
+// records reads the rows as the site has them, with the ids first. Where records are tolerated that cannot be read,
+// each is one line.
+func (in input) records(tolerant bool) (records, error) {
+	s, err := newSplitter(in, tolerant)
+	if err != nil || in.from == nil || in.from.ID == "" {
+		return s, err
+	}
+	return &idFirst{src: s, name: in.from.ID, at: -1}, nil
 }
 
 // open returns the text of the file: decompressed if it starts as gzip does,
 // whatever its name, and without a byte order mark. The text is read ahead by
 // a goroutine where it has to be decompressed; Close ends it.
-func (in input) open() (io.ReadCloser, error) {
+// Another dialect of CSV is written anew; records that cannot be read may be tolerated, which are lines then.
+func (in input) open(tolerant bool) (io.ReadCloser, error) {
 	f, err := os.Open(in.path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := in.text(f)
+	r, err := in.text(f, tolerant)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -230,7 +272,7 @@ func (in input) open() (io.ReadCloser, error) {
 	return r, nil
 }
 
-func (in input) text(f *os.File) (io.ReadCloser, error) {
+func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -238,8 +280,16 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 	if info.Size() != in.size || !info.ModTime().Equal(in.changed) {
 		return nil, in.problem("has changed since it was opened", "start again with the new data")
 	}
-	if kind := ending(in.path); kind == ".xlsx" || kind == ".parquet" {
-		return in.decode(f, kind)
+	if in.from != nil && in.from.SQL != nil {
+		f.Close()
+		text, err := in.from.SQL.Open()
+		if err != nil {
+			return nil, in.problem(err.Error(), "")
+		}
+		return text, nil
+	}
+	if kind := ending(in.path); formats[kind].read != nil {
+		return in.decode(f, kind, tolerant)
 	}
 	raw := bufio.NewReaderSize(f, 64<<10)
 	var text io.ReadCloser = struct {
@@ -253,7 +303,7 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 		}
 		text = newReadAhead(z, f)
 	}
-	start := bufio.NewReaderSize(text, 16)
+	start := bufio.NewReaderSize(text, 256<<10)
 	mark, err := start.Peek(4)
 	if err != nil && err != io.EOF {
 		text.Close()
@@ -281,31 +331,50 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 	case bytes.HasPrefix(mark, []byte("PAR1")):
 		text.Close()
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
+	case bytes.HasPrefix(mark, []byte("$FL2")), bytes.HasPrefix(mark, []byte("$FL3")):
+		text.Close()
+		return nil, in.problem("is a data set of SPSS (.sav), not CSV", "export it from SPSS as CSV with value labels, or by haven::read_sav and write.csv in R")
+	}
+	var usual io.Reader = start
+	head, _ := start.Peek(start.Size())
+	if d := dialectOf(head); !d.usual() {
+		usual = newRewriter(start, d, tolerant)
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{start, text}, nil
+	}{usual, text}, nil
 }
 
-// decode returns the table in a workbook or a Parquet file as CSV.
-func (in input) decode(f *os.File, kind string) (io.ReadCloser, error) {
-	if kind == ".parquet" {
-		text, err := tabular.Parquet(f, in.size)
-		if err != nil {
-			return nil, in.problem("cannot be read as Parquet: "+err.Error(), "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8")
-		}
-		return struct {
-			io.Reader
-			io.Closer
-		}{text, closers{text, f}}, nil
+// formats are those of files that hold no text, by their endings.
+var formats = map[string]struct {
+	name string
+	read func(io.ReaderAt, int64) (io.ReadCloser, error)
+	hint string
+	// tolerant is read where no cell of a record may show in another; nil where read does so.
+	tolerant func(io.ReaderAt, int64) (io.ReadCloser, error)
+}{
+	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8", tabular.TolerantXLSX},
+	".dta":     {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited", nil},
+	".xpt":     {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export", nil},
+	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8", nil},
+}
+
+// decode returns the table in such a file as CSV.
+func (in input) decode(f *os.File, kind string, tolerant bool) (io.ReadCloser, error) {
+	format := formats[kind]
+	read := format.read
+	if tolerant && format.tolerant != nil {
+		read = format.tolerant
 	}
-	text, err := tabular.XLSX(f)
-	f.Close() // it was read as a whole
+	text, err := read(f, in.size)
 	if err != nil {
-		return nil, in.problem("cannot be read as an Excel workbook: "+err.Error(), "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8")
+		return nil, in.problem("cannot be read as "+format.name+": "+err.Error(), format.hint)
 	}
-	return text, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{text, closers{text, f}}, nil
 }
 
 // closers closes all.

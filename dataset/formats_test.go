@@ -66,6 +66,31 @@ func TestFormatsAgree(t *testing.T) {
 			t.Errorf("%s: other rows, %d subjects", kind, got.Subjects)
 		}
 	}
+	for name, rewrite := range map[string]func(string) string{ // as R, Excel and old Macs write them
+		"write.csv2": func(s string) string { return strings.NewReplacer(",", ";", ".", ",").Replace(s) },
+		"quoted": func(s string) string {
+			return strings.NewReplacer("id", `"id"`, ",", ";", "x", `"x"`, ".", ",").Replace(s)
+		},
+		"tabs":         func(s string) string { return strings.ReplaceAll(s, ",", "\t") },
+		"bars":         func(s string) string { return strings.ReplaceAll(s, ",", "|") },
+		"returns":      func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
+		"returns, ;":   func(s string) string { return strings.NewReplacer("\n", "\r", ",", ";").Replace(s) },
+		"sep=;":        func(s string) string { return "sep=;\r\n" + strings.NewReplacer("\n", "\r\n", ",", ";").Replace(s) },
+		"mark and tab": func(s string) string { return "\ufeff" + strings.ReplaceAll(s, ",", "\t") },
+	} {
+		dir := folder(t, map[string]string{"subjects.csv": rewrite(people), "view_v.csv": rewrite(v), "view_w.csv.gz": zipped(rewrite(w))})
+		d, err := Open(t.Context(), dir, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := Count(t.Context(), d); err != nil || got.Fingerprint != want.Fingerprint {
+			t.Errorf("%s: other rows: %v", name, err)
+		}
+		if got := testkit.Get(Count(t.Context(), d.Tolerant()))(t); got.Fingerprint != want.Fingerprint {
+			t.Errorf("%s: other rows, where records are tolerated", name)
+		}
+	}
 	long := longHeader + "\na,v,x,1\nb,v,x,2\n"
 	for _, kind := range []string{".xlsx", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "measured"+kind)
@@ -361,5 +386,33 @@ func TestRowsSayWhoseTheyAre(t *testing.T) {
 	}
 	if _, same := read(""); same != unnamed {
 		t.Error("a column that nobody reads is part of the fingerprint")
+	}
+}
+
+// What a number means follows from its record: points part thousands beside a decimal comma, and what may be either is
+// no number. A cell with a comma, a separator or a line break stays one cell on its line.
+func TestDialects(t *testing.T) {
+	for text, want := range map[string]string{
+		"id;x;y\na;1.012;2,5\n":                       "id,x,y\na,1012,2.5\n",
+		"id;x;y\na;1.012.345,5;-0,5\n":                "id,x,y\na,1012345.5,-0.5\n",
+		"id;x;y\na;1.012;2.5\n":                       "id,x,y\na,1.012,2.5\n",
+		"id;x;y\na;1.012;2\n":                         "id,x,y\na,1.012 or 1012,2\n",
+		"id;x;y\na;0.012;2\n":                         "id,x,y\na,0.012,2\n",
+		"id;x;y\na;1,2;2.5\n":                         "id,x,y\na,\"1,2\",2.5\n",
+		"id;\"x, y\"\n1,5;\"1,5\"\n":                  "id,\"x, y\"\n\"1,5\",1.5\n",
+		"id;note\na;\"one;\n \"\"two\"\"\"\nb;c, d\n": "id,note\na,\"one;\n \"\"two\"\"\"\nb,\"c, d\"\n",
+		"id\tx\r\na\t1\r\n":                           "id,x\na,1\n",
+		"id,x;y\na,1;2\n":                             "id,x;y\na,1;2\n",
+		"id;x\na;1e5\nb;1,5e-3":                       "id,x\na,1e5\nb,1.5e-3",
+		"sep=;\nid;x\na;1\n":                          "\nid,x\na,1\n",
+		"id,x\ra,1\rb,2":                              "id,x\na,1\nb,2",
+	} {
+		path := filepath.Join(t.TempDir(), "x.csv")
+		testkit.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		r := testkit.Get(testkit.Get(newInput(path, nil))(t).open(false))(t)
+		if got := string(testkit.Get(io.ReadAll(r))(t)); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+		r.Close()
 	}
 }

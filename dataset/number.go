@@ -67,6 +67,9 @@ func parseNumber(cell []byte) (v float64, ok bool) {
 	if v, n, ok := scanNumber(cell); ok && n == len(cell) {
 		return v, true
 	}
+	if bytes.ContainsAny(cell, "xX_") { // Go's own spellings
+		return 0, false
+	}
 	v, err := strconv.ParseFloat(string(cell), 64)
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }

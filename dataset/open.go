@@ -41,7 +41,8 @@ type Dir struct {
 	long     *table       // long form
 	places   map[string]map[string]place
 	warnings problem.List
-	memory   int // for sorting, for each file
+	mapping  *mapping // nil where names and levels are as they stand
+	memory   int      // for sorting, for each file
 	tolerant bool
 
 	incomplete *atomic.Int64 // subjects, and
@@ -72,13 +73,17 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
+	return open(ctx, path, files, opts)
+}
+
+func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir, err error) {
+	d := &Dir{path: path, mapping: files.mapping, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
 	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
 	all := []*faults{b.faults}
 
 	var sample []string
 	if files.subjects != "" {
-		if d.subjects, err = survey(ctx, files.subjects, d.tolerant, (*table).checkHeader, nil); err != nil {
+		if d.subjects, err = survey(ctx, files.subjects, files.ofSubjects, d.tolerant, (*table).checkHeader, nil); err != nil {
 			return nil, err
 		}
 		all = append(all, d.subjects.faults)
@@ -87,7 +92,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	var found []*foundView
 	if files.long != "" {
 		names := newLongNames()
-		if d.long, err = survey(ctx, files.long, d.tolerant, (*table).checkLong, names.look); err != nil {
+		if d.long, err = survey(ctx, files.long, nil, d.tolerant, (*table).checkLong, names.look); err != nil {
 			return nil, err
 		}
 		all = append(all, d.long.faults)
@@ -96,15 +101,15 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 		}
 	}
 	for _, v := range files.views {
-		check := func(t *table, first []byte) {
-			t.checkHeader(first)
+		check := func(t *table) {
+			t.checkHeader()
 			t.checkFeatures(sample)
 		}
 		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool { return w.Name == v.name }) {
 			found = append(found, &foundView{name: v.name, path: v.path}) // not read at all
 			continue
 		}
-		t, err := survey(ctx, v.path, d.tolerant, check, nil)
+		t, err := survey(ctx, v.path, v.from, d.tolerant, check, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -219,6 +224,15 @@ func sortHint(path string) string {
 		cat = "gzip -dc"
 	}
 	return fmt.Sprintf("sort it once: %s %s | (IFS= read -r header; echo \"$header\"; LC_ALL=C sort -t, -k1,1) > sorted.csv", cat, filepath.Base(path))
+}
+
+// Mapping is the fingerprint of the site's mapping by which the data set was opened, SHA-256 in hexadecimal; "" if there
+// is none.
+func (d *Dir) Mapping() string {
+	if d.mapping == nil {
+		return ""
+	}
+	return d.mapping.digest
 }
 
 // Schema returns the data set's views and columns, as the plan orders them.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -247,7 +248,8 @@ func (h heading) problem(where, what, hint string) problem.Problem {
 type table struct {
 	in     input
 	header []heading
-	bytes  int64 // of text, decompressed
+	mapper *mapper // nil where rows are as they stand
+	bytes  int64   // of text, decompressed
 	ids    []string
 	faults *faults
 
@@ -267,14 +269,13 @@ const sampleIDs = 1000
 // checkEvery is after how many rows a cancelled context is noticed.
 const checkEvery = 1024
 
-// survey reads the header, lets check look at it together with the text of the
-// first row, and then passes every row on, without parsing its cells, to
+// survey reads the header, lets check look at it, and then passes every row on, without parsing its cells, to
 // learn whether the file is sorted. What is wrong with the file goes to
 // its faults; the error is for everything else. Where the header is wrong the
 // rest is not read; nor is any row where the headers alone are to be looked at.
-func survey(ctx context.Context, path string, headers bool, check func(t *table, first []byte), each func(*table, *record)) (*table, error) {
+func survey(ctx context.Context, path string, from *tableMapping, headers bool, check func(*table), each func(*table, *record)) (*table, error) {
 	t := &table{faults: &faults{path: path}}
-	err := t.survey(ctx, path, headers, check, each)
+	err := t.survey(ctx, path, from, headers, check, each)
 	var p problem.Problem
 	if errors.As(err, &p) {
 		t.faults.add(p)
@@ -283,11 +284,11 @@ func survey(ctx context.Context, path string, headers bool, check func(t *table,
 	return t, err
 }
 
-func (t *table) survey(ctx context.Context, path string, headers bool, check func(*table, []byte), each func(*table, *record)) (err error) {
-	if t.in, err = newInput(path); err != nil {
+func (t *table) survey(ctx context.Context, path string, from *tableMapping, headers bool, check func(*table), each func(*table, *record)) (err error) {
+	if t.in, err = newInput(path, from); err != nil {
 		return err
 	}
-	rows, err := newSplitter(t.in, headers)
+	rows, err := t.in.records(headers)
 	if err != nil {
 		return err
 	}
@@ -308,10 +309,20 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 		return quoteProblem(rec, err)
 	}
 	for _, f := range fields {
-		t.header = append(t.header, heading{string(f.text), f})
+		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
+	}
+	if from != nil {
+		var wrong problem.List
+		if t.mapper, wrong = newMapper(from, t.header); len(wrong) > 0 {
+			for _, p := range wrong {
+				t.faults.add(p)
+			}
+			return nil
+		}
+		t.header = t.mapper.header(t.header)
 	}
 	if headers {
-		check(t, nil)
+		check(t)
 		return nil
 	}
 	if rec, err = rows.next(); err == io.EOF {
@@ -319,11 +330,7 @@ func (t *table) survey(ctx context.Context, path string, headers bool, check fun
 	} else if err != nil {
 		return err
 	}
-	var first []byte
-	if rec != nil {
-		first = rec.text
-	}
-	if check(t, first); t.faults.total > 0 {
+	if check(t); t.faults.total > 0 {
 		return nil
 	}
 	if rec == nil {
@@ -379,7 +386,7 @@ func (t *table) isSorted(ctx context.Context, tolerant bool) (bool, error) {
 	if known := t.known(tolerant); known.surveyed {
 		return known.sorted, nil
 	}
-	rows, err := newSplitter(t.in, tolerant)
+	rows, err := t.in.records(tolerant)
 	if err != nil {
 		return false, err
 	}

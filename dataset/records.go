@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"parley/problem"
 )
 
 // maxRecord bounds the memory that one row can take.
@@ -20,11 +22,13 @@ type record struct {
 	text   []byte // without the last line break
 	quoted bool   // holds a quote anywhere
 	id     []byte // its first cell
+
+	fault *problem.Problem // why it cannot be a row of the data set; nil where nobody has found a reason
 }
 
 // clone is a copy that stays valid.
 func (r *record) clone() *record {
-	own := record{line: r.line, text: bytes.Clone(r.text), quoted: r.quoted}
+	own := record{line: r.line, text: bytes.Clone(r.text), quoted: r.quoted, fault: r.fault}
 	own.setID()
 	return &own
 }
@@ -123,7 +127,7 @@ type splitter struct {
 // newSplitter opens a file. Where records are tolerated that cannot be read, each is one line: were
 // lines joined by quotes, a quote in one of them would say which others are records.
 func newSplitter(in input, tolerant bool) (*splitter, error) {
-	src, err := in.open()
+	src, err := in.open(tolerant)
 	if err != nil {
 		return nil, err
 	}

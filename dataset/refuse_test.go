@@ -185,18 +185,6 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": zipped(strings.Repeat("id,x\n", 500))[:40]},
 			want:  []string{"view_v.csv: cannot be read to its end: unexpected EOF"},
 		},
-		"semicolons": {
-			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id;x;y\na;1;2\n"},
-			want:  []string{"view_v.csv:1:1: cells are separated by semicolons, not by commas"},
-		},
-		"semicolons and decimal commas": {
-			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id;x;y\na;1,5;2,5\n"},
-			want:  []string{"view_v.csv:1:1: cells are separated by semicolons, not by commas, and numbers seem to have decimal commas"},
-		},
-		"tabs": {
-			files: map[string]string{"subjects.csv": "id\tgroup\na\tx\n", "view_v.csv": "id,x\na,1\n"},
-			want:  []string{"subjects.csv:1:1: cells are separated by tabs, not by commas"},
-		},
 		"decimal commas in quotes": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,\"1,5\",2\n"},
 			want:  []string{`view_v.csv:2:3: subject a, feature x: "1,5" is not a number: it has a decimal comma`, "  hint: use a decimal point: 1.5"},

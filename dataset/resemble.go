@@ -32,7 +32,11 @@ func (w wanted) found(here bool) wanted {
 
 // words splits a name where there are neither letters nor digits.
 func words(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	all := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, word := range all {
+		all[i] = problem.Key(word)
+	}
+	return all
 }
 
 // meant returns the wanted file that a name was probably meant for, nil if there
@@ -91,8 +95,23 @@ func digits(s string) string {
 // endings are those of files that hold tables, always (true) or sometimes.
 var endings = map[string]bool{
 	"csv": true, "tsv": true, "tab": true, "xls": true, "xlsx": true, "xlsm": true, "xlsb": true, "ods": true, "numbers": true,
-	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "dta": true, "sas7bdat": true,
+	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "zsav": true, "dta": true, "xpt": true, "sas7bdat": true,
 	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false, "zip": false, "bak": false, "old": false,
+}
+
+// exports say by which way a file that is not read here becomes CSV, by its ending.
+var exports = map[string]string{
+	"sav": "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv", "sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv",
+	"rds": "in R by readRDS and write.csv", "rdata": "in R by load and write.csv", "feather": "in R or Python by arrow",
+}
+
+// Export says how to get CSV of a file that is not read here.
+func Export(name string) string {
+	end := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."), "z")
+	if how := exports[end]; how != "" {
+		return fmt.Sprintf("write %s as CSV, %s", name, how)
+	}
+	return fmt.Sprintf("save %s as CSV in UTF-8, with commas and decimal points", name)
 }
 
 // stray is a file of a folder that is not read.
@@ -133,12 +152,12 @@ func (s *stray) insteadOf(w *wanted) problem.Problem {
 	p := problem.Problem{File: s.path, Where: w.where, What: "there is no " + w.file + ", and this file looks as if it were meant to be it"}
 	name := strings.ToLower(filepath.Base(s.path))
 	switch {
-	case strings.HasSuffix(name, ".csv"):
+	case strings.HasSuffix(name, ".csv"), strings.HasSuffix(name, ".tsv"), strings.HasSuffix(name, ".tab"): // tabs are read
 		p.Hint = "rename it to " + w.file
 	case ending(name) != "":
 		p.Hint = "rename it to " + strings.TrimSuffix(w.file, ".csv") + ending(name)
 	default:
-		p.Hint = "save it as CSV in UTF-8, with commas and decimal points, and name that " + w.file
+		p.Hint = strings.Replace(Export(filepath.Base(s.path)), "save "+filepath.Base(s.path), "save it", 1) + ", and name that " + w.file
 	}
 	p.Hint += "\nif it is something else, keep it in another folder"
 	return p
@@ -212,7 +231,7 @@ func (b *binder) holders() []holder {
 
 // peek returns the names of the columns after the first of a file; nil if it cannot be read.
 func peek(path string) (columns []heading) {
-	in, err := newInput(path)
+	in, err := newInput(path, nil)
 	if err != nil {
 		return nil
 	}

@@ -226,7 +226,7 @@ func checkNumber(t *testing.T, cell string) {
 		if !ok || !math.IsNaN(v) {
 			t.Errorf("parseNumber(%q) = %v, %v, want NaN", cell, v, ok)
 		}
-	case err != nil || math.IsInf(want, 0) || math.IsNaN(want):
+	case err != nil || math.IsInf(want, 0) || math.IsNaN(want) || strings.ContainsAny(cell, "xX_"): // the last are spellings of Go alone
 		if ok {
 			t.Errorf("parseNumber(%q) = %v, want a refusal (ParseFloat: %v, %v)", cell, v, want, err)
 		}
@@ -373,7 +373,7 @@ func FuzzView(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		table := readFuzzed(t, "view_v.csv", text, map[string]string{"subjects.csv": subjects("a", "b", "c")})
-		if table == nil || bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		if table == nil || bytes.HasPrefix(text, []byte{0x1f, 0x8b}) || !dialectOf(bytes.TrimPrefix(text, []byte("\ufeff"))).usual() {
 			return
 		}
 		// What was accepted is what encoding/csv and strconv read.

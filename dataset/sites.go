@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/problem"
 )
@@ -34,11 +37,11 @@ type sizes struct {
 	count []int64
 }
 
-// add puts a finite value into its class.
-func (s *sizes) add(v float64) {
-	s.n++
+// add puts a finite value that so many have into its class.
+func (s *sizes) add(v float64, n int64) {
+	s.n += n
 	if v == 0 {
-		s.zeros++
+		s.zeros += n
 		return
 	}
 	class := int(math.Float64bits(math.Abs(v)) >> 49)
@@ -51,7 +54,7 @@ func (s *sizes) add(v float64) {
 	case at >= len(s.count):
 		s.count = append(s.count, make([]int64, at+1-len(s.count))...)
 	}
-	s.count[class-s.first]++
+	s.count[class-s.first] += n
 }
 
 // quantile is the middle of the class in which the given share of the values ends.
@@ -98,34 +101,190 @@ func (o Others) Doubts() (list problem.List) {
 			}
 		}
 	}
-	for i, c := range o.Summaries[0].Columns {
-		if alone := o.foreign(i); alone != nil {
-			list.Add(problem.Problem{Where: "subjects, column " + c.Name, What: "no other site has any of the values that stand at " + problem.Names(alone),
-				Hint: "is it coded differently, such as f and m or 1 and 2? write it the same way at all sites"})
-		}
+	all := make([][]*facts, len(o.Sites)) // by site and column
+	for i, s := range o.Summaries {
+		all[i] = s.facts()
 	}
-	for k, v := range o.Summaries[0].Views {
-		if own := o.standardised(k); own != nil {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) + ", and elsewhere not",
-				Hint: "did these sites standardise their values? take them as they were measured, in the unit of the others"})
+	table, views := "", 0
+	for at, first := range all[0] {
+		if table != first.table && first.feature {
+			if own := o.standardised(views); own != nil {
+				list.Add(problem.Problem{Where: first.table, What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) + ", and elsewhere not",
+					Hint: "did these sites standardise their values? take them as they were measured, in the unit of the others"})
+			}
+			views++
 		}
-		for j, f := range v.Features {
-			features := make([]*FeatureSummary, len(o.Sites))
-			for i, s := range o.Summaries {
-				features[i] = &s.Views[k].Features[j]
-			}
-			where := "view " + v.Name + ", feature " + f.Name
-			if odd, rest, ratio := units(o.Sites, features); odd != nil {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
-					Hint: "is it another unit? write them the same way at all sites"})
-			}
-			if differ := codings(o.Sites, features); differ != nil {
-				list.Add(problem.Problem{Where: where, What: "takes two values, and not the same two, at " + problem.Names(differ),
-					Hint: "is it coded differently, such as 0 and 1 or 1 and 2? write it the same way at all sites"})
+		table = first.table
+		of := make([]*facts, len(o.Sites))
+		for i := range o.Sites {
+			of[i] = all[i][at]
+		}
+		for _, d := range siteDoubts {
+			if what, hint := d.see(o.Sites, of); what != "" {
+				list.Add(problem.Problem{Where: first.where(), What: what, Hint: hint})
+				break // the others say the same in other words
 			}
 		}
 	}
 	return list
+}
+
+// siteDoubt is one reason to look again at a column of which the sites show such facts; "" for none. Each runs on every
+// kind of column.
+type siteDoubt struct {
+	name string
+	see  func(sites []string, of []*facts) (what, hint string)
+}
+
+var siteDoubts = []siteDoubt{
+	{"units", func(sites []string, of []*facts) (string, string) {
+		features := make([]*FeatureSummary, len(of))
+		for i, f := range of {
+			if features[i] = f.number; f.number == nil {
+				features[i] = &FeatureSummary{}
+			}
+		}
+		odd, rest, ratio := units(sites, features)
+		if odd == nil {
+			return "", ""
+		}
+		return fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
+			"is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"
+	}},
+	{"one for each site", func(sites []string, of []*facts) (string, string) {
+		var at []string
+		values := map[string]bool{}
+		for i, f := range of {
+			if f.seen == 0 {
+				continue
+			}
+			if len(f.levels) != 1 || f.seen < unitObserved || placeNames.MatchString(f.name) {
+				return "", ""
+			}
+			at, values[f.levels[0].Name] = append(at, sites[i]), true
+		}
+		if len(values) < 2 || !of[0].feature && len(values) == len(at) && len(at) > 2 { // names of sites in other words
+			return "", ""
+		}
+		return "takes one value at each site, and not the same at all: " + problem.Names(at), "it says at which site a subject is, and what else the sites differ by cannot be told from it; leave it out, or see whether it is coded differently"
+	}},
+	{"levels", func(sites []string, of []*facts) (string, string) {
+		levels := make([][]Level, len(of))
+		if !of[0].feature && placeNames.MatchString(of[0].name) {
+			return "", ""
+		}
+		for i, f := range of {
+			if levels[i] = f.levels; f.number != nil && f.feature && f.number.often != nil && !f.number.FewWhole(true) {
+				levels[i] = nil // amounts
+			}
+		}
+		what, hint, _ := LevelsDiffer(sites, levels)
+		return what, hint
+	}},
+}
+
+// placeNames are names of columns that say where a subject is, as they may.
+var placeNames = regexp.MustCompile(`(?i)site|hospital|cent(re|er)|clinic|institution|cohort|klinik|zentrum|standort|country|region|access_group`)
+
+// LevelsDiffer says how the levels of a column differ between sites as where they are written or coded differently; ""
+// if they do not. Spellings of one key are such, at any number of subjects; two values at each site and not the same two;
+// no value in common; and, not as sure, a level of one site alone while it lacks one of the others, as chance hardly makes.
+func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure bool) {
+	const same = "write it the same way at all sites, or let 'mapping.yaml' do so"
+	total, having := make([]int64, len(sites)), map[string]int{} // subjects; sites by level
+	spelt := map[string]Level{}
+	var at []int // sites with a value
+	pairs, codes := map[string]bool{}, true
+	for i := range sites {
+		own := slices.DeleteFunc(slices.Clone(levels[i]), func(l Level) bool { return l.Subjects == 0 || IsMissing(l.Name) })
+		if levels[i] = own; len(own) == 0 {
+			continue
+		}
+		at = append(at, i)
+		var names []string
+		for _, l := range own {
+			names = append(names, l.Name)
+			total[i], having[l.Name] = total[i]+l.Subjects, having[l.Name]+1
+			key := problem.Key(l.Name)
+			if other, known := spelt[key]; known && other.Name != l.Name {
+				one, two := problem.Spelt(other.Name, l.Name)
+				return fmt.Sprintf("%s and %s seem to be the same, and are taken for two values (%s)", one, two, sites[i]), same, true
+			}
+			spelt[key] = l
+		}
+		slices.Sort(names)
+		_, err := strconv.ParseFloat(names[0], 64)
+		codes = codes && len(own) == 2 && total[i] >= unitObserved && err == nil
+		pairs[strings.Join(names, "\x00")] = true
+	}
+	if codes && len(pairs) > 1 {
+		return "takes two values, and not the same two, at " + namesAt(sites, at), "is it coded differently, such as 0 and 1 or 1 and 2? " + same, true
+	}
+	var apart []int
+	for _, i := range at {
+		n := int64(len(levels[i]))
+		common := slices.ContainsFunc(levels[i], func(l Level) bool { return having[l.Name] > 1 })
+		if n >= 2 && n <= 10 && !common && total[i] >= SmallCell*n && len(at) > 1 {
+			apart = append(apart, i)
+		}
+	}
+	if apart != nil {
+		return "no other site has any of the values that stand at " + namesAt(sites, apart), "is it coded differently, such as f and m or 1 and 2? " + same, true
+	}
+	for _, i := range at {
+		if alone, lacks := exchanged(levels, total, having, i, at); alone != "" {
+			return fmt.Sprintf("%s alone has %q, and lacks %q, which %s", sites[i], alone, lacks, haveIt(sites, at, i)), "is it one value with two names? " + same, false
+		}
+	}
+	return "", "", false
+}
+
+func namesAt(sites []string, at []int) string {
+	var names []string
+	for _, i := range at {
+		names = append(names, sites[i])
+	}
+	return problem.Names(names)
+}
+
+func haveIt(sites []string, at []int, but int) string {
+	rest := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return i == but })
+	if len(rest) == 1 {
+		return namesAt(sites, rest) + " has"
+	}
+	return namesAt(sites, rest) + " have"
+}
+
+// exchanged returns a level that a site alone has and one that it lacks although all others have it: both would be
+// seven subjects or more on the other side, were shares alike, which chance makes none in one of a thousand.
+func exchanged(levels [][]Level, total []int64, having map[string]int, site int, at []int) (alone, lacks string) {
+	var others int64
+	counts := map[string]int64{}
+	for _, i := range at {
+		if i != site {
+			others += total[i]
+			for _, l := range levels[i] {
+				counts[l.Name] += l.Subjects
+			}
+		}
+	}
+	const few = 7
+	var most int64
+	for _, l := range levels[site] {
+		if having[l.Name] == 1 && float64(l.Subjects)/float64(total[site])*float64(others) >= few && l.Subjects > most {
+			alone, most = l.Name, l.Subjects
+		}
+	}
+	if alone == "" {
+		return "", ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		own := slices.ContainsFunc(levels[site], func(l Level) bool { return l.Name == name })
+		if !own && having[name] == len(at)-1 && float64(counts[name])/float64(others)*float64(total[site]) >= few {
+			return alone, name
+		}
+	}
+	return "", ""
 }
 
 // standardised returns the sites that seem to have scaled a view by themselves, if others have not.
@@ -220,30 +379,6 @@ func repeats(a, b map[uint64]int) (subjects int) {
 	return subjects
 }
 
-// foreign returns the sites at which a column of the subjects takes two to ten values that no
-// other site has, each at three subjects on average or more. A column of one value at each
-// site may be its name.
-func (o Others) foreign(column int) (alone []string) {
-	having := map[string]int{} // sites, by value
-	for _, s := range o.Summaries {
-		for _, l := range s.Columns[column].Levels {
-			having[l.Name]++
-		}
-	}
-	for i, s := range o.Summaries {
-		levels, common := 0, false
-		for _, l := range s.Columns[column].Levels {
-			if !IsMissing(l.Name) {
-				levels, common = levels+1, common || having[l.Name] > 1
-			}
-		}
-		if levels >= 2 && levels <= 10 && !common && s.Subjects >= SmallCell*int64(levels) && len(o.Sites) > 1 {
-			alone = append(alone, o.Sites[i])
-		}
-	}
-	return alone
-}
-
 // units parts the sites where the medians of the absolute values are farthest apart. It
 // returns those of one side, the fewer, with how many times as large values are there, if
 //
@@ -304,26 +439,6 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 		return names
 	}
 	return names(above), names(below), ratio
-}
-
-// codings returns all sites that have a feature of which each takes exactly two values, if
-// these are not the same at all; nil otherwise.
-func codings(sites []string, features []*FeatureSummary) (having []string) {
-	codes := map[[2]float64]bool{}
-	for i, f := range features {
-		if f.Observed == 0 {
-			continue
-		}
-		if f.ends == nil || len(f.ends.low) != 2 || f.Observed < unitObserved {
-			return nil
-		}
-		having = append(having, sites[i])
-		codes[[2]float64{f.ends.low[0].value, f.ends.low[1].value}] = true
-	}
-	if len(codes) < 2 {
-		return nil
-	}
-	return having
 }
 
 // times writes a positive ratio without an exponent, with one significant digit, or near 1 with

@@ -111,7 +111,7 @@ func TestSizesKnowQuantiles(t *testing.T) {
 				v = 0
 			}
 			all = append(all, v)
-			s.add(v * float64(1-2*rng.IntN(2)))
+			s.add(v*float64(1-2*rng.IntN(2)), 1)
 		}
 		slices.Sort(all)
 		for _, share := range []float64{0.25, 0.5, 0.75, 1} {
@@ -123,7 +123,7 @@ func TestSizesKnowQuantiles(t *testing.T) {
 	}
 	var ends sizes
 	for _, v := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64, 0} {
-		ends.add(v)
+		ends.add(v, 1)
 	}
 	if got := ends.quantile(1); got < 1e308 || math.IsInf(got, 0) {
 		t.Errorf("the largest number is %g", got)
@@ -131,12 +131,13 @@ func TestSizesKnowQuantiles(t *testing.T) {
 }
 
 func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
+	column := "sex"
 	site := func(first float64, labels ...string) *Summary {
 		var rows []Row
 		for i := range 12 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}}, Subject: []string{labels[i%len(labels)]}})
 		}
-		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "sex", Kind: Label}}}, rows))(t)
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: column, Kind: Label}}}, rows))(t)
 		return describe(t, table)
 	}
 	for name, c := range map[string]struct {
@@ -145,18 +146,22 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 	}{
 		"the same words":    {site(2, "m", "f", ""), ""},
 		"other words":       {site(2, "1", "2", ""), "subjects, column sex: no other site has any of the values that stand at a, b"},
-		"a name of a site":  {site(2, "north"), ""},
+		"one for each site": {site(2, "x"), "subjects, column sex: takes one value at each site, and not the same at all: a, b"},
 		"one word is known": {site(2, "f", "x"), ""},
 		"the same rows":     {site(1, "f", "m"), "sites a and b: have the same rows"},
 	} {
 		first := site(1, "f", "m")
-		if name == "a name of a site" {
-			first = site(1, "south")
+		if name == "one for each site" {
+			first = site(1, "y")
 		}
 		got := Others{Sites: []string{"a", "b"}, Summaries: []*Summary{first, c.other}}.Doubts().Error()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+	column = "hospital" // may say where a subject is
+	if got := (Others{Sites: []string{"a", "b"}, Summaries: []*Summary{site(1, "y"), site(2, "x")}}).Doubts(); got != nil {
+		t.Errorf("a name of a site: %v", got)
 	}
 }
 

@@ -23,8 +23,9 @@ type viewCursor struct {
 // column is how the cells of one column are read.
 type column struct {
 	Column
-	index int // in the schema
-	code  map[string]float64
+	index int                // in the schema
+	code  map[string]float64 // of a category, by level
+	spelt map[string]string  // its levels by their keys, see [problem.Key]
 	codes missingCodes
 }
 
@@ -53,9 +54,9 @@ func (m *missingCodes) none() bool { return m.words == nil }
 func newColumn(c Column, index int) *column {
 	col := &column{Column: c, index: index, codes: newMissingCodes(c.Missing)}
 	if c.Kind == Category {
-		col.code = make(map[string]float64, len(c.Levels))
+		col.code, col.spelt = make(map[string]float64, len(c.Levels)), make(map[string]string, len(c.Levels))
 		for i, level := range c.Levels {
-			col.code[level] = float64(i)
+			col.code[level], col.spelt[problem.Key(level)] = float64(i), level
 		}
 	}
 	return col
@@ -76,7 +77,7 @@ func (c *column) parse(cell []byte) (float64, bool) {
 	if code, ok := c.code[string(cell)]; ok {
 		return code, true
 	}
-	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) {
+	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) && c.spelt[problem.Key(string(cell))] == "" {
 		return code, true
 	}
 	return math.NaN(), isMissing(cell)
@@ -85,6 +86,10 @@ func (c *column) parse(cell []byte) (float64, bool) {
 // explain says why a cell could not be parsed.
 func (c *column) explain(cell, id []byte) (what, hint string) {
 	if c.Kind == Category {
+		if level := c.spelt[problem.Key(string(cell))]; level != "" {
+			here, there := problem.Spelt(string(cell), level)
+			return fmt.Sprintf("%s is written differently than the level %s", here, there), "write it as the plan does, or let 'mapping.yaml' do so"
+		}
 		return fmt.Sprintf("%q is not a level", cell), "levels: " + problem.Names(c.Levels)
 	}
 	what = fmt.Sprintf("%q is not a number", cell)
@@ -95,6 +100,8 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 		what, hint = fmt.Sprintf("%q is too large", cell), ""
 	case math.IsInf(v, 0):
 		what = fmt.Sprintf("%q is not finite", cell)
+	case eitherNumber.Match(cell):
+		hint = "no other number of this row says whether points part thousands: separate cells by commas, and write decimal points"
 	case bytes.Equal(cell, id):
 		hint = "the column repeats the id: remove it"
 	default:

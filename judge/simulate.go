@@ -24,8 +24,8 @@ type SimulationConfig struct {
 	Epsilons []float64 // totals to try; that of the plan is always among them
 	Subjects []int     // numbers of subjects at each site to try
 	Repeats  int       // populations to draw for each
-	// Noise is the share of variance that nothing explains, between 0 and 1; see
-	// [method.Simulation].
+	// Noise is the share of variance that nothing explains, between 0 and 1; see [method.Simulation]. 0 takes 0.3, and for
+	// an outcome of classes or events the share at which an AUC of 0.7 is what there is to learn.
 	Noise float64
 
 	Dir      string         // keeps what was computed
@@ -82,6 +82,9 @@ func prepareSimulation(c SimulationConfig) (*simulation, error) {
 	if s.score, err = scorerOf(s.fits, c.Plan); err != nil {
 		return nil, err
 	}
+	if s.Noise == 0 {
+		s.Noise = s.score.scoring().share
+	}
 	if c.Plan.Privacy.Total == nil {
 		hint := "privacy: {protection: differential, unit: …, adjacency: …, total: {epsilon: 3, delta: 1e-5}}"
 		if c.Plan.Privacy.PerRelease != nil {
@@ -106,8 +109,8 @@ func prepareSimulation(c SimulationConfig) (*simulation, error) {
 	if c.Repeats < 1 {
 		wrong.Add(problem.Problem{Where: "--repeats", What: fmt.Sprintf("%d repeats", c.Repeats), Hint: "at least 1"})
 	}
-	if !(c.Noise > 0 && c.Noise < 1) {
-		wrong.Add(problem.Problem{Where: "--noise-share", What: fmt.Sprintf("%v of the variance", c.Noise), Hint: "a share between 0 and 1, such as 0.3"})
+	if !(s.Noise > 0 && s.Noise < 1) {
+		wrong.Add(problem.Problem{Where: "--noise-share", What: fmt.Sprintf("%v of the variance", s.Noise), Hint: "a share between 0 and 1, such as 0.3"})
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err

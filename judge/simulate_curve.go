@@ -180,7 +180,8 @@ func scorerOf(m method.Evaluable, p *study.Plan) (scorer, error) {
 // scoring is how results are scored and drawn.
 type scoring struct {
 	evaluate.Scoring
-	noise    string // what [method.Simulation.Noise] is a share of
+	noise    string  // what [method.Simulation.Noise] is a share of
+	share    float64 // that it is unless somebody says otherwise
 	pictures []picture
 	further  []picture // of less weight
 }
@@ -214,11 +215,21 @@ func (s *scoring) learned() picture {
 		axis:    figure.Axis{Label: "learned, of what there is to learn (%)"}, times: 100, levels: []level{{s.Baseline, 0}, {Open, 100}}}
 }
 
+// The shares of variance that nothing explains. Of an outcome of two levels, and of events, it is that of an AUC of 0.7,
+// which is common for clinical outcomes: on the scale of the logit, where noise has the variance π²/3.
+const (
+	numbersShare = 0.3
+	classesShare = 0.84
+)
+
 // predicted scores fits by how well they predict an outcome.
 type predicted struct{ outcome evaluate.Outcome }
 
 func (p predicted) scoring() *scoring {
-	s := &scoring{Scoring: p.outcome.Scoring(Level), noise: "the outcome's variance"}
+	s := &scoring{Scoring: p.outcome.Scoring(Level), noise: "the outcome's variance", share: numbersShare}
+	if len(p.outcome.Levels) > 0 {
+		s.share = classesShare
+	}
 	for i, m := range s.Measures {
 		d := picture{measure: m.Name, id: strings.ReplaceAll(m.Name, "_", "-"), title: m.Title, times: 1}
 		unit := m.Unit
@@ -264,7 +275,7 @@ type reconstructed struct{}
 
 func (reconstructed) scoring() *scoring {
 	const parts = "parts of a feature's range"
-	s := &scoring{noise: "every feature's variance", Scoring: evaluate.Scoring{
+	s := &scoring{noise: "every feature's variance", share: numbersShare, Scoring: evaluate.Scoring{
 		Measures: []evaluate.Measure{
 			{Name: Error, Heading: "error", Title: "Error", Unit: parts},
 			{Name: ErrorHidden, Heading: "hidden views", Unit: parts},

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"parley/judge"
 	"path/filepath"
@@ -269,5 +270,17 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 		if _, err := os.Stat(own.Dir); err == nil {
 			t.Errorf("%s: a directory was made", c.want)
 		}
+	}
+}
+
+// Unless somebody says otherwise, an outcome of two classes can be predicted with an AUC of 0.7: over 2 × 2 populations of
+// 3 × 2 000 subjects the mean has a standard deviation of about 0.01.
+func TestClinicalOutcomesAreHardToPredict(t *testing.T) {
+	c := config(t)
+	c.Plan, c.Noise = classification(t, "pvi", "", promise), 0
+	c.Epsilons, c.Subjects = []float64{10}, []int{2000}
+	got := testkit.Get(judge.Simulate(t.Context(), c))(t)
+	if auc := got.Find(judge.Open, 2000, 0, "auc").Mean; math.Abs(auc-0.7) > 0.05 || got.Noise != 0.84 {
+		t.Errorf("AUC %.3f at a share of %g", auc, got.Noise)
 	}
 }

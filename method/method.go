@@ -31,6 +31,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/problem"
@@ -307,8 +308,19 @@ func (r Registry) Notes(p *study.Plan) (problem.List, error) {
 	if !ok {
 		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
 	}
+	var notes problem.List
 	if n, ok := m.(Noter); ok {
-		return n.Notes(p), nil
+		notes = n.Notes(p)
 	}
-	return nil, nil
+	if len(p.Sites) == 0 {
+		return notes, nil
+	}
+	list, err := ForPlan(m, p).Requests(p, p.Sites[0])
+	for _, r := range list {
+		if 8*r.Request.Numbers() > wire.MaxValue {
+			notes.Add(problem.Problem{Where: "method", What: fmt.Sprintf("an answer to the task %q may have more than %d million numbers, and over a network no more than %d MiB travel at once: then this plan can only be simulated", r.Kind, r.Request.Numbers()/1e6, wire.MaxValue>>20),
+				Hint: "take fewer features: what two of them have to do with each other is a number of its own"})
+		}
+	}
+	return notes, err
 }

@@ -1,7 +1,5 @@
 package problem
 
-import "strings"
-
 // DidYouMean returns a hint with the candidate that the word may have been
 // meant for, or otherwise.
 func DidYouMean(word string, candidates []string, otherwise string) string {
@@ -12,21 +10,17 @@ func DidYouMean(word string, candidates []string, otherwise string) string {
 }
 
 // Nearest returns the first of the candidates with the fewest edits between it
-// and the word, neglecting case and separators; "" if all are far.
+// and the word, by their keys ([Key]); "" if all are far.
 func Nearest(word string, candidates []string) string {
-	w := plain(word)
+	w := []rune(Key(word))
 	best, limit := "", max(1, len(w)/3)+1
 	for _, c := range candidates {
-		if d := edits(w, plain(c), limit); d < limit {
+		if d := edits(w, []rune(Key(c)), limit); d < limit {
 			best, limit = c, d
 		}
 	}
 	return best
 }
-
-var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
-
-func plain(s string) []rune { return []rune(strings.ToLower(separators.Replace(s))) }
 
 // edits returns the number of insertions, deletions, replacements and swaps of
 // neighbours that turn a into b (optimal string alignment), or any number not

@@ -120,6 +120,17 @@ func (c *checker) once(seen map[string]string, path, key, name, where string) {
 	seen[key] = where
 }
 
+// visible reports a name or level that nobody can tell from one before.
+func (c *checker) visible(seen map[string]string, path, name string) {
+	key := problem.Key(name)
+	if first, ok := seen[key]; ok && problem.Confusable(first, name) {
+		one, other := problem.Spelt(first, name)
+		c.report(path, fmt.Sprintf("%s looks like %s and is another", other, one), "write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
+		return
+	}
+	seen[key] = name
+}
+
 func (c *checker) sites() {
 	if !c.required("sites", "the names of the sites, such as sites: [north, centre, south]") {
 		return
@@ -150,7 +161,7 @@ func (c *checker) views() {
 		c.report("views", fmt.Sprintf("%d views", n), fmt.Sprintf("from 1 to %d", maxViews))
 		return
 	}
-	views, features := map[string]string{}, map[string]string{}
+	views, features, visible := map[string]string{}, map[string]string{}, map[string]string{}
 	c.codes("missing", c.p.Missing)
 	for k, v := range c.p.Views {
 		path := fmt.Sprintf("views[%d]", k)
@@ -173,10 +184,12 @@ func (c *checker) views() {
 				}
 			}
 			c.column(features, at, f.Name, "feature", "in view "+v.Name)
+			c.visible(visible, at, f.Name)
 		}
 	}
 	for i, name := range c.p.Subjects {
 		c.column(features, fmt.Sprintf("subjects[%d]", i), name, "column", "in subjects")
+		c.visible(visible, fmt.Sprintf("subjects[%d]", i), name)
 	}
 	seen := map[string]string{}
 	for i, name := range c.p.CompleteCases {
@@ -235,9 +248,10 @@ func (c *checker) feature(path string, f Feature) {
 		if len(f.Levels) < 2 {
 			c.report(path+".levels", fmt.Sprintf("%d levels", len(f.Levels)), "a category names at least two, such as levels: [I, II, III]")
 		}
-		seen := map[string]string{}
+		seen, visible := map[string]string{}, map[string]string{}
 		for i, level := range f.Levels {
 			at := fmt.Sprintf("%s.levels[%d]", path, i)
+			c.visible(visible, at, level)
 			if c.label(at, level) {
 				c.once(seen, at, level, "level "+level, fmt.Sprintf("level %d", i+1))
 			}

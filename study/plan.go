@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/internal/document"
 	"parley/problem"
 )
 
@@ -27,7 +28,7 @@ import (
 const Version = 1
 
 // MaxBytes limits a plan, as YAML and encoded.
-const MaxBytes = 1 << 20
+const MaxBytes = document.MaxBytes
 
 // Plan is an effective plan: every default is filled in. One that came from
 // [Load], [Parse] or [Decode] has passed all checks; it must not be changed.
@@ -67,7 +68,7 @@ type View struct {
 
 // Code is a cell that stands for a measurement that was not made, such as -9 or
 // unknown. One that is a number stands for every way to write that number.
-type Code string
+type Code = document.Cell
 
 // The kinds of feature.
 const (
@@ -124,11 +125,8 @@ type Filler interface {
 	Fill(p *Plan, missing func(key string) bool)
 }
 
-// Former is implemented by options that had other keys before: it says what to write in the
-// place of one, and is empty for keys that never were.
-type Former interface {
-	Former(key string) string
-}
+// Former is implemented by options that had other keys before.
+type Former = document.Former
 
 // RangeTeller is implemented by options that know what becomes of values beyond the ranges of a
 // checked plan, in words that go on after "values lie beyond the plan's range, ", such as [RangeEnds]
@@ -226,14 +224,12 @@ func (l *Local) resolve(dir string) {
 
 // Parse is [Load] of bytes; name stands for the file in what is reported.
 func Parse(name string, b []byte, methods Methods) (*Plan, error) {
-	d := newDecoder(name, methods)
 	p := &Plan{Seed: 1}
-	if root := d.parse(b); root != nil {
-		d.value(root, reflectValue(p), "")
-		p.fill(d.missing)
-		check(p, methods, d.missing, d.report)
-	}
-	if err := d.problems.Err(); err != nil {
+	err := plans(methods).Decode(name, b, p, func(missing func(path string) bool, report func(path, what, hint string)) {
+		p.fill(missing)
+		check(p, methods, missing, report)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return p, nil

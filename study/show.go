@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/internal/document"
 )
 
 // YAML returns the effective plan, every default filled in, as YAML that reads
@@ -51,7 +53,7 @@ func written(v reflect.Value) iter.Seq2[string, reflect.Value] {
 		for i := range v.NumField() {
 			f, value := v.Type().Field(i), v.Field(i)
 			empty := value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
-			if name := fieldName(f); name != "" && !(isOptional(f) && empty) && !yield(name, value) {
+			if name := document.Key(f); name != "" && !(document.Optional(f) && empty) && !yield(name, value) {
 				return
 			}
 		}
@@ -152,7 +154,7 @@ func flow(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case reflect.String:
-		if _, ok := v.Interface().(Code); ok && real.MatchString(v.String()) {
+		if _, ok := v.Interface().(Code); ok && document.IsReal(v.String()) {
 			return v.String() // as people write it
 		}
 		return Quote(v.String())

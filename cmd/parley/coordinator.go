@@ -267,6 +267,10 @@ func coordinatorSubmitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			notes, err := methods.Notes(plan)
+			if err != nil {
+				return err
+			}
 			digest, fresh, err := f.Submit(plan)
 			if err != nil {
 				return err
@@ -279,10 +283,11 @@ func coordinatorSubmitCommand() *cobra.Command {
 				return err
 			}
 			submitted := struct {
-				Study string `json:"study"`
-				Fresh bool   `json:"fresh"`
-				Again bool   `json:"again"` // it had stopped, and is tried again
-			}{digest, fresh, stopped}
+				Study string   `json:"study"`
+				Fresh bool     `json:"fresh"`
+				Again bool     `json:"again"` // it had stopped, and is tried again
+				Notes []string `json:"notes"` // what to know of the plan
+			}{digest, fresh, stopped, notes.Lines()}
 			return as.line(cmd, submitted, func(w io.Writer) error {
 				was := "was submitted"
 				switch {
@@ -291,6 +296,7 @@ func coordinatorSubmitCommand() *cobra.Command {
 				case !fresh:
 					was = "had been submitted already"
 				}
+				printLines(w, "note:", submitted.Notes)
 				fmt.Fprintf(w, "study %s %s; digest %s\n", plan.Name, was, digest)
 				printLines(w, "privacy:", cost.Lines())
 				return nil

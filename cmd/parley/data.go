@@ -19,7 +19,7 @@ import (
 
 func dataCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "data", Short: "Look at data sets and split them"}
-	cmd.AddCommand(dataDescribeCommand(), dataSplitCommand())
+	cmd.AddCommand(dataDescribeCommand(), dataMapCommand(), dataSplitCommand())
 	return cmd
 }
 
@@ -33,6 +33,7 @@ func dataDescribeCommand() *cobra.Command {
 		Long: "Check a data set, and count its subjects, values and views. DATA is a folder or a long table.\n" +
 			"Without --plan, a column that holds anything but numbers is left out with a warning.\n" +
 			"With it, such a column is a category of the plan or an error.\n" +
+			"If the folder has a mapping.yaml, it comes first what that makes of which cells.\n" +
 			"The numbers are exact, so do not release them.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			dir, err := openData(cmd.Context(), a[0], plan)
@@ -56,11 +57,22 @@ func dataDescribeCommand() *cobra.Command {
 				return err
 			}
 			warnings = append(warnings, summary.Warnings()...)
+			changed, err := dir.BeforeAndAfter(cmd.Context())
+			if err != nil {
+				return err
+			}
 			described := struct {
 				*dataset.Summary
 				Warnings []string `json:"warnings"`
-			}{summary, warnings.Lines()}
+				Mapping  []string `json:"mapping,omitempty"` // what the site's mapping makes of which columns, and of their cells
+			}{summary, warnings.Lines(), append(dir.Mapped(), changed...)}
 			return as.line(cmd, described, func(w io.Writer) error {
+				for _, line := range described.Mapping {
+					fmt.Fprintln(w, line)
+				}
+				if len(described.Mapping) > 0 {
+					fmt.Fprintln(w)
+				}
 				if err := summary.Print(w, features); err != nil {
 					return err
 				}
@@ -76,6 +88,43 @@ func dataDescribeCommand() *cobra.Command {
 	as.flag(cmd, "print everything as JSON")
 	cmd.Flags().BoolVar(&features, "features", false, "list every feature with its range")
 	cmd.MarkFlagsMutuallyExclusive("json", "features")
+	return cmd
+}
+
+func dataMapCommand() *cobra.Command {
+	var plan string
+	out := output{fixed: true}
+	cmd := &cobra.Command{
+		Use:   "map DATA --plan PLAN --out FILE",
+		Short: "Write a first mapping of a site's names and levels to a plan's",
+		Long: "Write a first mapping of a site's names and levels to a plan's. DATA is the site's folder.\n" +
+			"What differs in spelling alone is mapped, and what is much like it stands in comments.\n" +
+			"Read it, change what is wrong, add units, and keep it as mapping.yaml in the folder.",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := out.check(dataset.Files(a[0])...); err != nil {
+				return err
+			}
+			p, err := study.Load(plan, methods)
+			if err != nil {
+				return err
+			}
+			text, err := dataset.ProposeMapping(cmd.Context(), a[0], p.Schema())
+			if err != nil {
+				return err
+			}
+			if text == "" {
+				return problem.Problem{File: a[0], What: "needs no mapping, or has one: names and levels are those of the plan", Hint: "units are for people: see what parley data describe --features says"}
+			}
+			return out.write(func(w io.Writer) error {
+				_, err := io.WriteString(w, text)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&plan, "plan", "", "plan whose names and levels the site should have")
+	cmd.Flags().StringVar(&out.path, "out", "", "file to write the mapping to")
+	cmd.MarkFlagRequired("plan")
+	cmd.MarkFlagRequired("out")
 	return cmd
 }
 

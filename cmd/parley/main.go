@@ -165,6 +165,7 @@ var examples = map[string][]string{
 	"coordinator status":     {`coordinator status study-centre`},
 	"coordinator submit":     {`coordinator submit study-centre plan.yaml`},
 	"coordinator watch":      {`coordinator watch study-centre`},
+	"data map":               {`data map hospital --plan plan.yaml --out hospital/mapping.yaml`},
 	"data describe":          {`data describe examples/alzheimer/data --features`},
 	"data split":             {`data split examples/alzheimer/data --scenario k --sites 2 --out sites`},
 	"demo":                   {`demo examples/alzheimer/plan.yaml`},

@@ -40,6 +40,7 @@ var kept = map[string]string{
 	"parley site join --receipts": "is kept up by the site while it serves",
 	"parley site join --dir":      "goes on in the site's own folder, keeps the policy there and refuses one of another coordinator",
 	"parley site backup --out":    "Backup begins with refusing what exists",
+	"parley site serve --copies":  "gets folders named for the site and the time",
 }
 
 // refusal begins a line of a story in which a command is refused; refused follows it.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,6 +127,29 @@ func planShowCommand() *cobra.Command {
 	}, "print the digest, the cost and the plan as JSON")
 }
 
+// proposedMapping is the file in a site's folder that nothing reads until a person has given it the name of a mapping.
+const proposedMapping = "mapping.draft.yaml"
+
+// proposeMappings writes, beside the data of sites that name the same differently, what could be their mappings.
+func proposeMappings(err error) error {
+	differ := (*draft.Differing)(nil)
+	if !errors.As(err, &differ) {
+		return err
+	}
+	for _, folder := range slices.Sorted(maps.Keys(differ.Mappings)) {
+		if path, e := writeMapping(folder, differ.Mappings[folder]); e == nil {
+			err = fmt.Errorf("%w\n  hint: or read what was written to %s, make it the site's mapping.yaml, and begin again:\n  hint: mv %[2]s %s", err, path, filepath.Join(folder, dataset.MappingFile))
+		}
+	}
+	return err
+}
+
+// writeMapping writes what could be the mapping of a site beside its data.
+func writeMapping(folder, text string) (path string, err error) {
+	path = filepath.Join(folder, proposedMapping)
+	return path, os.WriteFile(path, []byte(text), 0o644)
+}
+
 func initCommand() *cobra.Command {
 	var o draft.Options
 	var as form
@@ -138,7 +164,7 @@ func initCommand() *cobra.Command {
 			}
 			d, err := draft.Look(cmd.Context(), a[0], o)
 			if err != nil {
-				return err
+				return proposeMappings(err)
 			}
 			if !cmd.Flags().Changed("outcome") && !as.json && len(d.Candidates) > 0 && terminal(cmd.InOrStdin()) {
 				if o.Outcome, err = askOutcome(cmd, d); err != nil {

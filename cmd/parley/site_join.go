@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"parley/dataset"
 	"parley/engine/host"
 	"parley/federation"
 	"parley/federation/site"
@@ -217,10 +218,23 @@ func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) 
 // preview is what a study would mean for a site.
 func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview, error) {
 	v, err := f.Preview(ctx, digest)
-	if err == nil {
-		v.Coordinator = "the coordinator with key " + f.Coordinator.Name()
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	v.Coordinator = "the coordinator with key " + f.Coordinator.Name()
+	if len(v.Problems) == 0 {
+		return v, nil
+	}
+	p, err := f.Plan(digest)
+	if err != nil {
+		return v, err
+	}
+	if text, err := dataset.ProposeMapping(ctx, f.DataPath(), p.Schema()); err == nil && text != "" { // else the problems say why
+		if path, err := writeMapping(f.DataPath(), text); err == nil {
+			v.Problems = append(v.Problems, "if the site's names differ from the plan's: read what was written to "+path+", and make it "+dataset.MappingFile+" there")
+		}
+	}
+	return v, nil
 }
 
 // siteStudyCommand is a command about a study in a site's folder.

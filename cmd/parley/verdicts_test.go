@@ -193,7 +193,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		hint   string
 	}{
 		// Files.
-		"tab-separated view":        {instead("view_lab.csv", "view_lab.tsv", lab), "view_lab.tsv: view lab", "there is no view_lab.csv", "save it as CSV"},
+		"tab-separated view":        {instead("view_lab.csv", "view_lab.tsv", lab), "view_lab.tsv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"capitals in a name":        {instead("view_lab.csv", "view_Lab.csv", lab), "view_Lab.csv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"view without its prefix":   {instead("view_lab.csv", "lab.csv", lab), "lab.csv: view lab", "there is no view_lab.csv", "rename it to view_lab.csv"},
 		"misspelt view":             {instead("view_clinic.csv", "view_clinc.csv", clinic), "view_clinc.csv: view clinic", "there is no view_clinic.csv", "rename it"},
@@ -205,7 +205,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		"the same view twice":       {north("view_lab.csv.gz", packed(lab)), "view_lab.csv.gz", "is there twice", "keep one of them"},
 		"Latin-1":                   {north("view_lab.csv", "id,tau\nn1,180\nn\xe4,2\n"), "view_lab.csv:3", "is not valid UTF-8", "save the file in UTF-8"},
 		"UTF-16":                    {north("view_lab.csv", "\xff\xfei\x00d\x00"), "view_lab.csv", "is UTF-16", "save it as CSV in UTF-8"},
-		"semicolons, decimal comma": {north("view_lab.csv", "id;tau\nn1;1,5\n"), "view_lab.csv:1", "semicolons, not by commas, and numbers seem to have decimal commas", "save it as CSV"},
+		"semicolons, decimal comma": {north("view_lab.csv", "id;tau\nn1;1.012\n"), "view_lab.csv:2", `"1.012 or 1012" is not a number`, "whether points part thousands"},
 		"no header":                 {north("view_lab.csv", "n1,180\nn2,210\n"), "view_lab.csv:1", `the first column is "n1", not id`, "name the column that identifies"},
 		"transposed":                {north("view_lab.csv", "id,n1,n2,n3\ntau,1,2,3\n"), "view_lab.csv:1", "the table is transposed", "turn it"},
 		"empty file":                {north("view_lab.csv", "id,tau\n"), "view_lab.csv", "has no rows", "export it again with its rows; of a view that nobody here has, leave the file out"},

@@ -31,6 +31,7 @@ type Approval struct {
 	Coordinator string    `json:"coordinator"` // digest of the public key
 	Policy      string    `json:"policy"`      // see [policy.Policy.Digest]
 	Data        string    `json:"data"`        // fingerprint of every row; empty if nobody has looked at them
+	Mapping     string    `json:"mapping"`     // of the site's mapping.yaml; empty if there is none
 	Method      string    `json:"method"`
 	Revision    int       `json:"revision"` // of the method in this program
 	At          time.Time `json:"at"`       // UTC, whole seconds
@@ -84,7 +85,7 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 }
 
 // Approved says whether an approval is good for a study as everything stands now:
-// plan, coordinator's key, policy, data, and method with its revision. The data are not
+// plan, coordinator's key, policy, data, mapping, and method with its revision. The data are not
 // looked at where everything that leaves is noised: that they have changed, and are not
 // only written again, would be seen. An error that wraps [engine.ErrChanged] names all that have changed.
 func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, a *Approval) error {
@@ -112,6 +113,9 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 	if now.Data != "" && a.Data != now.Data {
 		e.add("the data have changed since this study was approved", "approve it again; if it has begun, put the data back as they were: new data are for a new study")
 	}
+	if a.Mapping != now.Mapping {
+		e.add("the site's mapping.yaml has changed since this study was approved", "see what it makes of the data, by parley data describe, and approve the study again; if it has begun, put the mapping back as it was")
+	}
 	if a.Method != now.Method || a.Revision != now.Revision {
 		e.add(fmt.Sprintf("the program's revision of method %s has changed since this study was approved: it was %d, and is %d", now.Method, a.Revision, now.Revision),
 			"approve it again; if it has begun, go on with the parley that began it")
@@ -125,10 +129,14 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 // approval is what an approval would be bound to now, but for the data.
 func (h *Host) approval(m method.Method, s privacy.Study, coordinator []byte) *Approval {
 	key, policy := sha256.Sum256(coordinator), h.Policy.Digest()
-	return &Approval{
+	a := &Approval{
 		Plan: s.Digest, Coordinator: hex.EncodeToString(key[:]), Policy: hex.EncodeToString(policy[:]),
 		Method: m.Name(), Revision: m.Revision(),
 	}
+	if d, ok := h.Data.(interface{ Mapping() string }); ok {
+		a.Mapping = d.Mapping()
+	}
+	return a
 }
 
 // changedError is [engine.ErrChanged], and says what.

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/dataset"
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/host"
@@ -39,7 +40,7 @@ func TestApprovalIsForWhatStood(t *testing.T) {
 
 func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 	store := sitestore.NewMemory()
-	given := testkit.Get(hostOf(store, enginetest.ToyRows(7)).Approve(t.Context(), plan, key, host.ByPerson))(t)
+	given := testkit.Get(hostOf(store, withMapping{enginetest.ToyRows(7), "one"}).Approve(t.Context(), plan, key, host.ByPerson))(t)
 	if lines, _ := store.Reservations(0); len(lines) != 0 {
 		t.Errorf("%d charges", len(lines))
 	}
@@ -48,10 +49,11 @@ func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 	if err := json.Unmarshal(data, kept); err != nil || *kept != *given {
 		t.Fatalf("kept %+v of %+v, %v", kept, given, err)
 	}
-	words := []string{"another plan", "the coordinator's key has changed", "the policy has changed since this study was approved", "the data have changed", "the program's revision of method toy has changed since this study was approved: it was 1, and is 2"}
+	words := []string{"another plan", "the coordinator's key has changed", "the policy has changed since this study was approved", "the data have changed", "the program's revision of method toy has changed since this study was approved: it was 1, and is 2", "the site's mapping.yaml has changed"}
 	rapid.Check(t, func(r *rapid.T) {
 		changed := rapid.SliceOfN(rapid.Bool(), len(words), len(words)).Draw(r, "changed")
-		h, p, k := hostOf(store, enginetest.ToyRows(7)), plan, key
+		rows, mapping := 7, "one"
+		p, k := plan, key
 		if changed[0] {
 			other := *plan
 			other.Question = "Another one?"
@@ -60,11 +62,15 @@ func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 		if changed[1] {
 			k = []byte("somebody else's")
 		}
+		if changed[3] {
+			rows = 8
+		}
+		if changed[5] {
+			mapping = "another"
+		}
+		h := hostOf(store, withMapping{enginetest.ToyRows(rows), mapping})
 		if changed[2] {
 			h.Policy.Minimum.Subjects = 1
-		}
-		if changed[3] {
-			h.Data = enginetest.ToyRows(8)
 		}
 		seen := slices.Clone(changed)
 		seen[3] = changed[3] && plan == exact
@@ -84,6 +90,14 @@ func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 		}
 	})
 }
+
+// withMapping is rows that a site's mapping makes.
+type withMapping struct {
+	dataset.Source
+	mapping string
+}
+
+func (w withMapping) Mapping() string { return w.mapping }
 
 // What policy or ledger would not allow, nobody can approve; and the policy's rule
 // approves only what it covers.

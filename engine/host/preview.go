@@ -98,6 +98,9 @@ func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost, noised
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
+	if d, ok := h.Data.(interface{ Mapped() []string }); ok {
+		out.Notes = append(out.Notes, d.Mapped()...)
+	}
 	c, err := h.census(ctx)
 	list := problem.List(nil)
 	switch {

@@ -58,7 +58,7 @@ func TestNotesOfSeveralSites(t *testing.T) {
 		}, "site south, subjects: there is only one: without privacy, what leaves this site tells of single people\n  hint: join this site with another, or protect the study with privacy: {protection: differential, …}"},
 		"another unit": {func(t *testing.T, dir string) {
 			refill(t, dir, "centre", "genes", names["genes"], 1, 20, func(i, j int) string { return draw([]float64{1, 1000}[j])(i, j) })
-		}, "view genes, feature g2: values at centre are about 900 times as large as at north, south\n  hint: is it another unit? write them the same way at all sites"},
+		}, "view genes, feature g2: values at centre are about 900 times as large as at north, south\n  hint: is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"},
 		"no value and no variation": {func(t *testing.T, dir string) {
 			refill(t, dir, "north", "genes", names["genes"], 1, 20, func(i, j int) string { return []string{draw(1)(i, j), ""}[j] })
 			refill(t, dir, "north", "clinic", names["clinic"], 1, 20, func(int, int) string { return "5" })

@@ -18,16 +18,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	encoding "parley/internal/wire"
 )
 
 // MaxValue is the largest value, in bytes. A server that allows only small
 // messages carries less: 16 of its messages.
-const MaxValue = maxParts * maxMessage
+const MaxValue = encoding.MaxValue
 
 const (
-	maxMessage = 4 << 20 // bytes of a value in one message
-	maxParts   = 16      // messages of a value that is longer
-	room       = 1024    // for headers, which count as payload
+	maxMessage = 4 << 20               // bytes of a value in one message
+	maxParts   = MaxValue / maxMessage // messages of a value that is longer
+	room       = 1024                  // for headers, which count as payload
 )
 
 // errRefused means that the token does not allow what was tried.

@@ -49,7 +49,7 @@ var floors = [][]string{
 	{"sitestore", "privacy/policy"},
 	{"study"},
 	{"dataset", "figure", "privacy/account", "privacy/masks"},
-	{"internal/nn", "internal/testkit", "privacy/internal/fixed"},
+	{"internal/document", "internal/nn", "internal/testkit", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }
 

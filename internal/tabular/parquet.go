@@ -1,26 +1,18 @@
-// Package tabular turns tables of other formats into the text of a CSV file: Excel
-// workbooks (Office Open XML, ECMA-376) and Apache Parquet files. One reader of CSV
-// then checks them all in the same way. It also writes CSV as Parquet.
-//
-// The text has a line for each row, the header first, so that line numbers are those of
-// a spreadsheet as long as no cell holds a line break. Cells that were not filled in,
-// nulls among them, are empty.
 package tabular
 
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
-	"github.com/xuri/excelize/v2"
 )
 
 // Parquet returns the rows of a Parquet file as CSV. A column named id, which other
@@ -36,57 +28,29 @@ func Parquet(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if len(columns) == 0 {
 		return nil, errors.New("it has no columns")
 	}
-	print := make([]func([]byte, parquet.Value) []byte, len(columns))
-	place := make([]int, len(columns)) // of each column in the text
-	header := make([][]byte, len(columns))
-	first := 0
+	print, names := make([]func([]byte, parquet.Value) []byte, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
-		if print[i] = printer(c); print[i] == nil {
+		if print[i], names[i] = printer(c), c.Name(); print[i] == nil {
 			return nil, fmt.Errorf("column %s is of a type that has no place in a table (%s)", c.Name(), c.Type())
 		}
-		if c.Name() == "id" {
-			first = i
-		}
-	}
-	for i, c := range columns {
-		switch {
-		case i == first:
-			place[i] = 0
-		case i < first:
-			place[i] = i + 1
-		default:
-			place[i] = i
-		}
-		header[place[i]] = []byte(c.Name())
 	}
 	r := &parquetRows{groups: file.RowGroups(), batch: make([]parquet.Row, 64)}
-	cells := make([][]byte, len(columns))
-	return &text{
-		row: func(b []byte) ([]byte, error) {
-			if header != nil {
-				b = appendRow(b, header)
-				header = nil
-				return b, nil
+	return inOrder(names, func(cells [][]byte) error {
+		row, err := r.next()
+		if err != nil {
+			return err
+		}
+		if len(row) != len(cells) {
+			return fmt.Errorf("a row has %d cells, and there are %d columns", len(row), len(cells))
+		}
+		for _, v := range row {
+			i := v.Column()
+			if cells[i] = cells[i][:0]; !v.IsNull() {
+				cells[i] = print[i](cells[i], v)
 			}
-			row, err := r.next()
-			if err != nil {
-				return b, err
-			}
-			if len(row) != len(cells) {
-				return b, fmt.Errorf("a row has %d cells, and there are %d columns", len(row), len(cells))
-			}
-			for _, v := range row {
-				i := v.Column()
-				cell := cells[place[i]][:0]
-				if !v.IsNull() {
-					cell = print[i](cell, v)
-				}
-				cells[place[i]] = cell
-			}
-			return appendRow(b, cells), nil
-		},
-		close: r.close,
-	}, nil
+		}
+		return nil
+	}, r.close), nil
 }
 
 // printer writes values of a column as cells; nil if the column is not of a kind that
@@ -101,18 +65,28 @@ func printer(c *parquet.Column) func([]byte, parquet.Value) []byte {
 	}
 	switch c.Type().Kind() {
 	case parquet.Boolean:
-		return func(b []byte, v parquet.Value) []byte { return strconv.AppendBool(b, v.Boolean()) }
+		return func(b []byte, v parquet.Value) []byte { return appendBool(b, v.Boolean()) }
 	case parquet.Float:
-		return func(b []byte, v parquet.Value) []byte { return strconv.AppendFloat(b, float64(v.Float()), 'g', -1, 32) }
+		return func(b []byte, v parquet.Value) []byte { return appendFloat(b, float64(v.Float()), 32) }
 	case parquet.Double:
-		return func(b []byte, v parquet.Value) []byte { return strconv.AppendFloat(b, v.Double(), 'g', -1, 64) }
-	case parquet.ByteArray:
-		switch logical.(type) {
+		return func(b []byte, v parquet.Value) []byte { return appendFloat(b, v.Double(), 64) }
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		switch logical := logical.(type) {
+		case *format.DecimalType:
+			return func(b []byte, v parquet.Value) []byte {
+				return appendDecimal(b, twosComplement(v.ByteArray()), logical.Scale)
+			}
 		case nil, *format.StringType, *format.EnumType:
-		default:
-			return nil
+			if c.Type().Kind() == parquet.ByteArray {
+				return func(b []byte, v parquet.Value) []byte { return append(b, v.ByteArray()...) }
+			}
 		}
-		return func(b []byte, v parquet.Value) []byte { return append(b, v.ByteArray()...) }
+	case parquet.Int96: // a moment, as Spark and Impala wrote it
+		return func(b []byte, v parquet.Value) []byte {
+			i := v.Int96()
+			const epoch = 2440588 // the Julian day of 1970-01-01
+			return appendTime(b, time.Unix(86400*(int64(i[2])-epoch), int64(uint64(i[1])<<32|uint64(i[0]))).UTC())
+		}
 	case parquet.Int32, parquet.Int64:
 		return integers(c.Type().Kind(), logical)
 	}
@@ -139,6 +113,8 @@ func integers(kind parquet.Kind, logical format.LogicalTypeValue) func([]byte, p
 			}
 			return strconv.AppendUint(b, uint64(v.Int64()), 10)
 		}
+	case *format.DecimalType:
+		return func(b []byte, v parquet.Value) []byte { return appendDecimal(b, big.NewInt(value(v)), logical.Scale) }
 	case *format.DateType:
 		return func(b []byte, v parquet.Value) []byte {
 			return time.Unix(86400*value(v), 0).UTC().AppendFormat(b, time.DateOnly)
@@ -152,12 +128,41 @@ func integers(kind parquet.Kind, logical format.LogicalTypeValue) func([]byte, p
 			case *format.MicroSeconds:
 				at = time.UnixMicro(value(v))
 			}
-			return at.UTC().AppendFormat(b, time.RFC3339Nano)
+			return appendTime(b, at.UTC())
 		}
 	default:
 		return nil
 	}
 	return func(b []byte, v parquet.Value) []byte { return strconv.AppendInt(b, value(v), 10) }
+}
+
+// twosComplement is a whole number as Parquet stores it in bytes, the highest first.
+func twosComplement(b []byte) *big.Int {
+	n := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0] >= 0x80 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return n
+}
+
+// appendDecimal appends a number of so many decimals, without zeros at the end.
+func appendDecimal(b []byte, unscaled *big.Int, scale int32) []byte {
+	if scale < 0 || scale > 100 {
+		return append(b, "NaN"...)
+	}
+	digits := new(big.Int).Abs(unscaled).String()
+	if missing := int(scale) + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	if unscaled.Sign() < 0 {
+		b = append(b, '-')
+	}
+	at := len(digits) - int(scale)
+	b = append(b, digits[:at]...)
+	if part := strings.TrimRight(digits[at:], "0"); part != "" {
+		b = append(append(b, '.'), part...)
+	}
+	return b
 }
 
 // parquetRows reads the rows of all groups, a few at a time.
@@ -279,168 +284,3 @@ func (l *limited) Write(p []byte) (int, error) {
 	}
 	return l.Buffer.Write(p)
 }
-
-// maxWorkbook is how many bytes a workbook may take in memory when it is unpacked.
-const maxWorkbook = 512 << 20
-
-// XLSX returns the one sheet of a workbook that holds cells, as CSV. Numbers are those
-// that are stored, whatever their format shows, and formulas the values that were saved
-// with them. It is an error if more than one sheet holds cells, because nobody said which
-// one is meant. The source is read at once and can be closed.
-func XLSX(src io.Reader) (_ io.ReadCloser, err error) {
-	defer contain(&err)
-	book, err := excelize.OpenReader(src, excelize.Options{RawCellValue: true, UnzipSizeLimit: maxWorkbook, UnzipXMLSizeLimit: maxWorkbook})
-	if err != nil {
-		if errors.Is(err, excelize.ErrWorkbookPassword) || errors.Is(err, excelize.ErrWorkbookFileFormat) {
-			return nil, errors.New("it is protected by a password, or not a workbook of Excel")
-		}
-		return nil, err
-	}
-	if err := wellFormed(book); err != nil {
-		return nil, errors.Join(err, book.Close())
-	}
-	var filled []string
-	for _, sheet := range book.GetSheetList() {
-		if has, err := holdsCells(book, sheet); err != nil {
-			return nil, errors.Join(err, book.Close())
-		} else if has {
-			filled = append(filled, sheet)
-		}
-	}
-	if len(filled) > 1 {
-		return nil, errors.Join(fmt.Errorf("%d sheets hold cells (%s), and a table is one", len(filled), strings.Join(filled, ", ")), book.Close())
-	}
-	if len(filled) == 0 {
-		return &text{row: func([]byte) ([]byte, error) { return nil, io.EOF }, close: book.Close}, nil
-	}
-	rows, err := book.Rows(filled[0])
-	if err != nil {
-		return nil, errors.Join(err, book.Close())
-	}
-	width := 0 // of the header: cells at the end of a row that are empty are not stored
-	return &text{
-		row: func(b []byte) ([]byte, error) {
-			if !rows.Next() {
-				if err := rows.Error(); err != nil {
-					return b, err
-				}
-				return b, io.EOF
-			}
-			cells, err := rows.Columns()
-			if err != nil {
-				return b, err
-			}
-			for len(cells) > width && cells[len(cells)-1] == "" {
-				cells = cells[:len(cells)-1]
-			}
-			if len(cells) == 0 {
-				return append(b, '\n'), nil
-			}
-			if width == 0 {
-				width = len(cells)
-			}
-			row := make([][]byte, max(width, len(cells)))
-			for i, c := range cells {
-				row[i] = []byte(c)
-			}
-			return appendRow(b, row), nil
-		},
-		close: func() error { return errors.Join(rows.Close(), book.Close()) },
-	}, nil
-}
-
-// wellFormed reads the sheets once as XML: at what is none, excelize takes the rows to end.
-func wellFormed(book *excelize.File) (err error) {
-	book.Pkg.Range(func(name, part any) bool {
-		if data, ok := part.([]byte); ok && strings.HasPrefix(name.(string), "xl/worksheets/sheet") {
-			for d := xml.NewDecoder(bytes.NewReader(data)); err == nil; {
-				_, err = d.Token()
-			}
-			if err == io.EOF {
-				err = nil
-			}
-		}
-		return err == nil
-	})
-	return err
-}
-
-func holdsCells(book *excelize.File, sheet string) (bool, error) {
-	rows, err := book.Rows(sheet)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		cells, err := rows.Columns()
-		if err != nil {
-			return false, err
-		}
-		for _, c := range cells {
-			if c != "" {
-				return true, nil
-			}
-		}
-	}
-	return false, rows.Error()
-}
-
-// text is CSV that is made row by row as it is read.
-type text struct {
-	// row appends the next row to b; io.EOF, with nothing appended, ends the text.
-	row   func(b []byte) ([]byte, error)
-	close func() error
-	buf   []byte
-	off   int
-}
-
-func (t *text) Read(p []byte) (int, error) {
-	for t.off == len(t.buf) {
-		if err := t.fill(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, t.buf[t.off:])
-	t.off += n
-	return n, nil
-}
-
-func (t *text) fill() (err error) {
-	defer contain(&err)
-	t.off = 0
-	t.buf, err = t.row(t.buf[:0])
-	return err
-}
-
-func (t *text) Close() error { return t.close() }
-
-// contain turns a panic of a decoder, which a damaged file can cause, into an error.
-func contain(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("the file is damaged: %v", r)
-	}
-}
-
-// appendRow appends the cells as a row of CSV. An empty row stays a line.
-func appendRow(b []byte, cells [][]byte) []byte {
-	for i, c := range cells {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendCell(b, c)
-	}
-	return append(b, '\n')
-}
-
-// appendCell appends a cell, in quotes where reading would change it otherwise.
-func appendCell(b, cell []byte) []byte {
-	if !bytes.ContainsAny(cell, ",\"\r\n") && len(bytes.Trim(cell, " \t")) == len(cell) {
-		return append(b, cell...)
-	}
-	b = append(b, '"')
-	b = append(b, inLine.Replace(string(cell))...)
-	return append(b, '"')
-}
-
-// inLine keeps a row on its line: line breaks within a cell become spaces.
-var inLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", `"`, `""`)

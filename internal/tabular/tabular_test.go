@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/xuri/excelize/v2"
 
 	"parley/internal/testkit"
@@ -35,7 +36,8 @@ func workbook(t testing.TB, sheets ...[][]any) []byte {
 
 func TestXLSX(t *testing.T) {
 	cells := [][]any{{"id", "age", "note"}, {"s1", 0.1, "a, \"b\""}, {}, {"s2", nil, " c"}, {"s3", 1e-7}, {7, -9, "x", "beyond"}}
-	r := testkit.Get(XLSX(bytes.NewReader(workbook(t, cells, nil))))(t)
+	data := workbook(t, cells, nil)
+	r := testkit.Get(XLSX(bytes.NewReader(data), int64(len(data))))(t)
 	defer r.Close()
 	got, err := io.ReadAll(r)
 	want := "id,age,note\ns1,0.1,\"a, \"\"b\"\"\"\n\ns2,,\" c\"\ns3,0.0000001,\n7,-9,x,beyond\n"
@@ -64,7 +66,7 @@ func TestXLSXRefused(t *testing.T) {
 		"not a valid zip file":               []byte("PK\x03\x04 nothing"),
 		"password":                           []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 an older workbook"),
 	} {
-		if _, err := XLSX(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := XLSX(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -96,9 +98,32 @@ func TestParquet(t *testing.T) {
 	testkit.Do(t, w.Close())
 	got := readParquet(t, b.Bytes())
 	want := "id,age,dose,n,many,yes,day,at,word\n" +
-		"s1,0.1,0.1,-3,18446744073709551615,true,2020-02-29,2020-02-29T12:00:00.0005Z,\"a,b\"\n" +
-		"s2,NaN,2,,0,false,1970-01-01,2020-02-29T12:00:00.0005Z,\n"
+		"s1,0.1,0.1,-3,18446744073709551615,TRUE,2020-02-29,2020-02-29T12:00:00.0005,\"a,b\"\n" +
+		"s2,NaN,2,,0,FALSE,1970-01-01,2020-02-29T12:00:00.0005,\n"
 	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Decimals are written as the numbers that they are, whatever holds them, and moments of Spark as moments.
+func TestParquetDecimals(t *testing.T) {
+	schema := parquet.NewSchema("table", ordered{parquet.Group{"id": parquet.String(), "small": parquet.Decimal(2, 9, parquet.Int32Type), "large": parquet.Decimal(3, 18, parquet.Int64Type),
+		"bytes": parquet.Decimal(4, 30, parquet.FixedLenByteArrayType(13)), "at": parquet.Leaf(parquet.Int96Type)}, []string{"id", "small", "large", "bytes", "at"}})
+	var b bytes.Buffer
+	w := parquet.NewWriter(&b, schema)
+	unscaled := bytes.Repeat([]byte{0xff}, 13) // -1
+	for _, r := range []parquet.Row{
+		{parquet.ByteArrayValue([]byte("a")), parquet.Int32Value(-1250), parquet.Int64Value(7), parquet.FixedLenByteArrayValue(unscaled), parquet.Int96Value(deprecated.Int96{0, 0, 2440589})},
+		{parquet.ByteArrayValue([]byte("b")), parquet.Int32Value(300), parquet.Int64Value(123456789), parquet.FixedLenByteArrayValue(make([]byte, 13)), parquet.Int96Value(deprecated.Int96{1e9, 0, 2440588})},
+	} {
+		for i := range r {
+			r[i] = r[i].Level(0, 0, i)
+		}
+		testkit.Get(w.WriteRows([]parquet.Row{r}))(t)
+	}
+	testkit.Do(t, w.Close())
+	want := "id,small,large,bytes,at\na,-12.5,0.007,-0.0001,1970-01-02\nb,3,123456.789,0,1970-01-01T00:00:01\n"
+	if got := readParquet(t, b.Bytes()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -145,9 +170,10 @@ func TestWriteParquet(t *testing.T) {
 // Whatever the bytes are, decoders end with text or an error.
 func FuzzXLSX(f *testing.F) {
 	f.Add(workbook(f, [][]any{{"id", "x"}, {"a", 1.5}}))
+	f.Add(sheetOf(f, "", `<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="3"><c r="B3" s="1"><v>43890</v></c></row>`))
 	f.Add([]byte("PK\x03\x04"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, err := XLSX(bytes.NewReader(data)); err == nil {
+		if r, err := XLSX(bytes.NewReader(data), int64(len(data))); err == nil {
 			io.Copy(io.Discard, io.LimitReader(r, 1<<20))
 			r.Close()
 		}

@@ -13,11 +13,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/document"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/problem"
-	"parley/study"
 )
 
 // Protocol is what sites agree to test under differential privacy, as a person writes it.
@@ -61,7 +61,7 @@ const (
 // its file.
 func ParseProtocol(name string, b []byte) (*Protocol, error) {
 	p := new(Protocol)
-	err := study.Document{Kind: "protocol", Plural: "protocols", First: "associate"}.Decode(name, b, p, func(_ func(string) bool, report func(path, what, hint string)) {
+	err := document.Document{Kind: "protocol", Plural: "protocols", First: "associate"}.Decode(name, b, p, func(_ func(string) bool, report func(path, what, hint string)) {
 		if p.Version != protocolVersion {
 			report("associate", fmt.Sprintf("version %d of the format is unknown", p.Version), fmt.Sprintf("this program reads version %d", protocolVersion))
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"parley/internal/document"
 	"parley/problem"
 	"parley/study"
 )
@@ -37,7 +38,7 @@ func Load(path string) (Policy, error) {
 // limit, but for protection and the default limit on δ.
 func Parse(name string, b []byte) (Policy, error) {
 	p := Policy{Protection: Required}
-	err := study.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p, func(missing func(string) bool, report func(path, what, hint string)) {
+	err := document.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p, func(missing func(string) bool, report func(path, what, hint string)) {
 		switch {
 		case missing("policy"):
 			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", version))

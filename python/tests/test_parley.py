@@ -42,7 +42,6 @@ def two_sites(where):
     draw = random.Random(1)
     sites = {}
     for site in ("east", "west"):
-        (where / site).mkdir(parents=True)
         ids = [f"{i:04d}" for i in range(120)]
         view = pd.DataFrame(
             {
@@ -52,8 +51,7 @@ def two_sites(where):
             }
         )
         outcome = ["ill" if draw.random() < 0.3 + 0.4 * (m > 0) else "well" for m in view["marker"]]
-        view.to_csv(where / site / "view_blood.csv", index=False)
-        pd.DataFrame({"id": ids, "outcome": outcome}).to_csv(where / site / "subjects.csv", index=False)
+        parley.write_data(where / site, pd.DataFrame({"id": ids, "outcome": outcome}), {"blood": view})
         sites[site] = site
     return parley.write_plan(
         where / "plan.yaml",
@@ -203,6 +201,41 @@ class Plans(unittest.TestCase):
             parley.plan_text("p", ["a"], {"v": pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])})}, {}, {})
         with self.assertRaises(FileExistsError):
             parley.write_plan(folder / "two/plan.yaml", "p", ["a"], {"v": frame}, {}, {})
+
+
+class Data(unittest.TestCase):
+    def test_cells(self):
+        subjects = pd.DataFrame({"well": [True, False], "id": ["01", "02"], "seen": pd.to_datetime(["2020-02-29", None])})
+        view = pd.DataFrame(
+            {
+                "id": ["01", "02"],
+                "x": [0.1 + 0.2, None],
+                "n": pd.array([3, None], dtype="Int64"),
+                "kind": pd.Categorical(['a "b", c', None]),
+                "at": pd.to_datetime(["2020-02-29T12:30:00", "2021-01-01"]),
+            }
+        )
+        where = parley.write_data(folder / "cells", subjects, {"lab": view})
+        self.assertEqual((where / "subjects.csv").read_text(), "id,well,seen\n01,TRUE,2020-02-29\n02,FALSE,\n")
+        self.assertEqual(
+            (where / "view_lab.csv").read_text(),
+            'id,x,n,kind,at\n01,0.30000000000000004,3,"a ""b"", c",2020-02-29T12:30:00\n02,,,,2021-01-01T00:00:00\n',
+        )
+
+    def test_refusals_leave_nothing(self):
+        good = pd.DataFrame({"id": ["1"], "x": [1.0]})
+        for error, words, frame, name in (
+            (TypeError, "are not text", pd.DataFrame({"id": [1], "x": [1.0]}), "v"),
+            (ValueError, "more than one row for '1'", pd.concat([good, good]), "v"),
+            (ValueError, "infinite number", good.assign(x=float("inf")), "v"),
+            (TypeError, "holds a list", good.assign(x=[[1]]), "v"),
+            (ValueError, "cannot be the name of a view", good, "a/b"),
+        ):
+            with self.assertRaisesRegex(error, words):
+                parley.write_data(folder / "refused", good, {name: frame})
+        self.assertEqual([p for p in folder.iterdir() if "refused" in p.name], [])
+        with self.assertRaises(FileExistsError):
+            parley.write_data(folder / "two", good, {"v": good})
 
 
 class Mofa(unittest.TestCase):

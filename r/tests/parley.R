@@ -80,17 +80,33 @@ stopifnot(
 )
 refused(parley_run("plan.yaml", at("none"), program = "/no/such/program"), "put parley on PATH")
 
+# Data folders.
+day <- as.Date(c("2020-02-29", NA))
+lab <- data.frame(x = c(0.1 + 0.2, NA), id = c("01", "02"), n = c(3L, NA), kind = factor(c("a \"b\", c", NA)),
+  at = as.POSIXct(c("2020-02-29 12:30:00", "2021-01-01 00:00:00"), tz = "UTC"))
+parley_write_data(at("cells"), data.frame(id = c("01", "02"), well = c(TRUE, FALSE), seen = day), list(lab = lab))
+stopifnot(
+  identical(readLines(at("cells/subjects.csv")), c("id,well,seen", "01,TRUE,2020-02-29", "02,FALSE,")),
+  identical(readLines(at("cells/view_lab.csv")), c("id,x,n,kind,at",
+    "01,0.30000000000000004,3,\"a \"\"b\"\", c\",2020-02-29T12:30:00", "02,,,,2021-01-01T00:00:00"))
+)
+good <- data.frame(id = "1", x = 1)
+refused(parley_write_data(at("refused"), good, list(v = data.frame(id = 1, x = 1))), "are not text")
+refused(parley_write_data(at("refused"), good, list(v = rbind(good, good))), "more than one row for 1")
+refused(parley_write_data(at("refused"), good, list(v = data.frame(id = "1", x = Inf))), "infinite number")
+refused(parley_write_data(at("refused"), good, list("a/b" = good)), "cannot be the name of a view")
+refused(parley_write_data(at("cells"), good, list(v = good)), "exists already")
+stopifnot(!any(grepl("refused", list.files(folder, all.files = TRUE))))
+
 # Plans, and a regression whose ids would be lost as numbers.
 set.seed(1)
 none <- list(protection = "none")
 two <- at("two")
 for (site in c("east", "west")) {
-  dir.create(file.path(two, site), recursive = TRUE)
   ids <- sprintf("%04d", 0:119)
   blood <- data.frame(id = ids, marker = rnorm(120), smoker = sample(c("yes", "no"), 120, TRUE))
   ill <- ifelse(runif(120) < 0.3 + 0.4 * (blood$marker > 0), "ill", "well")
-  write.csv(blood, file.path(two, site, "view_blood.csv"), row.names = FALSE)
-  write.csv(data.frame(id = ids, outcome = ill), file.path(two, site, "subjects.csv"), row.names = FALSE)
+  parley_write_data(file.path(two, site), data.frame(id = ids, outcome = ill), list(blood = blood))
 }
 plan <- parley_write_plan(file.path(two, "plan.yaml"), "two-sites", c(east = "east", west = "west"),
   list(blood = blood),

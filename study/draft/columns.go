@@ -176,7 +176,7 @@ func (c *column) observed() (n int64) {
 func (c *column) levels(missing []string) (levels []string, rare bool) {
 	for _, w := range slices.Sorted(maps.Keys(c.words)) {
 		switch {
-		case absent[strings.ToLower(w)] || slices.Contains(missing, w):
+		case absent(w) || slices.Contains(missing, w):
 		case c.words[w] < dataset.SmallCell:
 			rare = true
 		default:
@@ -184,24 +184,6 @@ func (c *column) levels(missing []string) (levels []string, rare bool) {
 		}
 	}
 	return levels, rare
-}
-
-// respelt says which words of a column differ in capitals or spaces alone, because each is a
-// level of its own.
-func (d *Draft) respelt() {
-	for _, c := range d.columns {
-		first := map[string]string{}
-		for _, w := range slices.Sorted(maps.Keys(c.words)) {
-			key := strings.ToLower(strings.Join(strings.Fields(w), " "))
-			switch before, known := first[key]; {
-			case absent[key] || slices.Contains(d.Missing, w):
-			case known:
-				d.Said.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: fmt.Sprintf("%q and %q are taken for two levels", before, w), Hint: "write them the same way at all sites, if they are one"})
-			default:
-				first[key] = w
-			}
-		}
-	}
 }
 
 func (d *Draft) leave(c *column, why string) {
@@ -241,7 +223,7 @@ func (d *Draft) choose(outcome string) error {
 func (d *Draft) codesIn(c *column) (cells int64) {
 	for w, n := range c.words {
 		known := slices.Contains(d.Missing, w)
-		if !known && absent[strings.ToLower(w)] {
+		if !known && absent(w) {
 			d.Missing, known = append(d.Missing, w), true
 		}
 		if known {
@@ -266,6 +248,8 @@ func (d *Draft) whyNot(outcome string, known []string) string {
 			return "it is a column of view " + c.View + ", and an outcome stands in subjects.csv"
 		} else if rare {
 			return fmt.Sprintf("it has values that fewer than %d subjects have", dataset.SmallCell)
+		} else if len(levels) == 1 {
+			return fmt.Sprintf("it has one value, %q, beside cells that are empty, NA or codes for missing values", levels[0])
 		} else {
 			return "it has " + plural(len(levels), "level")
 		}
@@ -348,12 +332,15 @@ func (d *Draft) mixed(c *column, words int64) string {
 			continue
 		}
 		for _, w := range p.Words {
-			if absent[strings.ToLower(w.Text)] || slices.Contains(d.Missing, w.Text) {
+			if absent(w.Text) || slices.Contains(d.Missing, w.Text) {
 				continue
 			}
 			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,
 				What: fmt.Sprintf("left out: %q is a word, and %s of this column are numbers", w.Text, plural(c.Numbers, "cell")),
 				Hint: fmt.Sprintf("mend the cell; if it stands for a missing value: --missing %s", quote(w.Text))})
+			if key := problem.Key(w.Text); key == "true" || key == "false" {
+				d.Said[len(d.Said)-1].Hint = "write TRUE and FALSE at all sites, or 1 and 0; a site's mapping.yaml can do that: levels: {TRUE: 1, FALSE: 0}"
+			}
 			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with --missing", plural(words, "word"), plural(c.Numbers, "number"))
 		}
 	}

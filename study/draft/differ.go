@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,51 @@ func (d *Draft) differ() (wrong problem.List) {
 		d.absentColumns()
 	}
 	return wrong
+}
+
+// Differing is the error of sites that call the same differently.
+type Differing struct {
+	error
+	// Mappings are what each such site could have as its mapping, by its folder, so that it goes by the names of most.
+	Mappings map[string]string
+}
+
+// Unwrap is what is called differently.
+func (d *Differing) Unwrap() error { return d.error }
+
+// mappings proposes one for every site that can have one, to the names that most sites use.
+func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
+	most := map[[2]string]*column{}
+	for _, c := range d.columns {
+		key := [2]string{problem.Key(c.View), problem.Key(c.Name)}
+		if most[key] == nil || len(c.sites()) > len(most[key].sites()) {
+			most[key] = c
+		}
+	}
+	var schema dataset.Schema
+	for _, c := range d.columns {
+		at := slices.IndexFunc(schema.Views, func(v dataset.View) bool { return v.Name == c.View })
+		switch own := (dataset.Column{Name: c.Name}); {
+		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c:
+		case c.View == "":
+			schema.Subject = append(schema.Subject, own)
+		case at < 0:
+			schema.Views = append(schema.Views, dataset.View{Name: c.View, Columns: []dataset.Column{own}})
+		default:
+			schema.Views[at].Columns = append(schema.Views[at].Columns, own)
+		}
+	}
+	all := map[string]string{}
+	for i := range d.Sites {
+		text, err := dataset.ProposeMapping(ctx, d.Sites[i].Folder, schema)
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			all[d.Sites[i].Folder] = text
+		}
+	}
+	return all, nil
 }
 
 // shape is a view as one site has it.
@@ -111,7 +157,7 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 			}
 			shared := 0
 			for _, name := range v.columns {
-				if slices.ContainsFunc(w.columns, func(s string) bool { return plain(s) == plain(name) }) {
+				if slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) }) {
 					shared++
 				}
 			}
@@ -122,7 +168,7 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 			case shared > 0 && 2*shared >= min(len(v.columns), len(w.columns)):
 				p.What = fmt.Sprintf("%s has the view %s, which shares %s with view %s at %s", d.Sites[i].Name, v.name, plural(shared, "column"), w.name, d.Sites[j].Name)
 				p.Hint += "\nor, if they are different views, give their columns different names"
-			case plain(v.name) == plain(w.name):
+			case problem.Key(v.name) == problem.Key(w.name):
 				p.What = fmt.Sprintf("%s has the view %s, and %s has the view %s", d.Sites[i].Name, v.name, d.Sites[j].Name, w.name)
 			default:
 				continue
@@ -137,21 +183,16 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 	return wrong
 }
 
-// plain is what spellings of a name have in common: capitals and separators do not count.
-func plain(name string) string {
-	return strings.NewReplacer(" ", "", "_", "", ".", "", "\u00a0", "").Replace(strings.ToLower(name))
-}
-
 // spelledAlike are columns whose names differ between sites in capitals and separators.
 func (d *Draft) spelledAlike() problem.List {
 	var all grouped
 	groups := map[[2]string][]*column{}
 	for _, c := range d.columns {
-		key := [2]string{c.View, plain(c.Name)}
+		key := [2]string{c.View, problem.Key(c.Name)}
 		groups[key] = append(groups[key], c)
 	}
 	for _, c := range d.columns {
-		group := groups[[2]string{c.View, plain(c.Name)}]
+		group := groups[[2]string{c.View, problem.Key(c.Name)}]
 		if group[0] != c || len(group) == 1 {
 			continue
 		}
@@ -191,7 +232,7 @@ func (d *Draft) writtenOtherwise() problem.List {
 				continue
 			}
 			for _, w := range p.Words {
-				if w.What == "" && w.Cells > 0 && c.View != "" && !absent[strings.ToLower(w.Text)] && !slices.Contains(d.Missing, w.Text) {
+				if w.What == "" && w.Cells > 0 && c.View != "" && !absent(w.Text) && !slices.Contains(d.Missing, w.Text) {
 					words += w.Cells
 				}
 			}
@@ -307,7 +348,7 @@ func (d *Draft) nearest(c *column) (questions []string) {
 		}
 		near := problem.Nearest(c.Name, others)
 		for _, o := range others {
-			if near == "" && plain(bare(o)) == plain(bare(c.Name)) {
+			if near == "" && problem.Key(bare(o)) == problem.Key(bare(c.Name)) {
 				near = o
 			}
 		}
@@ -325,57 +366,34 @@ func bare(name string) string {
 	return before
 }
 
-// compareLevels says where sites write the levels of a category or of a column of the
-// subjects table differently. For the outcome that is a problem: it has too many classes.
+// compareLevels says where sites write the levels of the outcome differently: it has too many classes.
 func (d *Draft) compareLevels() (wrong problem.List) {
 	for _, c := range d.columns {
-		k := slices.IndexFunc(d.Views, func(v view) bool { return v.Name == c.View })
-		category := k >= 0 && slices.ContainsFunc(d.Views[k].Features, func(f study.Feature) bool { return f.Name == c.Name && f.Kind == study.Category })
-		if !category && (c.View != "" || !slices.Contains(d.Subjects, c.Name) || c.Many || len(c.words) > maxLevels) {
+		if c.View != "" || d.Outcome == nil || c.Name != d.Outcome.Column || c.Many || len(c.words) > maxLevels {
 			continue
 		}
-		p := problem.Problem{Where: c.where() + ", column " + c.Name, What: d.otherLevels(c), Hint: "write the same value the same way at all sites"}
-		switch {
-		case p.What == "":
-		case c.View == "" && d.Outcome != nil && c.Name == d.Outcome.Column:
-			wrong.Add(p)
-		default:
-			d.Said.Add(p)
+		if what, hint, sure := d.otherLevels(c); sure {
+			wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
 		}
 	}
 	return wrong
 }
 
 // otherLevels says how the sites' levels of a column differ; "" if they do not.
-func (d *Draft) otherLevels(c *column) string {
+func (d *Draft) otherLevels(c *column) (what, hint string, sure bool) {
 	levels, _ := c.levels(d.Missing)
-	for i, a := range levels {
-		for _, b := range levels[i+1:] {
-			if plain(a) == plain(b) {
-				return fmt.Sprintf("%q and %q seem to be the same, and are taken for two values", a, b)
+	var sites []string
+	var at [][]dataset.Level
+	for _, i := range c.sites() {
+		var own []dataset.Level
+		for _, w := range c.at[i].Words {
+			if slices.Contains(levels, w.Text) {
+				own = append(own, dataset.Level{Name: w.Text, Subjects: w.Cells})
 			}
 		}
+		sites, at = append(sites, d.Sites[i].Name), append(at, own)
 	}
-	sites := c.sites()
-	for k, i := range sites {
-		for _, j := range sites[k+1:] {
-			a, b := shared(c.at[i], levels), shared(c.at[j], levels)
-			if len(a) > 1 && len(b) > 1 && !slices.ContainsFunc(a, func(l string) bool { return slices.Contains(b, l) }) {
-				return fmt.Sprintf("%s has %s, and %s has %s: no value in common", d.Sites[i].Name, few(a), d.Sites[j].Name, few(b))
-			}
-		}
-	}
-	return ""
-}
-
-// shared are the levels that a site has.
-func shared(p *dataset.ColumnProfile, levels []string) (own []string) {
-	for _, w := range p.Words {
-		if slices.Contains(levels, w.Text) {
-			own = append(own, w.Text)
-		}
-	}
-	return own
+	return dataset.LevelsDiffer(sites, at)
 }
 
 // lostViews are views of which no feature is left.

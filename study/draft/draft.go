@@ -27,9 +27,17 @@ const (
 	simulated  = 3  // sites over which one data set is spread
 )
 
-// absent are words, in lower case, that people write for a value that was not measured.
-var absent = map[string]bool{"?": true, "-": true, "--": true, ".": true, "n/a": true, "#n/a": true, "#na": true, "n.a.": true, "nd": true, "n.d.": true, "nk": true,
-	"missing": true, "unknown": true, "not done": true, "not known": true, "not measured": true}
+// absences are what people write for a value that was not measured, in any spelling.
+var absences = func() map[string]bool {
+	keys := map[string]bool{}
+	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
+		keys[problem.Key(word)] = true
+	}
+	return keys
+}()
+
+// absent says whether a word is one of them.
+func absent(word string) bool { return absences[problem.Key(word)] }
 
 // Options are what a person may say beforehand.
 type Options struct {
@@ -133,9 +141,9 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		return nil, err
 	}
 	d.mergeColumns()
-	d.respelt()
 	if err := d.differ().Err(); err != nil {
-		return nil, err
+		mappings, unread := d.mappings(ctx)
+		return nil, errors.Join(&Differing{err, mappings}, unread)
 	}
 	d.findSubjects()
 	if err := d.choose(o.Outcome); err != nil {

@@ -170,10 +170,10 @@ func asView(file string) string {
 func renamed(folder, name, to string) string {
 	_, end, _ := strings.Cut(strings.ToLower(name), ".")
 	switch end {
-	case "csv", "csv.gz", "xlsx", "parquet":
+	case "csv", "csv.gz", "xlsx", "parquet", "dta", "xpt":
 		return fmt.Sprintf("mv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+end)))
 	}
-	return fmt.Sprintf("save %s as CSV in UTF-8, with commas and decimal points, and name that %s.csv", name, to)
+	return dataset.Export(name) + ", and name that " + to + ".csv"
 }
 
 // unread are files in the folder of a data set that are named as views and cannot be read

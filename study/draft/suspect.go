@@ -52,7 +52,14 @@ func (d *Draft) suspect(ctx context.Context) error {
 	for i := range d.Sites {
 		d.Sites[i].Lacks = []string{}
 	}
+	unmeant := map[string]string{} // features that are no measurements, with why
 	if err := d.describe(ctx, func(k, j int, f *dataset.FeatureSummary) {
+		switch {
+		case f.Counting(f.Name):
+			unmeant[f.Name] = "it numbers the rows"
+		case f.Days():
+			unmeant[f.Name] = holdsDates
+		}
 		if m := f.Moments; m != nil {
 			before, known := d.mayBeKinds[f.Name]
 			d.mayBeKinds[f.Name] = f.FewWhole(d.Outcome == nil) && (before || !known)
@@ -94,10 +101,14 @@ func (d *Draft) suspect(ctx context.Context) error {
 		v.Features = slices.DeleteFunc(v.Features, func(f study.Feature) bool {
 			span := spans[f.Name]
 			varies := span != nil && span.Min < span.Max || len(categories[f.Name]) > 1
+			why := unmeant[f.Name]
 			if !varies {
-				d.LeftOut = append(d.LeftOut, leftOut{v.Name, f.Name, "it is the same for everybody, or has no value"})
+				why = "it is the same for everybody, or has no value"
 			}
-			return !varies
+			if why != "" {
+				d.LeftOut = append(d.LeftOut, leftOut{v.Name, f.Name, why})
+			}
+			return why != ""
 		})
 	}
 	d.Views = slices.DeleteFunc(d.Views, func(v view) bool { return len(v.Features) == 0 })

@@ -381,6 +381,11 @@ func (c *optionCheck) outcome() {
 		if l == "" || slices.Contains(y.Levels[:i], l) {
 			c.report("outcome.levels", fmt.Sprintf("level %q is empty or there twice", l), "each class once")
 		}
+		for _, other := range y.Levels[:i] {
+			if problem.Confusable(other, l) {
+				c.report("outcome.levels", fmt.Sprintf("level %+q looks like %+q and is another", l, other), "write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
+			}
+		}
 	}
 	c.report.OneOf("likelihood", c.Likelihood, likelihoods...)
 	n := len(y.Levels)

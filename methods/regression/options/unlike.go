@@ -146,7 +146,7 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int) (says []string) {
 	for l, level := range levels {
 		for _, other := range levels[:l] {
-			if strings.EqualFold(strings.TrimSpace(level), strings.TrimSpace(other)) {
+			if problem.Key(level) == problem.Key(other) {
 				says = append(says, fmt.Sprintf("Levels %q and %q of %s differ in spelling alone. They have coefficients of their own; if they are the same, write them alike.", other, level, name))
 			}
 		}

@@ -1,4 +1,6 @@
-package study
+// Package document decodes YAML files that people write: plans, policies, protocols and the mappings of sites. It is
+// strict, and says of everything that is wrong where it stands and what would be right.
+package document
 
 import (
 	"bytes"
@@ -15,42 +17,41 @@ import (
 	"parley/problem"
 )
 
+// MaxBytes limits a document.
+const MaxBytes = 1 << 20
+
 // maxDepth limits nesting within one line of YAML.
 const maxDepth = 16
 
-// decoder decodes YAML into structs, by their json tags. Unlike the decoders of
+// Decoder decodes YAML into structs, by their json tags. Unlike the decoders of
 // YAML libraries it goes on after a problem, so that all are reported together,
 // and it remembers where every value stood, for the checks that follow.
-type decoder struct {
+type Decoder struct {
 	file     string
 	document Document
-	methods  Methods
+	special  func(d *Decoder, n ast.Node, v any, path string) bool
 	problems problem.List
 	at       map[string]position // by path, such as views[1].features[0].range
 	failed   map[string]bool     // paths where nothing could be decoded
-}
-
-func newDecoder(file string, methods Methods) *decoder {
-	return &decoder{file: file, document: plans, methods: methods, at: map[string]position{}, failed: map[string]bool{}}
 }
 
 type position struct{ line, column int }
 
 func positionOf(tk *token.Token) position { return position{tk.Position.Line, tk.Position.Column} }
 
-func (d *decoder) add(at position, path, what, hint string) {
+func (d *Decoder) add(at position, path, what, hint string) {
 	d.problems.Add(problem.Problem{File: d.file, Line: at.line, Column: at.column, Where: keyOf(path), What: what, Hint: hint})
 }
 
 // fail reports a value that cannot be decoded.
-func (d *decoder) fail(path, what, hint string) {
+func (d *Decoder) fail(path, what, hint string) {
 	d.report(path, what, hint)
 	d.failed[path] = true
 }
 
 // report is add at the place of a path, or of the nearest key around it. It is
 // silent where nothing could be decoded, since that has been reported.
-func (d *decoder) report(path, what, hint string) {
+func (d *Decoder) report(path, what, hint string) {
 	at := position{1, 1}
 	for around, found := path, false; ; around = parent(around) {
 		if d.failed[around] {
@@ -70,12 +71,12 @@ func (d *decoder) report(path, what, hint string) {
 func parent(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 // has says whether something stood at the path, right or wrong.
-func (d *decoder) has(path string) bool {
+func (d *Decoder) has(path string) bool {
 	_, ok := d.at[path]
 	return ok
 }
 
-func (d *decoder) missing(path string) bool { return !d.has(path) }
+func (d *Decoder) missing(path string) bool { return !d.has(path) }
 
 // keyOf drops the indices of a path.
 func keyOf(path string) string {
@@ -90,7 +91,7 @@ func keyOf(path string) string {
 }
 
 // parse returns the root of the document, or nil after a problem.
-func (d *decoder) parse(b []byte) ast.Node {
+func (d *Decoder) parse(b []byte) ast.Node {
 	start := position{1, 1}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) > MaxBytes {
@@ -145,7 +146,7 @@ func (d *decoder) parse(b []byte) ast.Node {
 	return f.Docs[0].Body
 }
 
-func (d *decoder) syntax(err error) {
+func (d *Decoder) syntax(err error) {
 	at, what := position{1, 1}, err.Error()
 	if e, ok := err.(yaml.Error); ok {
 		what = e.GetMessage()

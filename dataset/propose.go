@@ -1,0 +1,207 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parley/problem"
+)
+
+// ProposeMapping writes a first mapping of a site's files to what a plan expects: names and levels that differ from the
+// plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
+// site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
+func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
+	files, err := findFiles(path, nil)
+	if err != nil || files.long != "" || files.mapping != nil {
+		return "", err
+	}
+	ids, err := files.nameIDs()
+	if err != nil {
+		return "", err
+	}
+	d, err := open(ctx, path, files, Options{})
+	if err != nil {
+		return "", err
+	}
+	profiles, err := d.Profile(ctx)
+	if err != nil {
+		return "", err
+	}
+	columns := map[string][]string{} // by view
+	of := map[[2]string]*ColumnProfile{}
+	var have []string
+	for i := range profiles {
+		p := &profiles[i]
+		if columns[p.View] == nil {
+			have = append(have, p.View)
+		}
+		columns[p.View], of[[2]string{p.View, p.Name}] = append(columns[p.View], p.Name), p
+	}
+	made, views := "", ""
+	for _, v := range append([]View{{Columns: schema.Subject}}, schema.Views...) {
+		from := slices.Index(have, v.Name)
+		if from < 0 && v.Name != "" {
+			from = slices.IndexFunc(have, func(h string) bool {
+				return h != "" && (problem.Key(h) == problem.Key(v.Name) || sharesMost(v.Columns, columns[h]))
+			})
+		}
+		if from < 0 {
+			continue
+		}
+		names := columns[have[from]]
+		text := strings.Join(proposed(v.Columns, names, func(name string) *ColumnProfile { return of[[2]string{have[from], name}] }), "")
+		switch {
+		case strings.Contains("\n"+text, "\n      - "):
+			text = "    columns:\n" + text
+		case text != "":
+			text = "    columns: []\n" + text
+		}
+		id := ""
+		if ids[have[from]] != "" {
+			id = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[have[from]])
+		}
+		if have[from] != v.Name {
+			text = fmt.Sprintf("    file: %q\n", filepath.Base(of[[2]string{have[from], names[0]}].File)) + cmp.Or(id, "    id: id\n") + text
+		} else {
+			text = id + text
+		}
+		switch {
+		case text == "":
+		case v.Name == "":
+			made = "subjects:\n" + text
+		default:
+			views += "  - name: " + v.Name + "\n" + text
+		}
+	}
+	if views != "" {
+		made += "views:\n" + views
+	}
+	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    file:") && len(ids) == 0 {
+		return "", nil // nothing that a person could take
+	}
+	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
+		"# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" + made, nil
+}
+
+// nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or else
+// in the first. It returns these columns by view; of the subjects by "".
+func (f *files) nameIDs() (ids map[string]string, err error) {
+	ids = map[string]string{}
+	name := func(view, path string) (*tableMapping, error) {
+		in, err := newInput(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := in.records(true)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		rec, err := rows.next()
+		if err != nil {
+			return nil, nil // opening it says what is wrong
+		}
+		fields, err := rec.appendFields(nil)
+		if err != nil {
+			return nil, nil
+		}
+		var names []string
+		for _, field := range fields {
+			names = append(names, strings.TrimSpace(string(field.text)))
+		}
+		if names[0] == "id" || names[0] == "" {
+			return nil, nil
+		}
+		ids[view] = names[max(0, slices.IndexFunc(names, isIdentifier))]
+		return &tableMapping{ID: ids[view]}, nil
+	}
+	if f.subjects != "" {
+		if f.ofSubjects, err = name("", f.subjects); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.views {
+		if f.views[i].from, err = name(f.views[i].name, f.views[i].path); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// sharesMost says whether a view of a site has most columns of a plan's view.
+func sharesMost(expected []Column, names []string) bool {
+	n := 0
+	for _, c := range expected {
+		if spelt(c.Name, names) != "" {
+			n++
+		}
+	}
+	return 2*n > len(expected)
+}
+
+// spelt is the name among others that is one and the same but for its spelling; "" if there is none, or more than one.
+func spelt(name string, among []string) (found string) {
+	if slices.Contains(among, name) {
+		return name
+	}
+	for _, other := range among {
+		if problem.Key(other) == problem.Key(name) {
+			if found != "" {
+				return ""
+			}
+			found = other
+		}
+	}
+	return found
+}
+
+// proposed are lines for the columns of one table.
+func proposed(expected []Column, names []string, profile func(string) *ColumnProfile) (lines []string) {
+	free := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return slices.ContainsFunc(expected, func(c Column) bool { return c.Name == n })
+	})
+	for _, c := range expected {
+		from := spelt(c.Name, names)
+		if from == "" {
+			if near := problem.Nearest(c.Name, free); near != "" {
+				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: %q}  # is it this column?\n", c.Name, near))
+			} else if !slices.Contains(names, c.Name) {
+				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: ...}  # nothing here has a name like it\n", c.Name))
+			}
+			continue
+		}
+		parts := []string{fmt.Sprintf("name: %q", c.Name)}
+		if from != c.Name {
+			parts = append(parts, fmt.Sprintf("from: %q", from))
+		}
+		ask := ""
+		if c.Kind == Category {
+			var pairs []string
+			differs := false
+			if p := profile(from); p.Numbers > 0 && p.Other == 0 && !slices.ContainsFunc(c.Levels, func(l string) bool { _, ok := parseNumber([]byte(l)); return ok }) {
+				ask = "  # its cells are numbers here: levels: [[1, ...], [2, ...]], of " + problem.Names(c.Levels)
+			}
+			for _, word := range profile(from).Words {
+				if isMissing([]byte(word.Text)) || slices.Contains(c.Missing, word.Text) {
+					continue
+				}
+				to := spelt(word.Text, c.Levels)
+				if differs = differs || to != word.Text; to == "" {
+					to, ask = "?", "  # what does ? stand for? Levels: "+problem.Names(c.Levels)
+				}
+				pairs = append(pairs, fmt.Sprintf("[%q, %q]", word.Text, to))
+			}
+			if differs && c.Other == "" {
+				parts = append(parts, "levels: ["+strings.Join(pairs, ", ")+"]")
+			}
+		}
+		if len(parts) > 1 || ask != "" {
+			lines = append(lines, fmt.Sprintf("      - {%s}%s\n", strings.Join(parts, ", "), ask))
+		}
+	}
+	return lines
+}
