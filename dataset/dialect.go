@@ -3,7 +3,6 @@ package dataset
 import (
 	"bufio"
 	"bytes"
-	"io"
 	"regexp"
 	"strings"
 )
@@ -55,6 +54,7 @@ type rewriter struct {
 	out      []byte
 	at       int
 	line     []byte
+	cells    [][]byte
 	err      error
 }
 
@@ -83,19 +83,18 @@ func (r *rewriter) record() {
 		end = '\r'
 	}
 	r.line, r.out, r.at = r.line[:0], r.out[:0], 0
-	for quotes := 0; ; {
+	for q := (quoting{start: true}); ; {
 		part, err := r.src.ReadSlice(end)
 		r.line = append(r.line, part...)
-		if r.err = err; err == bufio.ErrBufferFull && len(r.line) < maxRecord {
-			r.err = nil
-			continue
+		for _, c := range part {
+			q.next(c, r.dialect.separator)
 		}
-		if err == bufio.ErrBufferFull {
-			r.err = nil
-			r.out = append(r.out, r.line...)
-			return
-		}
-		if quotes = bytes.Count(r.line, []byte(`"`)); quotes%2 == 0 || r.tolerant || err != nil || len(r.line) >= maxRecord {
+		if r.err = err; err == bufio.ErrBufferFull {
+			if r.err = nil; len(r.line) >= maxRecord {
+				r.out = append(r.out, r.line...)
+				return
+			}
+		} else if !q.inside || r.tolerant || err != nil || len(r.line) >= maxRecord {
 			break
 		}
 	}
@@ -111,7 +110,8 @@ func (r *rewriter) record() {
 		r.out = append(r.out, text...)
 		return
 	}
-	cells := splitAt(text, r.dialect.separator)
+	cells := splitAt(r.cells[:0], text, r.dialect.separator)
+	r.cells = cells
 	marks := markNone
 	for i, c := range cells {
 		if i > 0 && r.header {
@@ -122,26 +122,49 @@ func (r *rewriter) record() {
 		if i > 0 {
 			r.out = append(r.out, ',')
 		}
-		if i > 0 && r.header {
-			c = asPoint(c, marks)
+		own := markNone
+		if i > 0 && r.header && marks != markNone {
+			own = markOf(c)
 		}
-		if !bytes.HasPrefix(c, []byte(`"`)) && bytes.IndexByte(c, ',') >= 0 {
-			r.out = append(append(append(r.out, '"'), bytes.ReplaceAll(c, []byte(`"`), []byte(`""`))...), '"')
-			continue
+		plain := unquoted(c)
+		switch {
+		case own&(markComma|markGroup) != 0 && marks&markComma != 0 && marks&markPoint == 0:
+			r.out = appendPlain(r.out, plain)
+		case own == markGroup && marks&markPoint == 0 && bytes.Count(plain, []byte(".")) == 1: // what may be either is neither
+			r.out = appendPlain(append(append(r.out, plain...), " or "...), plain)
+		case !bytes.HasPrefix(c, []byte(`"`)) && bytes.IndexByte(c, ',') >= 0:
+			r.out = appendQuoted(r.out, c)
+		default:
+			r.out = append(r.out, c...)
 		}
-		r.out = append(r.out, c...)
 	}
 	r.header = r.header || len(text) > 0
 }
 
+// quoting follows a text through its quotes, which open at the start of a cell alone.
+type quoting struct{ start, inside, closed bool }
+
+// next takes a byte, and says whether it ends a cell.
+func (q *quoting) next(c, separator byte) bool {
+	switch {
+	case q.inside:
+		q.inside, q.closed = c != '"', c == '"'
+	case c == '"' && (q.start || q.closed):
+		q.inside, q.start, q.closed = true, false, false
+	case c == separator:
+		q.start, q.closed = true, false
+		return true
+	default:
+		q.start, q.closed = q.start && (c == ' ' || c == '\t'), false
+	}
+	return false
+}
+
 // splitAt splits a record at separators that are not in quotes.
-func splitAt(text []byte, separator byte) (cells [][]byte) {
-	quoted, from := false, 0
+func splitAt(cells [][]byte, text []byte, separator byte) [][]byte {
+	q, from := quoting{start: true}, 0
 	for i, c := range text {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case c == separator && !quoted:
+		if q.next(c, separator) {
 			cells, from = append(cells, trim(text[from:i])), i+1
 		}
 	}
@@ -156,22 +179,60 @@ const (
 	markGroup = 4 // a point before three digits, which may part thousands
 )
 
-var (
-	withComma = regexp.MustCompile(`^[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?$`)
-	withGroup = regexp.MustCompile(`^[-+]?\d{1,3}(\.\d{3})+$`)
-	withPoint = regexp.MustCompile(`^[-+]?\d*\.\d+([eE][-+]?\d+)?$`)
-)
-
+// markOf says what a cell has if it is a number: digits, which points may part in threes, and behind a comma or a point
+// others, with an exponent.
 func markOf(cell []byte) int {
-	switch c := unquoted(cell); {
-	case withComma.Match(c):
-		return markComma
-	case withGroup.Match(c) && !bytes.HasPrefix(bytes.TrimLeft(c, "+-"), []byte("0.")):
+	c := unquoted(cell)
+	if bytes.IndexByte(c, ',') < 0 && bytes.IndexByte(c, '.') < 0 {
+		return markNone
+	}
+	if len(c) > 0 && (c[0] == '-' || c[0] == '+') {
+		c = c[1:]
+	}
+	mantissa := c
+	if at := bytes.IndexAny(c, "eE"); at > 0 {
+		power := bytes.TrimLeft(c[at+1:], "+-")
+		if mantissa = c[:at]; len(power) == 0 || !digitsOnly(power) {
+			return markNone
+		}
+	}
+	if whole, part, ok := bytes.Cut(mantissa, []byte(",")); ok {
+		if len(part) > 0 && digitsOnly(part) && (digitsOnly(whole) || inThrees(whole)) {
+			return markComma
+		}
+		return markNone
+	}
+	whole, part, _ := bytes.Cut(mantissa, []byte("."))
+	switch {
+	case len(mantissa) == len(c) && inThrees(c) && c[0] != '0':
 		return markGroup
-	case withPoint.Match(c):
+	case len(part) > 0 && digitsOnly(whole) && digitsOnly(part):
 		return markPoint
 	}
 	return markNone
+}
+
+func digitsOnly(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// inThrees says whether points part digits as thousands are.
+func inThrees(b []byte) bool {
+	n := len(b) % 4
+	if n == 0 || len(b) < 5 || !digitsOnly(b[:n]) {
+		return false
+	}
+	for b = b[n:]; len(b) > 0; b = b[4:] {
+		if b[0] != '.' || !digitsOnly(b[1:4]) {
+			return false
+		}
+	}
+	return true
 }
 
 func unquoted(cell []byte) []byte {
@@ -184,18 +245,16 @@ func unquoted(cell []byte) []byte {
 // eitherNumber is what may be a number with a decimal point and one of thousands.
 var eitherNumber = regexp.MustCompile(`^[-+]?\d+\.\d{3} or [-+]?\d+$`)
 
-// asPoint writes a number with a decimal point. What may be either is written as both, which is no number.
-func asPoint(cell []byte, marks int) []byte {
-	plain := unquoted(cell)
-	switch own := markOf(cell); {
-	case own == markComma && marks&markPoint == 0:
-		return bytes.Replace(bytes.ReplaceAll(plain, []byte("."), nil), []byte(","), []byte("."), 1)
-	case own == markGroup && marks&markComma != 0 && marks&markPoint == 0:
-		return bytes.ReplaceAll(plain, []byte("."), nil)
-	case own == markGroup && marks&markPoint == 0 && bytes.Count(plain, []byte(".")) == 1:
-		return append(append(bytes.Clone(plain), " or "...), bytes.ReplaceAll(plain, []byte("."), nil)...)
+// appendPlain appends a number with a decimal point in the place of its comma, and without points between thousands.
+func appendPlain(b, number []byte) []byte {
+	for _, c := range number {
+		switch c {
+		case '.':
+		case ',':
+			b = append(b, '.')
+		default:
+			b = append(b, c)
+		}
 	}
-	return cell
+	return b
 }
-
-var _ io.Reader = (*rewriter)(nil)

@@ -140,7 +140,7 @@ var doubts = []doubt{
 	}},
 	{name: "dates", see: func(f *facts) problem.List {
 		return f.one(f.number != nil && f.number.Days(), func() (string, string) {
-			return "the numbers look like dates, as 20240131", "a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
+			return "the numbers look like dates, as 20240131 or 202401", "a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
 		})
 	}},
 	{name: "row numbers", see: func(f *facts) problem.List {
@@ -253,7 +253,7 @@ func (s *Summary) Doubts() (list problem.List) {
 type forms struct {
 	wholes, tenths, thousandths, others int64      // those of 0, 1 or 2, exactly 3, and more decimals
 	whole, part                         [2]float64 // the least and the largest size of a whole one, and of another below 1000
-	days                                int64      // wholes that are YYYYMMDD
+	days                                int64      // wholes that are YYYYMMDD or YYYYMM
 }
 
 func (f *forms) add(v float64, n int64) {
@@ -265,7 +265,8 @@ func (f *forms) add(v float64, n int64) {
 			f.whole = [2]float64{size, size}
 		}
 		f.wholes, f.whole = f.wholes+n, [2]float64{min(f.whole[0], size), max(f.whole[1], size)}
-		if month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100); v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 {
+		month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100)
+		if v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 || v >= 180001 && v <= 210012 && day >= 1 && day <= 12 {
 			f.days += n
 		}
 	case size >= 1000 || !near(1000*v):
@@ -291,7 +292,7 @@ func (f *forms) thousands() bool {
 	return f.others == 0 && f.thousandths >= 3 && most && f.part[0] >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions && f.whole[1] < 1000 && f.whole[1] >= 100
 }
 
-// Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD.
+// Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD, or months, as YYYYMM.
 func (f *FeatureSummary) Days() bool {
 	return f.forms != nil && f.Observed >= 10 && 10*f.forms.days >= 9*f.Observed
 }
@@ -316,10 +317,10 @@ func (f *FeatureSummary) Counting(name string) bool {
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
 // group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other, and the
-// smaller one has four values or more, which are not few doses of a drug.
+// smaller one has four values or more; a drug that is given in a few doses has few values.
 func (f *FeatureSummary) slips() (n int64, times int) {
 	s := f.sizes
-	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 {
+	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
 		return 0, 0
 	}
 	const third = 13 // classes within a factor of three: an eighth of a power of two each
@@ -333,13 +334,10 @@ func (f *FeatureSummary) slips() (n int64, times int) {
 		}
 		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]}, sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
 		for _, of := range []*sizes{&low, &high} {
-			various := 0
 			for _, c := range of.count {
-				if of.n += c; c > 0 {
-					various++
-				}
+				of.n += c
 			}
-			if various < 3 || len(of.count) > third || of.n < 4 {
+			if len(of.count) > third || of.n < 4 {
 				return 0, 0
 			}
 		}

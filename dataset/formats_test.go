@@ -405,6 +405,7 @@ func TestDialects(t *testing.T) {
 		"id,x;y\na,1;2\n":                             "id,x;y\na,1;2\n",
 		"id;x\na;1e5\nb;1,5e-3":                       "id,x\na,1e5\nb,1.5e-3",
 		"sep=;\nid;x\na;1\n":                          "\nid,x\na,1\n",
+		"id;note;x\na;5\" nail;1,5\nb;\"c\"\";\";2\n": "id,note,x\na,5\" nail,1.5\nb,\"c\"\";\",2\n",
 		"id,x\ra,1\rb,2":                              "id,x\na,1\nb,2",
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")

@@ -279,6 +279,7 @@ func (m *mapped) next() (*record, error) {
 // person makes one row of all of a person's.
 func (m *mapped) person() (*record, error) {
 	var rows []*record // copies of the site's
+	count := 0
 	for m.ahead != nil || !m.ending {
 		rec := m.ahead
 		if m.ahead = nil; rec == nil {
@@ -295,12 +296,15 @@ func (m *mapped) person() (*record, error) {
 			m.ahead = rec
 			break
 		}
-		if rows = append(rows, rec); len(rows) > maxOfPerson {
-			return nil, m.table.in.problem(fmt.Sprintf("has more than %d rows of subject %s", maxOfPerson, rec.id), "is it the right column of ids?")
+		if count++; count <= maxOfPerson {
+			rows = append(rows, rec)
 		}
 	}
-	if len(rows) == 0 {
+	switch {
+	case count == 0:
 		return nil, io.EOF
+	case count > maxOfPerson:
+		return m.faulty(rows[0], "id", fmt.Sprintf("has %d rows, above the limit of %d", count, maxOfPerson)), nil
 	}
 	var best *record
 	var bestAt float64

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -43,31 +42,31 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	}
 	made, views := "", ""
 	for _, v := range append([]View{{Columns: schema.Subject}}, schema.Views...) {
-		from := slices.Index(have, v.Name)
-		if from < 0 && v.Name != "" {
-			from = slices.IndexFunc(have, func(h string) bool {
+		from := v.Name
+		if from != "" && !slices.Contains(have, from) {
+			at := slices.IndexFunc(have, func(h string) bool {
 				return h != "" && (problem.Key(h) == problem.Key(v.Name) || sharesMost(v.Columns, columns[h]))
 			})
+			if at < 0 {
+				continue
+			}
+			from = have[at]
 		}
-		if from < 0 {
-			continue
-		}
-		names := columns[have[from]]
-		text := strings.Join(proposed(v.Columns, names, func(name string) *ColumnProfile { return of[[2]string{have[from], name}] }), "")
+		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile { return of[[2]string{from, name}] }), "")
 		switch {
 		case strings.Contains("\n"+text, "\n      - "):
 			text = "    columns:\n" + text
 		case text != "":
 			text = "    columns: []\n" + text
 		}
-		id := ""
-		if ids[have[from]] != "" {
-			id = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[have[from]])
+		switch {
+		case ids[from] != "":
+			text = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[from]) + text
+		case from != v.Name:
+			text = "    id: id\n" + text
 		}
-		if have[from] != v.Name {
-			text = fmt.Sprintf("    file: %q\n", filepath.Base(of[[2]string{have[from], names[0]}].File)) + cmp.Or(id, "    id: id\n") + text
-		} else {
-			text = id + text
+		if from != v.Name {
+			text = fmt.Sprintf("    file: %q\n", filepath.Base(of[[2]string{from, columns[from][0]}].File)) + text
 		}
 		switch {
 		case text == "":
@@ -80,7 +79,7 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if views != "" {
 		made += "views:\n" + views
 	}
-	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    file:") && len(ids) == 0 {
+	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
 		return "", nil // nothing that a person could take
 	}
 	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +

@@ -252,7 +252,7 @@ func leading(list []extreme, such func(float64) bool) int {
 // what programs fill in: the ends of the integers and of floating-point numbers, and powers of ten from 10²⁰ on.
 func isCode(v float64) bool {
 	size := math.Abs(v)
-	if v == -1 || slices.Contains(fills, size) || size >= 1e20 && math.Log10(size) == math.Trunc(math.Log10(size)) {
+	if v == -1 || slices.Contains(fills, size) || size >= 1e20 && strings.HasPrefix(strconv.FormatFloat(size, 'e', -1, 64), "1e") {
 		return true
 	}
 	digits := strconv.FormatFloat(size, 'f', -1, 64)

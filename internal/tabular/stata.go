@@ -398,16 +398,12 @@ func (s *stata) cell(b []byte, v *stataVar, raw []byte) ([]byte, error) {
 	return appendSince(b, x, v.format, v.kind == stataFloat), nil
 }
 
+// periods are how many months, quarters, halves and weeks a year has in Stata.
+var periods = map[byte]int{'m': 12, 'q': 4, 'h': 2, 'w': 52}
+
 // appendSince appends a number, or the day, moment or other period that its format makes of it.
 func appendSince(b []byte, x float64, format string, single bool) []byte {
 	whole := int(math.Floor(x))
-	period := func(unit string, each int) []byte {
-		year, part := whole/each, whole%each
-		if part < 0 {
-			year, part = year-1, part+each
-		}
-		return fmt.Appendf(b, "%d%s%d", 1960+year, unit, part+1)
-	}
 	format = strings.TrimLeft(strings.TrimPrefix(format, "%"), "-")
 	if math.Abs(x) < 1e15 {
 		switch {
@@ -415,14 +411,12 @@ func appendSince(b []byte, x float64, format string, single bool) []byte {
 			return appendTime(b, since1960.AddDate(0, 0, whole))
 		case strings.HasPrefix(format, "tc"), strings.HasPrefix(format, "tC"):
 			return appendTime(b, since1960.Add(time.Duration(math.Round(x))*time.Millisecond))
-		case strings.HasPrefix(format, "tm"):
-			return period("m", 12)
-		case strings.HasPrefix(format, "tq"):
-			return period("q", 4)
-		case strings.HasPrefix(format, "th"):
-			return period("h", 2)
-		case strings.HasPrefix(format, "tw"):
-			return period("w", 52)
+		case len(format) > 1 && format[0] == 't' && periods[format[1]] > 0:
+			year, part := whole/periods[format[1]], whole%periods[format[1]]
+			if part < 0 {
+				year, part = year-1, part+periods[format[1]]
+			}
+			return fmt.Appendf(b, "%d%c%d", 1960+year, format[1], part+1)
 		}
 	}
 	bits := 64

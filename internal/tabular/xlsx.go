@@ -144,12 +144,7 @@ func openBook(src io.ReaderAt, size int64) (*book, error) {
 	for _, f := range archive.File {
 		b.parts[strings.TrimPrefix(f.Name, "/")] = f
 	}
-	main := "xl/workbook.xml"
-	for _, r := range b.links("") {
-		if strings.HasSuffix(r.Type, "/officeDocument") {
-			main = r.Target
-		}
-	}
+	const main = "xl/workbook.xml"
 	var w struct {
 		Properties struct {
 			From1904 string `xml:"date1904,attr"`
@@ -185,34 +180,16 @@ func openBook(src io.ReaderAt, size int64) (*book, error) {
 	return b, nil
 }
 
-// open returns a part, of which no more is read than its limit.
+// open returns a part, which is no larger than its limit: what is longer than the archive says is an error of that.
 func (b *book) open(name string) (io.ReadCloser, error) {
 	f := b.parts[name]
 	if f == nil {
 		return nil, fmt.Errorf("it has no part %s", name)
 	}
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
+	if f.UncompressedSize64 > maxWorkbook {
+		return nil, fmt.Errorf("its part %s is larger than %d MiB", name, maxWorkbook>>20)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{&bounded{r, maxWorkbook}, r}, nil
-}
-
-// bounded is an error after so many bytes.
-type bounded struct {
-	src  io.Reader
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.src.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("a part of it is larger than %d MiB", maxWorkbook>>20)
-	}
-	return n, err
+	return f.Open()
 }
 
 func (b *book) decode(name string, into any) error {
@@ -281,26 +258,14 @@ func unescape(s string) string {
 }
 
 func (b *book) strings(part string) error {
-	r, err := b.open(part)
-	if err != nil {
-		return err
+	var all struct {
+		Texts []rich `xml:"si"`
 	}
-	defer r.Close()
-	for d := xml.NewDecoder(r); ; {
-		token, err := d.Token()
-		if err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "si" {
-			var s rich
-			if err := d.DecodeElement(&s, &start); err != nil {
-				return err
-			}
-			b.shared = append(b.shared, s.String())
-		}
+	err := b.decode(part, &all)
+	for i := range all.Texts {
+		b.shared = append(b.shared, all.Texts[i].String())
 	}
+	return err
 }
 
 func (b *book) formats(part string) error {

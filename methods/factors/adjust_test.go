@@ -249,7 +249,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	}
 	// Its own report and the command agree.
 	half := factorstest.Must(Method{}.Site(s.plan, "site-1"))(t)
-	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-1"))(t), s.data["site-1"]))(t)
+	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-1"], s.data["site-1"]))(t)
 	var scores, command bytes.Buffer
 	testkit.Do(t, report.Files[0].Write(&scores))
 	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, method.TransformOptions{Site: "site-1"}); err != nil {

@@ -111,7 +111,7 @@ func (c gapped) study(t *testing.T, seed uint64) *small {
 func privateResult(t testing.TB, options string) (*study.Plan, *method.Result) {
 	t.Helper()
 	s := shape{dims: []int{3, 2}, sites: 3, rows: 60, options: options, privacy: totalBudget, seed: 11}.study(t)
-	r := testkit.Get(newPlay(t, s).behindGates(5).run())(t)
+	r := testkit.Get(newPlay(t, s).seeded(5).run())(t)
 	return s.plan, r
 }
 
@@ -266,7 +266,7 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 // Whatever a file says, there is an error or a model that can be used.
 func FuzzReleased(f *testing.F) {
 	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: totalBudget, seed: 11}.study(f)
-	r := testkit.Get(newPlay(f, s).behindGates(5).run())(f)
+	r := testkit.Get(newPlay(f, s).seeded(5).run())(f)
 	released := fileOf(f, r, statistics.ReleasedName)
 	f.Add(released)
 	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {

@@ -2,8 +2,7 @@ package factors
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,16 +11,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxamacker/cbor/v2"
 	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
+	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
-	"parley/sitestore"
+	"parley/privacy/privacytest"
 	"parley/study"
 )
 
@@ -133,180 +133,41 @@ func (s shape) study(t testing.TB) *small {
 	return out
 }
 
-// play runs a study as an engine would, and lets a test interfere.
+// play is a small study that runs as engines run it.
 type play struct {
 	*small
-	t           testing.TB
-	coordinator method.Coordinator
-	halves      map[string]method.Site
-	lists       map[string][]privacy.Listed // what each site may be asked for
-	round       int
-	kinds       []string
-
-	state  method.State
-	absent func(round int, s string) bool // the site leaves instead of answering
-	gates  map[string]*gated              // the sites' own; nil: a new one for every answer, which refuses nothing
+	methodtest.Drive
+	methodtest.Ends
+	t     testing.TB
+	kinds []string
 }
 
 func newPlay(t testing.TB, s *small) *play {
-	t.Helper()
-	c, err := Method{}.Coordinator(s.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &play{small: s, t: t, coordinator: c, halves: map[string]method.Site{}, lists: map[string][]privacy.Listed{}}
-	for _, name := range s.plan.Sites {
-		if p.halves[name], err = (Method{}).Site(s.plan, name); err != nil {
-			t.Fatal(err)
+	p := &play{small: s, t: t, Drive: methodtest.Drive{Method: Method{}, Plan: s.plan, Data: sources(s), Keeps: true}}
+	p.Passed = func(task method.Task, _ method.Contribution) {
+		if n := len(p.kinds); n == 0 || p.kinds[n-1] != task.Kind {
+			p.kinds = append(p.kinds, task.Kind)
 		}
-		if p.lists[name], err = (Method{}).Requests(s.plan, name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if p.state, err = c.Init(); err != nil {
-		t.Fatal(err)
 	}
 	return p
 }
 
-// release lets a site answer a task through a gate of its own, and holds what
-// leaves against what was declared.
-func (p *play) release(task method.Task) (o privacy.Opened, err error) {
-	list := p.lists[task.Site]
-	gate, study := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site, Requests: list}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site]), "small"
-	if own := p.gates[task.Site]; own != nil {
-		gate, study = own.Gate, own.study
+// seeded gives every site other noise.
+func (p *play) seeded(seed uint64) *play {
+	p.Noise = map[string]privacy.Option{}
+	for _, site := range p.plan.Sites {
+		p.Noise[site] = privacytest.Seeded(seed)
 	}
-	session, err := gate.Admit(privacy.Ask{Study: study, Site: task.Site, Round: max(p.round, 1), Kind: task.Kind, Task: sha256.Sum256(task.Body)})
-	if err != nil {
-		return o, err
-	}
-	a, err := p.halves[task.Site].Run(context.Background(), task, session)
-	if err != nil {
-		return o, err
-	}
-	release, err := session.Seal(a.Body, a.State)
-	if err != nil {
-		return o, err
-	}
-	request := list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request
-	if o, err = privacy.Open(release.Bytes(), request); err != nil {
-		return o, err
-	}
-	declared := 0
-	for _, c := range request.Contents {
-		declared += c.Values
-	}
-	sent := numbersIn(p.t, o.Body)
-	for _, sums := range o.Sums {
-		for _, sum := range sums {
-			for i := range sum.Blocks() {
-				sent += len(sum.Floats(i))
-			}
-		}
-	}
-	if sent > declared {
-		p.t.Fatalf("site %s declared %d numbers for %q and sent %d", task.Site, declared, task.Kind, sent)
-	}
-	return o, nil
+	return p
 }
 
-// answer is a site's release as the engine hands it to the coordinator.
-func (p *play) answer(task method.Task) (method.Contribution, error) {
-	o, err := p.release(task)
-	return method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}, err
-}
-
-// step takes the study to its next tasks, or to its end.
-func (p *play) step() (method.Step, error) {
-	step, err := p.coordinator.Next(p.state)
-	if err != nil {
-		return step, err
-	}
-	for name, x := range step.Info.All() {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			p.t.Fatalf("info %q is %v", name, x)
-		}
-	}
-	if step.Progress < 1 || step.Progress > step.Of {
-		p.t.Fatalf("progress is %d of %d", step.Progress, step.Of)
-	}
-	p.state = step.State
-	return step, nil
-}
-
-// run plays the study to its end.
+// run plays the study to its end, from which no site may stay away but those that are absent.
 func (p *play) run() (*method.Result, error) {
-	for {
-		step, err := p.step()
-		if err != nil {
-			return nil, err
-		}
-		if step.Done {
-			break
-		}
-		p.round++
-		p.kinds = append(p.kinds, step.Tasks[0].Kind)
-		for _, task := range step.Tasks {
-			if p.absent != nil && p.absent(p.round, task.Site) {
-				if p.state, err = p.coordinator.Leave(p.state, task.Site); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			said, err := p.answer(task)
-			if err != nil {
-				return nil, fmt.Errorf("site %s: %w", task.Site, err)
-			}
-			if p.state, err = p.coordinator.Fold(p.state, said); err != nil {
-				return nil, err
-			}
-		}
+	var err error
+	if p.Ends, err = p.Run(p.t); err == nil && len(p.Left) > 0 && p.Absent == nil {
+		err = fmt.Errorf("sites %v left", p.Left)
 	}
-	if again, err := p.step(); err != nil || !again.Done || len(again.Tasks) > 0 {
-		p.t.Fatalf("after the end: %+v, %v", again, err)
-	}
-	return p.coordinator.Result(p.state)
-}
-
-// numbersIn counts the numbers in a message: every float64, count and answer to a question. It
-// leaves out how arrays are laid out, and which features and views they are of.
-func numbersIn(t testing.TB, body []byte) int {
-	t.Helper()
-	if len(body) == 0 { // the noised sums are all of it
-		return 0
-	}
-	var v any
-	if err := cbor.Unmarshal(body, &v); err != nil {
-		t.Fatal(err)
-	}
-	var count func(v any) int
-	count = func(v any) (n int) {
-		switch v := v.(type) {
-		case map[any]any:
-			for key, x := range v {
-				if key != "runs" && key != "views" && key != "class" {
-					n += count(x)
-				}
-			}
-		case []any:
-			for _, x := range v {
-				n += count(x)
-			}
-		case cbor.Tag:
-			if v.Number == 40 { // [[rows, columns], values]
-				return count(v.Content.([]any)[1])
-			}
-			return len(v.Content.([]byte)) / 8
-		case uint64, int64, float64, bool:
-			return 1
-		case nil:
-		default:
-			t.Fatalf("a message holds %T", v)
-		}
-		return n
-	}
-	return count(v)
+	return p.Result, err
 }
 
 // threeSites is a study that all tests of single steps can share: the last
@@ -332,7 +193,7 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 		}
 		leave := func(at string) (*method.Result, error) {
 			p := newPlay(t, s)
-			p.absent = func(round int, site string) bool { return site == "site-0" && whole.kinds[round-1] == at }
+			p.Absent = func(task method.Task) bool { return task.Site == "site-0" && task.Kind == at }
 			return p.run()
 		}
 		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
@@ -382,5 +243,42 @@ func TestSitesBelowTheMinimumAreSilent(t *testing.T) {
 	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, gaps: 0.5, options: "  latent: 1\n  minimum: 21\n", seed: 6}.study(t)
 	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "no site has 21 subjects") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// numbersOf collects every text and number of a result that a reader sees.
+func numbersOf(t *testing.T, r *method.Result) string {
+	t.Helper()
+	var b strings.Builder
+	for _, s := range r.Sections {
+		data, err := json.Marshal(s)
+		if err != nil {
+			t.Fatalf("section %s: %v", s.ID, err)
+		}
+		b.Write(data)
+	}
+	for _, h := range r.Headline {
+		fmt.Fprintln(&b, h.Name, h.Value)
+	}
+	data := testkit.Get(json.Marshal(r.Metrics))(t)
+	b.Write(data)
+	for _, f := range r.Files {
+		b.Write(f.Data)
+	}
+	return b.String()
+}
+
+// Twenty subjects at ε = 0.1 tell nothing. The result says so and has no hole.
+func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
+	for seed := range uint64(4) {
+		s := shape{dims: []int{3, 2, 1}, sites: 2, rows: 10, gaps: 0.2, missing: 0.2, lacks: map[[2]int]bool{{1, 1}: true}, options: statisticsOptions,
+			privacy: strings.Replace(totalBudget, "epsilon: 3", "epsilon: 0.1", 1), seed: 3 + seed}.study(t)
+		r := testkit.Get(newPlay(t, s).seeded(seed).run())(t)
+		if text := numbersOf(t, r); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+			t.Error("the result has a number that is none")
+		}
+		if said := strings.Join(r.Verdicts(), " "); !strings.Contains(said, "as far as anybody can tell") {
+			t.Errorf("the result says %q", said)
+		}
 	}
 }

@@ -13,16 +13,21 @@ package factors
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
+	"parley/methods/factors/selection"
 	"parley/methods/factors/statistics"
 	"parley/privacy"
+	"parley/privacy/masks"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -116,4 +121,179 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 		return nil, err
 	}
 	return fitted.Simulate(set, c)
+}
+
+var _ method.Noter = Method{}
+
+// Notes implements [method.Noter]: how many subjects a study of noised statistics needs, and
+// whether the plan has more factors than its features can tell.
+func (Method) Notes(p *study.Plan) (notes problem.List) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil
+	}
+	if set.Options.Mechanism == options.MechanismStatistics {
+		if notes, err = statistics.RequiredSampleSize(set); err != nil { // the plan's cost says what is wrong
+			notes = nil
+		}
+	}
+	if d := set.Layout.Features(); set.TooManyFactors(d) {
+		most := set.Rank()
+		for ; set.TooManyFactors(d); most-- {
+			set = set.With(most - 1)
+		}
+		hint := fmt.Sprintf("at most %d, or noise: view; parley select says how many the data support", most)
+		if most == 0 {
+			hint = "noise: view, or more features"
+		}
+		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%d factors are more than the covariances of %d features can tell: infinitely many models describe the same subjects", p.Method.Options.(*options.Options).Latent, d),
+			Hint: hint})
+	}
+	return notes
+}
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return ""
+	}
+	o, l := set.Options, set.Layout
+	factors := "1 factor"
+	switch {
+	case o.Latent == options.Select:
+		factors = "as many factors as the sites' sums support"
+	case o.Latent != 1:
+		factors = fmt.Sprintf("%d factors", o.Latent)
+	}
+	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
+	if len(o.Adjust) > 0 {
+		text += fmt.Sprintf(" Before that, a linear regression on %s is taken out of the features, which follows from sums of all sites.", options.AdjustedFor(o.Adjust))
+	}
+	switch {
+	case o.Mechanism == options.MechanismStatistics:
+		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
+	case o.Rounds == 0:
+		return text + " Each site sends the number, means and covariances of its subjects once, for each set of views that they have, to which the coordinator fits the model."
+	}
+	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of views that they have, to which the coordinator fits the model; where values are missing it fills them by the model and sends these again, at most %d times.", o.Rounds)
+}
+
+var (
+	_ method.Selector = Method{}
+	_ method.Refitter = Method{}
+)
+
+// Chooses implements [method.Selector].
+func (Method) Chooses() string { return "latent" }
+
+// Select implements [method.Selector] by [selection.Select]. It chooses latent in the plan.
+func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return selection.Select(ctx, set, data, c)
+}
+
+// ReleasedFile implements [method.Refitter]. Only [options.MechanismStatistics] releases
+// what is enough for another model.
+func (Method) ReleasedFile(p *study.Plan) (string, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return "", err
+	}
+	if set.Options.Mechanism != options.MechanismStatistics {
+		return "", problem.Problem{Where: "privacy.protection", What: "without differential protection a site's answers depend on the number of factors, so no other model can be made of them",
+			Hint: "only a private study releases statistics that any number of factors can be fitted to"}
+	}
+	return statistics.ReleasedName, nil
+}
+
+// Refit implements [method.Refitter].
+func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Result, error) {
+	r, err := m.read(p, releases)
+	if err != nil {
+		return nil, err
+	}
+	return r.Refit(latent)
+}
+
+// SelectReleased implements [method.Refitter] by [selection.SelectReleased].
+func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
+	r, err := m.read(p, releases)
+	if err != nil {
+		return nil, err
+	}
+	return selection.SelectReleased(ctx, r.Setup, r.Sites, r.Releases, c)
+}
+
+// read reads what the sites of a plan's study released.
+func (m Method) read(p *study.Plan, releases []byte) (*statistics.Study, error) {
+	if _, err := m.ReleasedFile(p); err != nil {
+		return nil, err
+	}
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return statistics.ReadReleased(set, releases)
+}
+
+var _ method.Additive = Method{}
+
+// What the sums of a study with a secure sum are called, as sites' people read it.
+const (
+	sumMoments = "number of values of each feature, their sum, and the sum of their squares"
+	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature and of products of any two of them, and how many values were filled in; the log-likelihood"
+)
+
+// Totals implements [method.Additive].
+func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case options.TaskScale:
+		return []privacy.Total{{Name: sumMoments, Numbers: 3 * set.Layout.Features(), Grid: masks.Raw}}, nil
+	case options.TaskFit:
+		return []privacy.Total{{Name: sumScatter, Numbers: federated.SumNumbers(set), Grid: masks.Standardised}}, nil
+	}
+	return nil, fmt.Errorf("no sums answer task %q", kind)
+}
+
+// Numbers implements [method.Additive].
+func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind == options.TaskScale {
+		var sums options.FeatureSums
+		err := wire.Unmarshal(body, &sums)
+		return map[string][]float64{sumMoments: sums.Raw()}, err
+	}
+	var answer federated.FitAnswer
+	if err := wire.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	numbers, err := answer.Raw(set)
+	return map[string][]float64{sumScatter: numbers}, err
+}
+
+// Answer implements [method.Additive].
+func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
+	if kind == options.TaskScale {
+		return wire.Marshal(options.FeatureSumsOf(sums[sumMoments]))
+	}
+	answer, err := federated.AnswerOf(set, sums[sumScatter])
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(answer)
 }

@@ -64,25 +64,6 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 	}
 }
 
-func FuzzLoadModel(f *testing.F) {
-	for _, options := range []string{federatedOptions} {
-		f.Add(fitOf(f, options))
-	}
-	f.Add([]byte(`{"format":"` + fitted.ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := fitted.LoadModel(data)
-		if err != nil {
-			return
-		}
-		if _, err := m.Encode(); err != nil {
-			t.Fatalf("a model that was read cannot be written: %v", err)
-		}
-		if _, _, err := m.Predictor(); err != nil {
-			t.Fatalf("a model that was read cannot be used: %v", err)
-		}
-	})
-}
-
 // checkResult demands what every result must hold: a model that can be loaded
 // and used, finite metrics, and sections that can be drawn.
 func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
@@ -173,7 +154,7 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, site := range s.plan.Sites {
-			shared := testkit.Get(p.coordinator.Share(p.state, site))(t)
+			shared := p.Shares[site]
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 			r := testkit.Get(half.Report(context.Background(), shared, s.data[site]))(t)
 			var b bytes.Buffer
@@ -249,7 +230,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := s.plan.Sites[0]
-	shared := factorstest.Must(p.coordinator.Share(p.state, name))(t)
+	shared := p.Shares[name]
 	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
 	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"}, func(column, i int) string {
 		return fmt.Sprint(i * (column + 1) % []int{2, 60, 30, 5, 99_991}[column])
@@ -289,7 +270,7 @@ func TestOwnReportShowsEverySubject(t *testing.T) {
 	name := s.plan.Sites[0]
 	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
 	source := crowd{s.data[name], 40, []string{"sex"}, func(_, i int) string { return string("fm"[i%2]) }}
-	r := factorstest.Must(half.Report(context.Background(), factorstest.Must(p.coordinator.Share(p.state, name))(t), strange{source, "subject-0000017"}))(t)
+	r := factorstest.Must(half.Report(context.Background(), p.Shares[name], strange{source, "subject-0000017"}))(t)
 	for _, section := range r.Sections {
 		if section.ID == "described" {
 			if worst := section.Items[0].Table; worst.Columns[0].Text[0] != "subject-0000017" || worst.Columns[2].Numbers[0] < 10 {

@@ -125,7 +125,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 	var scores bytes.Buffer
 	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
-	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-0"))(t), data))(t)
+	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], data))(t)
 	testkit.Do(t, report.Files[0].Write(&scores))
 	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	mean := 0.0
@@ -308,7 +308,7 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	}
 	// The site's own report scores as the command does, and says so.
 	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
-	report := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, "site-0"))(t), s.data["site-0"]))(t)
+	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], s.data["site-0"]))(t)
 	if !slices.ContainsFunc(report.Sections[0].Items, func(i figure.Item) bool {
 		return i.Note != nil && i.Note.Title == "This site has noise of its own"
 	}) {

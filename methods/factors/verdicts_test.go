@@ -68,7 +68,7 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 	}
 	for i, site := range s.plan.Sites {
 		half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-		own := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, site))(t), s.data[site]))(t)
+		own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
 			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
 		}
@@ -332,7 +332,7 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		s := shape{dims: []int{3, 3}, sites: 3, rows: 400, lacks: map[[2]int]bool{{0, 1}: true, {1, 0}: true}, seed: 5, privacy: totalBudget,
 			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b + "]}, {views: [v0, v1]}]\n"}.study(t)
 		p := newPlay(t, s)
-		p.behindGates(3)
+		p.seeded(3)
 		r := factorstest.Must(p.run())(t)
 		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
 			return says(v, "It may be that no subject counts at site-0, site-1:")
@@ -341,7 +341,7 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		}
 		for i, site := range s.plan.Sites {
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-			own := factorstest.Must(half.Report(t.Context(), factorstest.Must(p.coordinator.Share(p.state, site))(t), s.data[site]))(t)
+			own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 			want := swapped && i < 2
 			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for nothing"; said != want {
 				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts())

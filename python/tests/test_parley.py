@@ -298,10 +298,10 @@ class Documentation(unittest.TestCase):
     def test_the_page_s_code_runs(self):
         page = (EXAMPLES.parent / "docs/how-to/use-from-r-and-python.md").read_text(encoding="utf-8")
         blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         back = os.getcwd()
         self.addCleanup(os.chdir, back)
-        for block, prepare in zip(blocks, (self.results, self.sites, self.mofa)):
+        for block, prepare in zip(blocks, (self.results, self.cohort, self.sites, self.mofa)):
             where = folder / f"page-{prepare.__name__}"
             where.mkdir()
             os.chdir(where)
@@ -317,6 +317,14 @@ class Documentation(unittest.TestCase):
         Path("data").mkdir()
         packed = (EXAMPLES / "alzheimer/data/subjects.csv.gz").read_bytes()
         Path("data/subjects.csv").write_bytes(gzip.decompress(packed))
+
+    def cohort(self):
+        draw = random.Random(5)
+        lines = [
+            f"{i:03d},{('basel', 'bern')[i % 2]},{draw.choice(['no', 'yes'])},{draw.gauss(60, 9)},{draw.gauss(5, 2)}"
+            for i in range(120)
+        ]
+        Path("cohort.csv").write_text("id,hospital,relapse,age,crp\n" + "\n".join(lines) + "\n")
 
     def sites(self):
         draw = random.Random(3)

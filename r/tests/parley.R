@@ -201,6 +201,13 @@ prepared <- list(
     writeLines(readLines(subjects), "data/subjects.csv")
   },
   function() {
+    cohort <- data.frame(
+      id = sprintf("%03d", 1:120), hospital = c("basel", "bern"), relapse = sample(c("no", "yes"), 120, TRUE),
+      age = rnorm(120, 60, 9), crp = rnorm(120, 5, 2)
+    )
+    write.csv(cohort, "cohort.csv", row.names = FALSE)
+  },
+  function() {
     for (site in c("north", "south")) {
       dir.create(site)
       ids <- sprintf("%s%02d", site, 1:50)
@@ -214,7 +221,7 @@ prepared <- list(
     write.csv(cbind(long, value = rnorm(nrow(long))), "mofa.csv", row.names = FALSE)
   }
 )
-stopifnot(length(blocks) == 3)
+stopifnot(length(blocks) == 4)
 for (i in seq_along(blocks)) {
   dir.create(at(paste0("page", i)))
   back <- setwd(at(paste0("page", i)))

@@ -338,6 +338,9 @@ func (d *Draft) mixed(c *column, words int64) string {
 			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,
 				What: fmt.Sprintf("left out: %q is a word, and %s of this column are numbers", w.Text, plural(c.Numbers, "cell")),
 				Hint: fmt.Sprintf("mend the cell; if it stands for a missing value: --missing %s", quote(w.Text))})
+			if p.Dates > 0 {
+				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as 2024-01-31 everywhere"
+			}
 			if key := problem.Key(w.Text); key == "true" || key == "false" {
 				d.Said[len(d.Said)-1].Hint = "write TRUE and FALSE at all sites, or 1 and 0; a site's mapping.yaml can do that: levels: {TRUE: 1, FALSE: 0}"
 			}

@@ -30,7 +30,7 @@ const (
 // absences are what people write for a value that was not measured, in any spelling.
 var absences = func() map[string]bool {
 	keys := map[string]bool{}
-	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
+	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>", `\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
 		keys[problem.Key(word)] = true
 	}
 	return keys

@@ -41,6 +41,9 @@ type Errors struct {
 // subjects would show other loadings.
 const Stable = math.Pi / 6
 
+// weakest is the strength of a factor that no subject shows: nothing is along it.
+const weakest = 1e-9
+
 // Half is half the width of an interval of 90 %, in standard errors: that of Student's law with as many degrees of
 // freedom as ten groups have.
 const Half = 1.8331129326536335
@@ -129,7 +132,9 @@ func newErrors(l ppca.Layout, model *ppca.Params, without []*ppca.Params, n []fl
 		}
 		each(func(v, moved []float64) {
 			for f, x := range v {
-				floats.AddScaled(tilt[f*q:][:q], x/max(strengths[f], ppca.Least), moved)
+				if strengths[f] > weakest {
+					floats.AddScaled(tilt[f*q:][:q], x/strengths[f], moved)
+				}
 			}
 		})
 		each(func(v, moved []float64) {

@@ -198,9 +198,6 @@ func (o *Predictor) addGram(dst []float64, features []int) {
 // Mean returns the study's mean of feature j.
 func (o *Predictor) Mean(j int) float64 { return o.md.Mu[j] }
 
-// Noise returns the noise variance of feature j; 0 where the model lacks it.
-func (o *Predictor) Noise(j int) float64 { return o.md.Psi[j] }
-
 // Factors returns the factors' mean given all views but k of the subject read last,
 // valid until the next: q numbers, and one for each further column of the model.
 func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
@@ -351,42 +348,21 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 	return nil
 }
 
-// quantiles are those of the normal distribution at the edges between the calibration bins, and
-// underQuantile is, for each of some cells of equal width from −quantileEnd on, how many of them
-// lie below the cell: then few comparisons find the bin of a value, and no probability is needed.
-var quantiles, underQuantile = normalQuantiles()
+// quantiles are those of the normal distribution at the edges between the calibration bins.
+var quantiles = normalQuantiles()
 
-const (
-	quantileEnd   = 2.0 // beyond all of the quantiles
-	quantileCells = 128
-)
-
-func normalQuantiles() (edges [CalibrationBins - 1]float64, under [quantileCells]uint8) {
+func normalQuantiles() (edges [CalibrationBins - 1]float64) {
 	for i := range edges {
 		edges[i] = math.Sqrt2 * math.Erfinv(2*float64(i+1)/CalibrationBins-1)
 	}
-	for c := range under {
-		lower := 2*quantileEnd*float64(c)/quantileCells - quantileEnd
-		for _, x := range edges {
-			if x < lower {
-				under[c]++
-			}
-		}
-	}
-	return edges, under
+	return edges
 }
 
 // calibrationBin returns the bin of the probability of less than z under the standard normal
 // distribution.
 func calibrationBin(z float64) int {
-	if !(z > -quantileEnd) {
-		return 0
-	}
-	if z >= quantileEnd {
-		return CalibrationBins - 1
-	}
-	bin := int(underQuantile[min(int((z+quantileEnd)*(quantileCells/(2*quantileEnd))), quantileCells-1)])
-	for bin < len(quantiles) && quantiles[bin] <= z {
+	bin, at := slices.BinarySearch(quantiles[:], z)
+	if at {
 		bin++
 	}
 	return bin

@@ -1,6 +1,7 @@
 package federated
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -221,10 +222,10 @@ func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
 	if len(a.Blocks) == 0 && set.Options.Minimum <= 1 {
 		return nil, fmt.Errorf("it says nothing of any subject")
 	}
-	if err := ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures); err != nil {
-		return nil, err
-	}
-	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
+	if err := cmp.Or(
+		ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures),
+		ppca.Finite("log-likelihood", []float64{a.LogLik}),
+	); err != nil {
 		return nil, err
 	}
 	if len(a.Blocks) > ppca.LargestPatterns {

@@ -352,12 +352,7 @@ func effectTableOf(list []covariateEffect) figure.Table {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
 	for _, x := range list {
-		for i, text := range []string{x.term, x.view, x.feature.Name, x.feature.Unit} {
-			t.Columns[i].Text = append(t.Columns[i].Text, text)
-		}
-		for i, y := range []float64{x.b, x.b - x.half, x.b + x.half, x.size} {
-			t.Columns[4+i].Numbers = append(t.Columns[4+i].Numbers, y)
-		}
+		t.Add(x.term, x.view, x.feature.Name, x.feature.Unit, x.b, x.b-x.half, x.b+x.half, x.size)
 	}
 	return t
 }
@@ -394,8 +389,7 @@ func (m *Model) AdjustedSection() figure.Section {
 			with = c.Levels[0]
 		}
 		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
-			about.Columns[0].Text, about.Columns[1].Text = append(about.Columns[0].Text, name), append(about.Columns[1].Text, with)
-			about.Columns[2].Numbers, about.Columns[3].Numbers = append(about.Columns[2].Numbers, c.Mean[k]), append(about.Columns[3].Numbers, c.WithinSD[k])
+			about.Add(name, with, c.Mean[k], c.WithinSD[k])
 		}
 	}
 	sec.Items = append(sec.Items, figure.Item{Table: &about})

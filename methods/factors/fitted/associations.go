@@ -279,10 +279,7 @@ func associationTable(list []tested) figure.Table {
 		} else {
 			kind = fmt.Sprintf("category of %d", x.Levels)
 		}
-		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.Column), append(t.Columns[1].Text, kind)
-		for j, y := range []float64{float64(x.Factor), float64(x.Subjects), r, x.R2, x.F, x.P, x.Adjusted} {
-			t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, y)
-		}
+		t.Add(x.Column, kind, x.Factor, x.Subjects, r, x.R2, x.F, x.P, x.Adjusted)
 	}
 	return t
 }
@@ -298,10 +295,7 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 			if x.R == nil {
 				level = e.Level + " − " + x.Reference
 			}
-			t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.Column), append(t.Columns[1].Text, level)
-			for j, y := range []float64{float64(x.Factor), float64(e.Subjects), e.Estimate, e.SE, reliability[x.Factor-1]} {
-				t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, y)
-			}
+			t.Add(x.Column, level, x.Factor, e.Subjects, e.Estimate, e.SE, reliability[x.Factor-1])
 		}
 	}
 	return t

@@ -328,19 +328,13 @@ func (c *comparison) account() *method.Account {
 		Caption: "Correlation is that of the loadings, weighted by the noise; aligned is that after all factors of A are turned together to those of B. Compare single factors only where it says yes: elsewhere a neighbour is so close in strength (less than 1.8 times) that the two may turn into each other, or the models have other rotations, and only the space that they span is sure, for which see the principal angles.",
 		Columns: []figure.Column{{Name: "A", Format: figure.Count}, {Name: "B", Format: figure.Count}, {Name: "correlation"}, {Name: "aligned"}, {Name: "comparable"}}}
 	for _, m := range c.Matches {
-		for j, x := range []float64{float64(m.A), float64(m.B), m.Correlation, m.Aligned} {
-			f.Columns[j].Numbers = append(f.Columns[j].Numbers, x)
-		}
-		f.Columns[4].Text = append(f.Columns[4].Text, map[bool]string{true: "yes", false: "no"}[m.Comparable])
+		f.Add(m.A, m.B, m.Correlation, m.Aligned, map[bool]string{true: "yes", false: "no"}[m.Comparable])
 	}
 	v := figure.Table{Title: "Views",
 		Caption: "Loadings: RV coefficient of the two patterns of covariance, 1 if they are the same whatever the rotation. Means: root mean square difference in standard deviations of B. Noise and population: ratio of standard deviations, A by B.",
 		Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count}, {Name: "loadings"}, {Name: "means"}, {Name: "noise"}, {Name: "population"}}}
 	for _, x := range c.Views {
-		v.Columns[0].Text = append(v.Columns[0].Text, x.View)
-		for j, y := range []float64{float64(x.Features), x.Loadings, x.Means, x.Noise, x.Spread} {
-			v.Columns[1+j].Numbers = append(v.Columns[1+j].Numbers, y)
-		}
+		v.Add(x.View, x.Features, x.Loadings, x.Means, x.Noise, x.Spread)
 	}
 	a.Figures, a.Tables = []figure.Figure{c.picture()}, []figure.Table{f, v}
 	return a

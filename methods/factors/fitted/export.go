@@ -88,7 +88,6 @@ func (m *Model) loadingTable(top int) figure.Table {
 	if m.Rotation.correlated() { // else a standardised loading is the correlation
 		t.Columns = append(t.Columns, figure.Column{Name: "correlation", Numbers: figure.Numbers{}})
 	}
-	c := t.Columns
 	for a := range m.Factors {
 		ranked := slices.Clone(all)
 		slices.SortStableFunc(ranked, func(x, y entry) int {
@@ -98,14 +97,8 @@ func (m *Model) loadingTable(top int) figure.Table {
 			if top > 0 && i == top {
 				break
 			}
-			for j, x := range []float64{float64(a + 1), float64(i + 1)} {
-				c[j].Numbers = append(c[j].Numbers, x)
-			}
-			c[2].Text, c[3].Text, c[4].Text = append(c[2].Text, e.view), append(c[3].Text, e.f.Name), append(c[4].Text, e.f.Unit)
-			for j, x := range []float64{e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1)} {
-				c[5+j].Numbers = append(c[5+j].Numbers, x)
-			}
-			if m.Rotation.correlated() {
+			t.Add(a+1, i+1, e.view, e.f.Name, e.f.Unit, e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1))
+			if c := t.Columns; m.Rotation.correlated() {
 				c[8].Numbers = append(c[8].Numbers, e.f.structure[a]/e.f.total())
 			}
 		}
@@ -120,15 +113,11 @@ func (m *Model) featureTable() figure.Table {
 	for _, name := range []string{"scale_shift", "scale_factor", "mean_scaled", "mean_own", "sd_own", "noise_variance_scaled", "noise_sd_own", "noise_variance_sd_between_sites"} {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
-	c := t.Columns
 	for _, v := range m.Views {
 		for i := range v.Features {
 			f := &v.Features[i]
-			c[0].Text, c[1].Text, c[2].Text = append(c[0].Text, v.Name), append(c[1].Text, f.Name), append(c[2].Text, f.Unit)
-			for j, x := range []float64{f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1) + f.Shift, m.inUnits(f, f.overall(), 1),
-				f.Noise, m.inUnits(f, math.Sqrt(f.Noise), 1), value(f.NoiseSD)} {
-				c[3+j].Numbers = append(c[3+j].Numbers, x)
-			}
+			t.Add(v.Name, f.Name, f.Unit, f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1)+f.Shift, m.inUnits(f, f.overall(), 1),
+				f.Noise, m.inUnits(f, math.Sqrt(f.Noise), 1), value(f.NoiseSD))
 		}
 	}
 	return t
@@ -157,14 +146,11 @@ func (m *Model) viewTable() figure.Table {
 	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count}, {Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
 		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
 	for _, v := range m.Views {
-		t.Columns[0].Text = append(t.Columns[0].Text, v.Name)
 		values, sites := v.Values, float64(m.sitesWith(v.Name))
 		if len(m.Sites) == 0 { // no site said
 			values, sites = math.NaN(), math.NaN()
 		}
-		for j, x := range []float64{float64(len(v.Features)), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD)} {
-			t.Columns[1+j].Numbers = append(t.Columns[1+j].Numbers, x)
-		}
+		t.Add(v.Name, len(v.Features), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD))
 	}
 	return t
 }
@@ -182,13 +168,13 @@ func (m *Model) siteTable() figure.Table {
 		}
 	}
 	for _, s := range m.Sites {
-		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, s.Name), append(t.Columns[1].Text, strings.Join(s.Views, " "))
-		numbers := append([]float64{float64(s.Subjects)}, s.LatentMean...)
+		t.Add(s.Name, strings.Join(s.Views, " "), s.Subjects)
+		numbers := slices.Clone(s.LatentMean)
 		for a := range q {
 			numbers = append(numbers, s.LatentCov[a][a:]...)
 		}
 		for j, x := range numbers {
-			t.Columns[2+j].Numbers = append(t.Columns[2+j].Numbers, x)
+			t.Columns[3+j].Numbers = append(t.Columns[3+j].Numbers, x)
 		}
 	}
 	return t

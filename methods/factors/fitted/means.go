@@ -204,14 +204,9 @@ func (m *Model) siteMeanTable(list []siteMean) figure.Table {
 	}
 	for _, x := range list {
 		f := x.feature
-		for i, text := range []string{x.site, x.view, f.Name, f.Unit} {
-			t.Columns[i].Text = append(t.Columns[i].Text, text)
-		}
 		all := m.inUnits(f, f.Mean, 1) + f.Shift
 		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
-		for i, y := range []float64{mean, mean - half, mean + half, all, m.inUnits(f, f.total(), 1), m.inUnits(f, math.Sqrt(f.SiteVariance), 1)} {
-			t.Columns[4+i].Numbers = append(t.Columns[4+i].Numbers, y)
-		}
+		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1), m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
 	}
 	return t
 }
@@ -260,8 +255,7 @@ func (m *Model) SiteMeansSection() figure.Section {
 		for i := range v.Features {
 			squares += v.Features[i].total() * v.Features[i].total() / float64(len(v.Features))
 		}
-		views.Columns[0].Text = append(views.Columns[0].Text, v.Name)
-		views.Columns[1].Numbers, views.Columns[2].Numbers = append(views.Columns[1].Numbers, value(v.MeanSD)), append(views.Columns[2].Numbers, math.Sqrt(squares))
+		views.Add(v.Name, value(v.MeanSD), math.Sqrt(squares))
 	}
 	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the factors alone. So the model"
 	if m.Options != nil && m.Options.SiteMeans == options.MeansSeparate {

@@ -99,10 +99,7 @@ func (m *Model) BetweenSection() figure.Section {
 				squares += w * w / (d * float64(len(f.Loadings)))
 			}
 		}
-		t.Columns[0].Text = append(t.Columns[0].Text, v.Name)
-		for i, x := range []float64{value(v.LoadingSD), math.Sqrt(squares), value(v.MeanSD), math.Sqrt(variance), math.Sqrt(noise)} {
-			t.Columns[i+1].Numbers = append(t.Columns[i+1].Numbers, x)
-		}
+		t.Add(v.Name, value(v.LoadingSD), math.Sqrt(squares), value(v.MeanSD), math.Sqrt(variance), math.Sqrt(noise))
 	}
 	return figure.Section{ID: "between", Title: "How much the sites differ", Items: []figure.Item{{Table: &t}},
 		Lead: "Even when their subjects are alike, sites measure with other devices and habits. The table says how much means and loadings differ from site to site."}

@@ -1,6 +1,7 @@
 package fitted
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,19 +57,13 @@ func (m *Model) check() error {
 		return err
 	}
 	q := len(m.Factors)
-	if err := m.params().Check(l); err != nil {
-		return err
-	}
-	if err := m.scale().Check(l); err != nil {
-		return err
-	}
-	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
-		return err
-	}
-	if err := m.Rotation.check(q); err != nil {
-		return err
-	}
-	if err := m.Errors.check(q); err != nil {
+	if err := cmp.Or(
+		m.params().Check(l),
+		m.scale().Check(l),
+		ppca.Finite("strengths of the factors", m.Factors),
+		m.Rotation.check(q),
+		m.Errors.check(q),
+	); err != nil {
 		return err
 	}
 	names := map[string]bool{}

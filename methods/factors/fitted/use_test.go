@@ -480,6 +480,9 @@ func FuzzUseModel(f *testing.F) {
 		if _, err := m.Encode(); err != nil {
 			t.Fatal(err)
 		}
+		if _, _, err := m.Predictor(); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := m.Summary(2); err != nil {
 			t.Fatal(err)
 		}

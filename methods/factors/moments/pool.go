@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/methods/factors/ppca"
 )
 
@@ -174,3 +176,116 @@ func weigh(of []*PatternSums) (weight, slope []float64, typical float64) {
 	}
 	return weight, slope, typical
 }
+
+// Clipping takes more of large subjects than of small ones, and what it leaves of
+// the scale depends on more than moments. So every subject also tells its size,
+// as one more entry of t that clipping hardly touches.
+
+// room is the norm that the constant and the size leave for y.
+func (n *Whitening) room() float64 {
+	return math.Sqrt(1 - n.Constant*n.Constant - sizeWeight*sizeWeight)
+}
+
+// reach is r², from which on sizes are not told apart: four times the mean square
+// of z that the sums before told.
+func (n *Whitening) reach() float64 {
+	p := len(n.Scale)
+	whole, squeezed := float64(p), float64(p)
+	for i, x := range n.Strength {
+		whole += x
+		squeezed += n.Shrinkage[i] * n.Shrinkage[i] * x
+	}
+	c := clip(p)
+	return 4 * n.Bound * n.Bound / (c * c) * whole / squeezed
+}
+
+// sizes is a noised Σ |z|² over the subjects of one sum.
+type sizes struct {
+	lens     *Whitening
+	sum      float64
+	variance float64 // of its noise
+}
+
+// sizes reads what a sum of moments says of sizes: b s Σ min(1, |z|²/r²).
+func (n *Whitening) sizes(block []float64, sd float64, pass passed) sizes {
+	p := len(n.Scale)
+	unit := n.reach() / (n.Constant * sizeWeight * pass.size)
+	return sizes{n, unit * block[triangle(p, p+1, p+2)], unit * unit * sd * sd / 2}
+}
+
+// passed is how clipping acts on a sum of moments: along each axis of the fine
+// lens, and in all other directions, the square root of the share of the
+// variance that is left, and the shares of the mean and of the sizes.
+type passed struct {
+	axes []float64
+	rest float64
+	mean float64
+	size float64
+}
+
+// clear says that nothing was clipped.
+func unclipped(k int) passed {
+	out := passed{axes: make([]float64, k), rest: 1, mean: 1, size: 1}
+	for i := range out.axes {
+		out.axes[i] = 1
+	}
+	return out
+}
+
+// censoredNormal is a normal law whose values beyond ±½ count as ±½, as those beyond a range count as its ends.
+type censoredNormal struct{ mean, sd float64 }
+
+const (
+	bisections  = 18
+	clampedMost = 100.0 // standard deviation from which on all values are at the ends, nearly
+)
+
+// clampedTo returns the law whose clamped values have this mean and variance. Values within ±½ have at most
+// the variance ¼ − mean², which is that of values at the ends alone; where more is asked for, those are
+// returned, nearly.
+func clampedTo(mean, variance float64) censoredNormal {
+	c := censoredNormal{mean, math.Sqrt(variance)}
+	if c.mean+4*c.sd < 0.5 && c.mean-4*c.sd > -0.5 {
+		return c
+	}
+	// Of laws whose clamped values have this mean, these vary the more the larger the standard deviation.
+	least, most := math.Log(c.sd), math.Log(max(c.sd, clampedMost))
+	for range bisections {
+		middle := (least + most) / 2
+		c = clampedAbout(mean, math.Exp(middle))
+		if _, v := c.moments(); v < variance {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return c
+}
+
+// clampedAbout returns the law with this standard deviation whose clamped values have this mean.
+func clampedAbout(mean, sd float64) censoredNormal {
+	low, high := -0.5-5*sd, 0.5+5*sd
+	for range bisections {
+		c := censoredNormal{(low + high) / 2, sd}
+		if m, _ := c.moments(); m < mean {
+			low = c.mean
+		} else {
+			high = c.mean
+		}
+	}
+	return censoredNormal{(low + high) / 2, sd}
+}
+
+// moments returns the mean and variance of clamped values.
+func (c censoredNormal) moments() (mean, variance float64) {
+	a, b := (-0.5-c.mean)/c.sd, (0.5-c.mean)/c.sd
+	below, above := math.Erfc(-a/math.Sqrt2)/2, math.Erfc(b/math.Sqrt2)/2
+	inside := 1 - below - above
+	fa, fb := distuv.UnitNormal.Prob(a), distuv.UnitNormal.Prob(b)
+	mean = (above-below)/2 + c.mean*inside + c.sd*(fa-fb)
+	square := (above+below)/4 + c.mean*c.mean*inside + 2*c.mean*c.sd*(fa-fb) + c.sd*c.sd*(inside+a*fa-b*fb)
+	return mean, square - mean*mean
+}
+
+// at returns the clamped value that a standard normal one becomes.
+func (c censoredNormal) at(z float64) float64 { return max(-0.5, min(0.5, c.mean+c.sd*z)) }

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,10 +119,10 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if len(a.Outliers) != l.Views() || slices.Max(a.Outliers) > a.Outlying {
 		return fmt.Errorf("outliers of %d views, or more in one than %v", len(a.Outliers), a.Outlying)
 	}
-	if err := ppca.Counts("outliers", append([]float64{a.Outlying}, a.Outliers...), ppca.LargestCount); err != nil {
-		return err
-	}
-	if err := ppca.Finite("absolute errors", a.AbsError); err != nil {
+	if err := cmp.Or(
+		ppca.Counts("outliers", append([]float64{a.Outlying}, a.Outliers...), ppca.LargestCount),
+		ppca.Finite("absolute errors", a.AbsError),
+	); err != nil {
 		return err
 	}
 	if _, err := UnpackPatterns(a.Patterns, l); err != nil {
@@ -133,10 +134,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if a.LeftOut == nil || a.Noise == nil {
 		return fmt.Errorf("no sums of views left out, or none of residuals")
 	}
-	if err := a.Noise.Check(l.Views()); err != nil {
-		return err
-	}
-	if err := a.LeftOut.Check(l.Views()); err != nil {
+	if err := cmp.Or(a.Noise.Check(l.Views()), a.LeftOut.Check(l.Views())); err != nil {
 		return err
 	}
 	if !a.Serial.Usable() {

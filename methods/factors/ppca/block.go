@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -163,16 +164,12 @@ func addSquare(s, f []float64, p int) {
 
 // Measured holds a site's moments to what values can be.
 func (b *Block) Measured() error {
-	if err := Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount); err != nil {
-		return err
-	}
-	if err := Within("moments: means", b.Mean, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue); err != nil {
-		return err
-	}
-	if err := Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue); err != nil {
+	if err := cmp.Or(
+		Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount),
+		Within("moments: means", b.Mean, LargestValue),
+		Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue),
+		Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue),
+	); err != nil {
 		return err
 	}
 	return Within("moments: rest of the diagonal", b.Diag, b.N*LargestValue*LargestValue)
@@ -363,6 +360,37 @@ func About(blocks []Block, mean []float64, share float64) []Block {
 			b.Filled[i] *= share
 		}
 		out = append(out, b)
+	}
+	return out
+}
+
+// Pattern counts the subjects of a site who have the same views.
+type Pattern struct {
+	Views    []int   // ascending: those with at least one observed cell
+	Subjects float64 // whole at a site
+	Share    float64 // of the cells in these views which were observed, in (0, 1]
+}
+
+// Patterns counts the subjects in the blocks by the views they have, in order
+// of views.
+func Patterns(l Layout, blocks []Block) []Pattern {
+	var out []Pattern
+	for i := range blocks {
+		b := &blocks[i]
+		views := l.ViewsOf(b.Features)
+		at, found := slices.BinarySearchFunc(out, views, func(p Pattern, v []int) int { return slices.Compare(p.Views, v) })
+		if !found {
+			out = slices.Insert(out, at, Pattern{Views: views})
+		}
+		out[at].Subjects += b.N
+		out[at].Share += b.N * float64(len(b.Features)) // observed cells, for now
+	}
+	for i := range out {
+		cells := 0
+		for _, k := range out[i].Views {
+			cells += l.Dims[k]
+		}
+		out[i].Share /= out[i].Subjects * float64(cells)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ package ppca
 var (
 	Weighted      = weighted
 	NewCovariance = newCovariance
+	NewPXEM       = newPXEM
 )
 
 // Empty is how many subjects without any value were added.
@@ -13,8 +14,6 @@ func (a *Accumulator) Empty() int { return a.empty }
 
 func (c *covariance) Mean(i int) float64            { return c.mean[i] }
 func (c *covariance) Count(i int) float64           { return c.count[i] }
-func (c *covariance) Full() []float64               { return c.full }
-func (c *covariance) Factored()                     { c.full = nil }
 func (c *covariance) Times(dst, x []float64, q int) { c.times(dst, x, q) }
 func (c *covariance) Leading(rank int) (values, vectors []float64, err error) {
 	total := 0.0

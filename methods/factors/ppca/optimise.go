@@ -17,7 +17,7 @@ import (
 //	∂ℓ/∂w_j = (B_j − R w_j)/ψ, ∂ℓ/∂μ_j = (Dev_j − Σ⟨x⟩ᵀw_j)/ψ,
 //	∂ℓ/∂ln ψ = Σ_j {(Square_j − 2 B_jᵀw_j + w_jᵀR w_j)/ψ − N_j}/2 over the features of its group.
 type surface struct {
-	f      *PXEM
+	f      *pxem
 	unit   []float64 // per feature observed: √ψ at the start
 	groups []int     // noise groups in use
 	at     []int     // of each noise group: its place among them
@@ -27,7 +27,7 @@ type surface struct {
 	evals  int
 }
 
-func newSurface(f *PXEM) *surface {
+func newSurface(f *pxem) *surface {
 	s := &surface{f: f, at: make([]int, len(f.Floor))}
 	for g := range s.at {
 		s.at[g] = -1
@@ -116,7 +116,7 @@ func (s *surface) evaluate(x []float64) {
 // climb goes from the model of a fit to the next maximum of the likelihood by the limited-memory
 // method of Broyden, Fletcher, Goldfarb and Shanno (Liu and Nocedal 1989): where expectation
 // maximisation creeps, it needs a tenth of the steps.
-func (f *PXEM) climb(o FitOptions) (steps int, err error) {
+func (f *pxem) climb(o FitOptions) (steps int, err error) {
 	s := newSurface(f)
 	problem := optimize.Problem{
 		Func: func(x []float64) float64 { s.evaluate(x); return s.value },

@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,10 +77,10 @@ func (p *Params) Groups(l Layout) []bool {
 
 // Measured holds what a site says of its parameters to what values can be.
 func (p *Params) Measured(l Layout) error {
-	if err := Within("parameters: loadings", p.W, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("parameters: means", p.Mu, LargestValue); err != nil {
+	if err := cmp.Or(
+		Within("parameters: loadings", p.W, LargestValue),
+		Within("parameters: means", p.Mu, LargestValue),
+	); err != nil {
 		return err
 	}
 	for g, used := range p.Groups(l) {

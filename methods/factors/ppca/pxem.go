@@ -94,7 +94,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	if err != nil {
 		return nil, err
 	}
-	f, err := NewPXEM(l, blocks, rank, start)
+	f, err := newPXEM(l, blocks, rank, start)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,7 @@ const (
 )
 
 // FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there:
-// the likelihood can have several maxima. The starts are [Start]; where subjects lack features, the
-// same with each covariance divided by the geometric mean of the subjects who have either; and eight
+// the likelihood can have several maxima. The starts are [Start] and eight
 // of drawn loadings, the same for the same data. Where an iteration is dear, all are followed on every so manyth feature
 // of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
 // from which the covariance of the factors collapses is passed over, unless all are such.
@@ -256,13 +255,6 @@ func starts(l Layout, blocks []Block, rank int) (list []*Params, err error) {
 		return nil, err
 	}
 	list = append(list, first)
-	if len(blocks) > 1 {
-		bounded, err := newSpectrum(l, blocks, rank, true)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, bounded.start(l))
-	}
 	variance, r := variances(l, blocks), startDraws(len(first.Features), rank)
 	for range drawn {
 		s := first.Clone()
@@ -325,7 +317,7 @@ func drawLoadings(w []float64, variance float64, r *rand.Rand) {
 // without expand they are those of plain expectation maximisation. It returns the
 // parameters after the last, and the log-likelihood of the start and after each.
 func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Params, []float64, error) {
-	f, err := NewPXEM(l, blocks, start.Rank, start)
+	f, err := newPXEM(l, blocks, start.Rank, start)
 	if err != nil {
 		return Params{}, nil, err
 	}
@@ -344,11 +336,9 @@ func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Param
 	}
 }
 
-// PXEM is a fit iteration by iteration, for whoever has a stopping rule of its own or
-// something to do in between; [Fit] is for all others. An iteration is [PXEM.Expect] and
-// then [PXEM.Maximise], which leaves the model better than it was. The model and the
+// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model and the
 // numbers of the blocks may be changed between iterations, the blocks' features not.
-type PXEM struct {
+type pxem struct {
 	*Sums
 	Model *Model
 	EStep *EStep
@@ -361,8 +351,8 @@ type PXEM struct {
 	root, turned  []float64
 }
 
-// NewPXEM prepares a fit of blocks from a start, or from [Start] if that is nil.
-func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
+// newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil.
+func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -378,7 +368,7 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 	if start.Rank != rank {
 		return nil, fmt.Errorf("start has %d factors, the fit %d", start.Rank, rank)
 	}
-	f := &PXEM{
+	f := &pxem{
 		Sums: newSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
 		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()),
 		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
@@ -390,7 +380,7 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
 	f.Model.Load(start)
 	var err error
-	if f.Floor, err = NoiseFloors(l, blocks, f.Features); err != nil {
+	if f.Floor, err = noiseFloors(l, blocks, f.Features); err != nil {
 		return nil, err
 	}
 	for _, j := range f.Features {
@@ -399,9 +389,9 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 	return f, nil
 }
 
-// NoiseFloors returns the least noise variance of each group, from the variance of the feature or the
+// noiseFloors returns the least noise variance of each group, from the variance of the feature or the
 // variances of the view, or of everything where the whole view is constant.
-func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
+func noiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 	of := variances(l, blocks)
 	view, group := l.ViewOf(), l.GroupOf()
 	variance, count := make([]float64, l.Views()), make([]float64, l.Views())
@@ -443,7 +433,7 @@ func variances(l Layout, blocks []Block) []float64 {
 }
 
 // RaiseFloors bounds noise variances of single features by a share of the features'.
-func (f *PXEM) RaiseFloors(l Layout, share float64) error {
+func (f *pxem) RaiseFloors(l Layout, share float64) error {
 	if err := checkShare(share); err != nil {
 		return err
 	}
@@ -459,7 +449,7 @@ func (f *PXEM) RaiseFloors(l Layout, share float64) error {
 }
 
 // Expect runs the E step over all blocks and returns the log-likelihood.
-func (f *PXEM) Expect() (logLik float64, err error) {
+func (f *pxem) Expect() (logLik float64, err error) {
 	f.Reset()
 	for i := range f.Blocks {
 		if err := f.EStep.Run(f.Model, &f.Blocks[i]); err != nil {
@@ -473,7 +463,7 @@ func (f *PXEM) Expect() (logLik float64, err error) {
 
 // Maximise does the M step and, if expand is set, moves the mean and
 // covariance of the factors into μ and W.
-func (f *PXEM) Maximise(expand bool) error {
+func (f *pxem) Maximise(expand bool) error {
 	q, ld := f.Model.Q, f.Model.LD
 	for _, r := range f.R {
 		if _, ok := linalg.Cholesky(r, q+1, f.Stride); !ok {

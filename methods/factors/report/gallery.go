@@ -3,7 +3,10 @@ package report
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -232,9 +235,45 @@ func (g *gallery) describedSection() figure.Section {
 		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
 		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}
 	for _, x := range g.worst {
-		t.Columns[0].Text, t.Columns[1].Text = append(t.Columns[0].Text, x.id), append(t.Columns[1].Text, g.set.Plan.Views[x.view].Name)
-		t.Columns[2].Numbers, t.Columns[3].Numbers = append(t.Columns[2].Numbers, x.times), append(t.Columns[3].Numbers, x.r2)
+		t.Add(x.id, g.set.Plan.Views[x.view].Name, x.times, x.r2)
 	}
 	return figure.Section{ID: "described", Title: "How well subjects are described", Items: []figure.Item{{Table: &t}},
 		Lead: "R² of one subject is the share of the subject's distance from the mean of " + g.mean + " that the factors account for. Subjects near the mean have little to account for, so that their R² is small or below 0 without anything being wrong; the table names those who really are far from the model."}
+}
+
+// scores reads the site's subjects on the factors, as often as they are asked for.
+type scores struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	rank      int
+	data      dataset.Source
+}
+
+// write writes a line for each subject: the scores, and their standard
+// deviations given what was measured of the subject.
+func (s *scores) write(ctx context.Context, to io.Writer) error {
+	w := csv.NewWriter(to)
+	header := []string{"id"}
+	for _, name := range []string{"factor_%d", "sd_%d"} {
+		for a := range s.rank {
+			header = append(header, fmt.Sprintf(name, a+1))
+		}
+	}
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	z, record := make([]float64, s.rank), make([]string, 0, len(header))
+	err := fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		record = append(record[:0], row.ID)
+		for _, x := range z {
+			record = append(record, fitted.Number(x))
+		}
+		for a := range z {
+			record = append(record, fitted.Number(math.Sqrt(post.Cov[a*s.rank+a])))
+		}
+		return w.Write(record)
+	})
+	w.Flush()
+	return errors.Join(err, w.Error())
 }

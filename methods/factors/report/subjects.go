@@ -155,8 +155,6 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 		for _, k := range o.Views {
 			views = append(views, set.Plan.Views[k].Name)
 		}
-		t.Columns[0].Text = append(t.Columns[0].Text, o.ID)
-		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
 		var moved []string
 		for _, s := range o.Slips {
 			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", featureName(set, s.Feature), s.Is, s.Like))
@@ -164,7 +162,7 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 		if slips += len(moved); len(moved) == 0 {
 			moved = []string{"–"}
 		}
-		t.Columns[2].Text = append(t.Columns[2].Text, strings.Join(moved, "; "))
+		t.Add(o.ID, strings.Join(views, ", "), strings.Join(moved, "; "))
 	}
 	look := "Look for wrong units, codes for missing values and mixed-up columns."
 	if slips > 0 {

@@ -27,7 +27,7 @@ const (
 	// uniquenessRatio is how many times as large as at the other sites the residual variance of a single
 	// feature must be: half of it is then what other sites do not have.
 	uniquenessRatio = 2
-	// minVarianceRatio is the ratio of a feature's variances below which it minVarianceRatio varies at a site: a quarter
+	// minVarianceRatio is the ratio of a feature's variances below which it hardly varies at a site: a quarter
 	// of the standard deviation, as in another unit. minVarianceN subjects tell how much it does.
 	minVarianceRatio, minVarianceN = 1. / 16, 10
 	// unvarying is the ratio that rounding leaves of a constant.
@@ -36,11 +36,10 @@ const (
 	offCoverage = 0.015
 	// minUniqueness is the share of a feature's variance given all others that its noise must make
 	// up for the feature not to be a Heywood case: with a factor for what a feature has
-	// minUniqueness it is a hundredth or so, and where two features share a factor a half.
+	// alone it is a hundredth or so, and where two features share a factor a half.
 	minUniqueness = 0.05
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
-	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
-	//.
+	// of sites loses hundredths of a nat per subject, and with three tenths half a nat.
 	muchMissing = 0.1
 )
 

@@ -2,11 +2,12 @@ package selection
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 )
 
-// job is a piece of work that depends on no other of its stage. It writes to places of
+// job is a piece of work that depends on no other. It writes to places of
 // its own, so that the outcome does not depend on which came first.
 type job struct {
 	Cost float64 // in the time of one factor of one one shot, roughly
@@ -16,63 +17,31 @@ type job struct {
 // shotCost is the cost of a one shot with q factors.
 func shotCost(q int) float64 { return 1 + float64(q) }
 
-// progress returns what takes in the cost of each job that is done, and reports how far
-// all stages together are; report may be nil.
-func progress(report func(done, of float64), stages ...[]job) func(cost float64) {
+// inParallel does the jobs, as many at a time as there are processors, and reports what is done;
+// report may be nil. It starts none once ctx has ended.
+func inParallel(ctx context.Context, jobs []job, report func(done, of float64)) error {
 	of, done := 0.0, 0.0
-	for _, jobs := range stages {
-		for _, j := range jobs {
-			of += j.Cost
-		}
+	for _, j := range jobs {
+		of += j.Cost
 	}
+	errs, free := make([]error, len(jobs)), make(chan struct{}, runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
-	return func(cost float64) {
-		mu.Lock()
-		defer mu.Unlock()
-		done += cost
-		if report != nil {
-			report(done, of)
+	var all sync.WaitGroup
+	for i, j := range jobs {
+		free <- struct{}{}
+		if ctx.Err() != nil {
+			break
 		}
-	}
-}
-
-// inParallel does the jobs, as many at a time as there are processors, and
-// returns the error of the first job in order that failed. It waits for jobs
-// under way, and starts none after an error or once ctx has ended.
-func inParallel(ctx context.Context, jobs []job, finished func(cost float64)) error {
-	errs := make([]error, len(jobs))
-	next := make(chan int)
-	stop := make(chan struct{})
-	var once sync.Once
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
-		wait.Go(func() {
-			for i := range next {
-				if errs[i] = jobs[i].Do(); errs[i] != nil {
-					once.Do(func() { close(stop) })
-					return
-				}
-				finished(jobs[i].Cost)
+		all.Go(func() {
+			defer func() { <-free }()
+			errs[i] = j.Do()
+			mu.Lock()
+			defer mu.Unlock()
+			if done += j.Cost; report != nil {
+				report(done, of)
 			}
 		})
 	}
-	func() {
-		defer close(next)
-		for i := range jobs {
-			select {
-			case next <- i:
-			case <-stop:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	all.Wait()
+	return errors.Join(append(errs, ctx.Err())...)
 }

@@ -131,11 +131,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 			for n, k := range of.Fine.Views {
 				names[n] = c.Plan.Views[k].Name
 			}
-			t.Columns[0].Text = append(t.Columns[0].Text, site.Site)
-			t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(names, ", "))
-			for n, x := range []float64{math.Round(of.Count), math.Sqrt(of.CountVar), float64(len(of.Fine.Shrinkage))} {
-				t.Columns[n+2].Numbers = append(t.Columns[n+2].Numbers, x)
-			}
+			t.Add(site.Site, strings.Join(names, ", "), math.Round(of.Count), math.Sqrt(of.CountVar), len(of.Fine.Shrinkage))
 		}
 	}
 	return figure.Section{ID: "released", Title: "What the sites released",
