@@ -16,9 +16,9 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 121_810
-	maxTests    = 72_300
-	maxPackages = 75
+	maxSource   = 121_860
+	maxTests    = 72_120
+	maxPackages = 76
 	maxWide     = 5_748
 )
 
