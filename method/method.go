@@ -273,6 +273,13 @@ func (r Registry) Options(name string) (any, bool) {
 	return m.Options(), true
 }
 
+// Selective is a method in whose private studies a subject counts only with the views that the plan states.
+type Selective interface {
+	Method
+	// Counts says whether a subject of a site counts in a checked plan; views are its values, nil of a view that it lacks.
+	Counts(p *study.Plan, site string, views [][]float64) (bool, error)
+}
+
 // Describer is a method that can say to people what it would do.
 type Describer interface {
 	Method

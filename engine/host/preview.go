@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"parley/dataset"
 	"parley/method"
@@ -68,7 +69,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Subjects, err = h.look(ctx, out, cost, s.Noised()); err != nil {
+	if s.Subjects, err = h.look(ctx, out, p, cost, s.Noised()); err != nil {
 		return nil, err
 	}
 	out.Subjects = s.Subjects
@@ -94,7 +95,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 // look puts into a preview what the data tell, or what is wrong with them. Of data without
 // faults it counts who takes part as the study will read them: where all is noised, a record is
 // a line, and a cell that holds a line break spoils its own.
-func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost, noised bool) (subjects int, err error) {
+func (h *Host) look(ctx context.Context, out *Preview, p *study.Plan, cost *ledger.Cost, noised bool) (subjects int, err error) {
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
@@ -118,6 +119,9 @@ func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost, noised
 			if c, err = dataset.Count(ctx, d.Tolerant()); err != nil {
 				return 0, err
 			}
+			if err := h.uncounted(ctx, out, p, d.Tolerant()); err != nil {
+				return 0, err
+			}
 		}
 		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
 			out.Views[k].Subjects = c.Having[k]
@@ -128,6 +132,36 @@ func (h *Host) look(ctx context.Context, out *Preview, cost *ledger.Cost, noised
 		return c.Subjects, nil
 	}
 	return 0, nil
+}
+
+// uncounted says how many subjects would count for nothing, because they lack views that the plan states.
+func (h *Host) uncounted(ctx context.Context, out *Preview, p *study.Plan, data dataset.Source) error {
+	m, _ := h.Methods.Lookup(p.Method.Name)
+	selective, ok := m.(method.Selective)
+	if !ok {
+		return nil
+	}
+	counting, all := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		counts, err := selective.Counts(method.HalfPlan(p), h.Site, row.Views)
+		if err != nil {
+			return err
+		}
+		if all++; counts {
+			counting++
+		}
+	}
+	switch why := fmt.Sprintf("%d of %d subjects here would count: the others lack views, and the plan's method.patterns do not say that subjects of this site may", counting, all); {
+	case counting == all:
+	case counting == 0:
+		out.Problems = append(out.Problems, why)
+	default:
+		out.Notes = append(out.Notes, why)
+	}
+	return nil
 }
 
 // notes puts into a preview what makes a person look at the data again.

@@ -131,3 +131,23 @@ func TestPreviewOfBadData(t *testing.T) {
 		t.Errorf("a cell of two lines: %+v, %v", p, err)
 	}
 }
+
+// Of a private plan that does not state which views a site's subjects have, the site hears before it decides that they would
+// count for nothing.
+func TestPreviewSaysWhoWouldNotCount(t *testing.T) {
+	h, _ := bound(t, "alzheimer/private.yaml", "centre")
+	dir := t.TempDir()
+	testkit.Do(t, dataset.Write(t.Context(), dir, h.Data))
+	path := filepath.Join("..", "..", "examples", "alzheimer", "private.yaml")
+	text := string(testkit.Get(os.ReadFile(path))(t))
+	for find, want := range map[string]string{"- {site: centre, views: [clinic, metabolic, vascular]}": "111 of 111 subjects", "- {site: centre, views: [clinic, immune]}": "0 of 111 subjects here would count: the others lack views"} {
+		p := testkit.Get(study.Parse(path, []byte(strings.Replace(text, "- {site: centre, views: [clinic, metabolic, vascular]}", find, 1)), all))(t)
+		schema := p.Schema()
+		h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
+		got := testkit.Get(h.Preview(t.Context(), p))(t)
+		said := strings.Contains(strings.Join(got.Problems, "\n"), want)
+		if none := strings.HasPrefix(want, "0"); said != none || got.TakesPart == none {
+			t.Errorf("%s: takes part %v, %q", find, got.TakesPart, got.Problems)
+		}
+	}
+}

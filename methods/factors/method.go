@@ -114,6 +114,15 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	return fitted.Central(ctx, set, all)
 }
 
+// Counts implements [method.Selective].
+func (Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return false, err
+	}
+	return options.Counts(set.Options.Patterns.At(p, site), views), nil
+}
+
 // Simulate implements [method.Simulator] by [fitted.Simulate].
 func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 	set, err := options.SetUp(p)

@@ -200,9 +200,31 @@ func (d *Draft) YAML(folder string) []byte {
 	}
 	d.writeMethod(&w)
 	w.WriteString("# Without protection what a site releases is exact, and can tell of single people. For\n# differential privacy give every feature a range that is known without looking at the data, and:\n" +
-		"#   privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nprivacy: {protection: none}\n\n")
+		"#   privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\n" + d.patterns() +
+		"privacy: {protection: none}\n\n")
 	d.writeLocal(&w, folder)
 	return []byte(w.String())
+}
+
+// patterns are the sets of views that a private plan of factors has to state, because subjects who lack others count for
+// nothing; "" where no site lacks a view.
+func (d *Draft) patterns() string {
+	var lines strings.Builder
+	for _, s := range d.Sites {
+		var has []string
+		for _, v := range d.Views {
+			if !slices.Contains(s.Lacks, v.Name) {
+				has = append(has, v.Name)
+			}
+		}
+		if len(s.Lacks) > 0 && len(has) > 0 {
+			fmt.Fprintf(&lines, "#     - {site: %s, views: %s}\n", s.Name, flow(has, study.Quote))
+		}
+	}
+	if lines.Len() == 0 || d.Outcome != nil {
+		return ""
+	}
+	return "# and, since some sites lack views, let method say who has which:\n#   patterns:\n" + lines.String()
 }
 
 func (d *Draft) writeSites(w *strings.Builder) {

@@ -72,6 +72,10 @@ func TestLook(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
+	without := testkit.Get(Look(t.Context(), root, Options{Name: "tried"}))(t)
+	if text := string(without.YAML(root)); !strings.Contains(text, "#   patterns:\n#     - {site: north-clinic, views: [lab]}\n") {
+		t.Errorf("the patterns of a private study are missing in\n%s", text)
+	}
 	// A plan is public: nothing in it is of fewer than three subjects.
 	for _, never := range []string{"unique", "p1", "1901"} {
 		if strings.Contains(text, never) {
