@@ -14,8 +14,8 @@ import (
 // messages and bytes above what passes with time.
 const (
 	mostConnections            = 16
-	burstMessages, burstBytes  = 10_000, 512 << 20
-	passMessages, passBytes    = 1_000, 32 << 20 // a second
+	burstMessages, burstBytes  = 20_000, 512 << 20
+	passMessages, passBytes    = 5_000, 32 << 20 // a second
 	suspension, suspensionMost = time.Minute, time.Hour
 )
 

@@ -13,11 +13,11 @@ func TestTakingTooMuch(t *testing.T) {
 	second := func(t *taken, u nats.Usage) bool { now = now.Add(time.Second); return t.takes(u, now, time.Second) }
 	var honest taken
 	for range 100 {
-		if second(&honest, nats.Usage{Connections: 2, Messages: 900, Bytes: 64 << 19}) {
+		if second(&honest, nats.Usage{Connections: 2, Messages: 4_500, Bytes: 64 << 19}) {
 			t.Fatalf("refused: %s", honest.text)
 		}
 	}
-	for _, u := range []nats.Usage{{Connections: 17}, {Connections: 1, Messages: 20_000}, {Connections: 3, Bytes: 300 << 20}} {
+	for _, u := range []nats.Usage{{Connections: 17}, {Connections: 1, Messages: 30_000}, {Connections: 3, Bytes: 300 << 20}} {
 		var k taken
 		for turn, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 			for seconds := 0; !second(&k, u); seconds++ {
