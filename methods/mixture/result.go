@@ -175,8 +175,12 @@ func (v *view) statements() (notes []figure.Note) {
 func (v *view) samplingSection() figure.Section {
 	p := v.Posterior
 	const from = "from normal approximations around the best mixtures that a search found to the posterior"
+	way := "by their weights alone"
+	if p.Stages > 1 {
+		way = fmt.Sprintf("over %d temperatures, in the last of which %.0f %% of moves were accepted", p.Stages, 100*p.Acceptance)
+	}
 	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
-		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried %s over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), from, p.Stages, 100*p.Acceptance),
+		Lead: fmt.Sprintf("Every site released one set of sums; with no further question to a site, %d parameters were then carried %s, %s.", len(p.Draws), from, way),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
 			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < leastDraws}}}}
 	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
