@@ -49,8 +49,10 @@ func (d dialect) usual() bool {
 type rewriter struct {
 	src      *bufio.Reader
 	dialect  dialect
-	tolerant bool // a record is a line, whatever its quotes
-	header   bool // was read
+	tolerant bool            // a record is a line, whatever its quotes
+	header   bool            // was read
+	words    map[string]bool // columns that hold no numbers
+	wordAt   []bool          // the same by their places
 	out      []byte
 	at       int
 	line     []byte
@@ -58,9 +60,9 @@ type rewriter struct {
 	err      error
 }
 
-func newRewriter(src *bufio.Reader, d dialect, tolerant bool) *rewriter {
+func newRewriter(src *bufio.Reader, d dialect, words map[string]bool, tolerant bool) *rewriter {
 	src.Discard(d.said)
-	return &rewriter{src: src, dialect: d, tolerant: tolerant}
+	return &rewriter{src: src, dialect: d, words: words, tolerant: tolerant}
 }
 
 // Read implements [io.Reader].
@@ -113,8 +115,9 @@ func (r *rewriter) record() {
 	cells := splitAt(r.cells[:0], text, r.dialect.separator)
 	r.cells = cells
 	marks := markNone
+	number := func(i int) bool { return i > 0 && r.header && (i >= len(r.wordAt) || !r.wordAt[i]) }
 	for i, c := range cells {
-		if i > 0 && r.header {
+		if number(i) {
 			marks |= markOf(c)
 		}
 	}
@@ -123,10 +126,13 @@ func (r *rewriter) record() {
 			r.out = append(r.out, ',')
 		}
 		own := markNone
-		if i > 0 && r.header && marks != markNone {
+		if number(i) && marks != markNone {
 			own = markOf(c)
 		}
 		plain := unquoted(c)
+		if !r.header {
+			r.wordAt = append(r.wordAt, r.words[string(plain)])
+		}
 		switch {
 		case own&(markComma|markGroup) != 0 && marks&markComma != 0 && marks&markPoint == 0:
 			r.out = appendPlain(r.out, plain)

@@ -3,9 +3,11 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +31,14 @@ type files struct {
 	views      []viewFile    // in ascending order of name
 	strays     []*stray
 	warnings   problem.List
+}
+
+// mapped is how the views come from their files.
+func (f *files) mapped() (all []*tableMapping) {
+	for _, v := range f.views {
+		all = append(all, v.from)
+	}
+	return all
 }
 
 type viewFile struct {
@@ -231,10 +241,11 @@ type input struct {
 	path    string
 	size    int64
 	changed time.Time
-	from    *tableMapping // what the rows come from, and how; nil if they are as they stand
+	from    *tableMapping   // what the rows come from, and how; nil if they are as they stand
+	words   map[string]bool // columns that hold no numbers, as they are called here
 }
 
-func newInput(path string, from *tableMapping) (input, error) {
+func newInput(path string, from *tableMapping, words map[string]bool) (input, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return input{}, err
@@ -242,7 +253,20 @@ func newInput(path string, from *tableMapping) (input, error) {
 	if !info.Mode().IsRegular() {
 		return input{}, problem.Problem{File: path, What: "is not a regular file"}
 	}
-	return input{path, info.Size(), info.ModTime(), from}, nil
+	if from != nil {
+		here := maps.Clone(words)
+		if here == nil {
+			here = map[string]bool{}
+		}
+		here[from.ID] = true
+		for _, c := range from.Columns {
+			if words[c.Name] || len(c.Levels) > 0 {
+				here[cmp.Or(c.From, c.Name)] = true
+			}
+		}
+		from.words, words = words, here
+	}
+	return input{path, info.Size(), info.ModTime(), from, words}, nil
 }
 
 // records reads the rows as the site has them, with the ids first. Where records are tolerated that cannot be read,
@@ -338,7 +362,7 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	var usual io.Reader = start
 	head, _ := start.Peek(start.Size())
 	if d := dialectOf(head); !d.usual() {
-		usual = newRewriter(start, d, tolerant)
+		usual = newRewriter(start, d, in.words, tolerant)
 	}
 	return struct {
 		io.Reader

@@ -410,7 +410,7 @@ func TestDialects(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")
 		testkit.Do(t, os.WriteFile(path, []byte(text), 0o600))
-		r := testkit.Get(testkit.Get(newInput(path, nil))(t).open(false))(t)
+		r := testkit.Get(testkit.Get(newInput(path, nil, nil))(t).open(false))(t)
 		if got := string(testkit.Get(io.ReadAll(r))(t)); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}

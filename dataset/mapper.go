@@ -17,11 +17,12 @@ import (
 
 // idFirst puts the ids of a table first, so that its rows can be sorted by them.
 type idFirst struct {
-	src  records
-	name string // of the ids' column
-	at   int    // -1 before the header was read, 0 if there is nothing to do
-	rec  record
-	cell []field
+	src   records
+	name  string // of the ids' column
+	at    int    // -1 before the header was read, 0 if there is nothing to do
+	width int    // cells of the header
+	rec   record
+	cell  []field
 }
 
 // Close implements [records].
@@ -34,15 +35,20 @@ func (r *idFirst) next() (*record, error) {
 	}
 	fields, bad := rec.appendFields(r.cell[:0])
 	if r.cell = fields; r.at < 0 {
-		if r.at = 0; bad == nil {
+		if r.at, r.width = 0, len(fields); bad == nil {
 			r.at = max(0, slices.IndexFunc(fields, func(f field) bool { return strings.TrimSpace(string(f.text)) == r.name }))
 		}
 		if r.at == 0 {
 			return rec, nil
 		}
 	}
-	if bad != nil || len(fields) <= r.at {
-		return rec, nil // explained when the row is mapped
+	if bad != nil || len(fields) != r.width { // whose row it is nobody can tell
+		fault := problem.Problem{Line: rec.line, What: fmt.Sprintf("%d cells, but the header has %d", len(fields), r.width), Hint: "write every cell of a row, those without a value as empty ones"}
+		if bad != nil {
+			fault = quoteProblem(rec, bad)
+		}
+		r.rec = record{line: rec.line, text: append(append(r.rec.text[:0], ','), rec.text...), quoted: rec.quoted, fault: &fault}
+		return &r.rec, nil
 	}
 	text := appendQuoted(r.rec.text[:0], fields[r.at].text)
 	for i, f := range fields {
@@ -82,6 +88,7 @@ type output struct {
 	missing missingCodes
 	levels  map[string]string
 	targets map[string]bool // what levels become
+	word    bool            // the plan has no numbers in it
 }
 
 // newMapper binds a mapping to the names of a site's columns, the ids' first.
@@ -117,6 +124,9 @@ func newMapper(t *tableMapping, header []heading) (*mapper, problem.List) {
 		var cells []string
 		for _, code := range c.Missing {
 			cells = append(cells, string(code))
+			if markOf([]byte(code)) == markComma { // its cells have points by now
+				cells = append(cells, string(appendPlain(nil, []byte(code))))
+			}
 		}
 		if o.missing = newMissingCodes(cells); len(c.Levels) > 0 {
 			o.levels, o.targets = map[string]string{}, map[string]bool{}
@@ -137,6 +147,9 @@ func newMapper(t *tableMapping, header []heading) (*mapper, problem.List) {
 		if !used[i] && !t.shared && !slices.ContainsFunc(t.Columns, func(c columnMapping) bool { return c.Name == h.name }) {
 			m.outputs = append(m.outputs, output{name: h.name, at: i, until: -1})
 		}
+	}
+	for i := range m.outputs {
+		m.outputs[i].word = t.words[m.outputs[i].name] || m.outputs[i].levels != nil
 	}
 	return m, list
 }
@@ -196,7 +209,7 @@ func (o *output) cell(fields []field, order string) (text []byte, what, hint str
 		if !ok {
 			return nil, fmt.Sprintf("%q is no date", cell), "dates are as 2024-01-31; for 31.1.2024 write dates: dmy in the mapping, and for 1/31/2024 dates: mdy"
 		}
-		days := math.Round(later.Sub(from).Hours() / 24)
+		days := math.Round(float64(later.Unix()-from.Unix()) / 86400)
 		if o.of.Unit == "years" {
 			days /= 365.25
 		}
@@ -308,6 +321,7 @@ func (m *mapped) person() (*record, error) {
 	}
 	var best *record
 	var bestAt float64
+	var tie *record
 	sums := make([]cellMean, len(m.outputs))
 	for _, rec := range rows {
 		fields, bad := m.split(rec)
@@ -323,8 +337,11 @@ func (m *mapped) person() (*record, error) {
 			if m.of.Rows == "first" {
 				at = -at
 			}
-			if best != nil && at == bestAt {
-				return m.faulty(rec, m.of.By, fmt.Sprintf("two rows have %q, so that neither is the %s", fields[m.by].text, m.of.Rows)), nil
+			switch {
+			case best == nil || at > bestAt:
+				tie = nil
+			case at == bestAt:
+				tie = m.faulty(rec, m.of.By, fmt.Sprintf("two rows have %q, so that neither is the %s", fields[m.by].text, m.of.Rows))
 			}
 		}
 		own := &record{}
@@ -334,7 +351,7 @@ func (m *mapped) person() (*record, error) {
 		if m.of.Rows == "mean" {
 			if out, _ := own.appendFields(nil); len(out) == len(sums)+1 {
 				for i := range sums {
-					if !sums[i].add(out[i+1].text) {
+					if !sums[i].add(out[i+1].text, m.outputs[i].word) {
 						return m.faulty(rec, m.outputs[i].name, fmt.Sprintf("%q stands beside other words of the same person, which have no mean", out[i+1].text)), nil
 					}
 				}
@@ -343,6 +360,9 @@ func (m *mapped) person() (*record, error) {
 		if best == nil || at > bestAt {
 			best, bestAt = own, at
 		}
+	}
+	if tie != nil {
+		return tie, nil
 	}
 	if m.of.Rows == "mean" && best.fault == nil {
 		text := appendQuoted(nil, best.id)
@@ -366,20 +386,19 @@ func (m *mapped) faulty(rec *record, column, what string) *record {
 
 // cellMean is the mean of a person's numbers, or the one word that all of the rows have.
 type cellMean struct {
-	n    int
-	sum  float64
-	word string
+	numbers []float64
+	word    string
 }
 
-func (c *cellMean) add(cell []byte) bool {
+func (c *cellMean) add(cell []byte, word bool) bool {
 	v, ok := parseNumber(cell)
 	switch {
 	case isMissing(cell):
 		return true
-	case ok && c.word == "":
-		c.n, c.sum = c.n+1, c.sum+v
+	case ok && !word && c.word == "":
+		c.numbers = append(c.numbers, v)
 		return true
-	case c.n > 0 || c.word != "" && c.word != string(cell):
+	case len(c.numbers) > 0 || c.word != "" && c.word != string(cell):
 		return false
 	}
 	c.word = string(cell)
@@ -387,10 +406,15 @@ func (c *cellMean) add(cell []byte) bool {
 }
 
 func (c *cellMean) cell() []byte {
-	if c.n == 0 {
+	if len(c.numbers) == 0 {
 		return []byte(c.word)
 	}
-	return appendNumber(nil, c.sum/float64(c.n))
+	slices.Sort(c.numbers) // in whatever order rows come, the mean is the same to its last bit
+	sum := 0.0
+	for _, x := range c.numbers {
+		sum += x
+	}
+	return appendNumber(nil, sum/float64(len(c.numbers)))
 }
 
 // orderOf places a row by a date, with its time if it has one, or by a number.

@@ -43,7 +43,8 @@ type tableMapping struct {
 	Dates   string          `json:"dates"` // the order of days, months and years: ymd, dmy or mdy
 	Columns []columnMapping `json:"columns"`
 
-	shared bool // other tables come from the same file: columns that are not named are no part of this one
+	words  map[string]bool // columns in which the plan has no numbers; see [Schema.words]
+	shared bool            // other tables come from the same file: columns that are not named are no part of this one
 	where  string
 }
 

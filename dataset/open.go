@@ -45,8 +45,9 @@ type Dir struct {
 	memory   int      // for sorting, for each file
 	tolerant bool
 
-	incomplete *atomic.Int64 // subjects, and
-	passed     *atomic.Int64 // faults of records, in the last whole pass that left them out
+	incomplete *atomic.Int64             // subjects, and
+	rows       *atomic.Pointer[[32]byte] // fingerprint of those that a query gave first; nil without a query
+	passed     *atomic.Int64             // faults of records, in the last whole pass that left them out
 }
 
 // Tolerant returns the same data set with rows in which nothing that single records
@@ -78,12 +79,17 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 
 func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir, err error) {
 	d := &Dir{path: path, mapping: files.mapping, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
+	for _, from := range append([]*tableMapping{files.ofSubjects}, files.mapped()...) {
+		if from != nil && from.SQL != nil {
+			d.rows = new(atomic.Pointer[[32]byte])
+		}
+	}
 	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
 	all := []*faults{b.faults}
 
 	var sample []string
 	if files.subjects != "" {
-		if d.subjects, err = survey(ctx, files.subjects, files.ofSubjects, d.tolerant, (*table).checkHeader, nil); err != nil {
+		if d.subjects, err = survey(ctx, files.subjects, files.ofSubjects, opts.Schema.words(""), d.tolerant, (*table).checkHeader, nil); err != nil {
 			return nil, err
 		}
 		all = append(all, d.subjects.faults)
@@ -92,7 +98,7 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 	var found []*foundView
 	if files.long != "" {
 		names := newLongNames()
-		if d.long, err = survey(ctx, files.long, nil, d.tolerant, (*table).checkLong, names.look); err != nil {
+		if d.long, err = survey(ctx, files.long, nil, nil, d.tolerant, (*table).checkLong, names.look); err != nil {
 			return nil, err
 		}
 		all = append(all, d.long.faults)
@@ -109,7 +115,7 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 			found = append(found, &foundView{name: v.name, path: v.path}) // not read at all
 			continue
 		}
-		t, err := survey(ctx, v.path, v.from, d.tolerant, check, nil)
+		t, err := survey(ctx, v.path, v.from, opts.Schema.words(v.name), d.tolerant, check, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -273,9 +273,9 @@ const checkEvery = 1024
 // learn whether the file is sorted. What is wrong with the file goes to
 // its faults; the error is for everything else. Where the header is wrong the
 // rest is not read; nor is any row where the headers alone are to be looked at.
-func survey(ctx context.Context, path string, from *tableMapping, headers bool, check func(*table), each func(*table, *record)) (*table, error) {
+func survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool, check func(*table), each func(*table, *record)) (*table, error) {
 	t := &table{faults: &faults{path: path}}
-	err := t.survey(ctx, path, from, headers, check, each)
+	err := t.survey(ctx, path, from, words, headers, check, each)
 	var p problem.Problem
 	if errors.As(err, &p) {
 		t.faults.add(p)
@@ -284,8 +284,8 @@ func survey(ctx context.Context, path string, from *tableMapping, headers bool, 
 	return t, err
 }
 
-func (t *table) survey(ctx context.Context, path string, from *tableMapping, headers bool, check func(*table), each func(*table, *record)) (err error) {
-	if t.in, err = newInput(path, from); err != nil {
+func (t *table) survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool, check func(*table), each func(*table, *record)) (err error) {
+	if t.in, err = newInput(path, from, words); err != nil {
 		return err
 	}
 	rows, err := t.in.records(headers)
@@ -381,6 +381,9 @@ func (t *table) pass(ctx context.Context, rows records, rec *record, tolerant bo
 // isSorted says whether the rows are sorted by id, and reads them once if nobody has yet. Records
 // that cannot be read may be tolerated: then there are others.
 func (t *table) isSorted(ctx context.Context, tolerant bool) (bool, error) {
+	if t.in.from != nil && t.in.from.SQL != nil {
+		return false, nil // in another order whenever it is asked
+	}
 	t.order.Lock()
 	defer t.order.Unlock()
 	if known := t.known(tolerant); known.surveyed {

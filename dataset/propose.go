@@ -91,7 +91,7 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 func (f *files) nameIDs() (ids map[string]string, err error) {
 	ids = map[string]string{}
 	name := func(view, path string) (*tableMapping, error) {
-		in, err := newInput(path, nil)
+		in, err := newInput(path, nil, nil)
 		if err != nil {
 			return nil, err
 		}

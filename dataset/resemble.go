@@ -231,7 +231,7 @@ func (b *binder) holders() []holder {
 
 // peek returns the names of the columns after the first of a file; nil if it cannot be read.
 func peek(path string) (columns []heading) {
-	in, err := newInput(path, nil)
+	in, err := newInput(path, nil, nil)
 	if err != nil {
 		return nil
 	}

@@ -177,3 +177,27 @@ func (p Pooled) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 		}
 	}
 }
+
+// words are the columns of a table in which the plan has labels or categories, by the name of its view, "" for the
+// subjects: no cell of theirs is a number, whatever it looks like.
+func (s *Schema) words(view string) map[string]bool {
+	words := map[string]bool{}
+	if s == nil {
+		return words
+	}
+	columns := s.Subject
+	if view == "" {
+		words[s.Person] = true
+	}
+	for _, v := range s.Views {
+		if view != "" && v.Name == view {
+			columns = v.Columns
+		}
+	}
+	for _, c := range columns {
+		if c.Kind != Number {
+			words[c.Name] = true
+		}
+	}
+	return words
+}

@@ -220,7 +220,18 @@ func Labels(ctx context.Context, src Source, column string) (ids, labels []strin
 func (d *Dir) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		j, err := d.join(ctx)
-		if err == nil {
+		if err == nil && d.rows != nil && !d.tolerant {
+			seen := newCounter(d)
+			err = j.run(ctx, d, func(row *Row, err error) bool {
+				if err == nil {
+					seen.add(row)
+				}
+				return yield(row, err)
+			})
+			if err == nil {
+				err = d.sameRows(seen.census())
+			}
+		} else if err == nil {
 			err = j.run(ctx, d, yield)
 		}
 		// Temporary files are removed before the caller hears of an error.
@@ -234,6 +245,14 @@ func (d *Dir) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 			yield(nil, err)
 		}
 	}
+}
+
+// sameRows demands that a query gives the rows that it gave at first: without noise an approval is for these.
+func (d *Dir) sameRows(c *Census) error {
+	if d.rows.CompareAndSwap(nil, &c.Fingerprint) || *d.rows.Load() == c.Fingerprint {
+		return nil
+	}
+	return problem.Problem{File: d.path, What: "the rows that the database gives have changed since they were looked at", Hint: "approve the study again; if it has begun, let the query give what it gave: new rows are for a new study"}
 }
 
 // errStopped says that the caller wants no more rows.

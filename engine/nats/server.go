@@ -46,14 +46,16 @@ type Server struct {
 	ws      string
 
 	suspended []string            // users who are refused for a while
-	sent      map[uint64][2]int64 // messages and bytes by connection, when [Server.Usage] was asked last
+	sent      map[uint64][2]int64 // messages and bytes by connection, when [Server.Usage] was asked last:
+	asked     time.Time           // then
 }
 
 // maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that
 // strangers hold none for long.
 const (
 	maxConnections = 8192
-	helloWithin    = 4 // seconds
+	maxClosed      = 4096 // that are remembered
+	helloWithin    = 4    // seconds
 )
 
 // How long a server may take to be ready: it reads its folder first.
@@ -97,7 +99,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxPayload: maxMessage + room,
 		// The token of a site with the longest name has about 2 kB.
 		MaxControlLine: 16 << 10,
-		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: 64,
+		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: maxClosed,
 		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
 		// A client that has been silent for so long is asked twice, and then disconnected after
 		// 18 seconds at most. Those of this program ping more often, so nobody asks while a long
@@ -204,7 +206,7 @@ func (s *Server) start() error {
 		}
 		s.ws = u.Host
 	}
-	s.running = ns
+	s.running, s.sent = ns, nil // numbers of connections begin anew
 	return nil
 }
 

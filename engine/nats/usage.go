@@ -1,11 +1,15 @@
 package nats
 
-import "github.com/nats-io/nats-server/v2/server"
+import (
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
 
 // Usage is what a key takes of a server.
 type Usage struct {
 	User            string // its public half
-	Connections     int    // that are open now
+	Connections     int    // that were open at some time since the server was asked last
 	Messages, Bytes int64  // sent over these since the server was asked last
 }
 
@@ -16,12 +20,16 @@ func (s *Server) Usage() ([]Usage, error) {
 	if s.running == nil {
 		return nil, errStopped
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, Limit: maxConnections})
+	open, err := s.running.Connz(&server.ConnzOptions{Username: true, State: server.ConnAll, Limit: maxConnections + maxClosed})
 	if err != nil {
 		return nil, err
 	}
 	sent, by := map[uint64][2]int64{}, map[string]*Usage{}
+	now := time.Now()
 	for _, c := range open.Conns {
+		if c.Stop != nil && !c.Stop.After(s.asked) {
+			continue // counted before
+		}
 		u := by[c.AuthorizedUser]
 		if u == nil {
 			u = &Usage{User: c.AuthorizedUser}
@@ -32,7 +40,7 @@ func (s *Server) Usage() ([]Usage, error) {
 		sent[c.Cid] = [2]int64{c.InMsgs, c.InBytes}
 		u.Messages, u.Bytes = u.Messages+c.InMsgs-before[0], u.Bytes+c.InBytes-before[1]
 	}
-	s.sent = sent
+	s.sent, s.asked = sent, now
 	delete(by, "") // who have yet to say who they are
 	var list []Usage
 	for _, u := range by {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"parley/engine/nats"
@@ -226,8 +227,17 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 // keys, policy, store, studies, results and audit log. The receipts are left out: they are
 // what tells that a store is older than what others have seen of it.
 func (f *Folder) Backup(to string) error {
+	own := f.Path
 	if _, err := os.Lstat(to); err == nil {
 		return problem.Problem{File: to, What: "is there already", Hint: "choose another with --out"}
+	}
+	for _, path := range []*string{&to, &own} {
+		if abs, err := filepath.Abs(*path); err == nil {
+			*path = abs
+		}
+	}
+	if strings.HasPrefix(to+string(filepath.Separator), own+string(filepath.Separator)) {
+		return problem.Problem{File: to, What: "is in the folder that is to be copied", Hint: "choose another, better on another disk"}
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err

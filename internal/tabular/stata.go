@@ -410,7 +410,7 @@ func appendSince(b []byte, x float64, format string, single bool) []byte {
 		case strings.HasPrefix(format, "td"), strings.HasPrefix(format, "d"):
 			return appendTime(b, since1960.AddDate(0, 0, whole))
 		case strings.HasPrefix(format, "tc"), strings.HasPrefix(format, "tC"):
-			return appendTime(b, since1960.Add(time.Duration(math.Round(x))*time.Millisecond))
+			return appendTime(b, moment(x))
 		case len(format) > 1 && format[0] == 't' && periods[format[1]] > 0:
 			year, part := whole/periods[format[1]], whole%periods[format[1]]
 			if part < 0 {

@@ -81,6 +81,21 @@ func TestCellsOfStatisticsPrograms(t *testing.T) {
 	}
 }
 
+// However many rows there are, what fills the last record is none of them, and nothing is lacking.
+func TestXportEnds(t *testing.T) {
+	whole := gunzipped(t, "rows.xpt.gz")
+	all := strings.Count(decoded(t, Xport, whole), "\n")
+	for drop := range 6 {
+		data := whole[:len(whole)-drop*48] // a row has 48 bytes
+		for len(data)%80 != 0 {
+			data = append(bytes.Clone(data), ' ')
+		}
+		if got := strings.Count(decoded(t, Xport, data), "\n"); got != all-drop {
+			t.Errorf("%d rows less: %d lines, not %d", drop, got, all-drop)
+		}
+	}
+}
+
 // What is not read here is said, and so is what is damaged.
 func TestStatisticsFilesRefused(t *testing.T) {
 	whole, transport := gunzipped(t, "few118.dta.gz"), gunzipped(t, "rows.xpt.gz")

@@ -93,7 +93,7 @@ func Xport(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if err := header("OBS     "); err != nil {
 		return nil, err
 	}
-	start := int64(8*xportRecord + len(all))
+	start := int64(9*xportRecord + len(all))
 	if err := oneMember(src, start, size); err != nil {
 		return nil, err
 	}
@@ -135,6 +135,12 @@ func oneMember(src io.ReaderAt, at, size int64) error {
 	}
 }
 
+// moment is so many milliseconds after the beginning of 1960, which a duration has no room for.
+func moment(ms float64) time.Time {
+	days := math.Floor(ms / 86400e3)
+	return since1960.AddDate(0, 0, int(days)).Add(time.Duration(math.Round(ms-days*86400e3)) * time.Millisecond)
+}
+
 func (v *xportVar) cell(b, raw []byte) []byte {
 	if v.text {
 		return append(b, strings.TrimRight(word(raw), " ")...)
@@ -146,7 +152,7 @@ func (v *xportVar) cell(b, raw []byte) []byte {
 	switch {
 	case math.Abs(x) > 1e12:
 	case momentFormat.MatchString(v.format):
-		return appendTime(b, since1960.Add(time.Duration(math.Round(x*1e3))*time.Millisecond))
+		return appendTime(b, moment(x*1e3))
 	case dayFormat.MatchString(v.format):
 		return appendTime(b, since1960.AddDate(0, 0, int(math.Floor(x))))
 	case clockFormat.MatchString(v.format) && x >= 0 && x < 86400:
