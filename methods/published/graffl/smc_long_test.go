@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
-	"parley/methods/mixture/gmm"
 )
 
 // The sites' rows are a tenth of the toy's, in time; the bound is that of 300 rows
