@@ -24,13 +24,6 @@ import (
 	"parley/study"
 )
 
-// fitted is the model file of a small study.
-func fitOf(t testing.TB, options string) []byte {
-	t.Helper()
-	r := testkit.Get(newPlay(t, threeSites(t, options)).run())(t)
-	return r.Files[0].Data
-}
-
 // A model expects the values that it was fitted to, in their own units.
 func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 	for _, scaling := range options.Scalings[:5] {

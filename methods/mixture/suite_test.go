@@ -152,16 +152,6 @@ func known(text string) *setup {
 	return s
 }
 
-// attacksText is the table of attacks in a report's section of them, as text.
-func attacksText(s figure.Section) (string, error) {
-	if !strings.Contains(s.Lead, "parley attack graffl") || len(s.Items) != 1 {
-		return "", fmt.Errorf("no section of attacks: %+v", s)
-	}
-	var b strings.Builder
-	err := s.Items[0].Table.Text(&b)
-	return b.String(), err
-}
-
 // shown returns the figures of a section, and an error if something in it cannot be shown,
 // is not drawn twice alike, or shows a row.
 func shown(s figure.Section) (figures []*figure.Figure, err error) {
