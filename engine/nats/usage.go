@@ -9,7 +9,8 @@ import (
 // Usage is what a key takes of a server.
 type Usage struct {
 	User            string // its public half
-	Connections     int    // that were open at some time since the server was asked last
+	Connections     int    // that are open now
+	Closed          int    // since the server was asked last
 	Messages, Bytes int64  // sent over these since the server was asked last
 }
 
@@ -35,7 +36,11 @@ func (s *Server) Usage() ([]Usage, error) {
 			u = &Usage{User: c.AuthorizedUser}
 			by[c.AuthorizedUser] = u
 		}
-		u.Connections++
+		if c.Stop != nil {
+			u.Closed++
+		} else {
+			u.Connections++
+		}
 		before := s.sent[c.Cid]
 		sent[c.Cid] = [2]int64{c.InMsgs, c.InBytes}
 		u.Messages, u.Bytes = u.Messages+c.InMsgs-before[0], u.Bytes+c.InBytes-before[1]

@@ -26,6 +26,8 @@ type SiteStatus struct {
 	Program  *federation.Program `json:"program,omitempty"`
 	LastSeen *time.Time          `json:"last_seen,omitempty"`
 	Text     string              `json:"text,omitempty"` // what is wrong
+	// Refused says that the broker refuses the site's key for a while: it took too much.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // StudyStatus is where a study stands.
@@ -154,7 +156,8 @@ func (d *Daemon) status() (s Status) {
 			if m.joined.Revoked {
 				st.State = "revoked"
 			}
-			if st.Text = suspended[m.joined.User]; m.other() != nil {
+			st.Text = suspended[m.joined.User]
+			if st.Refused = st.Text != ""; m.other() != nil {
 				st.Text = m.twoServe()
 			}
 			if !m.seen.IsZero() {

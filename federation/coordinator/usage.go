@@ -14,6 +14,7 @@ import (
 // messages and bytes above what passes with time.
 const (
 	mostConnections            = 16
+	burstClosed, passClosed    = 300, 10
 	burstMessages, burstBytes  = 20_000, 512 << 20
 	passMessages, passBytes    = 5_000, 32 << 20 // a second
 	suspension, suspensionMost = time.Minute, time.Hour
@@ -21,6 +22,7 @@ const (
 
 // taken is what a key takes of the embedded broker, so that none takes the others' places.
 type taken struct {
+	closed          float64   // connections, and
 	messages, bytes float64   // above what has passed with time
 	until           time.Time // before which it is refused; zero if it is not
 	last            time.Duration
@@ -74,11 +76,14 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 
 // takes adds what a key has taken in a time, and says whether it is to be refused from now on.
 func (t *taken) takes(u nats.Usage, now time.Time, elapsed time.Duration) bool {
+	t.closed = max(0, t.closed-passClosed*elapsed.Seconds()) + float64(u.Closed)
 	t.messages = max(0, t.messages-passMessages*elapsed.Seconds()) + float64(u.Messages)
 	t.bytes = max(0, t.bytes-passBytes*elapsed.Seconds()) + float64(u.Bytes)
 	switch {
 	case !t.until.IsZero():
 		return false
+	case t.closed > burstClosed:
+		t.text = fmt.Sprintf("%d connections in %v", u.Closed, elapsed.Round(time.Millisecond))
 	case u.Connections > mostConnections:
 		t.text = fmt.Sprintf("%d connections at once, more than %d", u.Connections, mostConnections)
 	case t.messages > burstMessages:
@@ -89,7 +94,7 @@ func (t *taken) takes(u nats.Usage, now time.Time, elapsed time.Duration) bool {
 		return false
 	}
 	t.last = min(max(suspension, 2*t.last), suspensionMost)
-	t.until, t.messages, t.bytes = now.Add(t.last), 0, 0
+	t.until, t.closed, t.messages, t.bytes = now.Add(t.last), 0, 0, 0
 	return true
 }
 

@@ -156,7 +156,11 @@ func sites(f *coordinator.Folder) (r Report) {
 	told := 0
 	for _, st := range s.Sites {
 		if st.Text != "" {
-			r = append(r, fail("sites", "stop one of the two; parley site doctor at either says which", errors.New(st.Text)))
+			fix := "stop one of the two; parley site doctor at either says which"
+			if st.Refused {
+				fix = "ask the site's people what else connects with its key; parley coordinator log show " + f.Path + " says since when"
+			}
+			r = append(r, fail("sites", fix, errors.New(st.Text)))
 		}
 		if st.Program == nil {
 			continue
