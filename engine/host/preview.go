@@ -134,7 +134,8 @@ func (h *Host) look(ctx context.Context, out *Preview, p *study.Plan, cost *ledg
 	return 0, nil
 }
 
-// uncounted says how many subjects would count for nothing, because they lack views that the plan states.
+// uncounted says how many subjects would count for nothing, because they lack views that the plan states. It is for people
+// to read, and decides nothing: whether a site approves a private study by itself must not follow from its rows.
 func (h *Host) uncounted(ctx context.Context, out *Preview, p *study.Plan, data dataset.Source) error {
 	m, _ := h.Methods.Lookup(p.Method.Name)
 	selective, ok := m.(method.Selective)
@@ -154,12 +155,8 @@ func (h *Host) uncounted(ctx context.Context, out *Preview, p *study.Plan, data 
 			counting++
 		}
 	}
-	switch why := fmt.Sprintf("%d of %d subjects here would count: the others lack views, and the plan's method.patterns do not say that subjects of this site may", counting, all); {
-	case counting == all:
-	case counting == 0:
-		out.Problems = append(out.Problems, why)
-	default:
-		out.Notes = append(out.Notes, why)
+	if counting < all {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d subjects here would count: the others lack views, and the plan's method.patterns do not say that subjects of this site may", counting, all))
 	}
 	return nil
 }

@@ -510,7 +510,9 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		})
 	}
 	wg.Wait()
-	s.setState(func(*studyState) {})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.save()
 	return context.Cause(ctx)
 }
 

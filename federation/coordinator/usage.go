@@ -10,23 +10,22 @@ import (
 	"parley/engine/nats"
 )
 
-// What a key may take of the embedded broker, many times what a site with large studies does: connections at once, and
-// messages and bytes above what passes with time.
+// What a key may take of the embedded broker, many times what a site with large studies does: connections at once, and of
+// connections one after the other, messages and bytes a burst above what passes in a second.
 const (
-	mostConnections            = 16
-	burstClosed, passClosed    = 300, 10
-	burstMessages, burstBytes  = 20_000, 512 << 20
-	passMessages, passBytes    = 5_000, 32 << 20 // a second
-	suspension, suspensionMost = time.Minute, time.Hour
+	mostConnections             = 16
+	burstClosed, passClosed     = 300, 10
+	burstMessages, passMessages = 20_000, 5_000
+	burstBytes, passBytes       = 512 << 20, 32 << 20
+	suspension, suspensionMost  = time.Minute, time.Hour
 )
 
 // taken is what a key takes of the embedded broker, so that none takes the others' places.
 type taken struct {
-	closed          float64   // connections, and
-	messages, bytes float64   // above what has passed with time
-	until           time.Time // before which it is refused; zero if it is not
-	last            time.Duration
-	text            string // why it is, or was
+	closed, messages, bytes float64       // above what has passed with time
+	until                   time.Time     // before which it is refused; zero if it is not
+	last                    time.Duration // for how long it was refused last
+	text                    string        // why it is, or was
 }
 
 // watchUsage refuses a key that takes too much for a while, each time twice as long.
