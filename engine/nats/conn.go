@@ -61,6 +61,7 @@ type Conn struct {
 	pending map[string]map[*call]struct{} // by subject
 	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
+	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
 }
 
 const (
@@ -92,7 +93,7 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
-		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{},
+		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
 	}
 	go c.run()
 	return c, nil

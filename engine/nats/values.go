@@ -228,7 +228,21 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 	if err != nil {
 		return 0, err
 	}
-	return c.answer(msg)
+	sequence, err := c.answer(msg)
+	if err == nil {
+		c.mu.Lock()
+		c.stored[p.bucket] = time.Now()
+		c.mu.Unlock()
+	}
+	return sequence, err
+}
+
+// Stored is when the broker last acknowledged a put of this end into the bucket of a key; zero if it has not.
+func (c *Conn) Stored(key string) time.Time {
+	first, _, _ := strings.Cut(key, ".")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored[bucketOf(first)]
 }
 
 // answer reads what JetStream says.
