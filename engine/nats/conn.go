@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -50,6 +51,7 @@ type Conn struct {
 	ctx     context.Context
 	t       traffic
 	slots   chan struct{} // values on their way
+	within  atomic.Int64  // how long a request may take now, if more than requestWithin
 	again   time.Duration // after how long a value is looked at without a wake
 	log     sync.Mutex
 
