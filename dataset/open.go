@@ -241,6 +241,19 @@ func (d *Dir) Mapping() string {
 	return d.mapping.digest
 }
 
+// Held says of each view of the schema whether a file for it is there, by headers alone: nil where views share a file,
+// whose rows tell which there are.
+func (d *Dir) Held() []bool {
+	if d.long != nil {
+		return nil
+	}
+	held := make([]bool, len(d.schema.Views))
+	for _, v := range d.views {
+		held[v.index] = true
+	}
+	return held
+}
+
 // Schema returns the data set's views and columns, as the plan orders them.
 func (d *Dir) Schema() Schema { return d.schema }
 
