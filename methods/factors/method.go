@@ -155,7 +155,11 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		if most == 0 {
 			hint = "noise: view, or more features"
 		}
-		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%d factors are more than the covariances of %d features can tell: infinitely many models describe the same subjects", p.Method.Options.(*options.Options).Latent, d),
+		many := "one factor is"
+		if q := p.Method.Options.(*options.Options).Latent; q > 1 {
+			many = fmt.Sprintf("%d factors are", q)
+		}
+		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%s more than the covariances of %d features can tell: infinitely many models describe the same subjects", many, d),
 			Hint: hint})
 	}
 	return notes
