@@ -22,6 +22,9 @@ func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) 
 		if s.Moments[r.Site] == nil {
 			return nil
 		}
+		for _, cells := range c.Cells(s.Moments[r.Site]) {
+			n = max(n, cells) // of times, some count in no period
+		}
 		b.Sites, b.Sizes, all = append(b.Sites, r.Site), append(b.Sizes, n), all+n
 	}
 	if len(b.Sites) != len(s.Moments) {

@@ -86,6 +86,9 @@ func EffectLabel(o *options.Options) string {
 	}
 	what := o.Outcome.Levels[1]
 	if o.Likelihood == options.LikelihoodHazard {
+		if o.Link == options.LinkCloglog {
+			return fmt.Sprintf("change of the logarithm of the hazard of %s = %s", o.Outcome.Event, what)
+		}
 		what = fmt.Sprintf("%s = %s in a period that was reached without", o.Outcome.Event, what)
 	}
 	return fmt.Sprintf("change of the log-odds of %s", what)
