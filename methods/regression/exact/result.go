@@ -37,6 +37,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	m.BetweenSites = s.Tau
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
+	baseline := c.baseline(s, m, sites)
+	var people *figure.Table
+	if baseline != nil {
+		people = baseline.Table()
+		m.Hide(baseline.Hidden())
+	}
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -75,7 +81,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Sections = fitted.Verdicts(m.Verdicts)
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
+		data := fitted.Data(c.Plan, c.Options, sites)
+		if people != nil {
+			data.Items = append([]figure.Item{{Table: people}}, data.Items...)
+		}
+		r.Sections = append(r.Sections, data)
 	}
 	r.Sections = append(r.Sections, effects)
 	if pooled != nil {

@@ -50,6 +50,9 @@ func (m *Model) Coefficients() []Coefficient {
 			c.P = math.NaN()
 		}
 		c.PriorOnly = math.Sqrt(variance[j]/prior[j]) > priorOnly || c.Subjects == 0
+		if slices.Contains(m.hidden, c.Feature) {
+			c.Subjects = math.NaN()
+		}
 		out = append(out, c)
 	}
 	units := map[string]string{}
@@ -116,6 +119,9 @@ func (m *Model) Counts(levels []float64) {
 		levels = levels[min(len(c.Levels), len(levels)):]
 	}
 }
+
+// Hide keeps the numbers of subjects with some levels out of tables. The model's file has them: whom it predicts may lack the feature.
+func (m *Model) Hide(features []string) { m.hidden = features }
 
 // Files are those of a result: the model, its coefficients, and, of a joint posterior, the
 // covariances of its weights.
