@@ -233,7 +233,10 @@ func NewRanks(l ppca.Layout, sites [][]ppca.Block, filled bool, rng *rand.Rand) 
 	if len(groups) < 2 {
 		return nil
 	}
-	r := &Ranks{layout: l, all: all, groups: groups, errors: errorsOfMeans}
+	for g, blocks := range groups { // whose likelihood is that of their sums
+		groups[g] = ppca.Merge(blocks)
+	}
+	r := &Ranks{layout: l, all: ppca.Merge(all), groups: groups, errors: errorsOfMeans}
 	if filled {
 		r.errors = errorsOfModel
 	}
@@ -243,7 +246,7 @@ func NewRanks(l ppca.Layout, sites [][]ppca.Block, filled bool, rng *rand.Rand) 
 // Try adds models of q factors. It is false, and adds nothing, where fewer were tried and the subjects carry no more.
 func (r *Ranks) Try(q int) (bool, error) {
 	first := len(r.Values) == 0
-	fit, err := ppca.FitBest(r.layout, ppca.Merge(slices.Clone(r.all)), q,
+	fit, err := ppca.FitBest(r.layout, r.all, q,
 		ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut})
 	if err != nil {
 		if first {

@@ -323,11 +323,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, err := fitSums(c.Setup, sites, start)
+	found, means, differ, err := fitSums(c.Setup, sites, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	if s.SiteMeans = nil; means != nil {
+	if s.SiteMeans = nil; differ {
 		s.SiteMeans = options.PackSiteMeans(names, means)
 	}
 	if err := c.Complete(&found.Params); err != nil {

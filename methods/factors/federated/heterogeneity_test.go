@@ -103,7 +103,7 @@ func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 		sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, site), fit))
 	}
 	set := options.Setup{Layout: l, Options: &options.Options{Latent: options.Factors(fit), SiteMeans: options.MeansAuto}}
-	model, _, err := fitSums(set, sites, nil)
+	model, _, _, err := fitSums(set, sites, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,23 +125,20 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 	return out
 }
 
-// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means
-// differ; nothing where they are taken for samples of one population. It begins at a start, or at several
-// if that is nil.
-func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (*ppca.Fitted, *between.Offsets, error) {
+// fitSums fits one model to the sums of all sites, each by [ppca.Describe]. It says how their means differ, if
+// it has found that, and whether they do: else they are taken for samples of one population. It begins at a
+// start, or at several if that is nil.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets, differ bool, err error) {
 	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)
 	case options.MeansSeparate:
-		fit, means, err := between.Fit(set.Layout, sites, q, start, o)
-		if err == nil && slices.Max(means.Variance) == 0 { // no feature could have offsets
-			means = nil
-		}
-		return fit, means, err
+		fit, means, err = between.Fit(set.Layout, sites, q, start, o)
+		return fit, means, err == nil && slices.Max(means.Variance) > 0, err // else no feature could have offsets
 	}
-	fit, err := ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
-	return fit, nil, err
+	fit, err = ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
+	return fit, nil, false, err
 }
 
 // constantSum is the share of the variances of a view's features, in their own units, that the variance of their
