@@ -307,7 +307,7 @@ func TestSharedReportHoldsEveryPicture(t *testing.T) {
 	s := shape{dims: []int{3, 2}, sites: 3, rows: 80, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: federatedOptions, seed: 5}.study(t)
 	r := testkit.Get(newPlay(t, s).run())(t)
 	found := pictures(r)
-	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "site-means", "imputation-gain", "imputation-calibration", "imputation-distribution"} {
+	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "imputation-gain", "imputation-calibration", "imputation-distribution"} {
 		f := found[id]
 		if f == nil {
 			t.Errorf("there is no figure %s", id)

@@ -46,7 +46,7 @@ func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, r
 		}
 		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...), nil
 	}
-	return report.Assessed(c.Of(s), m, files, sites, rounds, settled)
+	return report.Assessed(c.Of(s), m, files, sites, rounds, settled), nil
 }
 
 // reports lists the sites' assessments in the plan's order.

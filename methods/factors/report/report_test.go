@@ -2,18 +2,14 @@ package report
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"parley/internal/wire"
 	"parley/methods/factors/assess"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 	"parley/study"
 )
 
@@ -131,48 +127,5 @@ func TestGroupings(t *testing.T) {
 		if !slices.Equal(names, c.want) || of[0] != c.first || len(of) != len(c.labels) {
 			t.Errorf("%v: got %v and %v", c.labels, names, of)
 		}
-	}
-}
-
-// A site whose subjects are shifted along the factors shows the shift itself,
-// not what is left of it after shrinkage, within its interval.
-func TestSiteMeansAreNotShrunken(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
-	r := rand.New(rand.NewPCG(17, 4))
-	tr := factorstest.NewTruth(r, l, 1, 3)
-	set := options.Setup{Options: &options.Options{Latent: 1}, Layout: l}
-	p := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
-	inside, sum := 0, 0.0
-	const tries, shift = 200, 0.8
-	for range tries {
-		rows := append(factorstest.Shifted(tr, tr.Subjects(r, 60), shift), factorstest.Lacking(l, factorstest.Shifted(tr, tr.Subjects(r, 60), shift), 0)...)
-		blocks := factorstest.BlocksOf(t, l, rows)
-		a := &options.Assessment{Patterns: options.PackPatterns(ppca.Patterns(l, blocks)), Mean: []float64{0}, Cov: []float64{0}}
-		z, squares := []float64{0}, 0.0
-		for _, row := range rows {
-			post, values, err := p.Subject(factorstest.Split(l, row), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			post.Latent(z, values)
-			a.Mean[0] += z[0] / 120
-			squares += (post.Cov[0] + z[0]*z[0]) / 120
-		}
-		a.Cov[0] = squares - a.Mean[0]*a.Mean[0]
-		mean, se, err := siteMean(set, p, Site{"x", a})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += mean[0] / tries
-		if math.Abs(mean[0]-shift) < 1.645*se[0] {
-			inside++
-		}
-	}
-	if math.Abs(sum-shift) > 0.05 {
-		t.Errorf("the mean of all estimates is %v, want %v", sum, shift)
-	}
-	// Binomial(200, 0.9) is outside 165 to 194 once in 300 times.
-	if inside < 160 || inside > 197 {
-		t.Errorf("%d of %d intervals of 90 %% hold the truth", inside, tries)
 	}
 }
