@@ -226,7 +226,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	shared := p.Shares[name]
 	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
 	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"}, func(column, i int) string {
-		return fmt.Sprint(i * (column + 1) % []int{2, 60, 30, 5, 99_991}[column])
+		return fmt.Sprint(i * (column + 1) % []int{2, 6, 3, 5, 99_991}[column])
 	}}
 	r := factorstest.Must(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer

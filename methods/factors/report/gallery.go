@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -130,103 +129,37 @@ func (g *gallery) rank(all []described) {
 	}
 }
 
-// maxGroups is how many groups a picture can tell apart.
-const maxGroups = 8
+// mostGroups is how many groups a picture can tell apart.
+const mostGroups = 8
 
-func parseNumber(s string) (float64, bool) {
-	x, err := strconv.ParseFloat(s, 64)
-	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
-}
-
-// grouping parts the kept subjects by a label column: its values, or quarters
-// of many numbers, or the most frequent of many words.
+// grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
+// apart, as of numbers, whose place is the table of associations.
 func (g *gallery) grouping(column int) (names []string, of []int) {
-	unknown := func(s string) bool {
-		switch strings.ToLower(s) {
-		case "", "na", "nan", "null":
-			return true
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return math.Inf(1)
 		}
-		return false
+		return x
 	}
-	count, numeric := map[string]int{}, true
-	var numbers []float64
+	label := func(s keptSubject) string {
+		if dataset.IsMissing(s.labels[column]) {
+			return "unknown"
+		}
+		return s.labels[column]
+	}
 	for _, s := range g.kept {
-		if label := s.labels[column]; !unknown(label) {
-			count[label]++
-			x, ok := parseNumber(label)
-			numeric = numeric && ok
-			numbers = append(numbers, x)
-		}
-	}
-	for name := range count {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		if numeric {
-			x, _ := parseNumber(a)
-			y, _ := parseNumber(b)
-			if c := cmp.Compare(x, y); c != 0 {
-				return c
+		if name := label(s); !slices.Contains(names, name) {
+			if names = append(names, name); len(names) > mostGroups {
+				return nil, nil
 			}
 		}
-		return cmp.Compare(a, b)
-	})
-	place := func(label string) int { return slices.Index(names, label) }
-	switch {
-	case len(names) > maxGroups && numeric:
-		names, place = quarters(numbers)
-	case len(names) > maxGroups:
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
-		frequent := slices.Clone(names[:maxGroups-1])
-		slices.Sort(frequent)
-		names = append(slices.Clone(frequent), "others")
-		place = func(label string) int {
-			if i := slices.Index(frequent, label); i >= 0 {
-				return i
-			}
-			return len(frequent)
-		}
 	}
-	known := len(names)
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
 	for _, s := range g.kept {
-		if label := s.labels[column]; unknown(label) {
-			if len(names) == known {
-				names = append(names, "unknown")
-			}
-			of = append(of, known)
-		} else {
-			of = append(of, place(label))
-		}
+		of = append(of, slices.Index(names, label(s)))
 	}
 	return names, of
-}
-
-// quarters parts numbers into four ranges with about as many subjects each.
-func quarters(numbers []float64) (names []string, place func(string) int) {
-	sorted := slices.Sorted(slices.Values(numbers))
-	var upper []float64
-	for i := range 4 {
-		x := sorted[min((i+1)*len(sorted)/4, len(sorted)-1)]
-		if i == 3 {
-			x = sorted[len(sorted)-1]
-		}
-		if len(upper) == 0 || x > upper[len(upper)-1] {
-			upper = append(upper, x)
-		}
-	}
-	low := sorted[0]
-	for i, x := range upper {
-		name := "above " + figure.General.Text(low) + " to " + figure.General.Text(x)
-		if i == 0 {
-			name = figure.General.Text(low) + " to " + figure.General.Text(x)
-		}
-		names, low = append(names, name), x
-	}
-	return names, func(label string) int {
-		x, _ := parseNumber(label)
-		i, _ := slices.BinarySearch(upper, x)
-		return min(i, len(upper)-1)
-	}
 }
 
 // describedSection names the subjects whom the model describes worst.
