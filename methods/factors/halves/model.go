@@ -220,7 +220,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := report.Subjects(ctx, h.With(predictor.Rank()), predictor, share.Offset != nil, scale, adjusted)
+	result, err := report.Subjects(ctx, predictor, share.Offset != nil, scale, adjusted)
 	if err == nil {
 		report.AddNoise(h.Setup, result, share.Noise)
 		err = h.addUncounted(ctx, result, data)

@@ -190,19 +190,9 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 		}}, true
 }
 
-// Convergence is a section on how the fit at the coordinator settled: the log-likelihood per subject by iteration, and
-// whether it converged.
-func Convergence(trace []float64, converged bool) figure.Section {
-	fit := figure.Line{Name: "all sites", Y: trace}
-	for i := range trace {
-		fit.X = append(fit.X, float64(i))
-	}
-	sec := figure.Section{ID: "convergence", Title: "How the fit settled", Items: []figure.Item{{Figure: &figure.Figure{
-		ID: "log-likelihood", Detail: true, Title: "Log-likelihood by iteration",
-		Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
-		Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
-		Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",
-	}}}}
+// Convergence is a section on how the fit at the coordinator settled, with a warning if it did not.
+func Convergence(converged bool) figure.Section {
+	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	if !converged {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
 			Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})

@@ -18,9 +18,9 @@ import (
 
 // Subjects shows a site's own people their subjects on the factors of a model, as the
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
-func Subjects(ctx context.Context, set options.Setup, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
+func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
 	scores := &scores{predictor: predictor, scale: scale, rank: predictor.Rank(), data: data}
-	g, err := look(ctx, set, scores)
+	g, err := look(ctx, scores)
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}
@@ -40,7 +40,7 @@ func (g *gallery) sections() []figure.Section {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
-	return append(list, g.describedSection())
+	return list
 }
 
 // drawnColumns is how many label columns get pictures of their own: the first of few values.
