@@ -258,11 +258,6 @@ type ModelFeature struct {
 	// left out of the fit. 0 where nothing is known.
 	LoadingSE      []float64 `json:"loading_standard_errors,omitempty"`
 	StandardisedSE []float64 `json:"standardised_loading_standard_errors,omitempty"`
-
-	// With rotated loadings, see shown: the population's standard deviation, and the
-	// covariances of the feature with the factors.
-	sd        float64
-	structure []float64
 }
 
 // ModelSite is what the model says of one site.

@@ -23,7 +23,7 @@
 // # Other ways to fit
 //
 // Other packages put iterations of their own together from an [EStep] on each block of a [Model].
-// [Varimax] and [Promax] turn factors towards simple structure.
+// [Varimax] turns factors towards simple structure.
 package ppca
 
 import (
