@@ -169,15 +169,21 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 	if err == nil {
 		s.Party, err = method.PartyOf(p, h.Site, h.Keys)
 	}
+	return m, s, err
+}
+
+// roundsOf is what the plan comes to if each round has one task of one site.
+func roundsOf(m method.Method, p *study.Plan) (n int, err error) {
 	for _, site := range p.Sites {
-		if err == nil {
-			list, err = method.ForPlan(m, p).Requests(p, site)
+		list, err := method.ForPlan(m, p).Requests(p, site)
+		if err != nil {
+			return 0, err
 		}
 		for _, l := range list {
-			s.Rounds += l.Times
+			n += l.Times
 		}
 	}
-	return m, s, err
+	return n, nil
 }
 
 // admission says what policy and ledger make of the study.
@@ -204,6 +210,9 @@ type terms struct {
 func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	m, s, rules, err := h.studyOf(ctx, p, false)
 	if err != nil {
+		return nil, err
+	}
+	if s.Rounds, err = roundsOf(m, p); err != nil {
 		return nil, err
 	}
 	if err := h.Store.Bind(h.Site); err != nil {

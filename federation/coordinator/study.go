@@ -289,7 +289,7 @@ func (s *running) finished() bool {
 }
 
 // probe writes to the study's bucket if it is in use.
-func (s *running) probe(ctx context.Context, value []byte) error {
+func (s *running) probe(ctx context.Context, lately time.Duration) error {
 	s.bucket.Lock()
 	defer s.bucket.Unlock()
 	s.mu.Lock()
@@ -298,7 +298,7 @@ func (s *running) probe(ctx context.Context, value []byte) error {
 	if !used || s.finished() {
 		return nil
 	}
-	return s.daemon.put(ctx, s.digest+".health", value)
+	return s.daemon.probeBucket(ctx, s.digest, lately)
 }
 
 // run is the study from where it stands to its end.
