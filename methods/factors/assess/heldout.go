@@ -1,6 +1,7 @@
 package assess
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,20 +38,13 @@ func (h *HeldOut) Gain(k int) float64 { return 1 - h.Error[k]/h.Squares[k] }
 
 // Check says what is wrong with what was kept of a layout and q factors.
 func (h *HeldOut) Check(l ppca.Layout, q int) error {
-	views := l.Views()
-	for _, x := range []wire.Vector{h.Cells, h.Error, h.Squares, h.GainSE, h.Times} {
-		if len(x) != views || slices.Min(x) < 0 {
-			return fmt.Errorf("subjects left out: %d numbers for %d views, or one below 0", len(x), views)
-		}
-		if err := ppca.Finite("subjects left out", x); err != nil {
-			return err
-		}
-	}
-	if len(h.Shift) != views || slices.Min(h.Times) < 1 || floats.Norm(h.Shift, math.Inf(1)) > 1 {
-		return fmt.Errorf("subjects left out: errors of less than the model says, or coverage by more than all")
+	const what = "subjects left out"
+	if err := cmp.Or(ppca.Numbers(what, l.Views(), 0, h.Cells, h.Error, h.Squares, h.GainSE), ppca.Numbers(what, l.Views(), 1, h.Times),
+		ppca.Numbers(what, l.Views(), -1, h.Shift)); err != nil {
+		return err
 	}
 	if h.Errors == nil {
-		return fmt.Errorf("subjects left out: no errors of loadings")
+		return fmt.Errorf("%s: no errors of loadings", what)
 	}
 	return h.Errors.Check(l.Features(), q)
 }

@@ -26,17 +26,8 @@ type spread struct {
 }
 
 func (s *spread) check(l ppca.Layout) error {
-	if len(s.Loadings) != l.Views() || len(s.Means) != l.Views() || len(s.Noise) != l.Features() {
-		return fmt.Errorf("a spread of %d and %d views and %d features, where there are %d and %d", len(s.Loadings), len(s.Means), len(s.Noise), l.Views(), l.Features())
-	}
-	for _, x := range [][]float64{s.Loadings, s.Means, s.Noise} {
-		for _, v := range x {
-			if !(v >= -1 && v <= ppca.LargestValue) {
-				return fmt.Errorf("a standard deviation of %v between sites", v)
-			}
-		}
-	}
-	return nil
+	const what = "standard deviations between sites"
+	return cmp.Or(ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means), ppca.Numbers(what, l.Features(), -1, s.Noise))
 }
 
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.

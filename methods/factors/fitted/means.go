@@ -53,23 +53,11 @@ func (s *modelSiteMeans) offset() *between.SiteOffset {
 }
 
 func (s *modelSiteMeans) check(d, q int) error {
-	if len(s.Offset) != d || len(s.Variance) != d || len(s.Factor) > q {
-		return fmt.Errorf("the means of site %q: %d offsets, %d variances and %d factors for %d features and %d factors", s.Name, len(s.Offset), len(s.Variance), len(s.Factor), d, q)
+	what := "means of site " + s.Name
+	if len(s.Factor) > q {
+		return fmt.Errorf("%s: %d directions for %d factors", what, len(s.Factor), q)
 	}
-	for i, v := range s.Variance {
-		if v < 0 {
-			return fmt.Errorf("the means of site %q: variance %d is %v", s.Name, i, v)
-		}
-	}
-	for _, row := range append([][]float64{s.Offset, s.Variance}, s.Factor...) {
-		if len(row) != d {
-			return fmt.Errorf("the means of site %q: %d numbers for %d features", s.Name, len(row), d)
-		}
-		if err := ppca.Finite("means of site "+s.Name, row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(ppca.Numbers(what, d, 0, s.Variance), ppca.Numbers(what, d, math.Inf(-1), append([][]float64{s.Offset}, s.Factor...)...))
 }
 
 // PredictorFor returns what answers questions about subjects of a population in scaled units,

@@ -1,6 +1,7 @@
 package fitted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -190,15 +191,8 @@ func (e *modelErrors) check(q int) error {
 	if e == nil {
 		return nil
 	}
-	for i, x := range append([][]float64{e.Turns, e.Outside}, e.Tilts...) {
-		if want := map[bool]int{true: q, false: q * q}[i < 2]; len(x) != want || i < 2 && slices.Min(x) < 0 {
-			return fmt.Errorf("errors of %d factors, where there are %d", len(x), want)
-		}
-		if err := ppca.Finite("errors of factors", x); err != nil {
-			return err
-		}
-	}
-	return nil
+	const what = "errors of factors"
+	return cmp.Or(ppca.Numbers(what, q, 0, e.Turns, e.Outside), ppca.Numbers(what, q*q, math.Inf(-1), e.Tilts...))
 }
 
 // PutHeldOut adds how well views are predicted for subjects who took no part in the fit, and how far leaving
