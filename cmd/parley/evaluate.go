@@ -145,10 +145,7 @@ func attackCommand() *cobra.Command {
 			return err
 		},
 	}
-	f := cmd.Flags()
-	f.Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
-	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside the plan's own")
-	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets")
+	cmd.Flags().Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
 	return as.flag(cmd, "print every attack, or the list, as JSON")
 }
 

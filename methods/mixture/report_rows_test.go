@@ -20,6 +20,8 @@ import (
 	"parley/methods/mixture/sketch"
 )
 
+const noProtection = "{protection: none}"
+
 // simulated are rows of a mixture as a data set; all are moved, and the first of them far out.
 func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, far int) dataset.Source {
 	t.Helper()
