@@ -69,18 +69,6 @@ func (s *Setup) Labels() (all []string) {
 	return all
 }
 
-// farthest is how many widths of its public range a mean may lie outside, and a
-// standard deviation measure, in what a site takes from whoever asks: the prior has less than 1e-100 beyond.
-const farthest = 1e50
-
-// Near says whether a feature may have this value.
-func (s *Setup) Near(i int, x float64) bool { return s.Narrow(i, x-s.Lo[i]) }
-
-// Narrow says whether it may vary by as much.
-func (s *Setup) Narrow(i int, x float64) bool {
-	return math.Abs(x) <= farthest*(s.Hi[i]-s.Lo[i])
-}
-
 // CheckData counts those who lack a feature, as [method.DataChecker] has it.
 func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
 	x := make([]float64, len(s.Names))

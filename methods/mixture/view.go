@@ -84,17 +84,6 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	return section
 }
 
-// OverviewOf is Overview where counts are exact.
-func (v *View) OverviewOf(rows map[string]int) figure.Section {
-	var all []figure.SiteSubjects
-	for _, name := range v.Plan.Sites {
-		if n, ok := rows[name]; ok {
-			all = append(all, method.Complete(v.Plan, name, float64(n), 0))
-		}
-	}
-	return v.Overview(all)
-}
-
 // Weights says in a few words how large the components are: nothing of a single one.
 func (v *View) Weights() []figure.Fact {
 	shares := make([]string, v.Options.Components)

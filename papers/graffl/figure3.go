@@ -175,7 +175,7 @@ func (s sampler) run(ctx context.Context, seed uint64) (experiment.Values, error
 		sample = toy.Conjugate(p, toy.Data(s.rows, seed), exactDraws, rand.New(rand.NewPCG(seed, 3)))
 	default:
 		sample = &gmm.Posterior{}
-		r, sampler := rand.New(rand.NewPCG(seed, 4)), p.Sampler()
+		r, sampler := rand.New(rand.NewPCG(seed, 4)), abcMethod.NewSampler(p)
 		for range exactDraws {
 			m := gmm.NewMixture(p.Components(), p.Dim())
 			sampler.Draw(r, m)

@@ -26,38 +26,25 @@ func (c Coordinates) To(u []float64, m Mixture) error {
 	if err != nil {
 		return err
 	}
-	if !c.Logits(u, m.Weights) {
-		return fmt.Errorf("a weight of %v is zero and has no logarithm", m.Weights)
-	}
-	for k := range c.K {
-		c.Put(u, k, m.Mean(k), l[k*c.Dim*c.Dim:])
-	}
-	return nil
-}
-
-// Logits writes the part of u that is the weights, and reports whether all are positive.
-func (c Coordinates) Logits(u, weights []float64) bool {
-	last := weights[c.K-1]
-	for k, w := range weights {
+	last := m.Weights[c.K-1]
+	for k, w := range m.Weights {
 		if !(w > 0) {
-			return false
+			return fmt.Errorf("a weight of %v is zero and has no logarithm", m.Weights)
 		}
 		if k < c.K-1 {
 			u[k] = math.Log(w / last)
 		}
 	}
-	return true
-}
-
-// Put writes one component, given the Cholesky factor of its covariance.
-func (c Coordinates) Put(u []float64, k int, mean, l []float64) {
-	copy(u[c.K-1+k*c.Dim:], mean)
-	at := c.K - 1 + c.K*c.Dim + k*c.Triangle()
-	for i := range c.Dim {
-		at += copy(u[at:], l[i*c.Dim:][:i])
-		u[at] = math.Log(l[i*c.Dim+i])
-		at++
+	at := c.K - 1 + copy(u[c.K-1:], m.Means)
+	for k := range c.K {
+		factor := l[k*c.Dim*c.Dim:]
+		for i := range c.Dim {
+			at += copy(u[at:], factor[i*c.Dim:][:i])
+			u[at] = math.Log(factor[i*c.Dim+i])
+			at++
+		}
 	}
+	return nil
 }
 
 // From writes the mixture of u.
@@ -118,15 +105,13 @@ type Unconstrained struct {
 	normal    float64 // that of one component's normal density and 2ᵈ
 	spread    wishart
 	pi, e     []float64
-	LogDet    []float64 // ln |Σ_k| of each component that was last evaluated
-	Factors   []float64 // and lower Cholesky factors
+	l         []float64 // the lower Cholesky factor of a component
 }
 
 // NewUnconstrained prepares a prior, which must satisfy Check.
 func NewUnconstrained(p Prior) *Unconstrained {
 	k, d := p.Components(), p.Dim()
-	c := &Unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d),
-		LogDet: make([]float64, k), Factors: make([]float64, k*d*d)}
+	c := &Unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d), l: make([]float64, d*d)}
 	c.spread, _ = newWishart(p.Nu, p.Psi, d)
 	c.dirichlet = dirichletConstant(p.Alpha)
 	c.normal = float64(d) * (math.Ln2 - (math.Log(2*math.Pi)-math.Log(p.Kappa))/2)
@@ -137,7 +122,10 @@ func NewUnconstrained(p Prior) *Unconstrained {
 // Π_k π_k · Π_k 2ᵈ Π_i L_{k,ii}^{d−i+2}, i from 1.
 func (c *Unconstrained) LogDensity(u []float64) float64 {
 	c.Weights(c.pi, u)
-	s := c.LogWeights(c.pi)
+	s := c.dirichlet
+	for k, w := range c.pi {
+		s += c.prior.Alpha[k] * math.Log(w)
+	}
 	for k := range c.K {
 		s += c.LogComponent(u, k)
 	}
@@ -147,37 +135,23 @@ func (c *Unconstrained) LogDensity(u []float64) float64 {
 	return s
 }
 
-// LogWeights is the factor of the weights π.
-func (c *Unconstrained) LogWeights(pi []float64) float64 {
-	s := c.dirichlet
-	for k, w := range pi {
-		s += c.prior.Alpha[k] * math.Log(w)
-	}
-	return s
-}
-
-// LogComponent is the factor of component k, whose Cholesky factor it leaves in triangles.
+// LogComponent is the factor of component k.
 func (c *Unconstrained) LogComponent(u []float64, k int) float64 {
 	d, s := c.Dim, c.normal
 	at := c.K - 1 + c.K*d + k*c.Triangle()
-	logDet, l := 0.0, c.Factors[k*d*d:]
+	logDet := 0.0
 	for i := range d {
-		copy(l[i*d:], u[at:][:i])
+		copy(c.l[i*d:], u[at:][:i])
 		v := u[at+i]
 		at += i + 1
-		l[i*d+i] = math.Exp(v)
+		c.l[i*d+i] = math.Exp(v)
 		logDet += 2 * v
 		s += float64(d-i+1) * v
 	}
-	c.LogDet[k] = logDet
-	return s + c.spread.log(l, logDet) + c.around(k, c.Means(u)[k*d:][:d])
-}
-
-// around is the part of ln N(μ | m, Σ_k/κ) that depends on θ, Σ_k that last evaluated.
-func (c *Unconstrained) around(k int, mu []float64) float64 {
-	for i := range c.e {
-		c.e[i] = mu[i] - c.prior.Mean[i]
+	for i, v := range c.Means(u)[k*d:][:d] {
+		c.e[i] = v - c.prior.Mean[i]
 	}
-	Forward(c.Factors[k*c.Dim*c.Dim:], c.Dim, c.e)
-	return -(c.LogDet[k] + c.prior.Kappa*Squares(c.e)) / 2
+	s += c.spread.log(c.l, logDet)
+	Forward(c.l, d, c.e)
+	return s - (logDet+c.prior.Kappa*Squares(c.e))/2
 }

@@ -1,7 +1,7 @@
 // Package gmm is Gaussian mixtures as a Bayesian sees them. [Mixture] is a parameter
 // θ = (π, μ, Σ), [Prior] its Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes
-// one of a public range), [Posterior] a weighted sample of θ. Use [Prior.Sampler] and
-// [Mixture.Simulate] to draw, [Coordinates] and [Unconstrained] to sample θ as a vector
+// one of a public range), [Posterior] a weighted sample of θ. Use
+// [Mixture.Simulate] to draw rows, [Coordinates] and [Unconstrained] to sample θ as a vector
 // without constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
 //
 // Matrices are square, by rows, in one slice; of factors only the lower triangle counts.

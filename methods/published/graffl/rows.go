@@ -181,7 +181,7 @@ func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
 		made = append(made, m.Mean(k)...)
 		if len(p.Draws) > 0 {
-			m = m.Reorder(gmm.Match(p.Draws[0], m, c.Prior.Scale()))
+			m = m.Reorder(gmm.Match(p.Draws[0], m, scaleOf(c.Prior)))
 		}
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
 	}

@@ -62,7 +62,18 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
 		Sure:     "That is not known: what was accepted does not follow the posterior.",
-		Sections: []figure.Section{first, v.OverviewOf(s.Rows), c.modesSection(peaks, made), section, rowsAttacks(c.Setup, s.Iteration)}}, nil
+		Sections: []figure.Section{first, overview(v, s.Rows), c.modesSection(peaks, made), section, rowsAttacks(c.Setup, s.Iteration)}}, nil
+}
+
+// overview shows how many rows of each site a sample was made from.
+func overview(v mixture.View, rows map[string]int) figure.Section {
+	var all []figure.SiteSubjects
+	for _, name := range v.Plan.Sites {
+		if n, ok := rows[name]; ok {
+			all = append(all, method.Complete(v.Plan, name, float64(n), 0))
+		}
+	}
+	return v.Overview(all)
 }
 
 // attackSection says what an attacker can do with so many distances of each row.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -59,7 +60,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !s.SMC.Prior.Equal(c.Prior) {
+	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -256,7 +257,7 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
-		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.
