@@ -92,7 +92,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // posterior is a sample of it, given what was observed.
 func (s *setup) posterior(o sketch.Observation) (*gmm.Posterior, error) {
-	p, err := s.Of.Posterior(o, s.Prior, sampling(s.Setup))
+	p, err := s.Of.Posterior(o, s.Prior, sketch.Sampling{Particles: s.Options.Draws, Seed: s.Seed("posterior")})
 	if err != nil {
 		return nil, fmt.Errorf("sampling the posterior: %w", err)
 	}
@@ -176,11 +176,4 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 		return nil, err
 	}
 	return Share(p.Mean())
-}
-
-// sampling says how the posterior is sampled.
-func sampling(s *Setup) sketch.Sampling {
-	o := sketch.DefaultSampling(s.Seed("posterior"))
-	o.Particles, o.Widths = s.Options.Draws, s.Options.Prior.Spread == 0
-	return o
 }

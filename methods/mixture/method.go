@@ -38,7 +38,7 @@ var (
 func (Method) Name() string { return Name }
 
 // Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return &Options{Prior: DefaultPrior()} }
+func (Method) Options() any { return &Options{} }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 7 }
@@ -189,11 +189,11 @@ func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
-	if o.Sketch.Rows > 0 || o.Components == 1 {
-		return // refused if they are too few; and one component is mistaken for no other
+	if o.Components == 1 {
+		return // it is mistaken for no other
 	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
-			Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
+			Hint: "if there may be fewer, take fewer features or components, or a larger ε"})
 	}
 }

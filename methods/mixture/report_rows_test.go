@@ -48,7 +48,7 @@ func modelOf(m gmm.Mixture) *Model {
 	for i := range m.Dim {
 		view.Columns = append(view.Columns, method.ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
 	}
-	return &Model{Options: &Options{}, Views: []method.ModelView{view}, Mean: m,
+	return &Model{Views: []method.ModelView{view}, Mean: m,
 		Sample: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}}
 }
 

@@ -82,7 +82,7 @@ type view struct {
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
 	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
-	v.Called = "posterior"
+	v.Called, v.Options = "posterior", s.Options
 	v.Doubted = v.doubt()
 	return v
 }
@@ -105,7 +105,7 @@ func (v *view) headline() []figure.Fact {
 	if v.observed.RowsVar > 0 {
 		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Options.Components)}}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Prior.Components())}}
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)})
@@ -115,7 +115,7 @@ func (v *view) headline() []figure.Fact {
 func (v *view) sure() string {
 	says := "The groups are found, and the mixture agrees with what the sites released, as far as that tells."
 	switch {
-	case v.Options.Components == 1 && !v.misfits() && len(v.Doubted) == 0:
+	case v.Prior.Components() == 1 && !v.misfits() && len(v.Doubted) == 0:
 		says = "One group agrees with what the sites released, as far as that tells."
 	case v.lost > 0:
 		says = "The groups are not to be relied on as they are: see below."
@@ -157,7 +157,7 @@ func (v *view) statements() (notes []figure.Note) {
 	case len(groups) > 0:
 		notes = append(notes, figure.Note{Warning: true, Title: "Do not rely on these groups: " + strings.Join(why, "; "),
 			Text: fmt.Sprintf("Against them speaks that %s. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(groups, "; that "))})
-	case v.Options.Components > 1:
+	case v.Prior.Components() > 1:
 		text := "No component is off by half of the distance to its neighbour with a probability above 1 %, other starts of the search led to no rival, and each has weight."
 		if v.misfits() {
 			text += " Of rows of any component nine in ten are its own, and the density falls between all of them."
@@ -252,7 +252,7 @@ func (v *view) fitFigure() *figure.Figure {
 
 // Found says in words what a mixture is.
 func (v *View) Found() string {
-	n := v.Options.Components
+	n := v.Prior.Components()
 	if n == 1 {
 		return fmt.Sprintf("The rows of all sites were described as one group in %s.", figure.Plural(len(v.Names), "feature"))
 	}

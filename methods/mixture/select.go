@@ -8,6 +8,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
 	"parley/study"
@@ -34,13 +35,11 @@ func (s *setup) with(components int) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := *s.Setup
-	all.Options = opts
-	if all.Prior, err = opts.BoxPrior(s.Plan); err != nil {
+	all, other := *s.Setup, *s
+	if all.Prior, err = gmm.BoxPrior(s.Lo, s.Hi, components); err != nil {
 		return nil, err
 	}
-	other := *s
-	other.Setup = &all
+	other.Setup, other.Options = &all, opts
 	return &other, nil
 }
 

@@ -17,23 +17,17 @@ import (
 
 // Setup is what both halves of a study of mixtures know from the plan.
 type Setup struct {
-	Plan    *study.Plan
-	Options *Options
-	Names   []string  // of the features
-	Lo, Hi  []float64 // the public box
-	Prior   gmm.Prior
+	Plan   *study.Plan
+	Names  []string  // of the features
+	Lo, Hi []float64 // the public box
+	Prior  gmm.Prior
 }
 
-// NewSetup works it out from a plan that has been checked, of this method or of one that says the same in options
-// of its own.
-func NewSetup(p *study.Plan, opts *Options) (*Setup, error) {
-	s := &Setup{Plan: p, Options: opts}
+// NewSetup works it out from a plan that has been checked, and the prior that it has of its box.
+func NewSetup(p *study.Plan, prior gmm.Prior) *Setup {
+	s := &Setup{Plan: p, Prior: prior}
 	s.Names, s.Lo, s.Hi = Box(p)
-	var err error
-	if s.Prior, err = opts.BoxPrior(p); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s
 }
 
 // MaxRows is a number of rows that no site has.
@@ -90,9 +84,8 @@ func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes probl
 
 // Describe says what is described, and by what.
 func (s *Setup) Describe() string {
-	o := s.Options
-	groups := fmt.Sprintf("%d groups (normal components)", o.Components)
-	if o.Components == 1 {
+	groups := fmt.Sprintf("%d groups (normal components)", s.Prior.Components())
+	if s.Prior.Components() == 1 {
 		groups = "one group (normal component)"
 	}
 	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each is.", groups, len(s.Names))
@@ -150,9 +143,10 @@ func Seal(t method.Task, answer any, err error) (method.Answer, error) {
 // sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
 	*Setup
-	Of    sketch.Frequencies
-	Scale float64      // B of NormBound
-	Sum   *privacy.Sum // under differential privacy; nil without it
+	Options *Options
+	Of      sketch.Frequencies
+	Scale   float64      // B of NormBound
+	Sum     *privacy.Sum // under differential privacy; nil without it
 }
 
 // setupOf works it out from a plan that has been checked.
@@ -161,7 +155,8 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
-	s, err := NewSetup(p, opts)
+	_, lo, hi := Box(p)
+	prior, err := gmm.BoxPrior(lo, hi, opts.Components)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +164,7 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &setup{Setup: s, Of: f, Scale: f.NormBound()}
+	out := &setup{Setup: NewSetup(p, prior), Options: opts, Of: f, Scale: f.NormBound()}
 	if p.Privacy.Differential() {
 		m, err := releaseNoise(p)
 		if err != nil {

@@ -22,6 +22,7 @@ type View struct {
 	Mean      gmm.Mixture // of the posterior
 	// What a sampler adds that has it:
 	Published *Published // the method that made it as a paper has it; nil for graffl
+	Options   any        // what the plan says under method
 	Accepted  bool       // draws are what Algorithm 2 accepted, and no posterior
 	Called    string     // what draws are called: posterior, or sample, as of those that are none
 	// Doubted has the reasons against the posterior, each with its evidence behind a colon.
@@ -60,7 +61,7 @@ func deviationOf(p *gmm.Posterior, k, i int) interval {
 
 // Components adds the posterior means of weights and of component means.
 func (v *View) Components(out map[string]float64) {
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		out[fmt.Sprintf("weight/%d", k+1)] = v.Mean.Weights[k]
 		for i, name := range v.Names {
 			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = v.Mean.Mean(k)[i]
@@ -86,7 +87,7 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 
 // Weights says in a few words how large the components are: nothing of a single one.
 func (v *View) Weights() []figure.Fact {
-	shares := make([]string, v.Options.Components)
+	shares := make([]string, v.Prior.Components())
 	for i, k := range v.bySize() {
 		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.Posterior, k).mean)
 	}
@@ -109,15 +110,15 @@ func (v *View) posteriorCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		head = append(head, fmt.Sprintf("weight_%d", k+1))
 	}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		for _, name := range v.Names {
 			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
 		}
 	}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		for i, a := range v.Names {
 			for _, b := range v.Names[:i+1] {
 				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
@@ -179,7 +180,7 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 	}
 	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"), column("standard deviation")
 	weight.Format = figure.Percent
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		for i, name := range v.Names {
 			component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
 			put(weight, weightOf(p, k))
@@ -188,7 +189,7 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 		}
 	}
 	t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
-	if v.Options.Components == 1 { // the only one has all the weight
+	if v.Prior.Components() == 1 { // the only one has all the weight
 		t.Columns = slices.Delete(t.Columns, 1, 2)
 	}
 	return t
@@ -233,14 +234,14 @@ func Share(m gmm.Mixture) ([]byte, error) {
 // open checks it: whoever asks may send anything.
 func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
 	x = gmm.Mixture{Dim: len(s.Names), Weights: m.Weights, Means: m.Means, Covs: m.Covs}
-	if k := s.Options.Components; len(m.Weights) != k {
+	if k := s.Prior.Components(); len(m.Weights) != k {
 		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
 	}
 	return x, x.Check()
 }
 
-// Published says which method made a model, and how.
+// Published says which method made a model, and by which of its algorithms.
 type Published struct {
-	Method  string `json:"method"`
-	Options any    `json:"options"` // what its plan said under method
+	Method    string `json:"method"`
+	Algorithm string `json:"algorithm,omitempty"`
 }

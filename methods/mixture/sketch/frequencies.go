@@ -148,16 +148,14 @@ func (o Observation) Check(n int) error {
 	return nil
 }
 
-// Sampling says how a posterior is sampled.
+// Sampling says how a posterior is sampled: by how many particles, 64 to 65536.
 type Sampling struct {
-	Particles int // 64 to 65536
+	Particles int
 	Seed      uint64
-	// Widths says that Ψ of the prior follows from the fit: where sums can tell how wide components are.
-	Widths bool
 }
 
-// DefaultSampling is what coverage was measured with.
-func DefaultSampling(seed uint64) Sampling { return Sampling{Particles: 384, Seed: seed} }
+// DefaultParticles are what coverage was measured with.
+const DefaultParticles = 384
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {

@@ -36,7 +36,7 @@ type mode struct {
 	value    float64
 }
 
-// Posterior samples p(θ | observed means) under a plan's prior, on the Gaussian likelihood
+// Posterior samples p(θ | observed means) under a prior whose Ψ follows from the fit ([learned]), on the Gaussian likelihood
 // ln N(y | E φ, Cov φ/n + noise). A search from many starts finds its modes; each gets
 // the covariance of what was observed that belongs to it, and a normal approximation
 // (Laplace). Draws from these are carried to the posterior by sequential Monte Carlo: weights
@@ -64,15 +64,13 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*g
 		return nil, err
 	}
 	full := f.model(prior.Components(), false)
-	if opt.Widths {
-		prior = learned(prior, full.mixture(modes[0].t))
-		for i, at := range modes {
-			if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
-				modes[i] = again
-			}
+	prior = learned(prior, full.mixture(modes[0].t))
+	for i, at := range modes {
+		if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
+			modes[i] = again
 		}
-		slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
 	}
+	slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
 	s := &sampler{model: full, f: &f, o: o, prior: prior, modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
 	post := s.sample(opt.Particles)
 	post.Rivals = s.rivals(modes)

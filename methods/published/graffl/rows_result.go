@@ -26,7 +26,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	v := mixture.NewView(c.Setup, p)
-	v.Published, v.Accepted = c.says(), true
+	v.Published, v.Options, v.Accepted = c.says(), c.own, true
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 		metrics["smallest_rejected_distance"] = next
 	}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Options.Components)},
+	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Prior.Components())},
 		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
@@ -103,7 +103,7 @@ func (c *rowsCoordinator) modes(p *gmm.Posterior) (*peaks, error) {
 	for _, m := range p.Draws {
 		out.means = append(out.means, m.Means...)
 	}
-	out.modes = modes(out.means, h, c.Options.Components)
+	out.modes = modes(out.means, h, c.Prior.Components())
 	return out, nil
 }
 

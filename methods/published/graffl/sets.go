@@ -248,14 +248,14 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	v := mixture.NewView(c.Setup, p)
-	v.Published = c.says()
+	v.Published, v.Options = c.says(), c.own
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
 	}
 	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Prior.Components())}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
 		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
 }
