@@ -173,7 +173,7 @@ type Fit struct {
 	ChiSq    float64   // of all distances together
 	Freedom  float64   // degrees of freedom of ChiSq
 	// Tail is the probability of being as far off if the model is right, by a posterior
-	// predictive check: see [null] and [tailOf].
+	// predictive check: see [tailOf].
 	Tail float64
 }
 
