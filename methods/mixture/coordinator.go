@@ -124,7 +124,7 @@ func (c *setup) observation(all *released) (sketch.Observation, error) {
 		o.RowsVar += a.RowsSD * a.RowsSD
 	}
 	if c.Sum == nil && o.Rows < 1 {
-		return o, c.NoRows()
+		return o, ErrNoRows
 	}
 	o.Rows = max(o.Rows, 1) // noise may leave less
 	for r := range o.Mean {

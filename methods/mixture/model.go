@@ -45,33 +45,6 @@ type Model struct {
 	Sample *gmm.Posterior `json:"sample,omitempty"`
 }
 
-// ModelParameter is one number of the mixture, with the interval that holds it
-// with a probability of 90 %.
-type ModelParameter struct {
-	Component int     `json:"component"` // from 1
-	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
-	Mean      float64 `json:"mean"`
-	Low       float64 `json:"low_90"`
-	High      float64 `json:"high_90"`
-}
-
-// parameters lists what people read of a posterior.
-func (v *View) parameters() (all []ModelParameter) {
-	add := func(k int, name string, x interval) {
-		all = append(all, ModelParameter{k + 1, name, x.mean, x.low, x.high})
-	}
-	for k := range v.Prior.Components() {
-		add(k, "weight", weightOf(v.Posterior, k))
-		for i, name := range v.Names {
-			add(k, "mean of "+name, locationOf(v.Posterior, k, i))
-		}
-		for i, name := range v.Names {
-			add(k, "standard deviation of "+name, deviationOf(v.Posterior, k, i))
-		}
-	}
-	return all
-}
-
 // Files are those of the model.
 func (v *View) Files() ([]method.File, error) {
 	digest, err := v.Plan.Digest()

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/privacy"
@@ -30,38 +29,18 @@ func NewSetup(p *study.Plan, prior gmm.Prior) *Setup {
 	return s
 }
 
-// MaxRows is a number of rows that no site has.
-const MaxRows = 1 << 31
+const (
+	// MaxRows is a number of rows that no site has.
+	MaxRows = 1 << 31
+	// RowsReleased is what is said of the number that a site adds to its answer.
+	RowsReleased = "number of rows that have all features"
+)
 
-// RowsReleased is what is said of the number that a site adds to its answer.
-const RowsReleased = "number of rows that have all features"
-
-// Unprotected asks for the release of exact numbers.
-func Unprotected(contents ...privacy.Content) privacy.Request {
-	return privacy.Request{Protection: privacy.Unprotected, Contents: contents}
-}
+// ErrNoRows is that of a study whose sites have nothing that the mixture is of.
+var ErrNoRows = errors.New("no site has a row with all features")
 
 // Seed makes a seed for a purpose of the plan's: nothing else decides it.
 func (s *Setup) Seed(purpose string) uint64 { return seedOf(s.Plan, purpose) }
-
-// NoRows is the error of a study whose sites have nothing that the mixture is of.
-func (s *Setup) NoRows() error {
-	return errors.New("no site has a row with all features")
-}
-
-// Labels are the names of the features with their units, for axes.
-func (s *Setup) Labels() (all []string) {
-	for _, v := range s.Plan.Views {
-		for _, f := range v.Features {
-			name := f.Name
-			if f.Unit != "" {
-				name += " (" + f.Unit + ")"
-			}
-			all = append(all, name)
-		}
-	}
-	return all
-}
 
 // CheckData counts those who lack a feature, as [method.DataChecker] has it.
 func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
@@ -123,22 +102,6 @@ func Complete(row *dataset.Row, x []float64) bool {
 	return n == len(x) && gmm.NotFinite(x) < 0
 }
 
-// OpenTask reads a task, which must be of a kind.
-func OpenTask(t method.Task, kind string, task any) error {
-	if t.Kind != kind {
-		return fmt.Errorf("the plan has no task %q", t.Kind)
-	}
-	return method.OpenTask(t, task)
-}
-
-// Seal makes an answer of what was computed for a task.
-func Seal(t method.Task, answer any, err error) (method.Answer, error) {
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, nil)
-}
-
 // setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
 // sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
@@ -187,8 +150,8 @@ func (s *setup) request() privacy.Request {
 	if s.Sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
 	}
-	return Unprotected(privacy.Content{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
-		privacy.Content{What: RowsReleased, Values: 1})
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
+		{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()}, {What: RowsReleased, Values: 1}}}
 }
 
 // tells says what a site tells.

@@ -2,6 +2,7 @@ package mixture
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -17,14 +18,24 @@ type half struct {
 
 // Run implements [method.Site].
 func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	if err := OpenTask(t, task, new(sumsTask)); err != nil {
+	if t.Kind != task {
+		return method.Answer{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	if err := method.OpenTask(t, new(sumsTask)); err != nil {
 		return method.Answer{}, err
 	}
 	if h.Sum != nil {
 		return method.Answer{}, h.noised(ctx, s)
 	}
-	answer, err := h.exact(ctx, s)
-	return Seal(t, answer, err)
+	data, err := s.Data()
+	if err != nil {
+		return method.Answer{}, err
+	}
+	answer, err := h.sums(ctx, data)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
@@ -42,15 +53,6 @@ func (h half) noised(ctx context.Context, s *privacy.Session) error {
 		return 0
 	})
 	return err
-}
-
-// exact releases the sums without protection.
-func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
-	data, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	return h.sums(ctx, data)
 }
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -34,29 +33,37 @@ func NewView(s *Setup, p *gmm.Posterior) View {
 	return View{Setup: s, Posterior: p, Mean: p.Mean(), Called: "sample"}
 }
 
-// interval is a posterior mean with the interval that holds 90 %.
-type interval struct{ mean, low, high float64 }
+// ModelParameter is one number of the mixture, with the interval that holds it
+// with a probability of 90 %.
+type ModelParameter struct {
+	Component int     `json:"component"` // from 1
+	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
+	Mean      float64 `json:"mean"`
+	Low       float64 `json:"low_90"`
+	High      float64 `json:"high_90"`
+}
 
-func intervalOf(p *gmm.Posterior, value func(gmm.Mixture) float64) (v interval) {
-	values := make([]float64, len(p.Draws))
-	for i, m := range p.Draws {
-		values[i] = value(m)
-		v.mean += p.Weights[i] * values[i]
+// parameters lists what people read of a posterior: of each component its weight, its means, and its standard deviations.
+func (v *View) parameters() (all []ModelParameter) {
+	p, values := v.Posterior, make([]float64, len(v.Posterior.Draws))
+	add := func(k int, name string, value func(gmm.Mixture) float64) {
+		mean := 0.0
+		for i, m := range p.Draws {
+			values[i] = value(m)
+			mean += p.Weights[i] * values[i]
+		}
+		all = append(all, ModelParameter{k + 1, name, mean, gmm.Quantile(values, p.Weights, 0.05), gmm.Quantile(values, p.Weights, 0.95)})
 	}
-	v.low, v.high = gmm.Quantile(values, p.Weights, 0.05), gmm.Quantile(values, p.Weights, 0.95)
-	return v
-}
-
-func weightOf(p *gmm.Posterior, k int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return m.Weights[k] })
-}
-
-func locationOf(p *gmm.Posterior, k, i int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return m.Mean(k)[i] })
-}
-
-func deviationOf(p *gmm.Posterior, k, i int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+	for k := range v.Prior.Components() {
+		add(k, "weight", func(m gmm.Mixture) float64 { return m.Weights[k] })
+		for i, name := range v.Names {
+			add(k, "mean of "+name, func(m gmm.Mixture) float64 { return m.Mean(k)[i] })
+		}
+		for i, name := range v.Names {
+			add(k, "standard deviation of "+name, func(m gmm.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+		}
+	}
+	return all
 }
 
 // Components adds the posterior means of weights and of component means.
@@ -84,25 +91,6 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f.Alt = "For every site, how many rows the mixture was learned from."
 	return section
 }
-
-// Weights says in a few words how large the components are: nothing of a single one.
-func (v *View) Weights() []figure.Fact {
-	shares := make([]string, v.Prior.Components())
-	for i, k := range v.bySize() {
-		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.Posterior, k).mean)
-	}
-	switch n := len(shares); {
-	case n == 1:
-		return nil
-	case n <= 4:
-		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " · ") + "\u00a0%"}}
-	default:
-		return []figure.Fact{{Name: "weights, largest to smallest", Value: shares[0] + " % to " + shares[n-1] + " %"}}
-	}
-}
-
-// bySize lists the components, largest weight first.
-func (v *View) bySize() []int { return gmm.BySize(v.Mean.Weights) }
 
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
@@ -173,19 +161,19 @@ const leastSize = 20
 // beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
 	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
-	p := v.Posterior
 	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
-	put := func(c *figure.Column, x interval) {
-		c.Numbers, c.Low, c.High = append(c.Numbers, x.mean), append(c.Low, x.low), append(c.High, x.high)
-	}
 	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"), column("standard deviation")
 	weight.Format = figure.Percent
-	for k := range v.Prior.Components() {
+	put := func(c *figure.Column, x ModelParameter) {
+		c.Numbers, c.Low, c.High = append(c.Numbers, x.Mean), append(c.Low, x.Low), append(c.High, x.High)
+	}
+	d := len(v.Names)
+	for one := range slices.Chunk(v.parameters(), 1+2*d) {
 		for i, name := range v.Names {
-			component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
-			put(weight, weightOf(p, k))
-			put(mean, locationOf(p, k, i))
-			put(sd, deviationOf(p, k, i))
+			component.Text, feature.Text = append(component.Text, strconv.Itoa(one[0].Component)), append(feature.Text, name)
+			put(weight, one[0])
+			put(mean, one[1+i])
+			put(sd, one[1+d+i])
 		}
 	}
 	t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
@@ -197,18 +185,21 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 
 func componentName(k int) string { return fmt.Sprintf("component %d", k+1) }
 
-// clouds are the components in all features.
-func clouds(m gmm.Mixture) (all []figure.Cloud) {
-	for k, w := range m.Weights {
-		all = append(all, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
-	}
-	return all
-}
-
 // inPairs is a chart of all pairs, which ends where the plan says that a feature does.
 func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
-	c := figure.Pairs{Features: s.Labels(), Groups: clouds(m)}
-	c.Low, c.High = s.Lo, s.Hi
+	c := figure.Pairs{Low: s.Lo, High: s.Hi}
+	for _, v := range s.Plan.Views {
+		for _, f := range v.Features {
+			name := f.Name
+			if f.Unit != "" {
+				name += " (" + f.Unit + ")"
+			}
+			c.Features = append(c.Features, name)
+		}
+	}
+	for k, w := range m.Weights {
+		c.Groups = append(c.Groups, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
+	}
 	return c
 }
 

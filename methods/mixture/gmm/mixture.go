@@ -102,43 +102,6 @@ func (m Mixture) factors() (l, logDet []float64, err error) {
 	return l, logDet, nil
 }
 
-// density evaluates a mixture at many points.
-type density struct {
-	m       Mixture
-	l       []float64
-	logNorm []float64
-	room    []float64
-}
-
-// Density prepares the evaluation of m. An error means a covariance that is not
-// positive definite.
-func (m Mixture) Density() (*density, error) {
-	l, logDet, err := m.factors()
-	if err != nil {
-		return nil, err
-	}
-	p := &density{m, l, logDet, make([]float64, m.Dim)}
-	for k, w := range m.Weights {
-		p.logNorm[k] = math.Log(w) - (logDet[k]+float64(m.Dim)*math.Log(2*math.Pi))/2
-	}
-	return p, nil
-}
-
-// Log returns ln Σ_k π_k N(x | μ_k, Σ_k) of a row x. It is not safe for
-// concurrent use.
-func (p *density) Log(x []float64) float64 {
-	d, total := p.m.Dim, math.Inf(-1)
-	for k := range p.m.Weights {
-		mu := p.m.Mean(k)
-		for i := range p.room {
-			p.room[i] = x[i] - mu[i]
-		}
-		Forward(p.l[k*d*d:], d, p.room)
-		total = logAdd(total, p.logNorm[k]-Squares(p.room)/2)
-	}
-	return total
-}
-
 // Simulate draws rows from m, as many as rows holds: rows is n × Dim, by rows.
 // An error means a covariance that is not positive definite.
 func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {

@@ -220,20 +220,13 @@ func undo(u blas64.Triangular, basis blas64.General, off []float64) {
 // distances in it, nil if there is no such direction.
 func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 	n := 2 * m.m
-	v := make([]float64, n)
+	v, x := make([]float64, n), make([]float64, m.d)
 	l := make([]float64, m.d*m.d)
 	for k, share := range m.weights(t) {
 		m.factor(t, k, l)
 		for j := range m.m {
-			om := m.f.Omega[j*m.d:][:m.d]
-			s := 0.0
-			for b := range m.d {
-				x := 0.0
-				for a := b; a < m.d; a++ {
-					x += om[a] * l[a*m.d+b]
-				}
-				s += x * x
-			}
+			om := m.seen(j, l, x)
+			s := gmm.Squares(x)
 			sin, cos := math.Sincos(dot(om, m.means(t, k)))
 			a := share * math.Exp(-s/2) * s * s / 8
 			v[j] += a * cos
@@ -297,16 +290,16 @@ const (
 // frequencies are too few.
 func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) {
 	m := f.model(k, false)
-	n, q := 2*m.m, m.len()
+	n := 2 * m.m
 	r := rand.New(rand.NewPCG(seed, 3))
-	mean, jac, cov := make([]float64, n), make([]float64, n*q), make([]float64, n*n)
+	mean, cov := make([]float64, n), make([]float64, n*n)
 	for range madeUp {
 		t := f.madeUp(m, r)
-		m.mean(t, mean, jac)
+		m.mean(t, mean, nil)
 		m.covariance(t, mean, cov)
 		told := func(rows float64) bool {
 			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
-			return m.told(m.errors(o, mean, jac, cov))
+			return m.told(m.errors(o, t, mean, cov))
 		}
 		few, rows := leastRows, max(need, leastRows)
 		if need > 0 && told(rows) {
@@ -356,7 +349,7 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 
 // errors are the standard deviations of all parameters by the information that an observation of so
 // many rows has; nil if some make the same of it.
-func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
+func (m model) errors(o Observation, t, mean, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	cov := slices.Clone(rowCov)
 	o.spread(mean, cov)
@@ -364,11 +357,8 @@ func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
 	if !ok {
 		return nil
 	}
-	j := append([]float64(nil), jac...)
-	w.apply(j, q)
 	h := make([]float64, q*q)
-	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: j}
-	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
+	m.normal(mean, w, t, make([]float64, n), make([]float64, n*q), make([]float64, q), h)
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	if !ok {
 		return nil

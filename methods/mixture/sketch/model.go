@@ -73,6 +73,18 @@ func (m model) factor(t []float64, k int, l []float64) {
 	}
 }
 
+// seen writes Lᵀω of a covariance's factor and frequency j, which it returns.
+func (m model) seen(j int, l, v []float64) []float64 {
+	om := m.f.Omega[j*m.d:][:m.d]
+	for b := range v {
+		v[b] = 0
+		for a := b; a < m.d; a++ {
+			v[b] += om[a] * l[a*m.d+b]
+		}
+	}
+	return om
+}
+
 // lift is the parameter of the same mixture among those with full covariances.
 func (m model) lift(t []float64) (model, []float64) {
 	full := m
@@ -102,16 +114,8 @@ func (m model) mean(t, dst, jac []float64) {
 		m.factor(t, k, l)
 		mu := m.means(t, k)
 		for j := range m.m {
-			om := m.f.Omega[j*d:][:d]
-			q := 0.0
-			for b := range d {
-				s := 0.0
-				for a := b; a < d; a++ {
-					s += om[a] * l[a*d+b]
-				}
-				v[b] = s
-				q += s * s
-			}
+			om := m.seen(j, l, v)
+			q := gmm.Squares(v)
 			sin, cos := math.Sincos(dot(om, mu))
 			a := math.Exp(-q / 2)
 			cos, sin = a*cos, a*sin
@@ -167,14 +171,7 @@ func (m model) covariance(t, mean, dst []float64) {
 	for k, w := range pi {
 		m.factor(t, k, l)
 		for j := range m.m {
-			om := m.f.Omega[j*d:][:d]
-			for b := range d {
-				s := 0.0
-				for a := b; a < d; a++ {
-					s += om[a] * l[a*d+b]
-				}
-				v[j*d+b] = s
-			}
+			om := m.seen(j, l, v[j*d:][:d])
 			q[j] = gmm.Squares(v[j*d:][:d])
 			sin[j], cos[j] = math.Sincos(dot(om, m.means(t, k)))
 		}

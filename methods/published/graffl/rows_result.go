@@ -140,7 +140,7 @@ func (c *rowsCoordinator) modesSection(p *peaks, made []float64) figure.Section 
 // components that made accepted rows.
 func (c *rowsCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 	const places = 49
-	labels := c.Labels()
+	labels := c.Names
 	f := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}}
 	for i := range places {
 		at := float64(i) / (places - 1)
