@@ -92,7 +92,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		}
 		r.Sections = append(r.Sections, section)
 	}
-	r.Sections = append(r.Sections, fitted.Settling(s.Fit.Trace))
 	return r, nil
 }
 

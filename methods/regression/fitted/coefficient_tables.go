@@ -167,23 +167,3 @@ func between(x, low, high string) string {
 	}
 	return x + " (" + low + space + "to" + space + high + ")"
 }
-
-// Settling shows how far each exchange moved the estimates.
-func Settling(trace []float64) figure.Section {
-	return Steps(trace, figure.Figure{Title: "How far each exchange moved the estimates",
-		Chart:   figure.Lines{X: figure.Axis{Label: "exchange", Count: true}, Y: figure.Axis{Label: "standard deviations", Log: true}},
-		Caption: "The weight that moved most, in its own standard deviations. The fit has converged when a step is below 0.01.",
-		Alt:     "Largest step by exchange, on a logarithmic scale."})
-}
-
-// Steps draws how large each of some steps was into a figure of lines.
-func Steps(trace []float64, f figure.Figure) figure.Section {
-	line := figure.Line{Name: "step"}
-	for i, x := range trace {
-		line.X, line.Y = append(line.X, float64(i+1)), append(line.Y, max(x, 1e-16))
-	}
-	chart := f.Chart.(figure.Lines)
-	chart.Series = []figure.Line{line}
-	f.ID, f.Chart = "convergence", chart
-	return figure.Section{ID: "progress", Title: "How the study went", Items: []figure.Item{{Figure: &f}}}
-}

@@ -1,8 +1,11 @@
 package fitted
 
 import (
+	"bytes"
+	"encoding/csv"
 	"math"
 	"slices"
+	"strconv"
 
 	"parley/method"
 	"parley/methods/regression/glm"
@@ -117,25 +120,23 @@ func (m *Model) Counts(levels []float64) {
 	}
 }
 
-// Files are those of a result: the model, its coefficients, and, of a joint posterior, the
-// covariances of its weights.
+// Files are those of a result: the model and its coefficients, and, of a joint posterior, the
+// correlations of these.
 func (m *Model) Files() ([]method.File, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := m.posteriorCSV()
-	if err != nil {
-		return nil, err
-	}
-	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/posterior.csv", Data: posterior}}
-	if m.Covariance == nil {
-		return files, nil
-	}
-	for _, f := range []struct {
+	files := []method.File{{Name: "model/model.json", Data: data}}
+	tables := []struct {
 		name string
 		make func() ([]byte, error)
-	}{{"coefficients", m.coefficientsCSV}, {"correlations", m.correlationsCSV}} {
+	}{{"coefficients", m.coefficientsCSV}, {"correlations", m.correlationsCSV}}
+	if m.Covariance == nil {
+		tables[0].name, tables[0].make = "posterior", m.posteriorCSV
+		tables = tables[:1]
+	}
+	for _, f := range tables {
 		data, err := f.make()
 		if err != nil {
 			return nil, err
@@ -206,3 +207,24 @@ func (m *Model) correlationsCSV() ([]byte, error) {
 	}
 	return writeCSV(slices.Clip(records))
 }
+
+// posteriorCSV is a posterior of independent weights as a table for other programs: effects in the
+// features' own units with an interval of 90 %, and the weights of scaled columns.
+func (m *Model) posteriorCSV() ([]byte, error) {
+	z := m.Deviate(Z90)
+	mean, variance := m.Posterior.Moments()
+	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
+	for j, e := range m.Effects {
+		records = append(records, []string{e.Class, e.Feature, decimal(e.Mean), decimal(e.SD),
+			decimal(e.Mean - z*e.SD), decimal(e.Mean + z*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
+	}
+	return writeCSV(records)
+}
+
+func writeCSV(records [][]string) ([]byte, error) {
+	var b bytes.Buffer
+	err := csv.NewWriter(&b).WriteAll(records)
+	return b.Bytes(), err
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -63,7 +63,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
-	r.Sections = append(r.Sections, progress(s.Fit.Trace))
 	return r, nil
 }
 
@@ -81,12 +80,4 @@ func (c coordinator) limits(s *state) figure.Item {
 		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely they vary. The fit is in these units: a value more than %d scales from the centre counts as if it lay there. The last column is by what factor noise leaves the scale open (one standard deviation of its logarithm).", options.Farthest),
 		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)}, {Name: "scale", Numbers: figure.Numbers(u.Scale)},
 			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to}, {Name: "open by a factor of", Numbers: open}}}}
-}
-
-// progress draws the steps.
-func progress(trace []float64) figure.Section {
-	return fitted.Steps(trace, figure.Figure{Title: "How far each round moved predictions",
-		Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "root mean square over subjects, in activations", Log: true}},
-		Caption: "Steps become smaller as gradients of more rounds are averaged. That they do not vanish is noise, which the intervals count.",
-		Alt:     "Size of each step by round, on a logarithmic scale."})
 }
