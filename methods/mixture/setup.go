@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/privacy"
@@ -162,3 +164,100 @@ func (s *setup) tells() string {
 	}
 	return text + "."
 }
+
+// sumsTask chooses nothing: frequencies that whoever asks may choose would scan
+// the rows out.
+type sumsTask struct{}
+
+// sumsAnswer is an exact answer.
+type sumsAnswer struct {
+	Sums wire.Vector `cbor:"sums"` // Σ φ(x), all cosines, then all sines
+	Rows int         `cbor:"rows"`
+	// Lacking counts the subjects who take no part because they lack a feature.
+	Lacking int `cbor:"lacking,omitempty"`
+}
+
+// sums is what the coordinator keeps of a site's release, in units of φ.
+type sums struct {
+	Sums   wire.Vector `cbor:"sums"`
+	Rows   float64     `cbor:"rows"`    // noised under privacy: of either sign
+	SD     float64     `cbor:"sd"`      // of the noise on each of Sums; 0 without privacy
+	RowsSD float64     `cbor:"rows_sd"` // of that on Rows
+	// Lacking counts the subjects who lack a feature; nothing tells it under privacy.
+	Lacking int `cbor:"lacking,omitempty"`
+}
+
+// check holds a release against the plan.
+func (a *sums) check(n int) error {
+	if len(a.Sums) != n {
+		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
+	}
+	if err := a.checkRows(); err != nil {
+		return err
+	}
+	for i, v := range a.Sums {
+		if !(math.Abs(v) <= a.most()) {
+			return fmt.Errorf("sum %d of %d is %v over %v rows: each adds −1 to 1", i+1, n, v, a.Rows)
+		}
+	}
+	return nil
+}
+
+// checkRows is the part of it that is not about sums.
+func (a *sums) checkRows() error {
+	if a.SD < 0 || a.RowsSD < 0 {
+		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
+	}
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 && a.RowsSD == 0 {
+		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
+	}
+	if a.Lacking < 0 || a.Lacking > MaxRows {
+		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
+	}
+	return nil
+}
+
+// most is what each sum is at most: as cosines and sines are in [−1, 1], every row adds as much, besides noise.
+func (a *sums) most() float64 {
+	if a.SD == 0 {
+		return a.Rows * (1 + 1e-9)
+	}
+	return MaxRows + farOff*a.SD
+}
+
+// ask asks sites for their release.
+func ask(sites []string) ([]method.Task, error) {
+	return method.Ask(task, sites, func(string) (any, error) { return sumsTask{}, nil })
+}
+
+// open reads a release and brings it to units of φ.
+func open(s *setup, in method.Contribution) (*sums, error) {
+	n := s.Of.Len()
+	if s.Sum == nil {
+		a := new(sumsAnswer)
+		if err := method.DecodeAnswer(in, a); err != nil {
+			return nil, err
+		}
+		out := &sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}
+		return out, out.check(n)
+	}
+	sum, err := method.OnlySum(in, s.Sum.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := sum.Floats(0)
+	out := &sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
+	// Noise has no end, and what another program puts in its place may be any integer.
+	for r, x := range out.Sums {
+		out.Sums[r] = moved(x*s.Scale, out.most())
+	}
+	out.Rows = moved(out.Rows, MaxRows+farOff*out.RowsSD)
+	return out, nil
+}
+
+// farOff is so many standard deviations that no noise is as far off. More noise than mostNoise
+// leaves nothing of any site's rows.
+const farOff, mostNoise = 12, 1e18
+
+// moved returns a number, or the nearer end of ±most if it is beyond.
+func moved(x, most float64) float64 { return min(max(x, -most), most) }
