@@ -3,7 +3,6 @@ package dppvi
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -243,31 +242,20 @@ func (c *common) remaining(sites map[string]*siteFactor, staying []string) float
 
 // trace is what updates of all sites did.
 type trace struct {
-	Folded    int          `cbor:"folded"`
-	LastKL    float64      `cbor:"last_kl"`   // the divergence that the last one made
-	Projected int          `cbor:"projected"` // how many weights a factor was projected in, over all updates
-	Points    []tracePoint `cbor:"points"`
-	Stride    int          `cbor:"stride"` // of the points; 0 is 1
+	Folded    int     `cbor:"folded"`
+	LastKL    float64 `cbor:"last_kl"`   // the divergence that the last one made
+	Projected int     `cbor:"projected"` // how many weights a factor was projected in, over all updates
 }
-
-// tracePoint is what one update did.
-type tracePoint struct {
-	Update int     `cbor:"update"` // the study's count, from 1
-	KL     float64 `cbor:"kl"`     // of the new q from the old, in nats
-}
-
-// maxTrace bounds what a checkpoint holds of a long study.
-const maxTrace = 1000
 
 // check refuses a trace that no study has left.
 func (t *trace) check() error {
-	if t.Folded < 0 || t.Projected < 0 || t.Stride < 0 || len(t.Points) > maxTrace {
-		return fmt.Errorf("a trace of %d updates, with %d projections and %d points", t.Folded, t.Projected, len(t.Points))
+	if t.Folded < 0 || t.Projected < 0 {
+		return fmt.Errorf("a trace of %d updates, with %d projections", t.Folded, t.Projected)
 	}
 	return nil
 }
 
-// follow keeps a point; of a long study only every second, fourth, …
+// follow counts an update.
 func (t *trace) follow(before, after glm.Gaussian) error {
 	kl, err := divergence(after, before)
 	if err != nil {
@@ -278,15 +266,6 @@ func (t *trace) follow(before, after glm.Gaussian) error {
 	}
 	t.Folded++
 	t.LastKL = kl
-	stride := max(t.Stride, 1)
-	if t.Folded%stride != 0 {
-		return nil
-	}
-	t.Points = append(t.Points, tracePoint{t.Folded, kl})
-	if len(t.Points) > maxTrace {
-		t.Stride = 2 * stride
-		t.Points = slices.DeleteFunc(t.Points, func(p tracePoint) bool { return p.Update%t.Stride != 0 })
-	}
 	return nil
 }
 

@@ -299,7 +299,7 @@ func Coefficients(m *Model) figure.Section {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
 	}
-	forest, caption := strongest(m)
+	forest, caption := Strongest(m)
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
@@ -307,9 +307,9 @@ func Coefficients(m *Model) figure.Section {
 	return section
 }
 
-// strongest draws effects of scaled columns: the largest, or of several classes those of a feature
+// Strongest draws effects of scaled columns: the largest, or of several classes those of a feature
 // beside each other.
-func strongest(m *Model) (forest figure.Bars, caption string) {
+func Strongest(m *Model) (forest figure.Bars, caption string) {
 	mean, variance := m.Posterior.Moments()
 	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(Z95)
 	largest := map[int]float64{}
