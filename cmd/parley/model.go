@@ -308,7 +308,11 @@ func openModel[C any](path, doing string) (C, error) {
 func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
-		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing)}
+		hint := ""
+		if _, predicts := m.(method.Predictor); !predicts {
+			hint = "it has no outcome: see parley model transform and impute"
+		}
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: hint}
 	}
 	return can, nil
 }

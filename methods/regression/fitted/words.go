@@ -78,7 +78,7 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 	}
 	says += " They took part in the fit; others are predicted a little worse."
 	if pooled.Noise > 0 {
-		says += " These numbers hold noise."
+		says += " These numbers hold noise, of which ± is one standard deviation."
 	}
 	return says
 }
