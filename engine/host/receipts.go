@@ -93,12 +93,13 @@ func (r Receipts) read() (f receiptFile, err error) {
 	return f, err
 }
 
-// changing is held while one of the files is changed: studies of one site share it.
-var changing sync.Mutex
+// changing has a lock for each file, held while it is changed: studies of one site share it.
+var changing sync.Map
 
 func (r Receipts) change(do func(*receiptFile)) error {
-	changing.Lock()
-	defer changing.Unlock()
+	lock, _ := changing.LoadOrStore(r, new(sync.Mutex))
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
 	f, err := r.read()
 	if err != nil {
 		return err

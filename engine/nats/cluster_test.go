@@ -21,7 +21,7 @@ import (
 // acknowledged is lost, and no reader sees a value go back.
 func TestKilledLeaders(t *testing.T) {
 	const study = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	c := natstest.NewCluster(t)
+	c := natstest.NewCluster(t, "../..", natstest.Build(t, ""))
 	connect := func(name string, replicas int, sign func(public string) (string, error)) *nats.Conn {
 		seed, public, err := nats.NewUser()
 		if err != nil {

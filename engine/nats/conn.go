@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -50,6 +51,7 @@ type Conn struct {
 	ctx     context.Context
 	t       traffic
 	slots   chan struct{} // values on their way
+	within  atomic.Int64  // how long a request may take now, if more than requestWithin
 	again   time.Duration // after how long a value is looked at without a wake
 	log     sync.Mutex
 
@@ -61,6 +63,7 @@ type Conn struct {
 	pending map[string]map[*call]struct{} // by subject
 	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
+	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
 }
 
 const (
@@ -92,7 +95,7 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
-		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{},
+		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
 	}
 	go c.run()
 	return c, nil

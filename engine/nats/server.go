@@ -2,7 +2,6 @@ package nats
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -24,17 +23,7 @@ type ServerOptions struct {
 	Certificate       tls.Certificate // of both
 	Authority         *Authority      // of [NewAuthority]
 	Revoked           []string        // public keys of users
-	Cluster           *ClusterOptions // nil for one server
 	Log               func(line string)
-}
-
-// ClusterOptions join servers to a cluster, which survives the loss of less than
-// half of its disks.
-type ClusterOptions struct {
-	Name   string   // this server's, unlike those of the others
-	Listen string   // host:port for the others
-	Routes []string // tls://host:port of the others
-	Roots  *x509.CertPool
 }
 
 // Server is a NATS server within this program.
@@ -120,23 +109,6 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		}
 		o.Websocket.TLSConfig = secure.Clone()
 		o.Websocket.HandshakeTimeout = helloWithin * time.Second
-	}
-	if c := s.options.Cluster; c != nil {
-		o.ServerName, o.Cluster.Name, o.Cluster.NoAdvertise = c.Name, "parley", true
-		o.Cluster.PingInterval, o.Cluster.MaxPingsOut = 30*time.Second, 2
-		if o.Cluster.Host, o.Cluster.Port, err = hostPort(c.Listen); err != nil {
-			return nil, err
-		}
-		for _, r := range c.Routes {
-			u, err := url.Parse(r)
-			if err != nil {
-				return nil, err
-			}
-			o.Routes = append(o.Routes, u)
-		}
-		o.Cluster.TLSConfig = &tls.Config{Certificates: secure.Certificates, MinVersion: tls.VersionTLS13,
-			RootCAs: c.Roots, ClientCAs: c.Roots, ClientAuth: tls.RequireAndVerifyClientCert}
-		o.Cluster.TLSTimeout = 10
 	}
 	return o, nil
 }

@@ -78,25 +78,34 @@ func (c *Conn) request(ctx context.Context, subject string, header nats.Header, 
 }
 
 // limit ends a request that takes too long. A reply may be long, too: as long as
-// enough comes in, there is more time for it.
+// enough comes in, there is more time for it. After a request that took too long the
+// next have twice the time, until one needs a quarter of it: a broker that is busy is not
+// helped by what is sent again.
 func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool) {
-	before, latest := c.t.in.Load(), time.Now().Add(requestMost)
+	within := max(requestWithin, time.Duration(c.within.Load()))
+	began, before, latest := time.Now(), c.t.in.Load(), time.Now().Add(requestMost)
 	var mu sync.Mutex
 	var t *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	t = time.AfterFunc(requestWithin+time.Duration(size)*time.Second/slowest, func() {
+	t = time.AfterFunc(within+time.Duration(size)*time.Second/slowest, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := c.t.in.Load()
 		if now-before < slowest/2 || time.Now().After(latest) {
+			c.within.Store(int64(min(2*within, requestMost)))
 			cancel(errSlow)
 			return
 		}
 		before = now
 		t.Reset(requestWithin)
 	})
-	return t.Stop
+	return func() bool {
+		if time.Since(began) < within/4 {
+			c.within.Store(int64(within / 2))
+		}
+		return t.Stop()
+	}
 }
 
 // look returns the message of a place, with revision 0 if there is none.
@@ -228,7 +237,21 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 	if err != nil {
 		return 0, err
 	}
-	return c.answer(msg)
+	sequence, err := c.answer(msg)
+	if err == nil {
+		c.mu.Lock()
+		c.stored[p.bucket] = time.Now()
+		c.mu.Unlock()
+	}
+	return sequence, err
+}
+
+// Stored is when the broker last acknowledged a put of this end into the bucket of a key; zero if it has not.
+func (c *Conn) Stored(key string) time.Time {
+	first, _, _ := strings.Cut(key, ".")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored[bucketOf(first)]
 }
 
 // answer reads what JetStream says.

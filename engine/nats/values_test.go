@@ -45,7 +45,11 @@ func TestAsInMemory(t *testing.T) {
 			case "put":
 				value := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "value")
 				want, wantErr := memory.Put(ctx, key, value, after)
+				began := time.Now()
 				got, err := by.Put(ctx, key, value, revisions[key][after])
+				if stored := by.Stored(key).After(began); stored != (err == nil) {
+					t.Fatalf("put %s after %d: %v, and acknowledged: %v", key, after, err, stored)
+				}
 				if errors.Is(err, errBroke) && wantErr == nil {
 					t.Skip("on a busy machine a connection may break, and nobody knows whether the value was put")
 				}

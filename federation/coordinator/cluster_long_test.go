@@ -1,4 +1,4 @@
-//go:build long
+//go:build long && linux
 
 package coordinator_test
 
@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley/dataset"
 	"parley/engine/host"
 	"parley/engine/local"
@@ -30,33 +32,68 @@ import (
 
 func TestMain(m *testing.M) { natstest.VerifyTestMain(m) }
 
-// killer kills the leader of a study's bucket after each round, and starts it again
-// when the next has ended.
-type killer struct {
+// troubled makes trouble for the servers of a cluster after each round, and measures how long the
+// next one takes.
+type troubled struct {
 	t       *testing.T
 	cluster *natstest.Cluster
-	down    string
+	mend    func() // what the last trouble did; nil if nothing has to be mended
+	trouble func(c *natstest.Cluster, leader string, round int) (mend func())
+	rounds  int
 	ended   time.Time
 	gaps    []time.Duration
 }
 
 // Round implements [coordinator.Watcher].
-func (k *killer) Round(study string) {
+func (k *troubled) Round(study string) {
 	if !k.ended.IsZero() {
 		k.gaps = append(k.gaps, time.Since(k.ended).Round(100*time.Millisecond))
 	}
-	if k.down != "" {
-		k.cluster.Start(k.down)
+	if k.mend != nil {
+		k.mend()
 	}
-	if k.down = k.cluster.Leader(study); k.down == "" {
+	leader := k.cluster.Leader(study)
+	if leader == "" {
 		k.t.Error("the bucket has no leader")
 		return
 	}
-	k.cluster.Kill(k.down)
+	k.mend = k.trouble(k.cluster, leader, k.rounds)
+	k.rounds++
 	k.ended = time.Now()
 }
 
-func (k *killer) Health(bool) {}
+func (k *troubled) Health(bool) {}
+
+// killed kills the leader.
+func killed(c *natstest.Cluster, leader string, _ int) (mend func()) {
+	c.Kill(leader)
+	return func() { c.Start(leader) }
+}
+
+// full makes every write of the leader to its disk fail, until its administrators start it again.
+func full(t *testing.T) func(c *natstest.Cluster, leader string, _ int) (mend func()) {
+	return func(c *natstest.Cluster, leader string, _ int) (mend func()) {
+		testkit.Do(t, unix.Prlimit(c.Process(leader), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
+		return func() {
+			c.Kill(leader)
+			c.Start(leader)
+		}
+	}
+}
+
+// upgraded lets one server after the other end and begin again as another version.
+func upgraded(to string) func(c *natstest.Cluster, leader string, round int) (mend func()) {
+	return func(c *natstest.Cluster, _ string, round int) (mend func()) {
+		name := c.Names()[round%3]
+		c.Stop(name)
+		c.Program = to
+		c.Start(name)
+		return nil
+	}
+}
+
+// older is the version that a cluster is upgraded from.
+const older = "v2.11.9"
 
 // logTo writes a daemon's log to the test's.
 func logTo(t *testing.T, who string) *slog.Logger {
@@ -67,9 +104,9 @@ type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
-// Over three servers of a cluster, whose leader is killed in every round, a study gives
-// the bytes that it gives in one process. The times are those between the ends of rounds.
-func TestClusterWhoseLeadersAreKilled(t *testing.T) {
+// Over three servers of a cluster with trouble in every round a study gives the bytes that it
+// gives in one process. The times are those between the ends of rounds.
+func TestClustersInTrouble(t *testing.T) {
 	methods := method.Registry{factors.Method{}}
 	plan, err := study.Load(filepath.FromSlash("../../examples/alzheimer/plan.yaml"), methods)
 	testkit.Do(t, err)
@@ -83,13 +120,30 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	_, err = simulated.Write(out.Outcome, time.Now())
 	testkit.Do(t, err)
 
-	cluster := natstest.NewCluster(t)
-	dir := t.TempDir()
+	program := natstest.Build(t, "")
+	for _, c := range []struct {
+		name, begin string
+		trouble     func(c *natstest.Cluster, leader string, round int) (mend func())
+	}{
+		{"the leader is killed", program, killed},
+		{"the leader's disk is full", program, full(t)},
+		{"servers are upgraded", natstest.Build(t, older), upgraded(program)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := &troubled{t: t, cluster: natstest.NewCluster(t, "../..", c.begin), trouble: c.trouble}
+			inTrouble(t, k, methods, plan, binding, alone)
+			t.Logf("%s: from the end of a round to the end of the next: %v", c.name, k.gaps)
+		})
+	}
+}
+
+// inTrouble runs a study over a cluster, and compares its results with those of one process.
+func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.Plan, binding *local.Binding, alone string) {
+	cluster, dir := k.cluster, t.TempDir()
 	f, err := coordinator.Init(filepath.Join(dir, "coordinator"), methods, coordinator.Config{NATS: cluster.URLs, Replicas: 3, Roots: string(cluster.PEM)}, coordinator.Account{Seed: cluster.AccountSeed()})
 	testkit.Do(t, err)
 	_, _, err = f.Submit(plan)
 	testkit.Do(t, err)
-	k := &killer{t: t, cluster: cluster}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	served := make(chan error, 1)
 	inner, stop := context.WithCancel(ctx)
@@ -130,7 +184,6 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	for _, part := range []string{"model", "metrics.json", "report.html"} {
 		same(t, filepath.Join(alone, part), filepath.Join(results, part))
 	}
-	t.Logf("from the end of a round, and the killing of a leader, to the end of the next: %v", k.gaps)
 }
 
 // same demands that a file, or all files in a folder, have the same bytes.

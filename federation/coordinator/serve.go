@@ -239,15 +239,16 @@ func (d *Daemon) revoke() error {
 	return nil
 }
 
-// watchHealth writes to the broker now and then: nothing else tells whether it
-// can. An embedded one that cannot is started anew, which helps after a full disk.
+// watchHealth writes to a broker to which nothing else is written: nothing else tells whether
+// it can. An embedded one that cannot is started anew, which helps after a full disk. One that is
+// only slow acknowledges what others write meanwhile.
 func (d *Daemon) watchHealth(ctx context.Context) {
 	const patience = 3
 	pause := min(10*time.Second, 5*d.Again)
 	failed := 0
 	for {
 		inner, cancel := context.WithTimeout(ctx, pause)
-		err := d.probe(inner)
+		err := d.probe(inner, pause)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -280,22 +281,29 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 	}
 }
 
-// probe writes to every bucket in use: after a full disk, one may take writes while
-// another does not.
-func (d *Daemon) probe(ctx context.Context) error {
+// probe writes to every bucket in use that has stored nothing lately: after a full disk, one may
+// take writes while another does not.
+func (d *Daemon) probe(ctx context.Context, lately time.Duration) error {
 	if d.server != nil {
 		if _, err := os.Stat(d.Folder.brokerMark()); err != nil {
 			return fmt.Errorf("its files are gone: %w", err) // it goes on with those that are open, and loses others
 		}
 	}
-	now := []byte(time.Now().UTC().Format(time.RFC3339))
-	err := d.put(ctx, federation.Control+".health", now)
+	err := d.probeBucket(ctx, federation.Control, lately)
 	for _, s := range d.running() {
 		if err == nil {
-			err = s.probe(ctx, now)
+			err = s.probe(ctx, lately)
 		}
 	}
 	return err
+}
+
+func (d *Daemon) probeBucket(ctx context.Context, bucket string, lately time.Duration) error {
+	key := bucket + ".health"
+	if time.Since(d.conn.Stored(key)) < lately {
+		return nil
+	}
+	return d.put(ctx, key, []byte(time.Now().UTC().Format(time.RFC3339)))
 }
 
 func (d *Daemon) setHealth(text string) {

@@ -289,7 +289,7 @@ func (s *running) finished() bool {
 }
 
 // probe writes to the study's bucket if it is in use.
-func (s *running) probe(ctx context.Context, value []byte) error {
+func (s *running) probe(ctx context.Context, lately time.Duration) error {
 	s.bucket.Lock()
 	defer s.bucket.Unlock()
 	s.mu.Lock()
@@ -298,7 +298,7 @@ func (s *running) probe(ctx context.Context, value []byte) error {
 	if !used || s.finished() {
 		return nil
 	}
-	return s.daemon.put(ctx, s.digest+".health", value)
+	return s.daemon.probeBucket(ctx, s.digest, lately)
 }
 
 // run is the study from where it stands to its end.
@@ -323,6 +323,7 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dir.Paper = d.Folder.Methods.Paper(s.plan)
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
 		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,

@@ -75,7 +75,8 @@ type Folder struct {
 	Secrets     Secrets
 	Coordinator wire.Peer
 
-	mu sync.Mutex // held while Config changes, and around Config.Data
+	mu   sync.Mutex // held while Config changes, and around Config.Data and seen
+	seen string     // the size and time of the configuration whose Data is in use
 }
 
 const (
@@ -209,13 +210,20 @@ func (f *Folder) configure(change func(*Config)) error {
 
 // refresh takes up what commands have changed in the configuration: where the rows are.
 func (f *Folder) refresh() error {
+	now := string(stat(f.File(configFile)))
+	f.mu.Lock()
+	same := f.seen == now
+	f.mu.Unlock()
+	if same {
+		return nil
+	}
 	c, err := f.config()
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.Config.Data = c.Data
+	f.Config.Data, f.seen = c.Data, now
 	return nil
 }
 

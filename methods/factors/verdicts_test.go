@@ -367,7 +367,7 @@ func dealt(t *testing.T, s *small, site string, change func(table *dataset.Table
 // Where nothing was changed, nothing is said: with probability 0.01 for each of the two verdicts
 // there are more than five in 100 studies in one of 50 suites, and the seeds are fixed.
 func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
-	const views, features = "Views do not go together as they do elsewhere at site-1: ", "Features do not go with the others as they do elsewhere: "
+	const views, features = "Views do not go together as they do elsewhere at site-1: ", "Features go with the others in other ways at some sites than at others: "
 	study := func(seed uint64, rows int) *small {
 		return shape{dims: []int{6, 5}, sites: 4, rows: rows, seed: seed, options: "  latent: 1\n"}.study(t)
 	}
@@ -386,7 +386,7 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 			}
 			return [][]float64{table.Row(i).Views[0], v}
 		}},
-		{"swapped columns", features + "f0_0 at site-1", func(table *dataset.Table, i int) [][]float64 {
+		{"swapped columns", features + "f0_0 (reversed at site-1), f0_3 (reversed at site-1)", func(table *dataset.Table, i int) [][]float64 {
 			v := slices.Clone(table.Row(i).Views[0])
 			v[0], v[3] = v[3], v[0]
 			return [][]float64{v, table.Row(i).Views[1]}
@@ -394,7 +394,7 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	} {
 		s := study(9, 120)
 		dealt(t, s, s.plan.Sites[1], c.change)
-		if got := verdicts(s); len(got) == 0 || !says(got[0], c.want) {
+		if got := verdicts(s); !slices.ContainsFunc(got, func(v string) bool { return says(v, c.want) }) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

@@ -73,6 +73,21 @@ func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 	return []privacy.Listed{{Kind: task, Times: 1, Request: s.request()}}, nil
 }
 
+// Paper implements [method.Citable].
+func (Method) Paper(p *study.Plan) (out method.Paper) {
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	return method.Paper{
+		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.", features),
+		References: []string{
+			"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. 2020. doi:10.48550/arXiv.2008.12925",
+			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015",
+		},
+	}
+}
+
 // Describe implements [method.Describer].
 func (Method) Describe(p *study.Plan) string {
 	s, err := setupOf(p)

@@ -7,6 +7,7 @@
 package assess
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -50,14 +51,11 @@ const Half = 1.8331129326536335
 
 // Check says what is wrong with errors of d features and q factors that came from elsewhere.
 func (e *Errors) Check(d, q int) error {
-	if len(e.Loading) != d*q || len(e.Standardised) != d*q || len(e.Turn) != q || e.Tilts.Cols != q*q || len(e.Outside) != q {
-		return fmt.Errorf("errors of %d and %d loadings and %d factors, where there are %d and %d", len(e.Loading), len(e.Standardised), len(e.Turn), d*q, q)
+	if e.Tilts.Cols != q*q {
+		return fmt.Errorf("errors of other than %d factors", q)
 	}
-	all := slices.Concat(e.Loading, e.Standardised, e.Turn, e.Outside)
-	if slices.Min(all) < 0 {
-		return fmt.Errorf("a standard error below 0")
-	}
-	return ppca.Finite("standard errors", append(all, e.Tilts.Data...))
+	const what = "standard errors"
+	return cmp.Or(ppca.Numbers(what, d*q, 0, e.Loading, e.Standardised), ppca.Numbers(what, q, 0, e.Turn, e.Outside), ppca.Finite(what, e.Tilts.Data))
 }
 
 // Widen returns the posterior covariance M of a subject's factors, q × q, given p features, with what the errors of

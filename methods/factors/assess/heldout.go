@@ -1,6 +1,7 @@
 package assess
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,20 +38,13 @@ func (h *HeldOut) Gain(k int) float64 { return 1 - h.Error[k]/h.Squares[k] }
 
 // Check says what is wrong with what was kept of a layout and q factors.
 func (h *HeldOut) Check(l ppca.Layout, q int) error {
-	views := l.Views()
-	for _, x := range []wire.Vector{h.Cells, h.Error, h.Squares, h.GainSE, h.Times} {
-		if len(x) != views || slices.Min(x) < 0 {
-			return fmt.Errorf("subjects left out: %d numbers for %d views, or one below 0", len(x), views)
-		}
-		if err := ppca.Finite("subjects left out", x); err != nil {
-			return err
-		}
-	}
-	if len(h.Shift) != views || slices.Min(h.Times) < 1 || floats.Norm(h.Shift, math.Inf(1)) > 1 {
-		return fmt.Errorf("subjects left out: errors of less than the model says, or coverage by more than all")
+	const what = "subjects left out"
+	if err := cmp.Or(ppca.Numbers(what, l.Views(), 0, h.Cells, h.Error, h.Squares, h.GainSE), ppca.Numbers(what, l.Views(), 1, h.Times),
+		ppca.Numbers(what, l.Views(), -1, h.Shift)); err != nil {
+		return err
 	}
 	if h.Errors == nil {
-		return fmt.Errorf("subjects left out: no errors of loadings")
+		return fmt.Errorf("%s: no errors of loadings", what)
 	}
 	return h.Errors.Check(l.Features(), q)
 }
@@ -233,7 +227,10 @@ func NewRanks(l ppca.Layout, sites [][]ppca.Block, filled bool, rng *rand.Rand) 
 	if len(groups) < 2 {
 		return nil
 	}
-	r := &Ranks{layout: l, all: all, groups: groups, errors: errorsOfMeans}
+	for g, blocks := range groups { // whose likelihood is that of their sums
+		groups[g] = ppca.Merge(blocks)
+	}
+	r := &Ranks{layout: l, all: ppca.Merge(all), groups: groups, errors: errorsOfMeans}
 	if filled {
 		r.errors = errorsOfModel
 	}
@@ -243,7 +240,7 @@ func NewRanks(l ppca.Layout, sites [][]ppca.Block, filled bool, rng *rand.Rand) 
 // Try adds models of q factors. It is false, and adds nothing, where fewer were tried and the subjects carry no more.
 func (r *Ranks) Try(q int) (bool, error) {
 	first := len(r.Values) == 0
-	fit, err := ppca.FitBest(r.layout, ppca.Merge(slices.Clone(r.all)), q,
+	fit, err := ppca.FitBest(r.layout, r.all, q,
 		ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: toleranceLeftOut})
 	if err != nil {
 		if first {

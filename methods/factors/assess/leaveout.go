@@ -115,8 +115,12 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge fun
 	if len(groups) < 2 {
 		return nil
 	}
+	sums := make([][]ppca.Block, len(groups))
+	for g, blocks := range groups {
+		sums[g] = ppca.Merge(slices.Clone(blocks))
+	}
 	for g, out := range groups {
-		others := slices.Concat(slices.Concat(groups[:g]...), slices.Concat(groups[g+1:]...))
+		others := slices.Concat(slices.Concat(sums[:g]...), slices.Concat(sums[g+1:]...))
 		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: stepsLeftOut})
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)

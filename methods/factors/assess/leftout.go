@@ -55,16 +55,8 @@ func Values(views int) int { return views * (4 + CalibrationBins + 2*Distributio
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
-	for _, v := range []wire.Vector{s.Cells, s.Error, s.Squares, s.Uneven} {
-		if len(v) != views {
-			return fmt.Errorf("sums of views left out: %d for %d views", len(v), views)
-		}
-		if err := ppca.Finite("sums of views left out", v); err != nil {
-			return err
-		}
-		if slices.Min(v) < 0 {
-			return fmt.Errorf("sums of views left out: %v is negative", slices.Min(v))
-		}
+	if err := ppca.Numbers("sums of views left out", views, 0, s.Cells, s.Error, s.Squares, s.Uneven); err != nil {
+		return err
 	}
 	for i, m := range []wire.Matrix{s.Calibration, s.Observed, s.Imputed} {
 		if want := []int{CalibrationBins, DistributionBins, DistributionBins}[i]; m.Rows != views || m.Cols != want || len(m.Data) != views*want {

@@ -1,7 +1,7 @@
 package assess
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,18 +21,8 @@ type MissingnessSums struct {
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *MissingnessSums) Check(features int) error {
-	for _, x := range []wire.Vector{s.Score, s.Information} {
-		if len(x) != features {
-			return fmt.Errorf("sums on missing values of %d features where there are %d", len(x), features)
-		}
-		if err := ppca.Finite("sums on missing values", x); err != nil {
-			return err
-		}
-	}
-	if slices.Min(s.Information) < 0 {
-		return fmt.Errorf("information on missing values below 0")
-	}
-	return nil
+	const what = "sums on missing values"
+	return cmp.Or(ppca.Numbers(what, features, math.Inf(-1), s.Score), ppca.Numbers(what, features, 0, s.Information))
 }
 
 // predictions gathers a site's subjects.
@@ -223,18 +213,8 @@ func OrderSumsOf(scores []float64, q int) *OrderSums {
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *OrderSums) Check(q int) error {
-	for _, x := range []wire.Vector{s.Next, s.Own, s.Vary} {
-		if len(x) != q {
-			return fmt.Errorf("sums of scores in the order of rows: %d for %d factors", len(x), q)
-		}
-		if err := ppca.Finite("sums of scores in the order of rows", x); err != nil {
-			return err
-		}
-	}
-	if slices.Min(s.Own) < 0 || slices.Min(s.Vary) < 0 {
-		return fmt.Errorf("sums of squares of scores below 0")
-	}
-	return nil
+	const what = "sums of scores in the order of rows"
+	return cmp.Or(ppca.Numbers(what, q, math.Inf(-1), s.Next), ppca.Numbers(what, q, 0, s.Own, s.Vary))
 }
 
 // slowly is the least correlation of a score with those that follow that is worth saying.

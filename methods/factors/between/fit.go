@@ -125,28 +125,28 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 
 // Choose fits one model to all blocks together, or one with offsets of the sites where the log-likelihood gains ln N
 // for each of [Offsets].Parameters: twice of what the Bayesian information criterion asks (Schwarz 1978), since
-// samples of one population are predicted worse with offsets than others are without. Without them there are no
-// Offsets.
+// samples of one population are predicted worse with offsets than others are without. It says whether the model has
+// them; Offsets are those that it has or would have, nil where they cannot be told.
 //
 // Fits begin at a start, or at several of their own if that is nil.
-func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
+func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (fit *ppca.Fitted, means *Offsets, differ bool, err error) {
 	m, err := newMeans(l, sites)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	pooled, err := ppca.FitFrom(l, ppca.Merge(slices.Concat(sites...)), rank, start, o)
 	if err != nil || !m.comparable(l) {
-		return pooled, nil, err
+		return pooled, nil, false, err
 	}
-	fit, means, err := Fit(l, sites, rank, &pooled.Params, o)
+	fit, means, err = Fit(l, sites, rank, &pooled.Params, o)
 	switch {
 	case err != nil:
 	case fit.LogLik-pooled.LogLik <= means.Parameters*math.Log(fit.Subjects):
-		return pooled, nil, nil
+		return pooled, means, false, nil
 	case start == nil: // others may be as good for subjects of one site
 		fit, means, err = Fit(l, sites, rank, nil, o)
 	}
-	return fit, means, err
+	return fit, means, err == nil, err
 }
 
 // AtSite returns a predictor for further subjects of a site that took part: mean μ + δ

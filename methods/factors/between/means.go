@@ -178,34 +178,42 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 		}
 		logLik += float64(q) * math.Log(block.N) / 2
 	}
-	// off lists the blocks that have feature j, and their residuals, and returns k_j and the weighted sum of these.
-	off := func(j int) (in []int, k, sum float64) {
+	in := make([]int, 0, len(s.blocks))
+	// off finds the blocks that have feature j and their residuals, and returns k_j and the weighted sum of these.
+	off := func(j int) (k, sum float64) {
+		in = in[:0]
 		for b, at := range s.place[j] {
 			if at >= 0 {
 				r[b] = s.blocks[b].Mean[at] - m.mu[j]
 				in, sum = append(in, b), sum+s.blocks[b].N*r[b]
 			}
 		}
-		return in, m.v[j] / (m.noise[j] + s.n[j]*m.v[j]), sum
+		return m.v[j] / (m.noise[j] + s.n[j]*m.v[j]), sum
 	}
 	for j, have := range s.n {
 		if have == 0 {
 			continue
 		}
-		in, k, sum := off(j)
+		k, sum := off(j)
 		w, psi := m.loadings[j*q:][:q], m.noise[j]
 		logLik += (k*sum*sum/psi - math.Log1p(have*m.v[j]/psi)) / 2
-		for _, b := range in {
+		for i, b := range in {
 			own := s.blocks[b].N
 			logLik -= (ppca.Ln2Pi + math.Log(psi) + own*r[b]*r[b]/psi) / 2
 			floats.AddScaled(g[b*q:][:q], own*(r[b]-k*sum)/psi, w)
-			for _, c := range in {
-				times := -k * own * s.blocks[c].N
+			for _, c := range in[:i+1] { // the lower triangle
+				times, width := -k*own*s.blocks[c].N/psi, q
 				if b == c {
-					times += own
+					times += own / psi
 				}
 				for a, x := range w {
-					floats.AddScaled(prec[(b*q+a)*n+c*q:][:q], times*x/psi, w)
+					if b == c {
+						width = a + 1
+					}
+					row := prec[(b*q+a)*n+c*q:]
+					for e, y := range w[:width] {
+						row[e] += times * x * y
+					}
 				}
 			}
 		}
@@ -224,7 +232,7 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 		if have == 0 {
 			continue
 		}
-		in, k, sum := off(j)
+		k, sum := off(j)
 		w := m.loadings[j*q:][:q]
 		clear(row)
 		for _, b := range in {
@@ -232,9 +240,9 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 			floats.ScaleTo(row[b*q:][:q], k*s.blocks[b].N, w)
 		}
 		s.offset.Mean[j], s.offset.Diag[j] = k*sum, k*m.noise[j]
-		for a := range row { // L⁻¹ of it; the diagonal of L holds reciprocals
-			row[a] = (row[a] - floats.Dot(prec[a*n:][:a], row[:a])) * prec[a*n+a]
-			s.offset.Factor[a*d+j] = row[a]
+		linalg.CholQuadratic(prec, n, n, row)
+		for a, y := range row {
+			s.offset.Factor[a*d+j] = y
 		}
 	}
 	return logLik, nil

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -29,40 +27,6 @@ func TestOffsetsOfFewSites(t *testing.T) {
 		}
 		if t.Logf("sites of %v: %.3f", sizes, v); math.Abs(v-0.25) > 0.03 {
 			t.Errorf("variance between sites of %v is %.3f on average, truth 0.25", sizes, v)
-		}
-	}
-}
-
-// Sites that differ by more than two standard deviations do not bend the factors, which without
-// offsets become the differences between sites.
-func TestOffsetsKeepFactorsStraight(t *testing.T) {
-	for seed := range uint64(4) {
-		l := factorstest.Shape(t, ppca.Noise(seed%2), 12, 8, 6)
-		r := rand.New(rand.NewPCG(seed, 21))
-		tr := factorstest.NewTruth(r, l, 3, 0.5)
-		rows, _ := shifted(r, tr, []int{60, 40, 30, 30, 25, 20, 20, 16, 16, 12, 12, 12, 8, 8, 40, 24}, 16, 0.3)
-		var all []ppca.Block
-		for _, site := range rows {
-			all = append(all, factorstest.BlocksOf(t, l, site)...)
-		}
-		plain := factorstest.Must(ppca.Fit(l, factorstest.Moments(all...), 3, nil, ppca.FitOptions{}))(t)
-		var best float64
-		for i, start := range []*ppca.Params{&tr.P, nil, &plain.Params} {
-			fit, off, err := Fit(l, siteBlocks(t, l, rows), 3, start, ppca.FitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i == 0 {
-				best = fit.LogLik
-			}
-			worst := func(p *ppca.Params) float64 {
-				a := factorstest.Must(ppca.PrincipalAngles(mat.NewDense(26, 3, tr.P.W), mat.NewDense(26, 3, p.W)))(t)
-				return a[2] * 180 / math.Pi
-			}
-			t.Logf("seed %d, start %d: %d cycles, v %.2f, %.1f° to the truth, %.1f° without", seed, i, fit.Iterations, mean(off.Variance), worst(&fit.Params), worst(&plain.Params))
-			if worst(&fit.Params) > 6 || fit.LogLik < best-0.01 {
-				t.Errorf("%.1f° to the truth, and %.3f nats below the fit from the truth", worst(&fit.Params), best-fit.LogLik)
-			}
 		}
 	}
 }
@@ -166,42 +130,6 @@ func TestOffsetsAreDetermined(t *testing.T) {
 	slices.Reverse(o2.Sites)
 	if e := max(factorstest.Worst(f1.Mu, f2.Mu), factorstest.Worst(f1.Noise, f2.Noise), factorstest.Worst(o1.Variance, o2.Variance), factorstest.Worst(o1.Sites[0].Mean, o2.Sites[0].Mean)); e > 1e-6 {
 		t.Errorf("the order of sites moves results by %.1e", e)
-	}
-}
-
-// Many features and few rows: everything stays a factor, and so does the start.
-func TestOffsetsOfManyFeatures(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 600, 400)
-	r := rand.New(rand.NewPCG(2, 2))
-	tr := factorstest.NewTruth(r, l, 2, 0.5)
-	rows, offsets := shifted(r, tr, []int{12, 10, 8, 6, 6}, 0.5, 0)
-	factorstest.Lacking(l, rows[4], 1)
-	sites := siteBlocks(t, l, rows)
-	for i := range rows {
-		if i < 4 {
-			sites[i] = siteOfRows(l, rows[i])
-		}
-	}
-	if sites[4][0].Scatter != nil {
-		t.Fatal("six rows have become a matrix")
-	}
-	fit, off, err := Fit(l, sites, 2, nil, ppca.FitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d cycles, converged %t, variance %.3f", fit.Iterations, fit.Converged, mean(off.Variance))
-	if v := mean(off.Variance); v < 0.4 || v > 0.6 {
-		t.Errorf("variance between sites %.3f, truth 0.5", v)
-	}
-	wrong, size := 0.0, 0.0
-	for i, s := range off.Sites[:4] {
-		for j, m := range s.Mean {
-			wrong += math.Pow(fit.Mu[j]+m-tr.P.Mu[j]-offsets[i][j], 2)
-			size += offsets[i][j] * offsets[i][j]
-		}
-	}
-	if wrong > 0.6*size {
-		t.Errorf("the sites' means are off by %.2f of their variance", wrong/size)
 	}
 }
 

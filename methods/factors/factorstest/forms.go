@@ -56,58 +56,6 @@ func Gather(t tb, l ppca.Layout, subjects ...[][]float64) []ppca.Block {
 	return a.Blocks()
 }
 
-// Gappy draws sites of very unequal size whose subjects lack views, at rates that
-// differ by site, and a share of the cells of the others.
-func Gappy(seed uint64, dims []int, q int, sizes []int, cells float64) [][][][]float64 {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	d := 0
-	for _, n := range dims {
-		d += n
-	}
-	w, psi := make([]float64, d*q), make([]float64, d)
-	for i := range w {
-		w[i] = rng.NormFloat64() * math.Sqrt(1/float64(q))
-	}
-	for j := range psi {
-		psi[j] = 0.3 + 0.6*rng.Float64()
-	}
-	sites := make([][][][]float64, len(sizes))
-	x := make([]float64, q)
-	for s, n := range sizes {
-		rates := make([]float64, len(dims))
-		for k := range rates {
-			rates[k] = 0.5 * rng.Float64() * rng.Float64()
-		}
-		shift := make([]float64, d)
-		for j := range shift {
-			shift[j] = 0.3 * rng.NormFloat64()
-		}
-		for range n {
-			for a := range x {
-				x[a] = rng.NormFloat64()
-			}
-			row, j := make([][]float64, len(dims)), 0
-			for k, p := range dims {
-				have := rng.Float64() >= rates[k] || k == 0
-				for range p {
-					y := shift[j] + math.Sqrt(psi[j])*rng.NormFloat64()
-					for a := range x {
-						y += w[j*q+a] * x[a]
-					}
-					if have && rng.Float64() < cells {
-						y = math.NaN()
-					}
-					if j++; have {
-						row[k] = append(row[k], y)
-					}
-				}
-			}
-			sites[s] = append(sites[s], row)
-		}
-	}
-	return sites
-}
-
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()

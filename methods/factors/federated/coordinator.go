@@ -58,7 +58,6 @@ type exchanged struct {
 // outcome is the last model, and how its fit went.
 type outcome struct {
 	Params    options.Params `cbor:"params"`
-	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of the sums, by iteration
 	Converged bool           `cbor:"converged"`
 	Filled    float64        `cbor:"filled"` // cells
 	Moved     float64        `cbor:"moved"`  // nats per subject by which the last exchange moved the model, about; 0 without one
@@ -192,7 +191,7 @@ func (c way) Conclude(s *halves.State, m *fitted.Model) {
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
 	o := recordOf(s)
-	settled := report.Convergence(o.Fit.Trace, o.Fit.Converged)
+	settled := report.Convergence(o.Fit.Converged)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
 	if n := len(o.Latent); n > 0 {
 		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent[n-1], "factor"),
@@ -323,11 +322,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, err := fitSums(c.Setup, sites, start)
+	found, means, differ, err := fitSums(c.Setup, sites, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	if s.SiteMeans = nil; means != nil {
+	if s.SiteMeans = nil; differ {
 		s.SiteMeans = options.PackSiteMeans(names, means)
 	}
 	if err := c.Complete(&found.Params); err != nil {
@@ -340,7 +339,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-	last := &outcome{Params: model, Trace: found.Trace, Converged: found.Converged,
+	last := &outcome{Params: model, Converged: found.Converged,
 		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: got.cut}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest

@@ -131,11 +131,11 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank in
 		if rank == 0 || filled == 0 || len(o.LogLik) >= set.Options.Rounds {
 			return sites, filled, nil
 		}
-		found, offsets, err := fitSums(c.Setup, sites, sent)
+		found, offsets, differ, err := fitSums(c.Setup, sites, sent)
 		if err != nil {
 			return nil, 0, err
 		}
-		if means = nil; offsets != nil {
+		if means = nil; differ {
 			means = options.PackSiteMeans(names, offsets)
 		}
 		next := &found.Params

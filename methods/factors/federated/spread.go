@@ -26,17 +26,8 @@ type spread struct {
 }
 
 func (s *spread) check(l ppca.Layout) error {
-	if len(s.Loadings) != l.Views() || len(s.Means) != l.Views() || len(s.Noise) != l.Features() {
-		return fmt.Errorf("a spread of %d and %d views and %d features, where there are %d and %d", len(s.Loadings), len(s.Means), len(s.Noise), l.Views(), l.Features())
-	}
-	for _, x := range [][]float64{s.Loadings, s.Means, s.Noise} {
-		for _, v := range x {
-			if !(v >= -1 && v <= ppca.LargestValue) {
-				return fmt.Errorf("a standard deviation of %v between sites", v)
-			}
-		}
-	}
-	return nil
+	const what = "standard deviations between sites"
+	return cmp.Or(ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means), ppca.Numbers(what, l.Features(), -1, s.Noise))
 }
 
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.
@@ -125,23 +116,20 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 	return out
 }
 
-// fitSums fits one model to the sums of all sites, each by [ppca.Describe], and says how their means
-// differ; nothing where they are taken for samples of one population. It begins at a start, or at several
-// if that is nil.
-func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (*ppca.Fitted, *between.Offsets, error) {
+// fitSums fits one model to the sums of all sites, each by [ppca.Describe]. It says how their means differ, if
+// it has found that, and whether they do: else they are taken for samples of one population. It begins at a
+// start, or at several if that is nil.
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets, differ bool, err error) {
 	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)
 	case options.MeansSeparate:
-		fit, means, err := between.Fit(set.Layout, sites, q, start, o)
-		if err == nil && slices.Max(means.Variance) == 0 { // no feature could have offsets
-			means = nil
-		}
-		return fit, means, err
+		fit, means, err = between.Fit(set.Layout, sites, q, start, o)
+		return fit, means, err == nil && slices.Max(means.Variance) > 0, err // else no feature could have offsets
 	}
-	fit, err := ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
-	return fit, nil, err
+	fit, err = ppca.FitFrom(set.Layout, ppca.Merge(slices.Concat(sites...)), q, start, o)
+	return fit, nil, false, err
 }
 
 // constantSum is the share of the variances of a view's features, in their own units, that the variance of their

@@ -369,13 +369,10 @@ func (m *Model) EffectsCSV() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// shownEffects is how many effects of a covariate the report lists.
-const shownEffects = 15
-
-// AdjustedSection says what the factors are adjusted for, and shows the largest effects.
+// AdjustedSection says what the factors are adjusted for.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())
-	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in.",
+	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/covariate-effects.csv has the effects.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)
@@ -401,16 +398,6 @@ func (m *Model) AdjustedSection() figure.Section {
 		}
 	}
 	sec.Items = append(sec.Items, m.untoldEffects()...)
-	var shown []covariateEffect
-	for _, list := range m.effectsByTerm() {
-		shown = append(shown, list[:min(shownEffects, len(list))]...)
-	}
-	if len(shown) > 0 {
-		t := effectTableOf(shown)
-		t.Title = "The largest effects in the features' own units"
-		t.Caption = "Of a number, the effect is for one more of its units; of a level, the difference from the level that it is compared with. Intervals are of 90 % and by ordinary least squares within sites. Standardised is in the feature's standard deviations within sites, for one standard deviation of a number or for a level. model/covariate-effects.csv has all."
-		sec.Items = append(sec.Items, figure.Item{Table: &t})
-	}
 	return sec
 }
 

@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
-	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
@@ -300,27 +299,5 @@ func TestDrawsDependOnTheSeedAlone(t *testing.T) {
 		if x.Subject[0] != "model 0123456789ab" || a.Schema().Subject[0].Name != "drawn_from" {
 			t.Fatalf("subject columns %v", x.Subject)
 		}
-	}
-}
-
-func TestDrawnSubjectsAreWrittenAndReadAgain(t *testing.T) {
-	m := drawnModel(t)
-	src := factorstest.Must(m.Sample(3, 1, nil))(t)
-	dir := t.TempDir()
-	testkit.Do(t, dataset.Write(context.Background(), dir, src))
-	schema := src.Schema()
-	back := factorstest.Must(dataset.Open(context.Background(), dir, dataset.Options{Schema: &schema}))(t)
-	table, want := collect(t, back, nil), collect(t, src, nil)
-	for i := range table.Len() {
-		for k := range table.Row(i).Views {
-			if factorstest.Worst(table.Row(i).Views[k], want.Row(i).Views[k]) != 0 {
-				t.Errorf("subject %d: %v, drawn %v", i, table.Row(i).Views, want.Row(i).Views)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := dataset.Collect(ctx, src); err == nil || !strings.Contains(err.Error(), "canceled") {
-		t.Errorf("cancelled: %v", err)
 	}
 }

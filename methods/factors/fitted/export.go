@@ -27,8 +27,7 @@ func (m *Model) ExportFormats() []string { return []string{exportCSV} }
 // population of the model, which has no unit and is between −1 and 1. What a
 // model does not know is empty.
 //
-// Of a rotated model everything is on the rotated axes: loadings are the pattern, and
-// what of factors stands beside it, their correlations, is in the files too.
+// Of a rotated model everything is on the rotated axes.
 func (m *Model) Export(format string) ([]method.File, error) {
 	m = m.shown()
 	if format != exportCSV {
@@ -36,9 +35,6 @@ func (m *Model) Export(format string) ([]method.File, error) {
 	}
 	var files []method.File
 	tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
-	if m.Rotation != nil {
-		tables = append(tables, m.Rotation.correlationTable())
-	}
 	if m.Adjusts() {
 		tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
 	}
@@ -85,9 +81,6 @@ func (m *Model) loadingTable(top int) figure.Table {
 	}
 	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
 		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
-	if m.Rotation.correlated() { // else a standardised loading is the correlation
-		t.Columns = append(t.Columns, figure.Column{Name: "correlation", Numbers: figure.Numbers{}})
-	}
 	for a := range m.Factors {
 		ranked := slices.Clone(all)
 		slices.SortStableFunc(ranked, func(x, y entry) int {
@@ -98,9 +91,6 @@ func (m *Model) loadingTable(top int) figure.Table {
 				break
 			}
 			t.Add(a+1, i+1, e.view, e.f.Name, e.f.Unit, e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1))
-			if c := t.Columns; m.Rotation.correlated() {
-				c[8].Numbers = append(c[8].Numbers, e.f.structure[a]/e.f.total())
-			}
 		}
 	}
 	return t

@@ -53,23 +53,11 @@ func (s *modelSiteMeans) offset() *between.SiteOffset {
 }
 
 func (s *modelSiteMeans) check(d, q int) error {
-	if len(s.Offset) != d || len(s.Variance) != d || len(s.Factor) > q {
-		return fmt.Errorf("the means of site %q: %d offsets, %d variances and %d factors for %d features and %d factors", s.Name, len(s.Offset), len(s.Variance), len(s.Factor), d, q)
+	what := "means of site " + s.Name
+	if len(s.Factor) > q {
+		return fmt.Errorf("%s: %d directions for %d factors", what, len(s.Factor), q)
 	}
-	for i, v := range s.Variance {
-		if v < 0 {
-			return fmt.Errorf("the means of site %q: variance %d is %v", s.Name, i, v)
-		}
-	}
-	for _, row := range append([][]float64{s.Offset, s.Variance}, s.Factor...) {
-		if len(row) != d {
-			return fmt.Errorf("the means of site %q: %d numbers for %d features", s.Name, len(row), d)
-		}
-		if err := ppca.Finite("means of site "+s.Name, row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(ppca.Numbers(what, d, 0, s.Variance), ppca.Numbers(what, d, math.Inf(-1), append([][]float64{s.Offset}, s.Factor...)...))
 }
 
 // PredictorFor returns what answers questions about subjects of a population in scaled units,
@@ -247,16 +235,6 @@ func (m *Model) SiteMeansSection() figure.Section {
 	if !slices.ContainsFunc(t.Columns[3].Text, func(unit string) bool { return unit != "" }) {
 		t.Columns = slices.Delete(t.Columns, 3, 4)
 	}
-	views := figure.Table{ID: "means-of-sites-by-view", Title: "Spread of the means between sites, by view",
-		Caption: "Standard deviations in scaled units: the root mean square over the view's features. That between sites is the total one. 0 where fewer than two sites have the view, or their subjects are fewer than two for each site, since nobody can tell.",
-		Columns: []figure.Column{{Name: "view"}, {Name: "means, between sites", Numbers: figure.Numbers{}}, {Name: "subjects, within a site", Numbers: figure.Numbers{}}}}
-	for k := range m.Views {
-		v, squares := &m.Views[k], 0.0
-		for i := range v.Features {
-			squares += v.Features[i].total() * v.Features[i].total() / float64(len(v.Features))
-		}
-		views.Add(v.Name, value(v.MeanSD), math.Sqrt(squares))
-	}
 	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the factors alone. So the model"
 	if m.Options != nil && m.Options.SiteMeans == options.MeansSeparate {
 		why = "By the plan, the model"
@@ -267,5 +245,5 @@ func (m *Model) SiteMeansSection() figure.Section {
 			ID: "means-of-sites", Title: fmt.Sprintf("The %d means of sites that are furthest from the others", len(list)), Chart: b,
 			Caption: "Marks are the differences of a site's mean from that of all sites, whiskers the intervals of 90 %, drawn towards 0 where few subjects tell. Coloured by site.",
 			Alt:     "Forest plot of the largest differences of sites' means.",
-		}}, {Table: &t}, {Table: &views}}}
+		}}, {Table: &t}}}
 }

@@ -1,6 +1,7 @@
 package fitted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -190,15 +191,8 @@ func (e *modelErrors) check(q int) error {
 	if e == nil {
 		return nil
 	}
-	for i, x := range append([][]float64{e.Turns, e.Outside}, e.Tilts...) {
-		if want := map[bool]int{true: q, false: q * q}[i < 2]; len(x) != want || i < 2 && slices.Min(x) < 0 {
-			return fmt.Errorf("errors of %d factors, where there are %d", len(x), want)
-		}
-		if err := ppca.Finite("errors of factors", x); err != nil {
-			return err
-		}
-	}
-	return nil
+	const what = "errors of factors"
+	return cmp.Or(ppca.Numbers(what, q, 0, e.Turns, e.Outside), ppca.Numbers(what, q*q, math.Inf(-1), e.Tilts...))
 }
 
 // PutHeldOut adds how well views are predicted for subjects who took no part in the fit, and how far leaving
@@ -258,11 +252,6 @@ type ModelFeature struct {
 	// left out of the fit. 0 where nothing is known.
 	LoadingSE      []float64 `json:"loading_standard_errors,omitempty"`
 	StandardisedSE []float64 `json:"standardised_loading_standard_errors,omitempty"`
-
-	// With rotated loadings, see shown: the population's standard deviation, and the
-	// covariances of the feature with the factors.
-	sd        float64
-	structure []float64
 }
 
 // ModelSite is what the model says of one site.

@@ -181,17 +181,10 @@ func (m *Model) summaryTables(loadings figure.Table) []figure.Table {
 	views.Columns[5].Name, views.Columns[6].Name = "loadings between sites", "means between sites"
 	loadings.Title = "Strongest loadings"
 	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
-	if m.Rotation == nil {
-		return []figure.Table{factors, views, loadings}
+	if m.Rotation != nil {
+		factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes it, that the factor explains by itself."
 	}
-	factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes it, that the factor explains by itself."
-	if !m.Rotation.correlated() {
-		return []figure.Table{factors, views, loadings}
-	}
-	factors.Caption += " The factors are correlated, so that shares overlap."
-	views.Caption += " The spread of loadings is that before the rotation."
-	loadings.Caption = "The factors are correlated: standardised is the coefficient of the feature on the factor with the others held constant, and correlation that of the two. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
-	return []figure.Table{factors, m.Rotation.correlationTable(), views, loadings}
+	return []figure.Table{factors, views, loadings}
 }
 
 // DrawnFactors is how many factors get pictures of their own; the files have all.

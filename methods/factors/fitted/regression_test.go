@@ -148,26 +148,6 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 	}
 }
 
-// TestSlopesAreInTheColumnsUnit is by hand: factor scores are linear in the values, so a
-// column made of them without noise has r = ±1 and the slope of the line.
-func TestSlopesAreInTheColumnsUnit(t *testing.T) {
-	tests := NewAssociations([]dataset.Column{{Name: "year"}}, nil, nil, 1)
-	r := rand.New(rand.NewPCG(402, 1))
-	var years, z []float64
-	for i := range 50 {
-		years = append(years, 1900+float64(i))
-		z = append(z, -0.02*years[i]+0.001*r.NormFloat64())
-	}
-	for i, year := range years {
-		tests.Add([]string{fmt.Sprint(year)}, z[i:i+1])
-	}
-	var notes method.Notes
-	list, untested := tests.results(&notes)
-	if len(list) != 1 || len(untested) != 0 || math.Abs(list[0].Effects[0].Estimate+0.02) > 1e-4 || *list[0].R > -0.999 {
-		t.Errorf("%+v, %v", list, untested)
-	}
-}
-
 func TestWhatTheCovariatesSayAlreadyIsNotTested(t *testing.T) {
 	r := rand.New(rand.NewPCG(403, 1))
 	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)

@@ -77,21 +77,12 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 		m.Sites[i].Subjects, m.Sites[i].Patterns[0].Subjects = 1<<50, 1<<50
 	}
 	before := numbers(m)
-	for _, to := range []string{rotateVarimax, rotatePromax} {
+	for _, to := range []string{rotateVarimax} {
 		out := rotated(t, m, to)
 		if imputed(out) != imputed(m) {
 			t.Errorf("%s: imputed values changed", to)
 		}
 		mat := out.Rotation.Matrix
-		off := 0.0
-		for a := range 3 {
-			for b := range a {
-				off = max(off, math.Abs(out.Rotation.Correlations[a][b]))
-			}
-		}
-		if correlated := off > 0.01; correlated != (to == rotatePromax) {
-			t.Errorf("%s: factors correlate by up to %v", to, off)
-		}
 		for i, y := range numbers(out) {
 			x := before[i]
 			cov := [3][3]float64{}
@@ -112,68 +103,51 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 					t.Fatalf("%s, subject %d, factor %d: %v ± %v, want %v ± %v", to, i, a+1, y[a], y[3+a], mean, math.Sqrt(variance))
 				}
 			}
-			if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[6]-out.Rotation.Correlations[0][1]) > 1e-9) {
+			if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[6]) > 1e-9) {
 				t.Errorf("%s: a subject without values has %v, not the prior", to, y)
 			}
 		}
 	}
 }
 
-// TestRotatedLoadingsDescribeTheSameCovariance holds Λ Φ Λᵀ to W Wᵀ, the correlations with
-// the factors to Λ Φ, and the laws of the sites' factors to what they mean for features.
+// TestRotatedLoadingsDescribeTheSameCovariance holds Λ Λᵀ to W Wᵀ, and the means of the sites' factors to what they
+// mean for features.
 func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
 	m, _, _ := rotationModel(t)
-	for _, to := range []string{rotateVarimax, rotatePromax} {
-		s := rotated(t, m, to).shown()
-		phi := s.Rotation.Correlations
-		for k, v := range s.Views {
-			for i, f := range v.Features {
-				w := m.Views[k].Features[i]
-				variance, site, want := 0.0, 0.0, 0.0
-				for a, x := range f.Loadings {
-					structure := 0.0
-					for b, y := range f.Loadings {
-						structure += phi[a][b] * y
-					}
-					variance += x * structure
-					if math.Abs(structure-f.structure[a]) > 1e-10 {
-						t.Fatalf("%s: %s has covariance %v with factor %d, not %v", to, f.Name, f.structure[a], a+1, structure)
-					}
-					site += x * s.Sites[0].LatentMean[a]
-					want += w.Loadings[a] * m.Sites[0].LatentMean[a]
-				}
-				if math.Abs(variance+f.Noise-w.total()*w.total()) > 1e-10 || f.total() != w.total() || math.Abs(site-want) > 1e-10 {
-					t.Fatalf("%s: %s varies by %v, and is at %v at a site; want %v, %v", to, f.Name, variance+f.Noise, site, w.total()*w.total(), want)
-				}
+	s := rotated(t, m, rotateVarimax).shown()
+	for k, v := range s.Views {
+		for i, f := range v.Features {
+			w := m.Views[k].Features[i]
+			cross, site, want := 0.0, 0.0, 0.0
+			for a, x := range f.Loadings {
+				cross += x*s.Views[0].Features[0].Loadings[a] - w.Loadings[a]*m.Views[0].Features[0].Loadings[a]
+				site += x * s.Sites[0].LatentMean[a]
+				want += w.Loadings[a] * m.Sites[0].LatentMean[a]
+			}
+			if math.Abs(cross) > 1e-10 || math.Abs(f.total()-w.total()) > 1e-10 || math.Abs(site-want) > 1e-10 {
+				t.Fatalf("%s: a covariance is off by %v; it varies by %v, and is at %v at a site; want %v, %v", f.Name, cross, f.total(), site, w.total(), want)
 			}
 		}
-		table := s.loadingTable(0)
-		if columns := len(table.Columns); (columns == 9) != (to == rotatePromax) {
-			t.Errorf("%s: %d columns of loadings", to, columns)
-		}
-		files, _, err := m.Rotate(to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise, s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
-			t.Errorf("%s: loadings.csv lacks %s", to, line)
-		}
-		if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
-			t.Errorf("%s: loadings.csv has %s", to, header)
-		}
-		if names := exported(t, rotated(t, m, to), exportCSV); !strings.Contains(string(names["correlations.csv"]), "factor,1,2,3") {
-			t.Errorf("%s: no correlations in the export: %v", to, names)
-		}
+	}
+	files, _, err := m.Rotate(rotateVarimax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise, s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
+		t.Errorf("loadings.csv lacks %s", line)
+	}
+	if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
+		t.Errorf("loadings.csv has %s", header)
 	}
 }
 
 func TestRotationsStartFromTheFit(t *testing.T) {
 	m, _, _ := rotationModel(t)
-	varimax, promax := rotated(t, m, rotateVarimax), rotated(t, m, rotatePromax)
-	if bytesOf(t, rotated(t, promax, rotateVarimax)) != bytesOf(t, varimax) {
-		t.Error("varimax after promax is another rotation")
+	varimax := rotated(t, m, rotateVarimax)
+	if bytesOf(t, rotated(t, varimax, rotateVarimax)) != bytesOf(t, varimax) {
+		t.Error("varimax after varimax is another rotation")
 	}
-	if bytesOf(t, rotated(t, promax, rotateNone)) != bytesOf(t, m) {
+	if bytesOf(t, rotated(t, varimax, rotateNone)) != bytesOf(t, m) {
 		t.Error("none is not the model of the fit")
 	}
 	for _, x := range compared(t, varimax, rotated(t, m, rotateVarimax)).Matches {
@@ -181,8 +155,8 @@ func TestRotationsStartFromTheFit(t *testing.T) {
 			t.Errorf("a rotated model compared with itself: %+v", x)
 		}
 	}
-	mixed := factorstest.Must(varimax.Compare(promax))(t)
-	if !strings.Contains(mixed.Notes.Error(), "rotated by varimax and those of B by promax") {
+	mixed := factorstest.Must(varimax.Compare(m))(t)
+	if !strings.Contains(mixed.Notes.Error(), "rotated by varimax and those of B by none") {
 		t.Errorf("notes %v", mixed.Notes)
 	}
 	for i, x := range compared(t, varimax, m).Angles {
@@ -194,28 +168,21 @@ func TestRotationsStartFromTheFit(t *testing.T) {
 
 func TestRotationsThatCannotBeAreRefused(t *testing.T) {
 	m, _, _ := rotationModel(t)
-	if _, _, err := m.Rotate("varimx"); err == nil || !strings.Contains(err.Error(), "did you mean varimax") {
-		t.Errorf("got %v", err)
+	for to, want := range map[string]string{"varimx": "did you mean varimax", "promax": "parley model export"} {
+		if _, _, err := m.Rotate(to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", to, err)
+		}
 	}
 	for name, change := range map[string]func(r *factorRotation){
-		"another method":         func(r *factorRotation) { r.Method = "oblimin" },
-		"too few rows":           func(r *factorRotation) { r.Matrix = r.Matrix[1:] },
-		"other correlations":     func(r *factorRotation) { r.Correlations[0][1] += 1e-6 },
-		"another matrix":         func(r *factorRotation) { r.Matrix[1][1] *= 1.001 },
-		"correlated and varimax": func(r *factorRotation) { r.Method = rotateVarimax },
+		"another method": func(r *factorRotation) { r.Method = "promax" },
+		"too few rows":   func(r *factorRotation) { r.Matrix = r.Matrix[1:] },
+		"another matrix": func(r *factorRotation) { r.Matrix[1][1] *= 1.001 },
+		"no number":      func(r *factorRotation) { r.Matrix[1][1] = 1e308 },
 	} {
-		out := rotated(t, m, rotatePromax)
+		out := rotated(t, m, rotateVarimax)
 		change(out.Rotation)
 		if _, err := LoadModel([]byte(bytesOf(t, out))); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-	}
-	for k := range m.Views {
-		for i := range m.Views[k].Features {
-			m.Views[k].Features[i].Loadings[2] = 0
-		}
-	}
-	if _, _, err := m.Rotate(rotatePromax); err == nil || !strings.Contains(err.Error(), "fewer factors") {
-		t.Errorf("a factor without loadings: %v", err)
 	}
 }

@@ -170,9 +170,6 @@ func (m *Model) Schema() dataset.Schema {
 // population that the factors describe, √(Σ w² + ψ): where sites have means of their own,
 // that is within a site.
 func (f *ModelFeature) total() float64 {
-	if f.sd != 0 { // loadings on factors that may be correlated
-		return f.sd
-	}
 	s := f.Noise
 	for _, w := range f.Loadings {
 		s += w * w

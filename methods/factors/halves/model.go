@@ -46,7 +46,7 @@ func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, r
 		}
 		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...), nil
 	}
-	return report.Assessed(c.Of(s), m, files, sites, rounds, settled)
+	return report.Assessed(c.Of(s), m, files, sites, rounds, settled), nil
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -220,7 +220,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := report.Subjects(ctx, h.With(predictor.Rank()), predictor, share.Offset != nil, scale, adjusted)
+	result, err := report.Subjects(ctx, predictor, share.Offset != nil, scale, adjusted)
 	if err == nil {
 		report.AddNoise(h.Setup, result, share.Noise)
 		err = h.addUncounted(ctx, result, data)

@@ -109,69 +109,41 @@ type Assessment struct {
 
 // Check refuses what no site could say of a model of q factors.
 func (a *Assessment) Check(l ppca.Layout, q int) error {
-	if a.Residual.Rows != l.Views() || a.Residual.Cols != q+1 || len(a.AbsError) != l.Views() || slices.Min(a.AbsError) < 0 {
-		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
-			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
+	views, d := l.Views(), l.Features()
+	switch {
+	case a.Residual.Rows != views || a.Residual.Cols != q+1:
+		return fmt.Errorf("%d × %d residuals for %d views and %d factors", a.Residual.Rows, a.Residual.Cols, views, q)
+	case a.LeftOut == nil || a.Noise == nil || !a.Serial.Usable():
+		return fmt.Errorf("no sums of views left out, of residuals, or of scores and the next ones")
 	}
-	if err := ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}); err != nil {
+	_, err := UnpackPatterns(a.Patterns, l)
+	if err = cmp.Or(err,
+		ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}),
+		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
+		ppca.Counts("outliers", []float64{a.Outlying}, ppca.LargestCount),
+		ppca.Counts("outliers of a view", a.Outliers, a.Outlying),
+		a.Explained().Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
+		ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount),
+		ppca.Numbers("sums of squares", d, 0, a.FeatureSquares, a.FeatureFourths),
+		ppca.CheckFactors(q, a.Mean, a.Cov)); err != nil {
 		return err
-	}
-	if len(a.Outliers) != l.Views() || slices.Max(a.Outliers) > a.Outlying {
-		return fmt.Errorf("outliers of %d views, or more in one than %v", len(a.Outliers), a.Outlying)
-	}
-	if err := cmp.Or(
-		ppca.Counts("outliers", append([]float64{a.Outlying}, a.Outliers...), ppca.LargestCount),
-		ppca.Finite("absolute errors", a.AbsError),
-	); err != nil {
-		return err
-	}
-	if _, err := UnpackPatterns(a.Patterns, l); err != nil {
-		return err
-	}
-	if err := a.Explained().Check(l); err != nil {
-		return err
-	}
-	if a.LeftOut == nil || a.Noise == nil {
-		return fmt.Errorf("no sums of views left out, or none of residuals")
-	}
-	if err := cmp.Or(a.Noise.Check(l.Views()), a.LeftOut.Check(l.Views())); err != nil {
-		return err
-	}
-	if !a.Serial.Usable() {
-		return fmt.Errorf("no sums of scores and the next ones")
 	}
 	if a.Order != nil {
-		if err := a.Order.Check(q); err != nil {
-			return err
-		}
+		err = a.Order.Check(q)
 	}
 	for _, x := range []*assess.MissingnessSums{a.Missing, a.Lacking} {
 		if x != nil {
-			if err := x.Check(l.Features()); err != nil {
-				return err
-			}
+			err = cmp.Or(err, x.Check(d))
 		}
 	}
-	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
-		return err
-	}
-	for i, x := range [][]float64{a.FeatureSquares, a.FeatureFourths, a.ScoreSquares, a.ScoreFourths} {
-		if n := []int{l.Features(), l.Features(), q, q * q}[i]; i > 1 && len(x) == 0 {
-			continue
-		} else if len(x) != n || slices.Min(x) < 0 {
-			return fmt.Errorf("sums of squares below 0, or %d where there are %d", len(x), n)
-		}
-		if err := ppca.Finite("sums of squares", x); err != nil {
-			return err
-		}
+	if len(a.ScoreSquares)+len(a.ScoreFourths) > 0 {
+		err = cmp.Or(err, ppca.Numbers("squares of scores", q, 0, a.ScoreSquares), ppca.Numbers("squares of scores", q*q, 0, a.ScoreFourths))
 	}
 	if len(a.FeatureCells) > 0 {
-		if len(a.FeatureCells) != l.Features() {
-			return fmt.Errorf("values of %d features where there are %d", len(a.FeatureCells), l.Features())
-		}
-		if err := ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount); err != nil {
-			return err
-		}
+		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells), ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount))
+	}
+	if err != nil {
+		return err
 	}
 	for k, n := range a.Cells {
 		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
@@ -181,7 +153,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if floats.Sum(a.Cells) < 1 {
 		return fmt.Errorf("subjects without a single value")
 	}
-	return ppca.CheckFactors(q, a.Mean, a.Cov)
+	return nil
 }
 
 // Pooled holds sums behind the variance explained, and nothing else.

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -260,10 +261,8 @@ func (m *SiteMeans) At(site string) *Offset {
 func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 	d := l.Features()
 	variances := func(v []float64) error {
-		if len(v) != d || slices.ContainsFunc(v, func(x float64) bool { return x < 0 }) {
-			return fmt.Errorf("%d variances of means, where there are %d features", len(v), d)
-		}
-		return ppca.Within("variance of means", v, ppca.LargestValue*ppca.LargestValue)
+		const what = "variance of means"
+		return cmp.Or(ppca.Numbers(what, d, 0, v), ppca.Within(what, v, ppca.LargestValue*ppca.LargestValue))
 	}
 	if err := errors.Join(variances(m.Variance), variances(m.NewSite)); err != nil {
 		return err

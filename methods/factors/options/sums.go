@@ -268,10 +268,13 @@ type Estimates struct {
 
 // Check refuses estimates that are not of d features and p covariates.
 func (e *Estimates) Check(d, p int) error {
-	if e.SE.Rows != d || e.SE.Cols != p || len(e.DF) != d || len(e.CovariateSD) != p || len(e.FeatureSD) != d || slices.ContainsFunc(e.DF, func(n float64) bool { return !(n > 0) }) || slices.ContainsFunc(e.SE.Data, func(x float64) bool { return x < 0 }) || !(e.Subjects >= 1) || !(e.Lacking >= 0) || !(e.Far >= 0) {
-		return fmt.Errorf("covariates: estimates that are not of %d features and %d covariates", d, p)
+	const what = "covariates"
+	if e.SE.Cols != p {
+		return fmt.Errorf("%s: standard errors of %d, where there are %d", what, e.SE.Cols, p)
 	}
-	return e.Effects.Check(d, p)
+	return cmp.Or(ppca.Numbers(what, d, ppca.Least, e.DF), ppca.Numbers(what, d*p, 0, e.SE.Data), ppca.Numbers(what, p, 0, e.CovariateSD),
+		ppca.Numbers(what, d, 0, e.FeatureSD), ppca.Numbers(what, 2, 0, []float64{e.Lacking, e.Far}), ppca.Numbers(what, 1, 1, []float64{e.Subjects}),
+		e.Effects.Check(d, p))
 }
 
 // Told says whether the slope of feature j on covariate k is an estimate.

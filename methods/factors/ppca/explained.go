@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -99,35 +100,12 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 
 // Check says what is wrong with sums that came from elsewhere.
 func (x *Explained) Check(l Layout) error {
-	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() ||
-		len(x.Cells) != x.Views || len(x.Total) != x.Views || len(x.Residual) != x.Views*(x.Rank+1) ||
-		len(x.FeatureTotal) != l.Features() || len(x.FeatureResidual) != l.Features() {
-		return fmt.Errorf("explained variance: %d views, %d factors and %d features do not fit the layout", x.Views, x.Rank, len(x.FeatureTotal))
+	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() {
+		return fmt.Errorf("explained variance: %d views and %d factors do not fit the layout", x.Views, x.Rank)
 	}
-	for _, v := range [][]float64{x.Cells, x.Total, x.Residual, x.FeatureTotal, x.FeatureResidual} {
-		if err := Finite("explained variance", v); err != nil {
-			return err
-		}
-		for _, s := range v {
-			if s < 0 {
-				return fmt.Errorf("explained variance: a sum of squares or a count is %v", s)
-			}
-		}
-	}
-	return nil
-}
-
-// Add adds the sums of another site under the same model.
-func (x *Explained) Add(y *Explained) error {
-	if x.Views != y.Views || x.Rank != y.Rank || len(x.Total) != len(y.Total) || len(x.Residual) != len(y.Residual) || len(x.FeatureTotal) != len(y.FeatureTotal) {
-		return fmt.Errorf("explained variance of %d views and %d factors cannot be added to %d and %d", y.Views, y.Rank, x.Views, x.Rank)
-	}
-	for _, v := range [][2][]float64{{x.Cells, y.Cells}, {x.Total, y.Total}, {x.Residual, y.Residual}, {x.FeatureTotal, y.FeatureTotal}, {x.FeatureResidual, y.FeatureResidual}} {
-		for i := range v[0] {
-			v[0][i] += v[1][i]
-		}
-	}
-	return nil
+	const what = "explained variance"
+	return cmp.Or(Numbers(what, x.Views, 0, x.Cells, x.Total), Numbers(what, x.Views*(x.Rank+1), 0, x.Residual),
+		Numbers(what, l.Features(), 0, x.FeatureTotal, x.FeatureResidual))
 }
 
 // R2 returns 1 − residual/total of view k: with factor f alone, or with all

@@ -23,7 +23,7 @@
 // # Other ways to fit
 //
 // Other packages put iterations of their own together from an [EStep] on each block of a [Model].
-// [Varimax] and [Promax] turn factors towards simple structure.
+// [Varimax] turns factors towards simple structure.
 package ppca
 
 import (
@@ -244,6 +244,22 @@ const (
 
 // Finite says which entry is not a number of sensible size.
 func Finite(what string, x []float64) error { return Within(what, x, Largest) }
+
+// Numbers says which of some vectors does not have n finite numbers of at least low.
+func Numbers(what string, n int, low float64, all ...[]float64) error {
+	for _, x := range all {
+		if len(x) != n {
+			return fmt.Errorf("%s: %d numbers, where there are %d", what, len(x), n)
+		}
+		if err := Finite(what, x); err != nil {
+			return err
+		}
+		if n > 0 && slices.Min(x) < low {
+			return fmt.Errorf("%s: %v is below %v", what, slices.Min(x), low)
+		}
+	}
+	return nil
+}
 
 // Within says which entry is not a number of at most the limit in size.
 func Within(what string, x []float64, limit float64) error {

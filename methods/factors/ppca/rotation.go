@@ -12,9 +12,6 @@ import (
 	"parley/internal/linalg"
 )
 
-// Power is the usual power of Promax (Hendrickson and White 1964).
-const Power = 4
-
 // sweeps bounds the passes over all pairs of factors; some tens are usual.
 const sweeps = 1000
 
@@ -24,13 +21,6 @@ const sweeps = 1000
 // for the pair, from T = I until no angle is above 1e-10; of several local maxima it
 // finds the one that this leads to.
 func Varimax(a []float64, q int) (t []float64, err error) {
-	if t, err = varimax(a, q); err != nil {
-		return nil, err
-	}
-	return arrange(a, t, q)
-}
-
-func varimax(a []float64, q int) ([]float64, error) {
 	if err := check(a, q); err != nil {
 		return nil, err
 	}
@@ -45,7 +35,7 @@ func varimax(a []float64, q int) ([]float64, error) {
 			b = append(b, x/length)
 		}
 	}
-	t := make([]float64, q*q)
+	t = make([]float64, q*q)
 	for i := range q {
 		t[i*q+i] = 1
 	}
@@ -61,7 +51,7 @@ func varimax(a []float64, q int) ([]float64, error) {
 			}
 		}
 		if !turned {
-			return t, nil
+			return arrange(a, t, q), nil
 		}
 	}
 	return nil, errors.New("the varimax rotation did not converge")
@@ -91,60 +81,20 @@ func turn(b []float64, q, i, k int, angle float64) {
 	}
 }
 
-// Promax starts from the varimax pattern X and takes the least-squares fit X U to
-// |X|^power with X's signs, which makes small loadings smaller and lets factors
-// correlate (Hendrickson and White 1964, with the loadings themselves and not their
-// normalised rows in the target, as most programs do). The power is above 1, usually
-// [Power]. It is an error if the loadings span fewer than q dimensions.
-func Promax(a []float64, q int, power float64) ([]float64, error) {
-	if !(power > 1 && power < 100) {
-		return nil, fmt.Errorf("a power of %v for promax: above 1 and below 100", power)
-	}
-	t, err := varimax(a, q)
-	if err != nil {
-		return nil, err
-	}
-	x, orthogonal := new(mat.Dense), mat.NewDense(q, q, t)
-	x.Mul(mat.NewDense(len(a)/q, q, a), orthogonal)
-	target := mat.DenseCopyOf(x)
-	target.Apply(func(_, _ int, v float64) float64 { return math.Copysign(math.Pow(math.Abs(v), power), v) }, target)
-	var u, gram, inverse mat.Dense
-	if err := u.Solve(x, target); err != nil {
-		return nil, fmt.Errorf("the loadings tell fewer than %d factors apart, so promax has no answer", q)
-	}
-	gram.Mul(u.T(), &u)
-	if err := inverse.Inverse(&gram); err != nil {
-		return nil, fmt.Errorf("the factors that promax finds are nearly the same")
-	}
-	for c := range q {
-		scale := math.Sqrt(inverse.At(c, c)) // gives factor c variance 1
-		for r := range q {
-			u.Set(r, c, u.At(r, c)*scale)
-		}
-	}
-	var total mat.Dense
-	total.Mul(orthogonal, &u)
-	return arrange(a, total.RawMatrix().Data, q)
-}
-
-// arrange puts the factors of T in order and gives them their signs.
-func arrange(a, t []float64, q int) ([]float64, error) {
-	turned, factors := mat.NewDense(q, q, t), new(mat.Dense)
-	if err := factors.Inverse(turned); err != nil {
-		return nil, fmt.Errorf("the rotated factors are nearly the same")
-	}
-	var pattern, structure, covariance mat.Dense
-	pattern.Mul(mat.NewDense(len(a)/q, q, a), turned)
-	covariance.Mul(factors, factors.T())
-	structure.Mul(&pattern, &covariance)
+// arrange puts the factors of an orthogonal T in the order of the variance that they account for, and gives them
+// their signs.
+func arrange(a, t []float64, q int) []float64 {
+	var pattern mat.Dense
+	pattern.Mul(mat.NewDense(len(a)/q, q, a), mat.NewDense(q, q, t))
 	order, variance, sign := make([]int, q), make([]float64, q), make([]float64, q)
 	for c := range q {
 		order[c] = c
-		variance[c] = mat.Dot(pattern.ColView(c), structure.ColView(c))
 		top := 0.0
 		for j := range len(a) / q {
+			x := pattern.At(j, c)
+			variance[c] += x * x
 			// Loadings of equal size, rounding aside, must not decide by rounding.
-			if x := pattern.At(j, c); math.Abs(x) > math.Abs(top)*(1+1e-9) {
+			if math.Abs(x) > math.Abs(top)*(1+1e-9) {
 				top = x
 			}
 		}
@@ -157,7 +107,7 @@ func arrange(a, t []float64, q int) ([]float64, error) {
 			out[r*q+to] = sign[from] * t[r*q+from]
 		}
 	}
-	return out, nil
+	return out
 }
 
 func check(a []float64, q int) error {

@@ -49,8 +49,8 @@ func near(t *testing.T, what string, got, want []float64, by float64) {
 	}
 }
 
-// Of two factors, the best angle can be searched for, and promax written out.
-func TestRotationsOfTwoFactors(t *testing.T) {
+// Of two factors, the best angle can be searched for.
+func TestVarimaxOfTwoFactors(t *testing.T) {
 	start := turned(ability, 2, 0.6)
 	v := testkit.Get(Varimax(start, 2))(t)
 	best := 0.0
@@ -76,34 +76,6 @@ func TestRotationsOfTwoFactors(t *testing.T) {
 		}
 	}
 	near(t, "varimax", found, x, 1e-6)
-	// Least squares of sign(x)|x|⁴ on x, column by column, with factors of variance 1.
-	xx, xy, yy := dotColumns(x, x, 0, 0), dotColumns(x, x, 0, 1), dotColumns(x, x, 1, 1)
-	var u [2][2]float64
-	for c := range 2 {
-		p, q := 0.0, 0.0
-		for i := 0; i < len(x); i += 2 {
-			y := x[i+c] * math.Abs(math.Pow(x[i+c], 3))
-			p, q = p+x[i]*y, q+x[i+1]*y
-		}
-		det := xx*yy - xy*xy
-		u[0][c], u[1][c] = (yy*p-xy*q)/det, (xx*q-xy*p)/det
-	}
-	// (UᵀU)⁻¹ has the squared length of the other column over the determinant on its diagonal.
-	length := func(c int) float64 { return u[0][c]*u[0][c] + u[1][c]*u[1][c] }
-	across := u[0][0]*u[0][1] + u[1][0]*u[1][1]
-	det := length(0)*length(1) - across*across
-	scale := [2]float64{math.Sqrt(length(1) / det), math.Sqrt(length(0) / det)}
-	want := make([]float64, len(x))
-	for i := range want {
-		want[i] = (x[i/2*2]*u[0][i%2] + x[i/2*2+1]*u[1][i%2]) * scale[i%2]
-	}
-	correlation := -across / math.Sqrt(length(0)*length(1))
-	p := testkit.Get(Promax(start, 2, Power))(t)
-	phi := rotatedCovariance(p, 2)
-	near(t, "promax", product(start, p, 2), want, 1e-6)
-	if math.Abs(phi.At(0, 1)-correlation) > 1e-6 || math.Abs(phi.At(0, 0)-1) > 1e-12 || !(correlation > 0.4) {
-		t.Errorf("correlation of factors %v, want %v", phi.At(0, 1), correlation)
-	}
 }
 
 // dotColumns is the product of a column of two columns with one of another.
@@ -162,56 +134,9 @@ func TestVarimaxIsAMaximum(t *testing.T) {
 	}
 }
 
-// TestSimpleStructureStays has features that load on one factor each: both rotations find
-// that from any start, in order and with positive signs, and promax leaves the factors
-// uncorrelated.
-func TestSimpleStructureStays(t *testing.T) {
-	const q = 3
-	simple := make([]float64, 12*q)
-	for j := range 12 {
-		simple[j*q+j%q] = float64(q-j%q) * (1 + 0.1*float64(j))
-	}
-	start := turned(simple, q, 0.4)
-	for name, rotate := range map[string]func([]float64, int) ([]float64, error){
-		"varimax": Varimax, "promax": func(a []float64, q int) ([]float64, error) { return Promax(a, q, Power) },
-	} {
-		rotation := testkit.Get(rotate(start, q))(t)
-		near(t, name, product(start, rotation, q), simple, 1e-8)
-		near(t, name, rotatedCovariance(rotation, q).RawMatrix().Data, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, 1e-8)
-	}
-}
-
-// TestVariancesAddUp holds what the order of the factors goes by.
-func TestVariancesAddUp(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 1))
-	const q = 4
-	a, total := make([]float64, 20*q), 0.0
-	for i := range a {
-		a[i] = r.NormFloat64()
-		total += a[i] * a[i]
-	}
-	rotation := testkit.Get(Promax(a, q, Power))(t)
-	pattern := mat.NewDense(20, q, product(a, rotation, q))
-	var structure mat.Dense
-	structure.Mul(pattern, rotatedCovariance(rotation, q))
-	before, sum := math.Inf(1), 0.0
-	for c := range q {
-		x := mat.Dot(pattern.ColView(c), structure.ColView(c))
-		if x > before {
-			t.Errorf("factor %d accounts for more than the one before it", c+1)
-		}
-		before, sum = x, sum+x
-	}
-	if math.Abs(sum-total) > 1e-10*total {
-		t.Errorf("the variances add up to %v, not to %v", sum, total)
-	}
-}
-
 func TestWhatCannotBeRotatedIsRefused(t *testing.T) {
 	twice := []float64{1, 1, 2, 2, 3, 3, -1, -1}
 	for name, f := range map[string]func() error{
-		"power 1":          func() error { _, err := Promax(ability, 2, 1); return err },
-		"one dimension":    func() error { _, err := Promax(twice, 2, Power); return err },
 		"no loadings":      func() error { _, err := Varimax(nil, 2); return err },
 		"ragged":           func() error { _, err := Varimax(ability[:3], 2); return err },
 		"NaN":              func() error { _, err := Varimax([]float64{1, math.NaN()}, 2); return err },

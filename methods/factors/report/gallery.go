@@ -10,28 +10,21 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
-	"parley/figure"
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
 // gallery is what one reading of a site's subjects keeps for the pictures of
 // its own report.
 type gallery struct {
-	set      options.Setup
 	scores   *scores
 	mean     string // whose mean the model has: in words
-	others   *assess.Predictor
 	subjects int
 	kept     []keptSubject
 	every    int                  // one subject in so many is kept
 	tests    *fitted.Associations // of the factors against the label columns
-	worst    []described          // of all subjects, the worst first
 }
 
 // keptSubject is a subject that is drawn.
@@ -46,17 +39,14 @@ type keptSubject struct {
 const maxPoints = 3000
 
 // look reads the rows once.
-func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
-	others := assess.Of(s.predictor)
-	g := &gallery{set: set, scores: s, others: others, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank)}
+func look(ctx context.Context, s *scores) (*gallery, error) {
+	g := &gallery{scores: s, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank)}
 	z := make([]float64, s.rank)
 	return g, fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
 			g.tests.Add(row.Subject, z)
 		}
-		views := g.describe(row.ID, post, values)
-		g.rank(views)
 		g.keep(row, z)
 		return nil
 	})
@@ -80,165 +70,37 @@ func (g *gallery) keep(row *dataset.Row, z []float64) {
 	g.kept = append(g.kept, keptSubject{row.ID, slices.Clone(row.Subject), slices.Clone(z)})
 }
 
-const (
-	worstNamed = 10 // subjects who are named because the model describes them badly
-	leastR2    = -1 // below which R² of single subjects is not told apart: they are near the mean
-)
+// mostGroups is how many groups a picture can tell apart.
+const mostGroups = 8
 
-// described is how well the model describes one view of one subject.
-type described struct {
-	id    string
-	view  int
-	r2    float64
-	times float64 // squared residuals over what the model expects of them
-}
-
-// describe says how well the model describes each view of a subject; r2 is NaN where nothing
-// of the view was measured.
-func (g *gallery) describe(id string, post *ppca.Posterior, values []float64) (all []described) {
-	near, mean := make([]float64, len(values)), make([]float64, len(values))
-	post.Describe(near, values)
-	post.Reconstruct(mean, values)
-	for k := range g.set.Layout.Views() {
-		lo, hi := g.set.Layout.View(k)
-		left, total, squares, n := 0.0, 0.0, 0.0, 0.0
-		for i, j := range post.Observed {
-			if j < lo || j >= hi {
-				continue
-			}
-			left += (values[i] - near[i]) * (values[i] - near[i])
-			total += (values[i] - g.others.Mean(j)) * (values[i] - g.others.Mean(j))
-			if expected := post.ResidualVar(i); expected > 0 {
-				squares += (values[i] - mean[i]) * (values[i] - mean[i]) / expected
-				n++
-			}
-		}
-		all = append(all, described{id, k, max(1-left/total, leastR2), squares / n})
-	}
-	return all
-}
-
-// rank keeps a subject's views if they are among the worst described of all.
-func (g *gallery) rank(all []described) {
-	for _, x := range all {
-		if math.IsNaN(x.times) || len(g.worst) == worstNamed && x.times <= g.worst[worstNamed-1].times {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(g.worst, x, func(a, b described) int { return cmp.Compare(b.times, a.times) })
-		g.worst = slices.Insert(g.worst, at, x)
-		g.worst = g.worst[:min(len(g.worst), worstNamed)]
-	}
-}
-
-// maxGroups is how many groups a picture can tell apart.
-const maxGroups = 8
-
-func parseNumber(s string) (float64, bool) {
-	x, err := strconv.ParseFloat(s, 64)
-	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
-}
-
-// grouping parts the kept subjects by a label column: its values, or quarters
-// of many numbers, or the most frequent of many words.
+// grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
+// apart, as of numbers, whose place is the table of associations.
 func (g *gallery) grouping(column int) (names []string, of []int) {
-	unknown := func(s string) bool {
-		switch strings.ToLower(s) {
-		case "", "na", "nan", "null":
-			return true
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return math.Inf(1)
 		}
-		return false
+		return x
 	}
-	count, numeric := map[string]int{}, true
-	var numbers []float64
+	label := func(s keptSubject) string {
+		if dataset.IsMissing(s.labels[column]) {
+			return "unknown"
+		}
+		return s.labels[column]
+	}
 	for _, s := range g.kept {
-		if label := s.labels[column]; !unknown(label) {
-			count[label]++
-			x, ok := parseNumber(label)
-			numeric = numeric && ok
-			numbers = append(numbers, x)
-		}
-	}
-	for name := range count {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		if numeric {
-			x, _ := parseNumber(a)
-			y, _ := parseNumber(b)
-			if c := cmp.Compare(x, y); c != 0 {
-				return c
+		if name := label(s); !slices.Contains(names, name) {
+			if names = append(names, name); len(names) > mostGroups {
+				return nil, nil
 			}
 		}
-		return cmp.Compare(a, b)
-	})
-	place := func(label string) int { return slices.Index(names, label) }
-	switch {
-	case len(names) > maxGroups && numeric:
-		names, place = quarters(numbers)
-	case len(names) > maxGroups:
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
-		frequent := slices.Clone(names[:maxGroups-1])
-		slices.Sort(frequent)
-		names = append(slices.Clone(frequent), "others")
-		place = func(label string) int {
-			if i := slices.Index(frequent, label); i >= 0 {
-				return i
-			}
-			return len(frequent)
-		}
 	}
-	known := len(names)
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
 	for _, s := range g.kept {
-		if label := s.labels[column]; unknown(label) {
-			if len(names) == known {
-				names = append(names, "unknown")
-			}
-			of = append(of, known)
-		} else {
-			of = append(of, place(label))
-		}
+		of = append(of, slices.Index(names, label(s)))
 	}
 	return names, of
-}
-
-// quarters parts numbers into four ranges with about as many subjects each.
-func quarters(numbers []float64) (names []string, place func(string) int) {
-	sorted := slices.Sorted(slices.Values(numbers))
-	var upper []float64
-	for i := range 4 {
-		x := sorted[min((i+1)*len(sorted)/4, len(sorted)-1)]
-		if i == 3 {
-			x = sorted[len(sorted)-1]
-		}
-		if len(upper) == 0 || x > upper[len(upper)-1] {
-			upper = append(upper, x)
-		}
-	}
-	low := sorted[0]
-	for i, x := range upper {
-		name := "above " + figure.General.Text(low) + " to " + figure.General.Text(x)
-		if i == 0 {
-			name = figure.General.Text(low) + " to " + figure.General.Text(x)
-		}
-		names, low = append(names, name), x
-	}
-	return names, func(label string) int {
-		x, _ := parseNumber(label)
-		i, _ := slices.BinarySearch(upper, x)
-		return min(i, len(upper)-1)
-	}
-}
-
-// describedSection names the subjects whom the model describes worst.
-func (g *gallery) describedSection() figure.Section {
-	t := figure.Table{ID: "worst-described", Title: "Subjects whom the model describes worst",
-		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
-		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}
-	for _, x := range g.worst {
-		t.Add(x.id, g.set.Plan.Views[x.view].Name, x.times, x.r2)
-	}
-	return figure.Section{ID: "described", Title: "How well subjects are described", Items: []figure.Item{{Table: &t}},
-		Lead: "R² of one subject is the share of the subject's distance from the mean of " + g.mean + " that the factors account for. Subjects near the mean have little to account for, so that their R² is small or below 0 without anything being wrong; the table names those who really are far from the model."}
 }
 
 // scores reads the site's subjects on the factors, as often as they are asked for.

@@ -19,7 +19,7 @@ import (
 // Assessed is the result of a study in which sites, at least one, said how well the
 // model describes their subjects. Spread says how the rounds settled that estimated how
 // sites differ; nil where nothing did.
-func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
+func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
 	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
 	if x, ok := numbers["mean_absolute_error"]; ok {
@@ -60,11 +60,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	}
 	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection())
 	if !m.Separate() { // else every site's mean is 0
-		factors, err := factorSection(set, m, sites)
-		if err != nil {
-			return nil, err
-		}
-		r.Sections = append(r.Sections, factors)
+		r.Sections = append(r.Sections, factorSection(set, sites))
 	}
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
@@ -75,7 +71,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	if spread != nil {
 		r.Sections = append(r.Sections, *spread)
 	}
-	return r, nil
+	return r
 }
 
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows

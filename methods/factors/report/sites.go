@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/fitted"
 )
@@ -60,70 +59,6 @@ func (v *verdicts) together(k int, sites ...Site) (n float64) {
 	return n
 }
 
-// oddFeatures names single features that go with all others less closely at one site than
-// elsewhere, other than by what the whole view does there. The logarithms of the ratios of
-// residual variances are in units of their scatter over all sites and features, so that heavier
-// tails than the normal law's count.
-func (v *verdicts) oddFeatures() {
-	type odd struct {
-		site, feature int
-		comparison
-		excess float64
-	}
-	var all []odd
-	compared := v.versusOthers()
-	for i := range v.sites {
-		for k := range v.m.Views {
-			lo, hi := v.set.Layout.View(k)
-			if v.uncovered(k) { // not normal, so that chance is another
-				continue
-			}
-			var here []odd
-			for j := lo; j < hi; j++ {
-				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
-					// A single value of a heavy tail decides a small site's variance, and shows there.
-					x.se *= math.Sqrt(max(v.featureTails[j], v.heavinessOf(j, v.residuals[i:], v.sites[i])))
-					here = append(here, odd{site: i, feature: j, comparison: x})
-				}
-			}
-			logs := make([]float64, len(here))
-			for a, o := range here {
-				logs[a] = o.log
-			}
-			if len(here) == 0 {
-				continue
-			}
-			view := median(logs)
-			for _, o := range here {
-				o.excess = o.log - view
-				all = append(all, o)
-			}
-		}
-	}
-	if len(all) == 0 {
-		return
-	}
-	sizes := make([]float64, len(all))
-	for a, o := range all {
-		sizes[a] = math.Abs(o.excess / o.se)
-	}
-	limit := max(1, median(sizes)/distuv.UnitNormal.Quantile(0.75)) * distuv.UnitNormal.Quantile(1-falseVerdict/float64(len(all)))
-	view := v.set.Layout.ViewOf()
-	var where []string
-	var views []int
-	for _, o := range all {
-		if k := view[o.feature]; min(o.log, o.excess) > math.Log(uniquenessRatio) && o.excess > limit*o.se {
-			lo, _ := v.set.Layout.View(k)
-			where = append(where, fmt.Sprintf("%s at %s (%.1f times)", v.m.Views[k].Features[o.feature-lo].Name, v.sites[o.site].Name, math.Exp(o.log)))
-			views, v.said[o.site][k] = append(views, k), true
-		}
-	}
-	if len(where) > 0 {
-		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
-			"Features do not go with the others as they do elsewhere: %s", Shortened(where))
-	}
-}
-
 // flat names features that vary far less at a site than at any other: what the factors leave of
 // them says nothing of that, because they leave of a constant what they explain. Where one site sees
 // all kinds of patients and another one kind, two sites tell nothing.
@@ -164,75 +99,6 @@ func (v *verdicts) flat() {
 		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
 			"Features vary far less at a site than elsewhere: %s", Shortened(where))
 	}
-}
-
-// comparison is the logarithm of how many times as large the residual variance of a feature is
-// at a site as at the others with the same views, and its standard error; 0 where that is not
-// known. Where the views are others, so is what a model that is only nearly right leaves over.
-type comparison struct{ log, se float64 }
-
-// fewToCompare is the degrees of freedom from which the logarithm of a variance is nearly normal:
-// that of a few subjects can be as small as they please to lie close to the model.
-const fewToCompare = 10
-
-// versusOthers compares all features at all sites: sites × features.
-func (v *verdicts) versusOthers() [][]comparison {
-	d := v.set.Layout.Features()
-	out := make([][]comparison, len(v.sites))
-	for i := range out {
-		out[i] = make([]comparison, d)
-	}
-	type known struct{ ratio, freedom float64 }
-	for _, alike := range v.alike() {
-		here, before := make([]known, len(alike)), make([]known, len(alike))
-		for j := range d {
-			sum := known{}
-			for a, i := range alike {
-				ratio, freedom := excess(v.sites[i].FeatureResidual[j], v.residuals[i][j:j+1])
-				here[a], before[a] = known{ratio, freedom}, sum
-				sum.ratio, sum.freedom = sum.ratio+freedom*ratio, sum.freedom+freedom
-			}
-			sum = known{} // of those after: a site far off would drown the others in a difference
-			for a := len(alike) - 1; a >= 0; a-- {
-				x := here[a]
-				elsewhere, rest := before[a].ratio+sum.ratio, before[a].freedom+sum.freedom
-				sum.ratio, sum.freedom = sum.ratio+x.freedom*x.ratio, sum.freedom+x.freedom
-				if x.ratio > 0 && x.freedom > 0 && elsewhere > 0 && rest >= fewToCompare {
-					out[alike[a]][j] = comparison{math.Log(x.ratio * rest / elsewhere), math.Sqrt(2/x.freedom + 2/rest)}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// alike lists the sites whose subjects have the same views, together.
-func (v *verdicts) alike() (out [][]int) {
-	for i, s := range v.sites {
-		a := slices.IndexFunc(out, func(like []int) bool { return sameViews(s, v.sites[like[0]]) })
-		if a < 0 {
-			out = append(out, []int{i})
-			continue
-		}
-		out[a] = append(out[a], i)
-	}
-	return out
-}
-
-// sameViews says whether the subjects of two sites have the same views.
-func sameViews(a, b Site) bool {
-	for k, n := range a.Cells {
-		if (n > 0) != (b.Cells[k] > 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// median of a few numbers.
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // noise names sites whose noise is above the model's, view by view, beside those where it is

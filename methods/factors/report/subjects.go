@@ -18,9 +18,9 @@ import (
 
 // Subjects shows a site's own people their subjects on the factors of a model, as the
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
-func Subjects(ctx context.Context, set options.Setup, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
+func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
 	scores := &scores{predictor: predictor, scale: scale, rank: predictor.Rank(), data: data}
-	g, err := look(ctx, set, scores)
+	g, err := look(ctx, scores)
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}
@@ -40,38 +40,39 @@ func (g *gallery) sections() []figure.Section {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
-	return append(list, g.describedSection())
+	return list
 }
 
-// drawnColumns is how many label columns get pictures of their own.
+// drawnColumns is how many label columns get pictures of their own: the first of few values.
 const drawnColumns = 4
 
-// scoreSection shows the subjects on the factors, once for every label column.
+// scoreSection shows the subjects on the factors, by label columns of few values.
 func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
 		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
-	columns := g.columns()
-	drawings := []func(string, string, []string, []int) *figure.Figure{g.stripsFigure}
-	if g.scores.rank > 1 {
-		drawings = append([]func(string, string, []string, []int) *figure.Figure{g.planeFigure}, drawings...)
+	drawings := []func(string, string, []string, []int) *figure.Figure{g.planeFigure, g.stripsFigure}
+	if g.scores.rank == 1 {
+		drawings = drawings[1:]
 	}
-	for _, draw := range drawings {
-		if len(columns) == 0 {
-			sec.Items = append(sec.Items, figure.Item{Figure: draw("", "", []string{"all subjects"}, make([]int, len(g.kept)))})
+	drawn, items := 0, make([][]figure.Item, len(drawings)) // those of a kind stand together
+	for i, c := range append(g.columns(), dataset.Column{}) {
+		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
+		if i < len(g.columns()) {
+			names, of = g.grouping(i)
+		} else if by = ""; drawn > 0 {
+			break
 		}
-		for i, c := range columns[:min(len(columns), drawnColumns)] {
-			suffix := ""
-			if i > 0 {
-				suffix = fmt.Sprintf("-%d", i+1)
-			}
-			names, of := g.grouping(i)
-			sec.Items = append(sec.Items, figure.Item{Figure: draw(", by "+c.Name, suffix, names, of)})
+		if names == nil || drawn == drawnColumns {
+			continue
+		}
+		if drawn++; drawn > 1 {
+			suffix = fmt.Sprintf("-%d", drawn)
+		}
+		for k, draw := range drawings {
+			items[k] = append(items[k], figure.Item{Figure: draw(by, suffix, names, of)})
 		}
 	}
-	if n := len(columns); n > drawnColumns {
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "More columns",
-			Text: fmt.Sprintf("The first %d of %d columns of the subjects table are drawn. The association of all with the factors is in the table below.", drawnColumns, n)}})
-	}
+	sec.Items = slices.Concat(items...)
 	return sec
 }
 

@@ -24,9 +24,6 @@ const (
 	// noiseRatio is by how much the noise of a site must differ: with a variance 1.3 times as
 	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
 	noiseRatio = 1.3
-	// uniquenessRatio is how many times as large as at the other sites the residual variance of a single
-	// feature must be: half of it is then what other sites do not have.
-	uniquenessRatio = 2
 	// minVarianceRatio is the ratio of a feature's variances below which it hardly varies at a site: a quarter
 	// of the standard deviation, as in another unit. minVarianceN subjects tell how much it does.
 	minVarianceRatio, minVarianceN = 1. / 16, 10
@@ -67,7 +64,6 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	}
 	v.viewsAtOneSite()
 	v.useless()
-	v.oddFeatures()
 	v.flat()
 	v.noise()
 	v.mahalanobisMisfit()

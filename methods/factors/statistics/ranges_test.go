@@ -217,34 +217,6 @@ func TestFeaturesThatHardlyVaryInTheirRangesAreNamed(t *testing.T) {
 	}
 }
 
-// So are features if most of them hardly vary, of which it is said that they are most.
-func TestMostFeaturesHardlyVaryInTheirRanges(t *testing.T) {
-	named, all := 0, 0
-	for _, c := range []struct {
-		rows    int
-		epsilon string
-	}{{700, "3"}, {250, "8"}, {2000, "1"}} {
-		for seed, still := range []int{8, 12} {
-			all++
-			_, v := ranged(t, 95+uint64(seed), c.rows, c.epsilon, -6, 6, func(j int, x float64) float64 {
-				if x = spread(j, x); j < still {
-					return x / 100
-				}
-				return x
-			})
-			if v.Says != "" && strings.HasSuffix(v.Says, fmt.Sprintf("most features (%d of 15) vary at all within the plan's ranges: f0, f1, f2, f3, %d more", still, still-mostNamed)) {
-				named++
-			} else {
-				t.Logf("%+v, %d features: %+v", c, still, v)
-			}
-		}
-	}
-	t.Logf("%d of %d", named, all)
-	if named < all-1 {
-		t.Errorf("%d of %d studies are named", named, all)
-	}
-}
-
 // audited is a study of one site with two views of one feature.
 const audited = `
 parley: 1

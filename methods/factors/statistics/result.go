@@ -8,7 +8,6 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
@@ -72,11 +71,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}
-	doubt, err := c.doubtSection(s)
-	if err != nil {
-		return nil, err
-	}
-	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt, c.releasedSection(out.Sites, releases)}
+	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), c.releasedSection(out.Sites, releases)}
 	gains, err := c.gains(s)
 	if err != nil {
 		return nil, err
@@ -150,40 +145,6 @@ func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views."
 	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
 	return sec
-}
-
-// doubtSection shows how much of the uncertainty of predictions is noise.
-func (c way) doubtSection(s *halves.State) (figure.Section, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return figure.Section{}, err
-	}
-	others := assess.New(c.Layout, model)
-	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
-		return figure.Section{}, err
-	}
-	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
-	from, lead := "from the other views", ""
-	if c.Layout.Views() > 1 {
-		b.Mark, lead = "to compare with: what the model itself leaves open, if all other views were measured", " The strokes show the standard deviation that such a prediction has by the model alone. What the noise kept the model from finding is in the strokes, not in the bars: a model that learned little has long strokes."
-	} else {
-		from = "that is not measured"
-	}
-	j := 0
-	for k, v := range c.Plan.Views {
-		for _, f := range v.Features {
-			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, math.Sqrt(s.Doubt[j]))
-			if others.OK[k] {
-				b.Marks = append(b.Marks, others.Within[j])
-			}
-			j++
-		}
-	}
-	return figure.Section{ID: "privacy-noise", Title: "What privacy noise adds to predictions",
-		Lead: "The noise in the releases is known, so its effect on the model is known too: the study was repeated with fresh noise on the repaired sums, and this is how far predictions of each feature " + from + " then missed, beyond what the model says of itself. Intervals of imputed values include it." + lead,
-		Items: []figure.Item{{Figure: &figure.Figure{ID: "privacy-noise", Title: "Uncertainty of predictions that comes from privacy noise", Chart: b,
-			Caption: "The standard deviation that privacy noise adds, of the features with the most and the least of it, coloured by view.",
-			Alt:     "Bars of the standard deviation that privacy noise adds to predictions of each feature."}}}}, nil
 }
 
 // countText writes a noised number of subjects with two standard deviations of the noise in it; what noise

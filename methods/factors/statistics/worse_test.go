@@ -11,10 +11,7 @@ import (
 	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
-	"parley/methods/factors/moments"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/study"
 )
 
 // several is a private study of sites with rows subjects each, alike but for a change to their rows, of
@@ -137,25 +134,6 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 	t.Logf("%d of %d", named, all)
 	if named < 15 {
 		t.Errorf("%d of %d studies are named", named, all)
-	}
-}
-
-// Means that differ in one view concern what is imputed of any: a site that lacks a view may have
-// another mean there, too.
-func TestMeansThatDifferConcernEveryView(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 1, 1, 1)
-	plan := &study.Plan{Views: []study.View{
-		{Name: "v0", Features: []study.Feature{{Name: "f0"}}},
-		{Name: "v1", Features: []study.Feature{{Name: "f1"}}},
-		{Name: "v2", Features: []study.Feature{{Name: "f2"}}},
-	}}
-	c := way{Common: halves.Common{Setup: options.Setup{Plan: plan, Layout: l}}}
-	apart := []moments.BetweenSiteVariance{{}, {Share: 0.5, Far: 100}, {}}
-	if v := c.apartVerdict(&record{Apart: apart}); v.Says != otherMeans+"at least 50 % in v1" || !slices.Equal(v.Views, []string{"v0", "v1", "v2"}) {
-		t.Errorf("%+v", v)
-	}
-	if v := c.apartVerdict(&record{Apart: make([]moments.BetweenSiteVariance, 3)}); v.Says != "" {
-		t.Errorf("of means that do not differ: %+v", v)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/mixture/gmm"
 )
@@ -248,7 +249,8 @@ func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangula
 	return lapack64.Potrf(m)
 }
 
-// curvature adds the second derivatives of the penalty to the upper triangle of h.
+// curvature adds the second derivatives of the penalty to the upper triangle of h: where the penalty bends down, none, so
+// that a normal approximation is never wider than without the prior, and [believed] has a root.
 func (p *modelPrior) curvature(t, h []float64) {
 	const step = 1e-3
 	n := p.len()
@@ -262,13 +264,41 @@ func (p *modelPrior) curvature(t, h []float64) {
 	}
 	for k := range p.k {
 		at := p.indices(k)
+		bent := mat.NewSymDense(len(at), nil)
 		for x, i := range at {
-			for _, j := range at[x:] {
-				h[i*n+j] += (value(k, i, j, 1, 1) - value(k, i, j, 1, -1) - value(k, i, j, -1, 1) + value(k, i, j, -1, -1)) / (4 * step * step)
+			for y, j := range at[x:] {
+				bent.SetSym(x, x+y, (value(k, i, j, 1, 1)-value(k, i, j, 1, -1)-value(k, i, j, -1, 1)+value(k, i, j, -1, -1))/(4*step*step))
+			}
+		}
+		straighten(bent)
+		for x, i := range at {
+			for y, j := range at[x:] {
+				h[i*n+j] += bent.At(x, x+y)
 			}
 		}
 	}
 	addWeights(p.weights(t), p.alpha, make([]float64, n), h, n)
+}
+
+// straighten makes a symmetric matrix the nearest one without negative eigenvalues.
+func straighten(m *mat.SymDense) {
+	var own mat.EigenSym
+	if !own.Factorize(m, true) {
+		m.Zero()
+		return
+	}
+	values := own.Values(nil)
+	if values[0] >= 0 {
+		return
+	}
+	var v mat.Dense
+	own.VectorsTo(&v)
+	m.Zero()
+	for e, value := range values {
+		if value > 0 {
+			m.SymRankOne(m, value, v.ColView(e))
+		}
+	}
 }
 
 // sampler carries draws from the normal approximations to the posterior.

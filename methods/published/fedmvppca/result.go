@@ -40,7 +40,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return report.Unassessed(c.Setup, m, files, staying), nil
 	}
 	settled := s.Trace.section(c.Setup)
-	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, &settled)
+	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, &settled), nil
 }
 
 // reports lists the sites' assessments in the plan's order.

@@ -295,5 +295,5 @@ func (h *half) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	return report.Subjects(ctx, h.Setup, predictor, false, scale, data)
+	return report.Subjects(ctx, predictor, false, scale, data)
 }

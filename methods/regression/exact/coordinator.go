@@ -27,17 +27,19 @@ type state struct {
 	Phase   string                          `cbor:"phase"`
 	Round   int                             `cbor:"round"` // exchanges of sums asked for
 	Left    []string                        `cbor:"left"`
-	Moments map[string]*options.ScaleAnswer `cbor:"moments"`         // until they are pooled
+	Moments map[string]*options.ScaleAnswer `cbor:"moments"`
 	Levels  []float64                       `cbor:"levels"`          // how often each level of each category was observed
 	Cells   []float64                       `cbor:"cells,omitempty"` // how many of each feature were observed
 	Scale   *options.Scale                  `cbor:"scale"`
 	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
-	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way, and kept of the last
-	Rows    map[string]int                  `cbor:"rows"`              // of each site
-	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
-	Nested  map[string]*nestedAnswer        `cbor:"nested,omitempty"`
-	Ratios  []float64                       `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
+	// ByOutcome is of the first exchange of sums.
+	ByOutcome byOutcome                `cbor:"by_outcome,omitzero"`
+	Sums      map[string]*Sums         `cbor:"sums"`              // of the exchange under way, and kept of the last
+	Rows      map[string]int           `cbor:"rows"`              // of each site
+	Classes   []float64                `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Nested    map[string]*nestedAnswer `cbor:"nested,omitempty"`
+	Ratios    []float64                `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
 	// With random intercepts: the search, the derivatives of the exchange under way, and at the end the spread of
 	// sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
@@ -181,7 +183,6 @@ func (c coordinator) pool(s *state) (err error) {
 		}
 	}
 	s.Unlike = c.Unlike(c.Plan.Sites, s.Moments)
-	clear(s.Moments)
 	if s.Scale, err = c.Pool(moments); err == nil {
 		s.Fit.At = c.begin(s.Scale)
 	}
@@ -215,6 +216,9 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		if own := s.Sums[site]; own != nil {
 			method.AddSums(total, own)
 			s.Rows[site] = own.Rows
+			if s.Round == 1 {
+				c.byOutcome(&s.ByOutcome, own)
+			}
 		}
 	}
 	s.Classes = total.Classes
@@ -327,6 +331,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	m.BetweenSites = s.Tau
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
+	baseline := c.baseline(s, m, sites)
+	var people *figure.Table
+	if baseline != nil {
+		people = baseline.Table()
+		m.Hide(baseline.Hidden())
+	}
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -365,7 +375,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Sections = fitted.Verdicts(m.Verdicts)
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
+		data := fitted.Data(c.Plan, c.Options, sites)
+		if people != nil {
+			data.Items = append([]figure.Item{{Table: people}}, data.Items...)
+		}
+		r.Sections = append(r.Sections, data)
 	}
 	r.Sections = append(r.Sections, effects)
 	if pooled != nil {

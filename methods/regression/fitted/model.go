@@ -71,6 +71,7 @@ type Model struct {
 	// that site's subjects alone.
 	Site    *ownSite        `json:"site,omitempty"`
 	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	hidden  []string        // features whose numbers of subjects are in no table
 }
 
 // ModelSite is what one site contributed.
