@@ -12,14 +12,10 @@ import (
 
 // drawLikelihood draws one of each kind, and an outcome that it knows.
 func drawLikelihood(t *rapid.T) (likelihood, float64) {
-	switch rapid.IntRange(0, 2).Draw(t, "likelihood") {
-	case 0:
-		return logistic{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
-	case 1:
+	if rapid.Bool().Draw(t, "linear") {
 		return linear{glm.Linear{Variance: rapid.Float64Range(0.1, 4).Draw(t, "noise")}}, rapid.Float64Range(-5, 5).Draw(t, "y")
 	}
-	k := rapid.IntRange(2, 5).Draw(t, "classes")
-	return softmax{glm.Softmax{Classes: k}}, float64(rapid.IntRange(0, k-1).Draw(t, "y"))
+	return logistic{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 }
 
 func TestDerivativesAreThoseOfTheExpectation(t *testing.T) {
@@ -54,37 +50,6 @@ func TestDerivativesAreThoseOfTheExpectation(t *testing.T) {
 			t.Fatalf("%v without second derivatives, %v with them", again, value)
 		}
 	})
-}
-
-// With two classes the softmax is a logistic function of f₁ − f₀, so that its
-// expectation is known: the bound is below it, by little, and exact without variance.
-func TestSoftmaxBoundIsBelowTheExpectation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := rapid.SliceOfN(rapid.Float64Range(-4, 4), 2, 2).Draw(t, "a")
-		c := rapid.SliceOfN(rapid.Float64Range(0, 3), 2, 2).Draw(t, "c")
-		first := make([]float64, 4)
-		bound := softmax{glm.Softmax{Classes: 2}}.Expect(1, a, c, first, nil)
-		exact, _ := glm.ExpectLogSigmoid(a[1]-a[0], c[0]+c[1])
-		if bound > exact+1e-12 {
-			t.Fatalf("bound %v above the expectation %v", bound, exact)
-		}
-		if exact-bound > 0.06*(c[0]+c[1])+1e-12 {
-			t.Fatalf("bound %v far below %v", bound, exact)
-		}
-		sharp := softmax{glm.Softmax{Classes: 2}}.Expect(1, a, []float64{0, 0}, first, nil)
-		near(t, "without variance", []float64{-math.Log1p(math.Exp(a[0] - a[1]))}, []float64{sharp}, 1e-14)
-	})
-}
-
-// The bound needs its minimum over α also where variances are huge or zero.
-func TestSoftmaxBoundConverges(t *testing.T) {
-	for _, c := range [][]float64{{1e6, 1e6, 1e6}, {1e4, 0, 1e-8}, {0, 50, 3000}} {
-		a := []float64{-30, 2, 10}
-		alpha, p := make([]float64, 3), make([]float64, 3)
-		tilt(a, c, alpha)
-		tiltedBound(a, c, alpha, p)
-		near(t, "stationary", alpha, p, 1e-6)
-	}
 }
 
 func TestDrawsHaveNoSlopeByAVarianceOfZero(t *testing.T) {
