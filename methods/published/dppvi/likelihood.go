@@ -6,19 +6,17 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// slopes are what a step of stochastic gradients needs of a likelihood: how many activations it has, and
-// the derivatives of E ln p(y | f) for independent f_k ~ N(a_k, c_k) by (a₁ … a_K, c₁ … c_K).
+// slopes are what a step of stochastic gradients needs of a likelihood: the derivatives of
+// E ln p(y | f), f ~ N(a, c), by a and c.
 type slopes interface {
-	Activations() int
-	Slopes(y float64, a, c, first []float64)
+	Slopes(y, a, c float64) (da, dc float64)
 }
 
-// likelihood has in addition the expectation itself, with first derivatives and, unless second is nil,
-// the lower triangle of the second ones by rows, K(2K+1) numbers.
+// likelihood has in addition the expectation itself, with its second derivatives by a twice, by both, and by c twice.
 type likelihood interface {
 	slopes
 	Check(y float64) error
-	Expect(y float64, a, c, first, second []float64) float64
+	Expect(y, a, c float64) (value, da, dc float64, second [3]float64)
 }
 
 // expectationsOf is a likelihood with its expectations.
@@ -33,17 +31,16 @@ func expectationsOf(l glm.Likelihood) likelihood {
 type logistic struct{ glm.Logistic }
 
 // Expect uses ∂/∂a E g = E g′ and ∂/∂c E g = ½ E g″.
-func (logistic) Expect(y float64, a, c, first, second []float64) float64 {
-	value, d := glm.ExpectLogSigmoid(y*a[0], c[0])
-	first[0], first[1] = y*d[0], d[1]/2
-	if second != nil {
-		second[0], second[1], second[2] = d[1], y*d[2]/2, d[3]/4
-	}
-	return value
+func (logistic) Expect(y, a, c float64) (value, da, dc float64, second [3]float64) {
+	value, d := glm.ExpectLogSigmoid(y*a, c)
+	return value, y * d[0], d[1] / 2, [3]float64{d[1], y * d[2] / 2, d[3] / 4}
 }
 
 // Slopes is Expect without its value.
-func (l logistic) Slopes(y float64, a, c, first []float64) { l.Expect(y, a, c, first, nil) }
+func (l logistic) Slopes(y, a, c float64) (da, dc float64) {
+	_, da, dc, _ = l.Expect(y, a, c)
+	return da, dc
+}
 
 // sampled is the logistic likelihood averaged over draws of a standard normal number, with the derivatives
 // of that average: the reparametrised stochastic gradients that DP-PVI was published with. A minibatch
@@ -54,36 +51,31 @@ type sampled struct {
 }
 
 // Slopes differentiates by c through the deviation √c; at c = 0 that derivative is set to 0.
-func (l sampled) Slopes(y float64, a, c, first []float64) {
-	s := math.Sqrt(c[0])
-	first[0], first[1] = 0, 0
+func (l sampled) Slopes(y, a, c float64) (da, dc float64) {
+	s := math.Sqrt(c)
 	w := 1 / float64(len(l.draws))
 	for _, z := range l.draws {
-		g := y * w / (1 + math.Exp(y*(a[0]+s*z)))
-		first[0] += g
-		first[1] += g * z
+		g := y * w / (1 + math.Exp(y*(a+s*z)))
+		da += g
+		dc += g * z
 	}
-	if s > 0 {
-		first[1] /= 2 * s
-	} else {
-		first[1] = 0
+	if !(s > 0) {
+		return da, 0
 	}
+	return da, dc / (2 * s)
 }
 
 // linear has closed forms.
 type linear struct{ glm.Linear }
 
 // Expect returns −½ ln(2π Variance) − ((y − a)² + c)/(2 Variance).
-func (l linear) Expect(y float64, a, c, first, second []float64) float64 {
-	l.Slopes(y, a, c, first)
-	if second != nil {
-		second[0], second[1], second[2] = -1/l.Variance, 0, 0
-	}
-	r := y - a[0]
-	return -(math.Log(2*math.Pi*l.Variance) + (r*r+c[0])/l.Variance) / 2
+func (l linear) Expect(y, a, c float64) (value, da, dc float64, second [3]float64) {
+	r := y - a
+	da, dc = l.Slopes(y, a, c)
+	return -(math.Log(2*math.Pi*l.Variance) + (r*r+c)/l.Variance) / 2, da, dc, [3]float64{-1 / l.Variance}
 }
 
-// Slopes sets (y − a)/Variance and −½/Variance.
-func (l linear) Slopes(y float64, a, _, first []float64) {
-	first[0], first[1] = (y-a[0])/l.Variance, -0.5/l.Variance
+// Slopes returns (y − a)/Variance and −½/Variance.
+func (l linear) Slopes(y, a, _ float64) (da, dc float64) {
+	return (y - a) / l.Variance, -0.5 / l.Variance
 }

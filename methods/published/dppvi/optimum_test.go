@@ -68,7 +68,7 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }
 		}
 		d := simulated(seed, rapid.IntRange(1, 40).Draw(t, "rows"), columns, outcome)
-		p := l.Activations() * columns
+		p := columns
 		local := freeEnergy{l, d, glm.Isotropic(p, 0.3, rapid.Float64Range(0.01, 100).Draw(t, "prior"))}
 		var found []glm.Gaussian
 		for range 2 {
