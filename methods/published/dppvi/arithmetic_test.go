@@ -19,10 +19,9 @@ func TestArithmeticEqualsTheVectors(t *testing.T) {
 		"pvi/natural-parameters/1": ofCases((*naturalCaseJSON).verify),
 		"pvi/local-free-energy/1":  ofCases((*energyCaseJSON).verify),
 		"pvi/predictive/1":         vectors.Format((*predictiveJSON).verify),
-		"pvi/clipping/1":           vectors.Format((*clippingJSON).verify),
 	}
 	run := func(file []byte) ([]vectors.Check, error) { return vectors.Run(file, formats) }
-	for _, name := range []string{"natural_parameters", "local_free_energy", "predictive", "clipping"} {
+	for _, name := range []string{"natural_parameters", "local_free_energy", "predictive"} {
 		t.Run(name, func(t *testing.T) {
 			file := testkit.Get(os.ReadFile("testdata/vectors/" + name + ".json"))(t)
 			testkit.Agree(t, testkit.Get(run(file))(t), 9)
@@ -319,48 +318,6 @@ func (f *predictiveJSON) verify(list *vectors.List) error {
 		list.Floats(at+"act_mean", c.ActMean, mean, tolAlgebra)
 		list.Floats(at+"act_var", c.ActVar, variance, tolAlgebra)
 		list.Floats(at+"exact", c.Exact, exact, tolQuadrature)
-	}
-	return nil
-}
-
-type clippingJSON struct {
-	Schema string `json:"schema"`
-	Cases  []struct {
-		C       float64     `json:"C"`
-		G       [][]float64 `json:"g"`
-		Norms   []float64   `json:"norms"`
-		Factors []float64   `json:"factors"`
-		Sum     []float64   `json:"clipped_sum"`
-		Mean    []float64   `json:"clipped_mean"`
-	} `json:"cases"`
-}
-
-func (f *clippingJSON) verify(list *vectors.List) error {
-	for i, c := range f.Cases {
-		at := fmt.Sprintf("cases[%d].", i)
-		if len(c.G) == 0 || !(c.C > 0) {
-			return fmt.Errorf("%s: %d gradients and the bound %v", at, len(c.G), c.C)
-		}
-		sum := make([]float64, len(c.G[0]))
-		var norms, factors, mean []float64
-		for _, g := range c.G {
-			if len(g) != len(sum) {
-				return fmt.Errorf("%s: gradients of %d and %d entries", at, len(sum), len(g))
-			}
-			norm := glm.Row{Value: g}.Norm()
-			factor := clipFactor(norm, c.C)
-			for j, x := range g {
-				sum[j] += factor * x
-			}
-			norms, factors = append(norms, norm), append(factors, factor)
-		}
-		for _, x := range sum {
-			mean = append(mean, x/float64(len(c.G)))
-		}
-		list.Floats(at+"norms", c.Norms, norms, tolAlgebra)
-		list.Floats(at+"factors", c.Factors, factors, tolAlgebra)
-		list.Floats(at+"clipped_sum", c.Sum, sum, tolAlgebra)
-		list.Floats(at+"clipped_mean", c.Mean, mean, tolAlgebra)
 	}
 	return nil
 }

@@ -79,10 +79,6 @@ func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	}
 }
 
-// clipFactor returns 1/max(1, norm/bound), which makes a vector of the given norm
-// no longer than the bound. The bound is positive.
-func clipFactor(norm, bound float64) float64 { return 1 / max(1, norm/bound) }
-
 // adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that
 // has to be carried; the published method keeps it at each site from one update to
 // the next, and starting anew each time costs eight points of accuracy on its

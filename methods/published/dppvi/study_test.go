@@ -194,7 +194,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1, Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, _, err := h.openUpdate(&task, 3, true); err != nil {
+			if _, _, err := h.openUpdate(&task, 3); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}
