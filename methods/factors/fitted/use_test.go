@@ -432,7 +432,7 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"deviation between sites of -1": func(m *Model) { m.Views[0].MeanSD = &minus },
 		"not 2 × 2":                     func(m *Model) { m.Sites[0].LatentCov[1] = []float64{1} },
 		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"errors of factors: 3 numbers":           func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"errors of factors: 3 numbers":  func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
 		"0 standard errors of loadings": func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}} },
 		"shares of variance":            func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {
