@@ -41,21 +41,6 @@ func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 	}
 }
 
-// Gather makes blocks of subjects that are given view by view.
-func Gather(t tb, l ppca.Layout, subjects ...[][]float64) []ppca.Block {
-	t.Helper()
-	a, err := ppca.NewAccumulator(l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, views := range subjects {
-		if err := a.Add(views); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return a.Blocks()
-}
-
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()
