@@ -133,7 +133,7 @@ func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
 func (c Common) sampling(s *State) ([]float64, error) {
 	return ofFinished(s, &s.sampling, func() ([]float64, error) {
 		sites := c.reports(s)
-		if !c.Options.MaximumLikelihood() || len(sites) == 0 {
+		if c.Options.Mechanism != "" || len(sites) == 0 {
 			return nil, nil
 		}
 		var all []ppca.Pattern
