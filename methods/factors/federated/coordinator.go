@@ -204,7 +204,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if len(o.Fit.Cut) > 0 {
 		settled.Items = append(settled.Items, figure.Item{Note: cutNote(o.Fit.Cut)})
 	}
-	return c.AssessedResult(s, m, files, len(o.LogLik), &settled)
+	return c.AssessedResult(s, m, files, len(o.LogLik), &settled), nil
 }
 
 // cutNote says which sites could not send their sums whole.

@@ -467,7 +467,7 @@ func FuzzUseModel(f *testing.F) {
 		if _, err := m.Encode(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := m.Predictor(); err != nil {
+		if _, _, err := m.PredictorFor(Population{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.Summary(2); err != nil {
