@@ -186,7 +186,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), c.discordVerdict(recordOf(s).Fit.Discords))
+	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Setup, recordOf(s).Fit.Discords))
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
