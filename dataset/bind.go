@@ -247,6 +247,23 @@ func isIdentifier(name string) bool {
 	return identifiers[nameOnly.ReplaceAllString(problem.Key(name), "")]
 }
 
+// identifying is the one column that is called as columns of ids are, where the first is not called id; "" if there is none, or
+// more than one.
+func identifying(header []heading) (name string) {
+	for i, h := range header {
+		switch {
+		case i == 0 && h.name == "id":
+			return ""
+		case !isIdentifier(h.name):
+		case name != "":
+			return ""
+		default:
+			name = h.name
+		}
+	}
+	return name
+}
+
 // checkHeader checks a header that starts with id.
 func (t *table) checkHeader() {
 	if h := t.header[0]; h.name != "id" {

@@ -144,6 +144,9 @@ func newMapper(t *tableMapping, header []heading) (*mapper, problem.List) {
 		m.outputs = append(m.outputs, o)
 	}
 	for i, h := range header {
+		if i == 1 && h.name == "" && t.ID != "" { // which stood first, and numbers rows
+			continue
+		}
 		if !used[i] && !t.shared && !slices.ContainsFunc(t.Columns, func(c columnMapping) bool { return c.Name == h.name }) {
 			m.outputs = append(m.outputs, output{name: h.name, at: i, until: -1})
 		}

@@ -126,6 +126,15 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 		}
 		found = append(found, f)
 	}
+	for _, t := range append([]*table{d.subjects, d.long}, tablesOf(found)...) {
+		if t != nil && t.identified != "" {
+			what := fmt.Sprintf("the column %s is taken for the ids, as there is none called id", t.identified)
+			if t.numbered {
+				what += "; the first column has no name, and is left out: it numbers the rows"
+			}
+			d.warnings.Add(t.in.problem(what, "if another identifies the subjects, say so in mapping.yaml: id: COLUMN"))
+		}
+	}
 	// Names can only be matched in headers that are sound.
 	if err := gather(all); err != nil {
 		return nil, err
@@ -150,6 +159,13 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 		return nil, err
 	}
 	return d, nil
+}
+
+func tablesOf(views []*foundView) (all []*table) {
+	for _, v := range views {
+		all = append(all, v.table)
+	}
+	return all
 }
 
 // bindFiles keeps what is needed to read the rows.
@@ -239,6 +255,19 @@ func (d *Dir) Mapping() string {
 		return ""
 	}
 	return d.mapping.digest
+}
+
+// Held says of each view of the schema whether a file for it is there, by headers alone: nil where views share a file,
+// whose rows tell which there are.
+func (d *Dir) Held() []bool {
+	if d.long != nil {
+		return nil
+	}
+	held := make([]bool, len(d.schema.Views))
+	for _, v := range d.views {
+		held[v.index] = true
+	}
+	return held
 }
 
 // Schema returns the data set's views and columns, as the plan orders them.

@@ -249,9 +249,12 @@ type table struct {
 	in     input
 	header []heading
 	mapper *mapper // nil where rows are as they stand
-	bytes  int64   // of text, decompressed
-	ids    []string
-	faults *faults
+	// identified is the column that was taken for that of the ids; "" where it is called id, or a mapping names it.
+	identified string
+	numbered   bool  // beside it, the first column has no name, and is left out: it numbers rows
+	bytes      int64 // of text, decompressed
+	ids        []string
+	faults     *faults
 
 	order             sync.Mutex // of the two below
 	strict, tolerated order
@@ -310,6 +313,15 @@ func (t *table) survey(ctx context.Context, path string, from *tableMapping, wor
 	}
 	for _, f := range fields {
 		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
+	}
+	if id := identifying(t.header); id != "" && each == nil && (from == nil || from.ID == "") {
+		known := tableMapping{where: "the file"}
+		if from != nil {
+			known = *from
+		}
+		known.ID, t.identified, t.numbered = id, id, t.header[0].name == ""
+		t.header = nil
+		return t.survey(ctx, path, &known, words, headers, check, each)
 	}
 	if from != nil {
 		var wrong problem.List

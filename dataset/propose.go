@@ -1,23 +1,39 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"parley/problem"
 )
+
+// mostListed is how many levels of a column a draft lists.
+const mostListed = 10
+
+// printable leaves out what would end a comment.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, s)
+}
 
 // ProposeMapping writes a first mapping of a site's files to what a plan expects: names and levels that differ from the
 // plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
 // site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
 func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
 	files, err := findFiles(path, nil)
-	if err != nil || files.long != "" || files.mapping != nil {
+	if err != nil || files.long != "" || files.mapping != nil && !files.mapping.plain() {
 		return "", err
 	}
+	whole := files.mapping != nil // tables come from one, of which none has all columns
 	ids, err := files.nameIDs()
 	if err != nil {
 		return "", err
@@ -52,14 +68,17 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 			}
 			from = have[at]
 		}
-		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile { return of[[2]string{from, name}] }), "")
+		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile { return of[[2]string{from, name}] }, whole), "")
 		switch {
 		case strings.Contains("\n"+text, "\n      - "):
 			text = "    columns:\n" + text
 		case text != "":
-			text = "    columns: []\n" + text
+			text = "    columns: []  # take this away before you take up a line below\n" + text
 		}
 		switch {
+		case whole:
+			t := files.mapping.table(v.Name)
+			text = fmt.Sprintf("    file: %q\n    id: %q\n", within(path, t.File), t.ID) + text
 		case ids[from] != "":
 			text = fmt.Sprintf("    id: %q  # does it identify the subjects?\n", ids[from]) + text
 		case from != v.Name:
@@ -79,7 +98,7 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if views != "" {
 		made += "views:\n" + views
 	}
-	if !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
+	if whole && !strings.Contains(made, "from: ") || !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
 		return "", nil // nothing that a person could take
 	}
 	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
@@ -112,11 +131,21 @@ func (f *files) nameIDs() (ids map[string]string, err error) {
 		for _, field := range fields {
 			names = append(names, strings.TrimSpace(string(field.text)))
 		}
-		if names[0] == "id" || names[0] == "" {
-			return nil, nil
+		var heads []heading
+		for _, name := range names {
+			heads = append(heads, heading{name: name})
+		}
+		if names[0] == "id" || names[0] == "" || identifying(heads) != "" {
+			return nil, nil // it is found
 		}
 		ids[view] = names[max(0, slices.IndexFunc(names, isIdentifier))]
 		return &tableMapping{ID: ids[view]}, nil
+	}
+	if f.mapping != nil { // which names them
+		for _, t := range f.mapping.tables() {
+			t.Columns, t.shared = nil, false
+		}
+		return ids, nil
 	}
 	if f.subjects != "" {
 		if f.ofSubjects, err = name("", f.subjects); err != nil {
@@ -129,6 +158,53 @@ func (f *files) nameIDs() (ids map[string]string, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// plain says whether a mapping only says which columns of a file are in which table, as the one that a site's whole table
+// begins with: see [WholeTable].
+func (m *mapping) plain() bool {
+	for _, t := range m.tables() {
+		if t.File == "" || t.ID == "" || t.SQL != nil || t.Rows != "" || slices.ContainsFunc(t.Columns, func(c columnMapping) bool {
+			return c.From != c.Name || len(c.Missing)+len(c.Levels) > 0 || c.Factor != nil || c.Offset != 0 || c.Until != ""
+		}) {
+			return false
+		}
+	}
+	return m.Subjects != nil
+}
+
+// table is that of a view, or of the subjects where the name is empty.
+func (m *mapping) table(view string) *tableMapping {
+	for i := range m.Views {
+		if m.Views[i].Name == view && view != "" {
+			return &m.Views[i]
+		}
+	}
+	return m.Subjects
+}
+
+// within is a path as seen from a folder, if there is a way.
+func within(folder, path string) string {
+	if short, err := filepath.Rel(folder, path); err == nil {
+		return filepath.ToSlash(short)
+	}
+	return path
+}
+
+// WholeTable reads the head of a table that is all that a site has: which column identifies the subjects, and what the
+// others are called. A column that numbers rows is none of them.
+func WholeTable(ctx context.Context, path string) (id string, columns []string, err error) {
+	t, err := survey(ctx, path, nil, nil, true, func(*table) {}, nil)
+	if err == nil {
+		err = gather([]*faults{t.faults})
+	}
+	if err != nil || len(t.header) == 0 {
+		return "", nil, err
+	}
+	for _, h := range t.header[1:] {
+		columns = append(columns, h.name)
+	}
+	return cmp.Or(t.identified, t.header[0].name), columns, nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.
@@ -158,8 +234,27 @@ func spelt(name string, among []string) (found string) {
 	return found
 }
 
-// proposed are lines for the columns of one table.
-func proposed(expected []Column, names []string, profile func(string) *ColumnProfile) (lines []string) {
+// proposed are lines for the columns of one table; all of them where those that stay have to be named, too.
+func proposed(expected []Column, names []string, profile func(string) *ColumnProfile, all bool) (lines []string) {
+	var used []string
+	defer func() {
+		var rest []string
+		for _, name := range names {
+			if p := profile(name); !slices.Contains(used, name) {
+				if n := len(p.Words); n > 0 && n <= mostListed && p.Numbers == 0 {
+					var words []string
+					for _, w := range p.Words {
+						words = append(words, w.Text)
+					}
+					name += " (" + strings.Join(words, ", ") + ")"
+				}
+				rest = append(rest, name)
+			}
+		}
+		if asked := slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "      #") }); asked && len(rest) > 0 {
+			lines = append(lines, "      # Columns of this table that nothing above names: "+printable(strings.Join(rest, ", "))+"\n")
+		}
+	}()
 	free := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return slices.ContainsFunc(expected, func(c Column) bool { return c.Name == n })
 	})
@@ -167,12 +262,21 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 		from := spelt(c.Name, names)
 		if from == "" {
 			if near := problem.Nearest(c.Name, free); near != "" {
+				used = append(used, near)
 				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: %q}  # is it this column?\n", c.Name, near))
 			} else if !slices.Contains(names, c.Name) {
-				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: ...}  # nothing here has a name like it\n", c.Name))
+				levels := ""
+				for i, l := range c.Levels {
+					levels += map[bool]string{true: ", levels: [", false: ", "}[i == 0] + fmt.Sprintf("[..., %q]", l)
+				}
+				if levels != "" {
+					levels += "]"
+				}
+				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: ...%s}  # nothing here has a name like it\n", c.Name, levels))
 			}
 			continue
 		}
+		used = append(used, from)
 		parts := []string{fmt.Sprintf("name: %q", c.Name)}
 		if from != c.Name {
 			parts = append(parts, fmt.Sprintf("from: %q", from))
@@ -198,7 +302,7 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 				parts = append(parts, "levels: ["+strings.Join(pairs, ", ")+"]")
 			}
 		}
-		if len(parts) > 1 || ask != "" {
+		if all || len(parts) > 1 || ask != "" {
 			lines = append(lines, fmt.Sprintf("      - {%s}%s\n", strings.Join(parts, ", "), ask))
 		}
 	}

@@ -133,8 +133,8 @@ func TestRefused(t *testing.T) {
 			want:  []string{"view_v.csv:1:1: no header row: the file starts with the number 17"},
 		},
 		"id header of another name": {
-			files: map[string]string{"subjects.csv": "ID\na\n", "view_v.csv": ",x\na,1\n"},
-			want:  []string{`subjects.csv:1:1: the first column is "ID", not id`, "view_v.csv:1:1: the first column has no name"},
+			files: map[string]string{"subjects.csv": "key\na\n", "view_v.csv": ",x\na,1\n"},
+			want:  []string{`subjects.csv:1:1: the first column is "key", not id`, "view_v.csv:1:1: the first column has no name"},
 		},
 		"ids that are measurements": {
 			files: map[string]string{"subjects.csv": subjects("1", "2.5", "3"), "view_v.csv": "id,x\n1,1\n"},

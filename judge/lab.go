@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"iter"
 	"slices"
 
 	"parley/dataset"
@@ -16,12 +15,8 @@ import (
 )
 
 // laboratory implements [method.Laboratory] with the engine, in memory. Sites follow
-// the policy of simulations; their gates draw noise as in a real study unless
-// options say otherwise.
-type laboratory struct {
-	method  method.Method
-	options []privacy.Option
-}
+// the policy of simulations; their gates draw noise as in a real study.
+type laboratory struct{ method method.Method }
 
 // Study implements [method.Laboratory]: it is the coordinator's half that is listened
 // to, so that tasks and answers are all there is.
@@ -84,30 +79,11 @@ func (l laboratory) Ask(ctx context.Context, p *study.Plan, site string, data da
 	return answers, nil
 }
 
-// Again implements [method.Laboratory].
-func (l laboratory) Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t method.Task) iter.Seq2[method.Contribution, error] {
-	return func(yield func(method.Contribution, error) bool) {
-		s, err := l.join(p, site, data)
-		for round := 1; ; round++ {
-			var c method.Contribution
-			if err == nil {
-				s.renew()
-				c, err = s.answer(ctx, round, t)
-			}
-			if !yield(c, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // member is a site in a study.
 type member struct {
-	study   privacy.Study
-	half    method.Site
-	data    dataset.Source
-	gate    *privacy.Gate
-	options []privacy.Option
+	study privacy.Study
+	half  method.Site
+	gate  *privacy.Gate
 }
 
 func (l laboratory) join(p *study.Plan, site string, data dataset.Source) (*member, error) {
@@ -126,14 +102,7 @@ func (l laboratory) join(p *study.Plan, site string, data dataset.Source) (*memb
 	if err != nil {
 		return nil, fmt.Errorf("site %s: %w", site, err)
 	}
-	m := &member{study: s, half: half, data: data, options: l.options}
-	m.renew()
-	return m, nil
-}
-
-// renew gives the site an empty ledger.
-func (m *member) renew() {
-	m.gate = privacy.NewGate(m.study, privacy.SimulationPolicy(), sitestore.NewMemory(), m.data, m.options...)
+	return &member{s, half, privacy.NewGate(s, privacy.SimulationPolicy(), sitestore.NewMemory(), data)}, nil
 }
 
 // answer passes a task through the gate as the engine does, and opens the release.

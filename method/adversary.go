@@ -2,10 +2,8 @@ package method
 
 import (
 	"context"
-	"iter"
 
 	"parley/dataset"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -28,9 +26,6 @@ type Laboratory interface {
 	// Ask asks a site of a study for the answers to tasks of the attacker's making,
 	// one after the other.
 	Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...Task) ([]Contribution, error)
-	// Again yields answers to one task, without end: each of a site that has just
-	// joined, with an empty ledger and noise of its own.
-	Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t Task) iter.Seq2[Contribution, error]
 }
 
 // Exchange is a task and the answer to it.
@@ -44,14 +39,7 @@ type Target struct {
 	Plan *study.Plan               // its features, ranges and sites; nil for the method's own example
 	Data map[string]dataset.Source // of every site of Plan
 	Seed uint64                    // of the example's rows, and of all that is drawn but noise
-	// Epsilons are totals of private studies, at Delta and for Adjacency.
-	Epsilons  []float64
-	Delta     float64
-	Adjacency account.Adjacency
-	// Releases are made of each of two neighbouring data sets that are to be told
-	// apart.
-	Releases int
-	Tell     func(what string) // is called before each attack, for people who wait; may be nil
+	Tell func(what string)         // is called before each attack, for people who wait; may be nil
 }
 
 // Attack is what came of one attack.
@@ -64,7 +52,6 @@ type Attack struct {
 	Answers   int        `json:"answers"`
 	Of        string     `json:"of"`
 	Recovered *Recovered `json:"recovered,omitempty"`
-	ToldApart *ToldApart `json:"told_apart,omitempty"`
 }
 
 // Recovered says how many rows were found. Errors are root mean squares over
@@ -82,16 +69,4 @@ type Recovered struct {
 	// Expected is how many of the rows should be found at least, by the method's
 	// documentation; 0 if it says nothing of data such as these.
 	Expected int `json:"expected"`
-}
-
-// ToldApart says how well two neighbouring data sets were told apart by the release
-// of one, each as likely beforehand. Shares are of right answers; ½ is a coin's.
-type ToldApart struct {
-	Epsilon   float64           `json:"epsilon"`
-	Delta     float64           `json:"delta"`
-	Adjacency account.Adjacency `json:"adjacency"`
-	Trials    int               `json:"trials"`
-	Right     int               `json:"right"`
-	Allowed   float64           `json:"allowed"`   // share that (ε, δ) allows any attacker
-	Mechanism float64           `json:"mechanism"` // share that the best attacker reaches in the long run, given the noise
 }

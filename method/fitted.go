@@ -138,14 +138,6 @@ type Comparer interface {
 	Compare(other Model) (*Account, error)
 }
 
-// DataComparer compares what two models of one method say of the same subjects.
-type DataComparer interface {
-	Comparer
-	// CompareOn is Compare, and says besides how far apart the models' answers about the
-	// subjects of data are. The answer is exact, and so for the subjects' own site.
-	CompareOn(ctx context.Context, other Model, data dataset.Source) (*Account, error)
-}
-
 // Associater holds what the model says of single subjects against the columns
 // that describe them. The answer is exact, and so for the subjects' own site.
 type Associater interface {

@@ -41,6 +41,8 @@ type provenance struct {
 // Results is what the coordinator of a run leaves.
 type Results struct {
 	folder
+	// Paper is what a paper would say of the method; empty if nobody said it.
+	Paper      method.Paper
 	plan       *study.Plan
 	provenance provenance
 }
@@ -132,6 +134,9 @@ func (d *Results) Write(out *engine.Outcome, now time.Time) (*method.Result, err
 	r := *out.Result
 	r.Sections = append(leftSection(d.plan.Sites, out.Rounds), r.Sections...)
 	r.Sections = append(r.Sections, protected, exchangeSection(d.plan.Sites, out.Rounds))
+	if d.Paper.Text != "" {
+		r.Sections = append(r.Sections, d.paperSection(promise, out))
+	}
 	page := d.page(&r, out.Left)
 	page.Privacy = figure.Warning{Title: protected.Items[0].Note.Title, Section: protected.ID}
 	if err := d.writeResult(&r, page); err != nil {
@@ -291,4 +296,26 @@ func modelFile(path string) (string, error) {
 		p.What, p.Hint = "this run has not ended, so it has no model yet", "continue it with parley run and the same --out"
 	}
 	return "", p
+}
+
+// paperSection is what the methods section of a paper can say: who took part, the model, what was promised, and what to cite.
+func (d *Results) paperSection(promise *privacyRecord, out *engine.Outcome) figure.Section {
+	took := figure.Plural(len(d.plan.Sites), "site") + " took part"
+	if n := len(out.Left); n > 0 {
+		took = fmt.Sprintf("%s of %d took part to the end", figure.Plural(len(d.plan.Sites)-n, "site"), len(d.plan.Sites))
+	}
+	text := fmt.Sprintf("The study was run with Parley %s (method %s; SHA-256 of its plan %.12s). %s; rows stayed at the sites. %s", version.Number, d.plan.Method.Name, d.provenance.Plan, took, d.Paper.Text)
+	if d.plan.Privacy.Secure() {
+		text += " Sums over the sites were masked, so that nobody learned those of one site."
+	}
+	switch {
+	case promise == nil:
+		text += " What the sites sent had no noise: it is not protected by differential privacy."
+	case promise.Holds && promise.Total != nil:
+		text += fmt.Sprintf(" All that a site sent is (%s)-differentially private (%s) for one %s, by noise of the discrete normal distribution.", pair(*promise.Total), promise.Adjacency, promise.Unit)
+	}
+	return figure.Section{ID: "paper", Title: "For the methods section of a paper", Items: []figure.Item{
+		{Note: &figure.Note{Title: "What was done", Text: text}},
+		{Note: &figure.Note{Title: "To cite", Text: strings.Join(append([]string{"Parley " + version.Number + ", see CITATION.cff of the source."}, d.Paper.References...), "\n\n")}},
+	}}
 }

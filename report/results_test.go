@@ -520,3 +520,27 @@ func TestStoresAreFound(t *testing.T) {
 		}
 	}
 }
+
+// A paper's paragraph says who took part to the end, and what the method says; where nobody said it, there is none.
+func TestReportHasAParagraphForAPaper(t *testing.T) {
+	for _, said := range []string{"", "A toy told a story."} {
+		b := testkit.Get(begin(filepath.Join(t.TempDir(), "run"), plan(t, "1"), data, began))(t)
+		b.Paper = method.Paper{Text: said, References: []string{"Toy A. doi:10.1000/1"}}
+		out := outcome()
+		out.Left = []string{"south"}
+		r := testkit.Get(b.Results.Write(out, ended))(t)
+		last := r.Sections[len(r.Sections)-1]
+		if (last.ID == "paper") != (said != "") {
+			t.Fatalf("the last section is %s", last.ID)
+		}
+		if said == "" {
+			continue
+		}
+		if text := last.Items[0].Note.Text; !strings.Contains(text, "1 site of 2 took part to the end; rows stayed at the sites. A toy told a story. What the sites sent had no noise") {
+			t.Error(text)
+		}
+		if text := last.Items[1].Note.Text; !strings.HasSuffix(text, "\n\nToy A. doi:10.1000/1") {
+			t.Error(text)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -145,26 +144,22 @@ func attackCommand() *cobra.Command {
 			return err
 		},
 	}
-	f := cmd.Flags()
-	f.Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
-	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside the plan's own")
-	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets")
+	cmd.Flags().Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
 	return as.flag(cmd, "print every attack, or the list, as JSON")
 }
 
 func compareCommand() *cobra.Command {
-	var on string
 	var page accountPage
 	var as form
 	cmd := &cobra.Command{
 		Use:   "compare MODEL MODEL",
 		Short: "Compare two fits",
-		Long:  "Show how alike two fits of one method are: factors matched, or effects side by side.",
+		Long:  "Show how alike two fits of factors are, which are matched.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := page.check(); err != nil {
 				return err
 			}
-			account, err := compare(cmd.Context(), a[0], a[1], on)
+			account, err := compare(a[0], a[1])
 			if err != nil {
 				return err
 			}
@@ -174,25 +169,13 @@ func compareCommand() *cobra.Command {
 			return printAccount(cmd, account, as)
 		},
 	}
-	cmd.Flags().StringVar(&on, "data", "", "also compare their predictions for the subjects of this data set")
 	page.flag(cmd)
 	return as.flag(cmd, "print everything as JSON")
 }
 
-// compare holds two models against each other, on data unless there are none.
-func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
-	if on == "" {
-		first, err := openModel[method.Comparer](a, "compared")
-		if err != nil {
-			return nil, err
-		}
-		second, err := report.ReadModel(methods, b)
-		if err != nil {
-			return nil, err
-		}
-		return first.Compare(second)
-	}
-	first, data, notes, err := openUse[method.DataComparer](ctx, []string{a, on}, "compared on data", "")
+// compare holds two models against each other.
+func compare(a, b string) (*method.Account, error) {
+	first, err := openModel[method.Comparer](a, "compared")
 	if err != nil {
 		return nil, err
 	}
@@ -200,12 +183,7 @@ func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	account, err := first.CompareOn(ctx, second, data)
-	if err != nil {
-		return nil, err
-	}
-	account.Notes = append(notes, account.Notes...)
-	return account, nil
+	return first.Compare(second)
 }
 
 func verifyCommand() *cobra.Command {

@@ -148,7 +148,7 @@ func complete(c *cobra.Command, path string) {
 
 // examples are what to type, by command; every command that does something has one.
 var examples = map[string][]string{
-	"attack":                 {`attack graffl examples/mixture/plan.yaml --epsilon 0.5,2`},
+	"attack":                 {`attack graffl-abc`},
 	"compare":                {`compare results/first results/second`},
 	"coordinator abort":      {`coordinator abort study-centre alzheimer`},
 	"coordinator doctor":     {`coordinator doctor study-centre`},

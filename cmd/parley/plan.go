@@ -162,6 +162,13 @@ func initCommand() *cobra.Command {
 			if err := out.check(dataset.Files(a[0])...); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("outcome") {
+				split, err := draft.SplitSites(cmd.Context(), a[0], o.Outcome)
+				if err != nil {
+					return err
+				}
+				printLines(cmd.ErrOrStderr(), "note:", split.Lines())
+			}
 			d, err := draft.Look(cmd.Context(), a[0], o)
 			if err != nil {
 				return proposeMappings(err)

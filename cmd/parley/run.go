@@ -71,6 +71,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			dir.Paper = methods.Paper(plan)
 			folders := map[string]*report.Site{}
 			for _, site := range plan.Sites {
 				if folders[site], err = report.OpenSite(report.SiteIn(out, site), plan, site, binding.Summaries[site].Census.Hex()); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/dataset"
+	"parley/engine/host"
 	"parley/engine/local"
 	"parley/method"
 	"parley/privacy"
@@ -233,7 +235,7 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 	case rules.Site != "" && slices.Contains(sites, rules.Site):
 		sites = []string{rules.Site}
 	}
-	count, err := q.counter(ctx, plan)
+	data, err := q.data(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -248,14 +250,19 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 		if err != nil {
 			return nil, err
 		}
-		if s.Subjects, err = count(site); err != nil {
-			return nil, err
+		h := &host.Host{Site: site, Methods: methods, Data: data[site]}
+		if s.Subjects = q.subjects; h.Data != nil {
+			c, err := dataset.Count(ctx, h.Data)
+			if err != nil {
+				return nil, fmt.Errorf("counting subjects of site %s: %w", site, err)
+			}
+			s.Subjects = c.Subjects
 		}
 		charged, err := q.ledger(site)
 		if err != nil {
 			return nil, err
 		}
-		a, err := charged.Admits(rules, s, cost.Delta(), privacy.Requests(requests)...)
+		a, err := h.Admits(charged, plan, s, rules, cost)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}
@@ -264,25 +271,17 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 	return list, nil
 }
 
-// counter returns what counts the rows of a site.
-func (q admission) counter(ctx context.Context, plan *study.Plan) (func(site string) (int, error), error) {
+// data is the sites' data, if they are to be counted and the plan says where they are.
+func (q admission) data(ctx context.Context, plan *study.Plan) (map[string]dataset.Source, error) {
 	if q.subjects > 0 || plan.Local == nil {
-		return func(string) (int, error) { return q.subjects, nil }, nil
+		return nil, nil
 	}
 	plan.Local.Policy = "" // the one in question stands in its place
 	binding, err := local.Bind(ctx, plan, nil)
 	if err != nil {
 		return nil, err
 	}
-	return func(site string) (n int, err error) {
-		for _, err := range binding.Data[site].Rows(ctx) {
-			if err != nil {
-				return 0, fmt.Errorf("counting subjects of site %s: %w", site, err)
-			}
-			n++
-		}
-		return n, nil
-	}, nil
+	return binding.Data, nil
 }
 
 // ledger reads what has been charged; nothing without a store.

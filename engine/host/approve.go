@@ -62,7 +62,11 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.admission(charged, p, s, rules)
+	cost, err := h.Methods.Cost(p)
+	if err != nil {
+		return nil, err
+	}
+	a, err := h.Admits(charged, p, s, rules, cost)
 	if err != nil {
 		return nil, err
 	}

@@ -186,13 +186,52 @@ func roundsOf(m method.Method, p *study.Plan) (n int, err error) {
 	return n, nil
 }
 
-// admission says what policy and ledger make of the study.
-func (h *Host) admission(charged *ledger.Ledger, p *study.Plan, s privacy.Study, rules policy.Policy) (*ledger.Admission, error) {
-	cost, err := h.Methods.Cost(p)
-	if err != nil {
+// Admits says what rules and ledger make of a study, and whether the site has files for it.
+func (h *Host) Admits(charged *ledger.Ledger, p *study.Plan, s privacy.Study, rules policy.Policy, cost *ledger.Cost) (*ledger.Admission, error) {
+	a, err := charged.Admits(rules, s, cost.Delta(), privacy.Requests(s.Requests)...)
+	if err != nil || a.Begun {
+		return a, err
+	}
+	no := &privacy.RefusalError{}
+	if err := h.lacking(p, s); errors.As(err, &no) {
+		a.Admitted = false
+		for _, r := range no.Reasons {
+			a.Reasons = append(a.Reasons, ledger.Reason{Where: r.Where, What: r.What, Hint: r.Hint})
+		}
+	} else if err != nil {
 		return nil, err
 	}
-	return charged.Admits(rules, s, cost.Delta(), privacy.Requests(s.Requests)...)
+	return a, nil
+}
+
+// lacking refuses a private study in which no subject of the site can count, because each set of views that the plan
+// states for it has one of which the site has no file. Which files there are says nothing of a person. How many
+// subjects would count does, so it refuses nothing: a preview tells the site's people.
+func (h *Host) lacking(p *study.Plan, s privacy.Study) error {
+	m, _ := h.Methods.Lookup(p.Method.Name)
+	selective, ok := m.(method.Selective)
+	d, files := h.Data.(interface{ Held() []bool })
+	if !ok || !files || !s.Noised() {
+		return nil
+	}
+	var lacks []string
+	views := make([][]float64, len(p.Views))
+	for k, held := range d.Held() {
+		if !held {
+			lacks = append(lacks, p.Views[k].Name)
+		} else {
+			views[k] = []float64{}
+		}
+	}
+	if lacks == nil {
+		return nil
+	}
+	if counts, err := selective.Counts(method.HalfPlan(p), h.Site, views); err != nil || counts {
+		return err
+	}
+	return &privacy.RefusalError{Reasons: problem.List{{Where: "method.patterns",
+		What: "no subject of this site could count: there is no file of " + strings.Join(lacks, ", ") + ", and the plan states no set of views without",
+		Hint: "ask for a plan that states what this site has, before anything is charged"}}}
 }
 
 // terms are what a site agrees to, beside the plan itself, which names the study.
@@ -218,7 +257,11 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	if err := h.Store.Bind(h.Site); err != nil {
 		return nil, err
 	}
-	if err := h.agree(m, s, rules, !s.Noised()); err != nil {
+	begun, err := h.agree(m, s, rules, !s.Noised())
+	if err == nil && !begun {
+		err = h.lacking(p, s)
+	}
+	if err != nil {
 		return nil, err
 	}
 	half, err := h.half(m, p, s.Digest)
@@ -231,19 +274,19 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	}), nil
 }
 
-// agree holds everything that the study will ask for against policy and ledger. If
-// it has begun, its terms are compared instead; whether its rows are the same shows when
-// a task is charged, unless they may be looked at now.
-func (h *Host) agree(m method.Method, s privacy.Study, rules policy.Policy, look bool) error {
+// agree holds everything that the study will ask for against policy and ledger, and says whether it has
+// begun. If so, its terms are compared instead; whether its rows are the same shows when a task is charged,
+// unless they may be looked at now.
+func (h *Host) agree(m method.Method, s privacy.Study, rules policy.Policy, look bool) (begun bool, err error) {
 	charged, err := ledger.Read(h.Store)
 	if err != nil {
-		return err
+		return false, err
 	}
-	begun := slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest })
+	begun = slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest })
 	if err := h.keep(m, s, look, begun); err != nil || begun {
-		return err
+		return begun, err
 	}
-	return charged.Check(rules, s, privacy.Requests(s.Requests)...)
+	return false, charged.Check(rules, s, privacy.Requests(s.Requests)...)
 }
 
 // gate is the gate of a study, whose first charge makes its terms final: until then

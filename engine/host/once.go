@@ -33,7 +33,7 @@ func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row 
 	if err := h.Store.Bind(h.Site); err != nil {
 		return nil, err
 	}
-	if err := h.agree(m, s, h.Policy, true); err != nil {
+	if _, err := h.agree(m, s, h.Policy, true); err != nil {
 		return nil, err
 	}
 	listed := s.Requests[0]

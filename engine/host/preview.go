@@ -83,7 +83,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 		return nil, err
 	}
 	out.Charges, out.Spent = past.Charges, past.Lifetime
-	if out.Admission, err = charged.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...); err != nil {
+	if out.Admission, err = h.Admits(charged, p, s, h.Policy, cost); err != nil {
 		return nil, err
 	}
 	notes, err := h.Methods.Notes(p)

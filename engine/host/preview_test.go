@@ -3,9 +3,11 @@ package host_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +140,7 @@ func TestPreviewSaysWhoWouldNotCount(t *testing.T) {
 	h, _ := bound(t, "alzheimer/private.yaml", "centre")
 	dir := t.TempDir()
 	testkit.Do(t, dataset.Write(t.Context(), dir, h.Data))
+	emptyView(t, dir, h.Data, "immune")
 	path := filepath.Join("..", "..", "examples", "alzheimer", "private.yaml")
 	text := string(testkit.Get(os.ReadFile(path))(t))
 	for find, want := range map[string]string{"- {site: centre, views: [clinic, metabolic, vascular]}": "111 of 111 subjects", "- {site: centre, views: [clinic, immune]}": "0 of 111 subjects here would count: the others lack views"} {
@@ -150,4 +153,50 @@ func TestPreviewSaysWhoWouldNotCount(t *testing.T) {
 			t.Errorf("%s: takes part %v, %q", find, got.TakesPart, got.Notes)
 		}
 	}
+}
+
+// A site without a file of a view that each of its patterns has is refused before its rows are looked at, by whoever
+// approves, and told why; so is a simulation. With the file, and nobody who has the view, it is not.
+func TestSitesWithoutFilesOfAnyPatternAreRefused(t *testing.T) {
+	h, p := bound(t, "alzheimer/private.yaml", "centre")
+	dir := t.TempDir()
+	testkit.Do(t, dataset.Write(t.Context(), dir, h.Data))
+	h.Policy = testkit.Get(policy.Parse("policy.yaml", []byte("policy: 1\nsize: 111\npre_approval: {methods: [mvppca], study: {epsilon: 3, delta: 1e-5}}\n")))(t)
+	schema, data := p.Schema(), h.Data
+	testkit.Do(t, os.Remove(filepath.Join(dir, "view_vascular.csv.gz")))
+	for _, held := range []bool{false, true} {
+		if held {
+			emptyView(t, dir, data, "vascular")
+		}
+		for _, by := range []string{host.ByPerson, host.ByRule, host.ByFile} {
+			h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema, Tolerant: by != host.ByPerson}))(t)
+			if _, err := h.Approve(t.Context(), p, nil, by); held != (err == nil) || !held && !strings.Contains(err.Error(), "no subject of this site could count: there is no file of immune, vascular") {
+				t.Errorf("a file of the view %v, approved by %s: %v", held, by, err)
+			}
+		}
+		if got := testkit.Get(h.Preview(t.Context(), p))(t); got.TakesPart != held || strings.Contains(text(t, got), "no file of") == held {
+			t.Errorf("a file of the view %v: %s", held, text(t, got))
+		}
+		if _, err := h.Open(t.Context(), p); errors.Is(err, privacy.ErrRefused) == held {
+			t.Errorf("a file of the view %v: opened: %v", held, err)
+		}
+	}
+}
+
+// emptyView writes the file of a view that no subject has: one line without values.
+func emptyView(t *testing.T, dir string, data dataset.Source, name string) {
+	t.Helper()
+	views := data.Schema().Views
+	v := views[slices.IndexFunc(views, func(v dataset.View) bool { return v.Name == name })]
+	header, id := "id", ""
+	for _, c := range v.Columns {
+		header += "," + c.Name
+	}
+	for row, err := range data.Rows(t.Context()) {
+		testkit.Do(t, err)
+		id = row.ID
+		break
+	}
+	text := header + "\n" + id + strings.Repeat(",", len(v.Columns)) + "\n"
+	testkit.Do(t, os.WriteFile(filepath.Join(dir, "view_"+name+".csv"), []byte(text), 0o600))
 }

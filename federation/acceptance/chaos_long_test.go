@@ -3,12 +3,14 @@
 package acceptance
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,21 +34,31 @@ var (
 	fault     = flag.Int("fault", -1, "the one kind of fault of the chaos test, by its place in the table")
 )
 
-// chaosPlans are short studies of every kind.
-var chaosPlans = []struct {
-	name, plan string
-	same       bool
-}{
-	{"factors", factorPlan("factors", "", exact), true},
-	{"factors-rounds", strings.Replace(factorPlan("factors-rounds", ", rounds: 25, iterations: 2", exact), "mvppca", "fed-mv-ppca", 1), true},
-	{"factors-private", factorPlan("factors-private", "", private), false},
-	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true},
-	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true},
-	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false},
-	{"pvi-private", regressionPlan("pvi-private", "rounds: 20", private), false},
-	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15, update: {noise: 100, steps: 1}, rows: [{site: north, rows: 20}, {site: centre, rows: 20}, {site: south, rows: 20}]", private), false},
-	{"graffl", unsupervised("graffl", "graffl-abc, components: 1, algorithm: sets, set: {particles: 16, proposals: 300, rows: 10}", exact), true},
-	{"vae", unsupervised("vae", "vae, model: linear, latent: 1, rounds: 20, epochs: 2", exact), true},
+// chaosPlan is a short study: whether an undisturbed one has the same bytes, and whether its plan names the keys of its
+// sites, which join first.
+type chaosPlan struct {
+	name, plan   string
+	same, totals bool
+}
+
+// chaosPlans are of every kind.
+var chaosPlans = []chaosPlan{
+	{"factors", factorPlan("factors", "", exact), true, false},
+	{"factors-rounds", strings.Replace(factorPlan("factors-rounds", ", rounds: 25, iterations: 2", exact), "mvppca", "fed-mv-ppca", 1), true, false},
+	{"factors-private", factorPlan("factors-private", "", private), false, false},
+	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true, false},
+	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true, false},
+	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false, false},
+	{"pvi-private", regressionPlan("pvi-private", "rounds: 20", private), false, false},
+	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15, update: {noise: 100, steps: 1}, rows: [{site: north, rows: 20}, {site: centre, rows: 20}, {site: south, rows: 20}]", private), false, false},
+	{"graffl", unsupervised("graffl", "graffl-abc, components: 1, algorithm: sets, set: {particles: 16, proposals: 300, rows: 10}", exact), true, false},
+	{"vae", unsupervised("vae", "vae, model: linear, latent: 1, rounds: 20, epochs: 2", exact), true, false},
+}
+
+// chaosTotals are of sums that no single party can open, which need all sites to the end.
+var chaosTotals = []chaosPlan{
+	{"totals", regressionPlan("totals", "rounds: 8", "{protection: none, sum: secure, openers: [north, south]}"), true, true},
+	{"totals-private", regressionPlan("totals-private", "rounds: 20", strings.Replace(private, "{", "{sum: secure, openers: [north, south], ", 1)), false, true},
 }
 
 // Real processes are killed, from outside and at the worst moments from inside, frozen and
@@ -63,7 +75,13 @@ func TestChaos(t *testing.T) {
 	for seed := first; seed < last; seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
-			newTrouble(t, seed).run()
+			c := chaosPlans[seed%len(chaosPlans)]
+			c.plan = quorum(c.plan)
+			newTrouble(t, seed, c, faults).run()
+		})
+		t.Run("totals/"+strconv.Itoa(seed), func(t *testing.T) {
+			t.Parallel()
+			newTrouble(t, seed, chaosTotals[seed%len(chaosTotals)], faults[dropping:]).run()
 		})
 	}
 }
@@ -71,13 +89,13 @@ func TestChaos(t *testing.T) {
 // trouble is one history.
 type trouble struct {
 	*world
-	seed  int
-	rng   *rand.Rand
-	study string
-	same_ bool
-	lines map[string]*line
-	told  []string // what has happened
-	begun time.Time
+	of     chaosPlan
+	seed   int
+	rng    *rand.Rand
+	faults []func(x *trouble, site, who string, long time.Duration)
+	lines  map[string]*line
+	told   []string // what has happened
+	begun  time.Time
 	// mortal are those that may have ended by themselves: their disks were full, or they were told to die.
 	mortal map[string]bool
 	events int
@@ -90,9 +108,8 @@ type trouble struct {
 	over   time.Time // when the deadline has passed
 }
 
-func newTrouble(t *testing.T, seed int) *trouble {
-	c := chaosPlans[seed%len(chaosPlans)]
-	x := &trouble{world: newWorld(t, written(t, quorum(c.plan)), three...), seed: seed, rng: rand.New(rand.NewPCG(uint64(seed), 12)), study: c.name, same_: c.same, mortal: map[string]bool{}, begun: time.Now()}
+func newTrouble(t *testing.T, seed int, c chaosPlan, faults []func(x *trouble, site, who string, long time.Duration)) *trouble {
+	x := &trouble{world: newWorld(t, written(t, c.plan), three...), of: c, seed: seed, rng: rand.New(rand.NewPCG(uint64(seed), 12)), faults: faults, mortal: map[string]bool{}, begun: time.Now()}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("history %d, plan %s:\n%s\nto run it alone: go test ./federation/acceptance -run Chaos -history %d", seed, c.name, strings.Join(x.told, "\n"), seed)
@@ -107,7 +124,11 @@ func (x *trouble) tell(format string, a ...any) {
 
 func (x *trouble) run() {
 	x.coordinate()
-	x.joinSomehow()
+	if !x.of.totals {
+		x.joinSomehow()
+	} else {
+		x.join()
+	}
 	// Slow enough for something to happen in between.
 	delay := time.Duration(x.rng.IntN(3)) * 8 * time.Millisecond
 	web := x.rng.IntN(8)
@@ -119,6 +140,12 @@ func (x *trouble) run() {
 		x.serve(s)
 	}
 	x.tell("all serve; each piece takes %s", delay)
+	if x.of.totals {
+		x.nameKeys()
+	}
+	for _, s := range x.sites {
+		x.until("site "+s+" has approved", func() error { return x.approves(s, x.of.name) })
+	}
 	moments := make([]float64, 3+x.rng.IntN(4))
 	for i := range moments {
 		moments[i] = x.rng.Float64()
@@ -143,6 +170,28 @@ func (x *trouble) run() {
 		x.begin(who)
 	}
 	x.verify()
+}
+
+// nameKeys submits a plan that names the keys of its sites, and goes on with what was made of it: a rebuilt folder
+// has the keys of nobody.
+func (x *trouble) nameKeys() {
+	x.until("all have joined", func() error {
+		_, out, _ := x.command("coordinator", "submit", x.home(), x.plan)
+		if strings.Contains(out, "has not joined") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	var text []byte
+	x.until("a site has the plan", func() error {
+		st, err := x.here(x.sites[0], x.of.name)
+		if err == nil {
+			text, err = os.ReadFile(filepath.Join(x.folder(x.sites[0]), "studies", st.Study, "plan.yaml"))
+		}
+		return err
+	})
+	x.plan = filepath.Join(filepath.Dir(x.plan), "named.yaml")
+	testkit.Do(x.t, os.WriteFile(x.plan, text, 0o644))
 }
 
 // joinSomehow lets the sites join, of which some meet a coordinator that has died.
@@ -173,7 +222,7 @@ func (x *trouble) upTo(d time.Duration) time.Duration {
 
 // comesTo waits until this share of the study is done.
 func (x *trouble) comesTo(share float64) {
-	progress := regexp.MustCompile("study " + x.study + `: round \d+ is done \((\d+) of (\d+)\)`)
+	progress := regexp.MustCompile("study " + x.of.name + `: round \d+ is done \((\d+) of (\d+)\)`)
 	x.until(fmt.Sprintf("%.0f %% are done", 100*share), func() error {
 		x.mu.Lock()
 		said := x.said[""].since(0)
@@ -184,9 +233,9 @@ func (x *trouble) comesTo(share float64) {
 			done = max(done, n)
 			of, _ = strconv.Atoi(m[2])
 		}
-		if float64(done) < share*float64(of)-1 && !strings.Contains(said, "study "+x.study+" is done: ") {
+		if float64(done) < share*float64(of)-1 && !strings.Contains(said, "study "+x.of.name+" is done: ") {
 			x.revive()
-			x.act(x.study)
+			x.act(x.of.name)
 			return fmt.Errorf("%d of %d", done, of)
 		}
 		return nil
@@ -210,14 +259,14 @@ func (x *trouble) begin(name string) {
 func (x *trouble) event() {
 	x.revive()
 	site, who, long := x.sites[x.rng.IntN(3)], x.who(), x.upTo(900*time.Millisecond)
-	n := x.rng.IntN(len(faults))
+	n := x.rng.IntN(len(x.faults))
 	if x.events++; x.events == 1 {
-		n = x.seed % len(faults)
+		n = x.seed % len(x.faults)
 	}
 	if *fault >= 0 {
 		n = *fault
 	}
-	faults[n](x, site, who, long)
+	x.faults[n](x, site, who, long)
 }
 
 // halt asks an end to stop.
@@ -283,7 +332,12 @@ func (x *trouble) verify() {
 				t.Errorf("that site %s has left study %s is %v", s, study, left)
 			}
 		}
-		if whole && (x.same_ || i == 1) {
+		if i == 0 && whole && x.of.totals && x.of.same { // by the names of sites alone, as another plan has other keys
+			want := testkit.Get(os.ReadFile(filepath.Join(reference(t, filepath.Join(filepath.Dir(x.plan), "plan.yaml")), "metrics.json")))(t)
+			if got := testkit.Get(os.ReadFile(filepath.Join(x.results("", study), "metrics.json")))(t); !bytes.Equal(got, want) {
+				t.Errorf("the study ends with %s\nand parley run with %s", got, want)
+			}
+		} else if whole && (x.of.same && !x.of.totals || i == 1) {
 			x.plan = plans[i]
 			x.same(study)
 			x.plan = plans[0]

@@ -18,6 +18,9 @@ import (
 	"parley/internal/testkit"
 )
 
+// dropping is how many of the faults may leave a study without a site: those that come first.
+const dropping = 5
+
 // faults are what may happen to a site, or to who is either end, for so long.
 var faults = []func(x *trouble, site, who string, long time.Duration){
 	absent("before"), absent("then"), absent("never"),
@@ -176,8 +179,8 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 	return func(x *trouble, site, _ string, long time.Duration) {
 		x.tell("site %s is away when the coordinator's folder is lost, for %s, and is dropped: %s", site, long, dropped)
 		drop := func(when string) {
-			if when == dropped && x.gone == "" && x.study != "graffl" { // whose algorithm needs every site to the end
-				if _, said, code := x.command("coordinator", "drop", x.home(), x.study, site); code == 0 {
+			if when == dropped && x.gone == "" && x.of.name != "graffl" { // whose algorithm needs every site to the end
+				if _, said, code := x.command("coordinator", "drop", x.home(), x.of.name, site); code == 0 {
 					x.gone = site
 				} else if !strings.Contains(said, "is done") {
 					x.t.Fatal(said)
@@ -188,7 +191,7 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 		sees := func(what string, holds func(coordinator.StudyStatus) bool) {
 			x.until(what, func() error {
 				x.revive()
-				st, err := x.world.study(x.study)
+				st, err := x.world.study(x.of.name)
 				if err == nil && st.State != coordinator.Ended && !holds(st) {
 					err = fmt.Errorf("it is %s: %s %v", st.State, st.Text, st.Sites)
 				}
@@ -207,8 +210,8 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 				left = at >= 0 && st.Round > at
 				return left || st.State == coordinator.Stopped && strings.Contains(st.Text, site)
 			})
-			if st := testkit.Get(x.world.study(x.study))(x.t); st.State == coordinator.Ended && x.hasLeft(st, site) {
-				x.until("the others have the results", func() error { x.revive(); return x.handed(x.study) })
+			if st := testkit.Get(x.world.study(x.of.name))(x.t); st.State == coordinator.Ended && x.hasLeft(st, site) {
+				x.until("the others have the results", func() error { x.revive(); return x.handed(x.of.name) })
 				left = true
 			}
 		}
@@ -258,7 +261,7 @@ func tooLate(limit string) func(x *trouble, site, who string, long time.Duration
 }
 
 func (x *trouble) studies() []string {
-	return []string{x.study, "late"}[:1+len(x.others)]
+	return []string{x.of.name, "late"}[:1+len(x.others)]
 }
 
 // act does what the statuses of a study say must be done.
@@ -328,7 +331,7 @@ func (x *trouble) dies(_, who string, _ time.Duration) {
 // revised gives an end a program with another revision of the method, until somebody says what
 // must be done about it: what has begun ends with its own program.
 func (x *trouble) revised(_, who string, _ time.Duration) {
-	if st, err := x.world.study(x.study); err != nil || st.State != coordinator.Running || st.Round == 0 {
+	if st, err := x.world.study(x.of.name); err != nil || st.State != coordinator.Running || st.Round == 0 {
 		return // it may not have begun, and would begin with that program
 	}
 	x.tell("%s has another revision of the method", called(who))
@@ -338,7 +341,7 @@ func (x *trouble) revised(_, who string, _ time.Duration) {
 	x.begin(who)
 	x.until("somebody says who must act", func() error {
 		x.revive()
-		st, err := x.world.study(x.study)
+		st, err := x.world.study(x.of.name)
 		if err != nil || st.State == coordinator.Ended {
 			return err
 		}

@@ -323,6 +323,7 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dir.Paper = d.Folder.Methods.Paper(s.plan)
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
 		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,

@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -155,7 +156,11 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		if most == 0 {
 			hint = "noise: view, or more features"
 		}
-		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%d factors are more than the covariances of %d features can tell: infinitely many models describe the same subjects", p.Method.Options.(*options.Options).Latent, d),
+		many := "one factor is"
+		if q := p.Method.Options.(*options.Options).Latent; q > 1 {
+			many = fmt.Sprintf("%d factors are", q)
+		}
+		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%s more than the covariances of %d features can tell: infinitely many models describe the same subjects", many, d),
 			Hint: hint})
 	}
 	return notes
@@ -186,6 +191,27 @@ func (Method) Describe(p *study.Plan) string {
 		return text + " Each site sends the number, means and covariances of its subjects once, for each set of views that they have, to which the coordinator fits the model."
 	}
 	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of views that they have, to which the coordinator fits the model; where values are missing it fills them by the model and sends these again, at most %d times.", o.Rounds)
+}
+
+// Paper implements [method.Citable].
+func (Method) Paper(p *study.Plan) (out method.Paper) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return out
+	}
+	number, sent := "a number of factors that was chosen on subjects who were left out", "the number, means and covariances of its subjects, to which the model was fitted by maximum likelihood as to all rows in one place"
+	if q := set.Options.Latent; q != options.Select {
+		number = figure.Plural(int(q), "factor")
+	}
+	if set.Options.Mechanism == options.MechanismStatistics {
+		sent = "noised counts, sums and products of its subjects' values once, from which the model was fitted"
+	}
+	out.Text = fmt.Sprintf("A factor model with %s common to %d features in %d views and noise of their own described the subjects. Each site sent %s.", number, set.Layout.Features(), set.Layout.Views(), sent)
+	out.References = []string{
+		"Balelli I, Silva S, Lorenzi M. A differentially private probabilistic framework for modeling the variability across federated datasets of heterogeneous multi-view observations. Machine Learning for Biomedical Imaging 2022:012. doi:10.48550/arXiv.2204.07352",
+		"Rubin DB, Thayer DT. EM algorithms for ML factor analysis. Psychometrika 1982;47:69-76. doi:10.1007/BF02293851",
+	}
+	return out
 }
 
 var (

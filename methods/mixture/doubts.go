@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"parley/figure"
 	"parley/methods/mixture/gmm"
@@ -39,6 +40,16 @@ func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string)
 		}
 	}
 	return all
+}
+
+// titles are doubts without their evidence: whoever reads them alone is to know what is wrong.
+func titles(doubts []string) string {
+	var all []string
+	for _, doubt := range doubts {
+		says, _, _ := strings.Cut(doubt, ":")
+		all = append(all, says)
+	}
+	return strings.Join(all, "; ")
 }
 
 func percent(x float64) string { return figure.General.Text(math.Round(1000*x)/10) + "\u00a0%" }
@@ -120,53 +131,9 @@ func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float
 	return factor / (1 + factor)
 }
 
-// ridge is how far the density of a mixture falls between two of its components, as a share of the lower of the
-// two peaks: along the ridgeline, on which all tops and saddles of the two lie (Ray and Lindsay 2005).
-// It is 1 where there is one top for both.
-func ridge(m gmm.Mixture, a, b int) float64 {
-	f, err := m.Density()
-	if err != nil {
-		return 1
-	}
-	d := m.Dim
-	const steps = 40
-	logs := make([]float64, steps+1)
-	l, x, y, z := make([]float64, d*d), make([]float64, d), make([]float64, d), make([]float64, d)
-	for s := range logs {
-		// (uA⁻¹ + vB⁻¹)⁻¹ (uA⁻¹ a + vB⁻¹ b) = a + A (vA + uB)⁻¹ v (b − a), u = 1 − v
-		v := float64(s) / steps
-		for i := range l {
-			l[i] = v*m.Cov(a)[i] + (1-v)*m.Cov(b)[i]
-		}
-		if _, ok := gmm.Cholesky(l, d); !ok {
-			return 1
-		}
-		for i := range y {
-			y[i] = v * (m.Mean(b)[i] - m.Mean(a)[i])
-		}
-		gmm.Forward(l, d, y)
-		gmm.BackwardSolve(l, d, y)
-		for i := range x {
-			z[i] = 0
-			for j, w := range y {
-				z[i] += m.Cov(a)[i*d+j] * w
-			}
-			x[i] = m.Mean(a)[i] + z[i]
-		}
-		logs[s] = f.Log(x)
-	}
-	least := 1.0
-	for s, v := range logs { // the deepest place that has a top on either side
-		left, right := slices.Max(logs[:s+1]), slices.Max(logs[s:])
-		least = min(least, math.Exp(v-min(left, right)))
-	}
-	return least
-}
-
-// Components stand apart if the density falls between them to less than apartRidge of the lower peak, and if
-// a row of each is the component's own with a probability of apartOwn, on average. Measured on single groups that are
-// skewed, heavy-tailed or even, which two components share.
-const apartRidge, apartOwn = 0.8, 0.9
+// apartOwn is with what probability, on average, a row of a component that stands apart is the component's own. Measured on
+// single groups that are skewed, heavy-tailed or even, which two components share.
+const apartOwn = 0.9
 
 // together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
 func together(m gmm.Mixture, seed uint64) (all []string) {
@@ -198,7 +165,7 @@ func together(m gmm.Mixture, seed uint64) (all []string) {
 				next = j
 			}
 		}
-		if shares[k] < apartOwn || ridge(m, k, next) > apartRidge {
+		if shares[k] < apartOwn {
 			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand apart, and groups are not normal distributions", k+1, next+1))
 		}
 	}

@@ -14,12 +14,15 @@ package mixture
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/privacy"
+	"parley/privacy/masks"
 	"parley/problem"
 	"parley/study"
 )
@@ -38,7 +41,7 @@ var (
 func (Method) Name() string { return Name }
 
 // Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return &Options{Prior: DefaultPrior()} }
+func (Method) Options() any { return &Options{} }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 7 }
@@ -68,6 +71,21 @@ func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 		return nil, err
 	}
 	return []privacy.Listed{{Kind: task, Times: 1, Request: s.request()}}, nil
+}
+
+// Paper implements [method.Citable].
+func (Method) Paper(p *study.Plan) (out method.Paper) {
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	return method.Paper{
+		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.", features),
+		References: []string{
+			"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. 2020. doi:10.48550/arXiv.2008.12925",
+			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015",
+		},
+	}
 }
 
 // Describe implements [method.Describer].
@@ -189,11 +207,104 @@ func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
-	if o.Sketch.Rows > 0 || o.Components == 1 {
-		return // refused if they are too few; and one component is mistaken for no other
+	if o.Components == 1 {
+		return // it is mistaken for no other
 	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
-			Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
+			Hint: "if there may be fewer, take fewer features or components, or a larger ε"})
 	}
+}
+
+var _ method.Additive = Method{}
+
+// sumOfAll is the one total of a study with a secure sum.
+const sumOfAll = "sums of cosines and sines at the plan's frequencies, number of subjects, and of those who lack a feature"
+
+// Summable implements [study.Summable]: all that sites release are sums.
+func (o *Options) Summable(*study.Plan, study.Report) {}
+
+// Totals implements [method.Additive].
+func (Method) Totals(p *study.Plan, _ string) ([]privacy.Total, error) {
+	s, err := setupOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return []privacy.Total{{Name: sumOfAll, Numbers: s.Of.Len() + 2, Grid: masks.Standardised}}, nil
+}
+
+// Numbers implements [method.Additive].
+func (Method) Numbers(_ *study.Plan, _ method.Task, body []byte) (map[string][]float64, error) {
+	var a sumsAnswer
+	err := wire.Unmarshal(body, &a)
+	return map[string][]float64{sumOfAll: append(a.Sums, float64(a.Rows), float64(a.Lacking))}, err
+}
+
+// Answer implements [method.Additive].
+func (Method) Answer(_ *study.Plan, _ string, sums map[string][]float64) ([]byte, error) {
+	v := sums[sumOfAll]
+	n := len(v) - 2
+	return wire.Marshal(sumsAnswer{Sums: v[:n], Rows: int(v[n]), Lacking: int(v[n+1])})
+}
+
+var _ evaluate.Predictive = (*predictive)(nil)
+
+// Evaluator is what evaluation asks of a study's model. To a mixture a new site is as any other.
+func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.Predictive()
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(of, s), nil
+}
+
+// predictive is a sample of mixtures as evaluation sees it.
+type predictive struct {
+	*gmm.Predictive
+	widths      []int
+	mean, noise []float64
+}
+
+// newPredictive makes one.
+func newPredictive(of *gmm.Predictive, s *Setup) evaluate.Model {
+	d := len(s.Names)
+	return &predictive{of, s.Widths(), make([]float64, d), make([]float64, d)}
+}
+
+// Infer implements [evaluate.Model]. The latent variables are the probabilities of all components
+// but the last, which the others tell.
+func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	return m.Predict(row, dst, nil)
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	x := observed(row, m.widths)
+	says, err := m.Of(x)
+	if err != nil {
+		return err
+	}
+	m.Expect(x, m.mean, m.noise)
+	dst.Resize(m.Components()-1, m.widths)
+	copy(dst.Latent, says.Probability)
+	dst.LogLik = says.LogDensity
+	j := 0
+	for k, d := range m.widths {
+		for i := range d {
+			dst.Mean[k][i] = m.mean[j]
+			if sd != nil && gmm.NotFinite(x[j:j+1]) == 0 {
+				sd[k][i] = math.Sqrt(m.noise[j])
+			}
+			j++
+		}
+	}
+	return nil
 }

@@ -33,8 +33,8 @@ type Model struct {
 	Plan      string             `json:"plan_sha256"`
 	Study     string             `json:"study"`
 	Seed      uint64             `json:"seed"`
-	Private   bool               `json:"private"` // made from noised releases alone
-	Options   *Options           `json:"options"`
+	Private   bool               `json:"private"`           // made from noised releases alone
+	Options   any                `json:"options,omitempty"` // what its plan said under method
 	Views     []method.ModelView `json:"views"`
 	Prior     gmm.Prior          `json:"prior"`
 	Mean      gmm.Mixture        `json:"mean"` // of the posterior, or of what was accepted; components matched
@@ -43,33 +43,6 @@ type Model struct {
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
 	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`
-}
-
-// ModelParameter is one number of the mixture, with the interval that holds it
-// with a probability of 90 %.
-type ModelParameter struct {
-	Component int     `json:"component"` // from 1
-	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
-	Mean      float64 `json:"mean"`
-	Low       float64 `json:"low_90"`
-	High      float64 `json:"high_90"`
-}
-
-// parameters lists what people read of a posterior.
-func (v *View) parameters() (all []ModelParameter) {
-	add := func(k int, name string, x interval) {
-		all = append(all, ModelParameter{k + 1, name, x.mean, x.low, x.high})
-	}
-	for k := range v.Options.Components {
-		add(k, "weight", weightOf(v.Posterior, k))
-		for i, name := range v.Names {
-			add(k, "mean of "+name, locationOf(v.Posterior, k, i))
-		}
-		for i, name := range v.Names {
-			add(k, "standard deviation of "+name, deviationOf(v.Posterior, k, i))
-		}
-	}
-	return all
 }
 
 // Files are those of the model.
@@ -116,11 +89,7 @@ func (m *Model) check() error {
 	for _, v := range m.Views {
 		d += len(v.Columns)
 	}
-	if m.Options == nil {
-		return errors.New("it has no options")
-	}
-	switch {
-	case m.Mean.Dim != d || m.Prior.Dim() != d || m.Mean.Components() != m.Prior.Components():
+	if m.Mean.Dim != d || m.Prior.Dim() != d || m.Mean.Components() != m.Prior.Components() {
 		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features", m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
 	}
 	if err := m.Mean.Check(); err != nil {
@@ -163,8 +132,11 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if m.Private {
 		protection = "differential: fitted from noised releases"
 	}
-	table := parameterTable(shown)
-	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: strings.TrimSuffix(m.Method()+", "+m.Options.Form, ", ")},
+	table, by := parameterTable(shown), m.Method()
+	if m.Published != nil && m.Published.Algorithm != "" {
+		by += ", " + m.Published.Algorithm
+	}
+	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: by},
 		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
 	if m.accepted() {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
@@ -176,7 +148,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			Format     string           `json:"format"`
 			Study      string           `json:"study"`
 			Plan       string           `json:"plan_sha256"`
-			Options    *Options         `json:"options"`
+			Options    any              `json:"options"`
 			Private    bool             `json:"private"`
 			Parameters []ModelParameter `json:"parameters"`
 		}{m.Format, m.Study, m.Plan, m.Options, m.Private, shown},

@@ -1,7 +1,6 @@
 package mixture
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -17,27 +16,11 @@ import (
 // Name is what plans call the method.
 const Name = "graffl"
 
-// Options are what a plan says under method. Setups of published methods have those of them that
-// are of any mixture.
+// Options are what a plan says under method.
 type Options struct {
-	// Form is the algorithm of a published method; none of this one.
-	Form       string         `json:"variant,omitempty" yaml:"-"`
 	Components int            `json:"components"`       // K of the mixture, 1 to 64; no default
-	Prior      PriorOptions   `json:"prior"`            // public, in terms of the features' ranges
 	Sketch     *sketchOptions `json:"sketch,omitempty"` // of what sites release
 	Draws      int            `json:"draws,omitempty"`  // parameters in the sample, 64 to 10000 (384)
-}
-
-// PriorOptions make the prior of the features' public ranges, of widths R: see
-// [gmm.BoxPrior], whose numbers are the defaults.
-type PriorOptions struct {
-	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
-	// Kappa is how many rows the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02).
-	Kappa float64 `json:"kappa"`
-	// Spread is E Σ of a component as a share of diag(R²), 1e-6 to 1e3; 0 learns it (0).
-	Spread float64 `json:"spread"`
-	// Freedom is ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3).
-	Freedom float64 `json:"freedom"`
 }
 
 // sketchOptions draw the frequencies of what sites release.
@@ -48,26 +31,16 @@ type sketchOptions struct {
 	// Frequencies is their number: by default three times that of the mixture's parameters,
 	// from 64 to 768.
 	Frequencies int `json:"frequencies"`
-	// Rows is how many complete rows all sites have together, at least, as is publicly known; 0
-	// for unknown (the default). A plan that needs more to find its components is refused.
-	Rows float64 `json:"rows,omitempty"`
 }
 
 const (
 	// MaxDraws is the most parameters that a sample may have.
 	MaxDraws          = 10_000
 	fewestFrequencies = 64
-	// wideSpread is what covariances of components are expected to be before they are learned.
-	wideSpread = 0.02
 	// maxNumbers is how many numbers a sample may have, so that it fits into a state, and a
 	// batch of proposals into a message.
 	maxNumbers = 1 << 23
 )
-
-// DefaultPrior is the prior but for its degrees of freedom, which depend on the features.
-func DefaultPrior() PriorOptions {
-	return PriorOptions{Concentration: 1, Kappa: 0.02, Spread: wideSpread}
-}
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
@@ -82,8 +55,18 @@ func (*Options) Former(key string) string {
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
 		return "name: graffl-abc with algorithm: sets has it"
+	case "prior":
+		return "leave it out: means are about even over the ranges, and how wide components are is learned; name: graffl-abc has it"
 	case "calibration":
 		return "leave it out: what intervals hold was measured for all plans (docs/explanation/graffl.md)"
+	}
+	return ""
+}
+
+// Former implements [study.Former].
+func (*sketchOptions) Former(key string) string {
+	if key == "rows" {
+		return "leave it out: parley plan check says how many rows it takes to find the components, and the report whether they were found"
 	}
 	return ""
 }
@@ -96,24 +79,13 @@ func Features(p *study.Plan) (d int) {
 	return d
 }
 
-// FillMixture puts in the defaults of any mixture.
-func (o *Options) FillMixture(p *study.Plan, missing func(key string) bool) {
-	if missing("prior.freedom") {
-		o.Prior.Freedom = float64(Features(p)) + 3
-	}
-}
-
 // Fill puts in the defaults that depend on the features.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
-	o.FillMixture(p, missing)
 	if missing("draws") {
-		o.Draws = sketch.DefaultSampling(0).Particles
+		o.Draws = sketch.DefaultParticles
 	}
 	if o.Sketch == nil {
 		o.Sketch = &sketchOptions{}
-	}
-	if missing("prior.spread") {
-		o.Prior.Spread = 0
 	}
 	if missing("sketch.scale") {
 		o.Sketch.Scale = 1. / 16
@@ -128,7 +100,7 @@ func (o *Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	ready := o.CheckMixture(p, o.Draws, "draws", report)
+	Check(p, o.Components, o.Draws, "draws", report)
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
 	}
@@ -143,46 +115,35 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
 		}
 	}
-	o.checkSketch(p, ready, report)
+	o.checkSketch(p, report)
 }
 
-// CheckMixture holds what is of any mixture against the plan. The sample has so many draws, which
-// the plan says under a key. It returns whether a prior can be made.
-func (o *Options) CheckMixture(p *study.Plan, draws int, key string, report study.Report) (ready bool) {
-	counted := o.Components >= 1 && o.Components <= gmm.MaxComponents
-	if !counted {
-		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
+// Check holds what is of any mixture against the plan. The sample has so many draws, which
+// the plan says under a key. It returns whether there is a box that a prior can be made of.
+func Check(p *study.Plan, components, draws int, key string, report study.Report) (ready bool) {
+	if components < 1 || components > gmm.MaxComponents {
+		report("components", fmt.Sprintf("a mixture of %d components", components), fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
+		checkFeatures(p, report)
+		return false
 	}
-	ready = o.checkFeatures(p, report)
-	// Beyond these, weights or covariances drawn from the prior are not numbers any more
-	// that a sampler can go on from.
+	if !checkFeatures(p, report) {
+		return false
+	}
 	d := Features(p)
-	for _, c := range []struct {
-		key       string
-		x, lo, hi float64
-	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3},
-		{"freedom", o.Prior.Freedom, float64(d) + 1.1, 1e6}} { // from d + 1 down there is no mean
-		learned := c.key == "spread" && c.x == 0 && o.Sketch != nil
-		if !(c.x >= c.lo && c.x <= c.hi) && !learned {
-			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
-			ready = false
-		}
-	}
-	if !ready || !counted {
-		return ready
-	}
-	if each := o.Components * (1 + d + d*d); draws > maxNumbers/each {
-		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", draws, o.Components, d, each, maxNumbers),
+	if each := components * (1 + d + d*d); draws > maxNumbers/each {
+		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", draws, components, d, each, maxNumbers),
 			"fewer of them, fewer components, or fewer features")
 	}
-	if _, err := o.BoxPrior(p); err != nil {
-		report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
+	_, lo, hi := Box(p)
+	if _, err := gmm.BoxPrior(lo, hi, components); err != nil {
+		report("", err.Error(), "ranges of features that are neither as wide nor as narrow")
+		return false
 	}
-	return ready
+	return true
 }
 
 // checkFeatures wants a public range of every number that a box is made of.
-func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
+func checkFeatures(p *study.Plan, report study.Report) bool {
 	ok := true
 	if d := Features(p); d > gmm.MaxDim {
 		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better", gmm.MaxDim))
@@ -218,7 +179,7 @@ func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 	return ok
 }
 
-func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
+func (o *Options) checkSketch(p *study.Plan, report study.Report) {
 	s, d := o.Sketch, Features(p)
 	switch {
 	case s == nil:
@@ -227,18 +188,9 @@ func (o *Options) checkSketch(p *study.Plan, ready bool, report study.Report) {
 		report("sketch.scale", fmt.Sprintf("%v of a feature's range", s.Scale), "above 0, to 1")
 	case s.Frequencies < 1 || s.Frequencies > sketch.MaxFrequencies:
 		report("sketch.frequencies", fmt.Sprintf("%d frequencies", s.Frequencies), fmt.Sprintf("from 1 to %d", sketch.MaxFrequencies))
-	case !(s.Rows >= 0) || math.IsInf(s.Rows, 0):
-		report("sketch.rows", fmt.Sprintf("%v rows", s.Rows), "how many all sites have together at least, or leave it out")
 	case o.Components > 0 && o.Components <= gmm.MaxComponents && o.parameters(d) > s.Frequencies:
 		report("sketch.frequencies", fmt.Sprintf("%d components in %d dimensions have %d parameters, too many for %d frequencies", o.Components, d, o.parameters(d), s.Frequencies),
 			fmt.Sprintf("fewer components or features; frequencies go up to %d", sketch.MaxFrequencies))
-	case s.Rows > 0 && ready:
-		if need, err := o.RowsNeeded(p); err != nil {
-			report("sketch", err.Error(), "other ranges, or another scale")
-		} else if s.Rows < need {
-			report("sketch.rows", fmt.Sprintf("with %.0f rows components that are four standard deviations apart would not be found: it takes about %s", s.Rows, RowsText(need)),
-				"more rows, fewer components or features, or a larger ε; without this key the study runs, and its report says whether components were found")
-		}
 	}
 }
 
@@ -250,25 +202,6 @@ func Box(p *study.Plan) (names []string, lo, hi []float64) {
 		}
 	}
 	return names, lo, hi
-}
-
-// BoxPrior makes the prior of the public box.
-func (o *Options) BoxPrior(p *study.Plan) (gmm.Prior, error) {
-	_, lo, hi := Box(p)
-	q, err := gmm.BoxPrior(lo, hi, o.Components)
-	if err != nil {
-		return q, err
-	}
-	d := len(lo)
-	for k := range q.Alpha {
-		q.Alpha[k] = o.Prior.Concentration
-	}
-	q.Kappa, q.Nu = o.Prior.Kappa, o.Prior.Freedom
-	for i := range d {
-		r := hi[i] - lo[i]
-		q.Psi[i*d+i] = cmp.Or(o.Prior.Spread, wideSpread) * (q.Nu - float64(d+1)) * r * r
-	}
-	return q, q.Check()
 }
 
 // parameters of a mixture with full covariances.

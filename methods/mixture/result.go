@@ -1,7 +1,6 @@
 package mixture
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -66,7 +65,7 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 		Found:    v.Found(),
 		Sure:     v.sure(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.fitSection(), v.samplingSection()},
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection()},
 	}, nil
 }
 
@@ -82,7 +81,7 @@ type view struct {
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
 	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
-	v.Called = "posterior"
+	v.Called, v.Options = "posterior", s.Options
 	v.Doubted = v.doubt()
 	return v
 }
@@ -105,17 +104,15 @@ func (v *view) headline() []figure.Fact {
 	if v.observed.RowsVar > 0 {
 		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Options.Components)}}
-	facts = append(facts, v.Weights()...)
-	return append(facts, rows,
-		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)})
+	return []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Prior.Components())}, rows,
+		{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)}}
 }
 
 // sure says in words whether groups were found, how well the mixture fits, and how precisely it was computed.
 func (v *view) sure() string {
 	says := "The groups are found, and the mixture agrees with what the sites released, as far as that tells."
 	switch {
-	case v.Options.Components == 1 && !v.misfits() && len(v.Doubted) == 0:
+	case v.Prior.Components() == 1 && !v.misfits() && len(v.Doubted) == 0:
 		says = "One group agrees with what the sites released, as far as that tells."
 	case v.lost > 0:
 		says = "The groups are not to be relied on as they are: see below."
@@ -126,7 +123,7 @@ func (v *view) sure() string {
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }
 
-const misfit = "the rows are not of normal groups, or of more of them"
+const misfit = "it misfits the sums"
 
 // doubt collects what speaks against the posterior: that groups were not found, by the components themselves and the
 // effective sample size; and that their shape is another than normal, by the predictive check.
@@ -148,46 +145,23 @@ func (v *view) doubt() (all []string) {
 // statements say of the groups whether they were found, and of their shape whether it is normal: each by what was
 // measured for it, and neither because of the other.
 func (v *view) statements() (notes []figure.Note) {
-	groups, why := v.Doubted[:v.lost], []string(nil)
-	for _, doubt := range groups { // without the evidence: whoever reads the title alone is to know what is wrong
-		says, _, _ := strings.Cut(doubt, ":")
-		why = append(why, says)
-	}
+	groups := v.Doubted[:v.lost]
 	switch {
 	case len(groups) > 0:
-		notes = append(notes, figure.Note{Warning: true, Title: "Do not rely on these groups: " + strings.Join(why, "; "),
+		notes = append(notes, figure.Note{Warning: true, Title: "Do not rely on these groups: " + titles(groups),
 			Text: fmt.Sprintf("Against them speaks that %s. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(groups, "; that "))})
-	case v.Options.Components > 1:
+	case v.Prior.Components() > 1:
 		text := "No component is off by half of the distance to its neighbour with a probability above 1 %, other starts of the search led to no rival, and each has weight."
 		if v.misfits() {
-			text += " Of rows of any component nine in ten are its own, and the density falls between all of them."
+			text += " Of rows of any component nine in ten are its own."
 		}
 		notes = append(notes, figure.Note{Title: "The groups are found", Text: text})
 	}
 	if v.misfits() {
 		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more of them",
-			Text: "The sums are further from what the mixture expects than chance and noise explain: see “Does the mixture fit?”. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
+			Text: "The sums are further from what the mixture expects than chance and noise explain. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
 	}
 	return notes
-}
-
-// samplingSection says how the posterior was made, and whether to believe it.
-func (v *view) samplingSection() figure.Section {
-	p := v.Posterior
-	const from = "from normal approximations around the best mixtures that a search found to the posterior"
-	way := "by their weights alone"
-	if p.Stages > 1 {
-		way = fmt.Sprintf("over %d temperatures, in the last of which %.0f %% of moves were accepted", p.Stages, 100*p.Acceptance)
-	}
-	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
-		Lead: fmt.Sprintf("Every site released one set of sums; with no further question to a site, %d parameters were then carried %s, %s.", len(p.Draws), from, way),
-		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
-			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < leastDraws}}}}
-	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
-			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
-	}
-	return section
 }
 
 // componentsSection draws the components over what is known of the rows.
@@ -200,6 +174,11 @@ func (v *view) componentsSection() figure.Section {
 	if note := leftOut(v.lacking, int(v.observed.Rows)+v.lacking); note != nil {
 		says = append(says, figure.Item{Note: note})
 	}
+	if sd := math.Sqrt(v.observed.RowsVar); v.observed.Rows < 5*sd {
+		says = append(says, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
+			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
+	}
+	says = append(says, figure.Item{Note: v.fits()})
 	section.Items = slices.Concat(says, section.Items)
 	return section
 }
@@ -209,56 +188,26 @@ func (v *view) misfits() bool {
 	return v.fit.Tail <= Level
 }
 
-// fitSection compares what sites released with what the mixture expects.
-func (v *view) fitSection() figure.Section {
-	lead := fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.own.Of.Len()/2, v.fit.Largest)
-	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise. By them, a mixture that is right is off by as much in %s of studies.", sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail))
-	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
-	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
-	return section
-}
-
-// rarity writes a share of studies.
-func rarity(p float64) string {
-	if p <= Level {
-		return "1\u00a0% or fewer"
+// fits compares what sites released with what the mixture expects.
+func (v *view) fits() *figure.Note {
+	tail := fmt.Sprintf("%.2g\u00a0%%", 100*v.fit.Tail)
+	if v.misfits() {
+		tail = "1\u00a0% or fewer"
 	}
-	return fmt.Sprintf("%.2g\u00a0%%", 100*p)
-}
-
-// fitFigure compares mean by mean.
-func (v *view) fitFigure() *figure.Figure {
-	order := make([]int, v.own.Of.Len())
-	for r := range order {
-		order[r] = r
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.fit.Expected[a], v.fit.Expected[b]) })
-	observed, expected := figure.Line{Name: "observed", Points: true}, figure.Line{Name: "expected, with 90 %"}
-	const z90 = 1.6448536269514722
-	for i, r := range order {
-		at, e := float64(i+1), v.fit.Expected[r]
-		observed.X, observed.Y = append(observed.X, at), append(observed.Y, v.observed.Mean[r])
-		expected.X, expected.Y = append(expected.X, at), append(expected.Y, e)
-		expected.Low, expected.High = append(expected.Low, e-z90*v.fit.SD[r]), append(expected.High, e+z90*v.fit.SD[r])
-	}
-	caption := "Cosines and sines in the order of what the mixture expects of them. The band holds nine of ten observed means if the mixture is right."
-	if v.observed.NoiseVar > 0 {
-		caption += fmt.Sprintf(" Privacy noise is part of it: a standard deviation of %.2g on every mean.", math.Sqrt(v.observed.NoiseVar))
-	}
-	return &figure.Figure{ID: "frequency-means", Title: "Observed and expected means", Caption: caption,
-		Chart: figure.Lines{X: figure.Axis{Label: "frequency", Count: true}, Y: figure.Axis{Label: "mean cosine or sine"}, Series: []figure.Line{expected, observed}},
-		Alt:   "Observed means of what the sites released, against the expected ones with their band."}
+	return &figure.Note{Title: fmt.Sprintf("A mixture that is right is off from the sums by as much in %s of studies", tail),
+		Text: fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. The largest distance from what the posterior expects is %.1f standard deviations of chance and noise; of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise, to tell how often that is.",
+			v.own.Of.Len()/2, v.fit.Largest, sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom)}
 }
 
 // Found says in words what a mixture is.
 func (v *View) Found() string {
-	n := v.Options.Components
+	n := v.Prior.Components()
 	if n == 1 {
 		return fmt.Sprintf("The rows of all sites were described as one group in %s.", figure.Plural(len(v.Names), "feature"))
 	}
 	shares := make([]string, 0, n)
-	for _, k := range v.bySize() {
-		shares = append(shares, fmt.Sprintf("%.0f %%", 100*weightOf(v.Posterior, k).mean))
+	for _, k := range gmm.BySize(v.Mean.Weights) {
+		shares = append(shares, fmt.Sprintf("%.0f %%", 100*v.Mean.Weights[k]))
 	}
 	if len(shares) > 4 {
 		shares = []string{shares[0], "down to " + shares[len(shares)-1]}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
 	"parley/study"
@@ -16,17 +16,11 @@ import (
 // chosen is the option of a plan that [selected] chooses.
 const chosen = "components"
 
-// The rule of [selected].
-const (
-	ruleUndoubted = "smallest without a doubt"
-	whyUndoubted  = "the smallest number of components whose report would have no doubt"
-)
+// ruleUndoubted is the rule of [selected].
+const ruleUndoubted = "smallest without a doubt"
 
 // reliability is what came of go run -C papers . run parley-components.
 const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations apart, and for 6 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
-
-// nearlyMisfits is a probability of the misfit that is told though it is no doubt.
-const nearlyMisfits = 0.05
 
 // with is the setup of another number of components, for what the study's own released.
 func (s *setup) with(components int) (*setup, error) {
@@ -34,13 +28,11 @@ func (s *setup) with(components int) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := *s.Setup
-	all.Options = opts
-	if all.Prior, err = opts.BoxPrior(s.Plan); err != nil {
+	all, other := *s.Setup, *s
+	if all.Prior, err = gmm.BoxPrior(s.Lo, s.Hi, components); err != nil {
 		return nil, err
 	}
-	other := *s
-	other.Setup = &all
+	other.Setup, other.Options = &all, opts
 	return &other, nil
 }
 
@@ -99,15 +91,19 @@ func selected(ctx context.Context, p *study.Plan, data []byte, c method.SelectCo
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		k := c.Values[i]
+		to := method.Candidate{Value: c.Values[i], Scores: map[string]float64{}}
 		if p, err := one.posterior(o); err != nil { // others may be fitted all the same
-			out.Candidates = append(out.Candidates, method.Candidate{Value: k, Scores: map[string]float64{scoreDoubts: 1}, Doubts: []string{"it was not fitted: " + err.Error()}})
+			to.Scores[scoreDoubts], to.Doubts = 1, []string{"it was not fitted: " + err.Error()}
 		} else if v, err := one.view(p, all); err != nil {
-			return nil, fmt.Errorf("%d components: %w", k, err)
+			return nil, fmt.Errorf("%d components: %w", to.Value, err)
 		} else {
-			out.add(k, v)
+			to.Doubts = v.Doubted
+			for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize} {
+				to.Scores[name] = v.metrics()[name]
+			}
 		}
-		if done += cost(k); c.Progress != nil {
+		out.Candidates = append(out.Candidates, to)
+		if done += cost(to.Value); c.Progress != nil {
 			c.Progress(done, of)
 		}
 	}
@@ -129,22 +125,12 @@ const (
 	scoreSize     = "effective_sample_size"
 )
 
-func (s *selection) add(k int, v *view) {
-	m := v.metrics()
-	c := method.Candidate{Value: k, Scores: map[string]float64{}, Doubts: v.Doubted}
-	for _, name := range []string{scoreDoubts, scoreMisfit, scoreResidual, scoreSize} {
-		c.Scores[name] = m[name]
-	}
-	s.Candidates = append(s.Candidates, c)
-}
-
 // choose applies the rule, and says what keeps it from being a recommendation.
 func (s *selection) choose(o sketch.Observation) {
-	values := make([]int, len(s.Candidates))
-	var undoubted []int
+	var values, undoubted []int
 	misfits := 0
-	for i, c := range s.Candidates {
-		if values[i] = c.Value; len(c.Doubts) == 0 {
+	for _, c := range s.Candidates {
+		if values = append(values, c.Value); len(c.Doubts) == 0 {
 			undoubted = append(undoubted, c.Value)
 		}
 		if p, ok := c.Scores[scoreMisfit]; ok && p <= Level {
@@ -154,11 +140,10 @@ func (s *selection) choose(o sketch.Observation) {
 	warn := func(what, hint string) { s.Warnings.Add(problem.Problem{Where: chosen, What: what, Hint: hint}) }
 	note := func(what string) { s.Notes.Add(problem.Problem{Where: chosen, What: what}) }
 	least, most := values[0], values[len(values)-1]
-	if len(undoubted) == 0 {
-		s.warnDoubted(misfits == len(values), least, most, warn)
-	} else {
+	switch {
+	case len(undoubted) > 0:
 		best := undoubted[0]
-		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best, Why: whyUndoubted}}
+		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best, Why: "the smallest number of components whose report would have no doubt"}}
 		switch {
 		case best > 1 && !slices.Contains(values, best-1):
 			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", plural(best), best-1), fmt.Sprintf("--components 1..%d", best+1))
@@ -166,33 +151,22 @@ func (s *selection) choose(o sketch.Observation) {
 			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, which shows whether doubts come back", plural(best), best+1), s.tryUpTo(best+1))
 		default:
 			s.Recommended = best
-		}
-		if p := s.Candidates[slices.Index(values, best)].Scores[scoreMisfit]; p <= nearlyMisfits {
-			note(fmt.Sprintf("with %s a misfit as large would come by chance in %.2g %% of studies only: there may be another group that rows and noise hardly show", plural(best), 100*p))
-		}
-		if s.Recommended > 0 {
 			note(reliability)
 		}
 		if len(undoubted) > 1 {
 			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the smallest is taken", plural(undoubted[1])))
 		}
+	case misfits == len(values) && most < s.Options.mostComponents(s.Plan):
+		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance and noise explain", least, most),
+			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of skewed features, or read components as a description and not as groups")
+	default:
+		warn("every number is doubted: take none of them", "if numbers from 1 on were tried, more rows, a larger ε or fewer features; or groups are not normal distributions, as of skewed features, whose logarithms may be")
 	}
 	note("intervals of a model hold for its number of components, and do not know that the same sums chose it")
 	s.Settings = map[string]float64{"rows": o.Rows, "frequencies": float64(s.Of.Len())}
 	s.Table = s.table()
 	s.Result = &method.Result{Metrics: s.Metrics(map[string]string{ruleUndoubted: "smallest_without_a_doubt"}), Headline: []figure.Fact{s.Headline()},
 		Sections: []figure.Section{s.Section("Mixtures with every number of components below were fitted to what the sites of the study had released. The smallest of which nothing is doubted is recommended, if one less and one more were tried.")}}
-}
-
-// warnDoubted says what to do if no number is without a doubt.
-func (s *selection) warnDoubted(allMisfit bool, least, most int, warn func(what, hint string)) {
-	switch {
-	case allMisfit && most < s.Options.mostComponents(s.Plan):
-		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance and noise explain", least, most),
-			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of skewed features, or read components as a description and not as groups")
-	default:
-		warn("every number is doubted: take none of them", "if numbers from 1 on were tried, more rows, a larger ε or fewer features; or groups are not normal distributions, as of skewed features, whose logarithms may be")
-	}
 }
 
 // tryUpTo says how to try more components than there were.
@@ -212,16 +186,9 @@ func (s *selection) table() *figure.Table {
 		Caption: "The largest residual, in standard deviations of chance and noise; the probability of a misfit as large by chance; the effective sample size. What a doubt rests on is in selection.json.",
 		Columns: []figure.Column{{Name: "components", Format: figure.Count}, {Name: "largest residual"}, {Name: "misfit p"}, {Name: "sample size"}, {Name: "speaks against it"}}}
 	for _, c := range s.Candidates {
-		against := make([]string, 0, len(c.Doubts))
-		for _, doubt := range c.Doubts {
-			says, _, _ := strings.Cut(doubt, ":")
-			if says == misfit {
-				says = "it misfits the sums"
-			}
-			against = append(against, says)
-		}
-		if len(against) == 0 {
-			against = []string{"nothing"}
+		against := titles(c.Doubts)
+		if against == "" {
+			against = "nothing"
 		}
 		score := func(name, form string) string {
 			if x, ok := c.Scores[name]; ok {
@@ -229,7 +196,7 @@ func (s *selection) table() *figure.Table {
 			}
 			return "–"
 		}
-		t.Add(c.Value, score(scoreResidual, "%.1f"), score(scoreMisfit, "%.2g"), score(scoreSize, "%.0f"), strings.Join(against, "; "))
+		t.Add(c.Value, score(scoreResidual, "%.1f"), score(scoreMisfit, "%.2g"), score(scoreSize, "%.0f"), against)
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
@@ -17,69 +18,31 @@ import (
 
 // Setup is what both halves of a study of mixtures know from the plan.
 type Setup struct {
-	Plan    *study.Plan
-	Options *Options
-	Names   []string  // of the features
-	Lo, Hi  []float64 // the public box
-	Prior   gmm.Prior
+	Plan   *study.Plan
+	Names  []string  // of the features
+	Lo, Hi []float64 // the public box
+	Prior  gmm.Prior
 }
 
-// NewSetup works it out from a plan that has been checked, of this method or of one that says the same in options
-// of its own.
-func NewSetup(p *study.Plan, opts *Options) (*Setup, error) {
-	s := &Setup{Plan: p, Options: opts}
+// NewSetup works it out from a plan that has been checked, and the prior that it has of its box.
+func NewSetup(p *study.Plan, prior gmm.Prior) *Setup {
+	s := &Setup{Plan: p, Prior: prior}
 	s.Names, s.Lo, s.Hi = Box(p)
-	var err error
-	if s.Prior, err = opts.BoxPrior(p); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s
 }
 
-// MaxRows is a number of rows that no site has.
-const MaxRows = 1 << 31
+const (
+	// MaxRows is a number of rows that no site has.
+	MaxRows = 1 << 31
+	// RowsReleased is what is said of the number that a site adds to its answer.
+	RowsReleased = "number of rows that have all features"
+)
 
-// RowsReleased is what is said of the number that a site adds to its answer.
-const RowsReleased = "number of rows that have all features"
-
-// Unprotected asks for the release of exact numbers.
-func Unprotected(contents ...privacy.Content) privacy.Request {
-	return privacy.Request{Protection: privacy.Unprotected, Contents: contents}
-}
+// ErrNoRows is that of a study whose sites have nothing that the mixture is of.
+var ErrNoRows = errors.New("no site has a row with all features")
 
 // Seed makes a seed for a purpose of the plan's: nothing else decides it.
 func (s *Setup) Seed(purpose string) uint64 { return seedOf(s.Plan, purpose) }
-
-// NoRows is the error of a study whose sites have nothing that the mixture is of.
-func (s *Setup) NoRows() error {
-	return errors.New("no site has a row with all features")
-}
-
-// Labels are the names of the features with their units, for axes.
-func (s *Setup) Labels() (all []string) {
-	for _, v := range s.Plan.Views {
-		for _, f := range v.Features {
-			name := f.Name
-			if f.Unit != "" {
-				name += " (" + f.Unit + ")"
-			}
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
-// farthest is how many widths of its public range a mean may lie outside, and a
-// standard deviation measure, in what a site takes from whoever asks: the prior has less than 1e-100 beyond.
-const farthest = 1e50
-
-// Near says whether a feature may have this value.
-func (s *Setup) Near(i int, x float64) bool { return s.Narrow(i, x-s.Lo[i]) }
-
-// Narrow says whether it may vary by as much.
-func (s *Setup) Narrow(i int, x float64) bool {
-	return math.Abs(x) <= farthest*(s.Hi[i]-s.Lo[i])
-}
 
 // CheckData counts those who lack a feature, as [method.DataChecker] has it.
 func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
@@ -102,9 +65,8 @@ func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes probl
 
 // Describe says what is described, and by what.
 func (s *Setup) Describe() string {
-	o := s.Options
-	groups := fmt.Sprintf("%d groups (normal components)", o.Components)
-	if o.Components == 1 {
+	groups := fmt.Sprintf("%d groups (normal components)", s.Prior.Components())
+	if s.Prior.Components() == 1 {
 		groups = "one group (normal component)"
 	}
 	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each is.", groups, len(s.Names))
@@ -142,29 +104,14 @@ func Complete(row *dataset.Row, x []float64) bool {
 	return n == len(x) && gmm.NotFinite(x) < 0
 }
 
-// OpenTask reads a task, which must be of a kind.
-func OpenTask(t method.Task, kind string, task any) error {
-	if t.Kind != kind {
-		return fmt.Errorf("the plan has no task %q", t.Kind)
-	}
-	return method.OpenTask(t, task)
-}
-
-// Seal makes an answer of what was computed for a task.
-func Seal(t method.Task, answer any, err error) (method.Answer, error) {
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, nil)
-}
-
 // setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
 // sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
 	*Setup
-	Of    sketch.Frequencies
-	Scale float64      // B of NormBound
-	Sum   *privacy.Sum // under differential privacy; nil without it
+	Options *Options
+	Of      sketch.Frequencies
+	Scale   float64      // B of NormBound
+	Sum     *privacy.Sum // under differential privacy; nil without it
 }
 
 // setupOf works it out from a plan that has been checked.
@@ -173,7 +120,8 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
-	s, err := NewSetup(p, opts)
+	_, lo, hi := Box(p)
+	prior, err := gmm.BoxPrior(lo, hi, opts.Components)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +129,7 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &setup{Setup: s, Of: f, Scale: f.NormBound()}
+	out := &setup{Setup: NewSetup(p, prior), Options: opts, Of: f, Scale: f.NormBound()}
 	if p.Privacy.Differential() {
 		m, err := releaseNoise(p)
 		if err != nil {
@@ -204,8 +152,8 @@ func (s *setup) request() privacy.Request {
 	if s.Sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
 	}
-	return Unprotected(privacy.Content{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
-		privacy.Content{What: RowsReleased, Values: 1})
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
+		{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()}, {What: RowsReleased, Values: 1}}}
 }
 
 // tells says what a site tells.
@@ -216,3 +164,100 @@ func (s *setup) tells() string {
 	}
 	return text + "."
 }
+
+// sumsTask chooses nothing: frequencies that whoever asks may choose would scan
+// the rows out.
+type sumsTask struct{}
+
+// sumsAnswer is an exact answer.
+type sumsAnswer struct {
+	Sums wire.Vector `cbor:"sums"` // Σ φ(x), all cosines, then all sines
+	Rows int         `cbor:"rows"`
+	// Lacking counts the subjects who take no part because they lack a feature.
+	Lacking int `cbor:"lacking,omitempty"`
+}
+
+// sums is what the coordinator keeps of a site's release, in units of φ.
+type sums struct {
+	Sums   wire.Vector `cbor:"sums"`
+	Rows   float64     `cbor:"rows"`    // noised under privacy: of either sign
+	SD     float64     `cbor:"sd"`      // of the noise on each of Sums; 0 without privacy
+	RowsSD float64     `cbor:"rows_sd"` // of that on Rows
+	// Lacking counts the subjects who lack a feature; nothing tells it under privacy.
+	Lacking int `cbor:"lacking,omitempty"`
+}
+
+// check holds a release against the plan.
+func (a *sums) check(n int) error {
+	if len(a.Sums) != n {
+		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
+	}
+	if err := a.checkRows(); err != nil {
+		return err
+	}
+	for i, v := range a.Sums {
+		if !(math.Abs(v) <= a.most()) {
+			return fmt.Errorf("sum %d of %d is %v over %v rows: each adds −1 to 1", i+1, n, v, a.Rows)
+		}
+	}
+	return nil
+}
+
+// checkRows is the part of it that is not about sums.
+func (a *sums) checkRows() error {
+	if a.SD < 0 || a.RowsSD < 0 {
+		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
+	}
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 && a.RowsSD == 0 {
+		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
+	}
+	if a.Lacking < 0 || a.Lacking > MaxRows {
+		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
+	}
+	return nil
+}
+
+// most is what each sum is at most: as cosines and sines are in [−1, 1], every row adds as much, besides noise.
+func (a *sums) most() float64 {
+	if a.SD == 0 {
+		return a.Rows * (1 + 1e-9)
+	}
+	return MaxRows + farOff*a.SD
+}
+
+// ask asks sites for their release.
+func ask(sites []string) ([]method.Task, error) {
+	return method.Ask(task, sites, func(string) (any, error) { return sumsTask{}, nil })
+}
+
+// open reads a release and brings it to units of φ.
+func open(s *setup, in method.Contribution) (*sums, error) {
+	n := s.Of.Len()
+	if s.Sum == nil {
+		a := new(sumsAnswer)
+		if err := method.DecodeAnswer(in, a); err != nil {
+			return nil, err
+		}
+		out := &sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}
+		return out, out.check(n)
+	}
+	sum, err := method.OnlySum(in, s.Sum.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := sum.Floats(0)
+	out := &sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
+	// Noise has no end, and what another program puts in its place may be any integer.
+	for r, x := range out.Sums {
+		out.Sums[r] = moved(x*s.Scale, out.most())
+	}
+	out.Rows = moved(out.Rows, MaxRows+farOff*out.RowsSD)
+	return out, nil
+}
+
+// farOff is so many standard deviations that no noise is as far off. More noise than mostNoise
+// leaves nothing of any site's rows.
+const farOff, mostNoise = 12, 1e18
+
+// moved returns a number, or the nearer end of ±most if it is beyond.
+func moved(x, most float64) float64 { return min(max(x, -most), most) }

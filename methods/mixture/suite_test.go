@@ -56,8 +56,8 @@ var plans = map[string]string{
 
 // digests of studies, on amd64; of private ones under seeded noise.
 var digests = map[string]string{
-	"frequencies": "8f5011479e27cae1c208189fb3905954b669e71a501ddc1a9586e0fc313f25cc",
-	"private":     "7baded5aaecf2d1ea072b812de478950255ae8c2df901822db2bb3a3b66ee484",
+	"frequencies": "7e1dcdb6a67e35cf20f9aa7cf186581bab8743db23c9091bf423b33249b71d06",
+	"private":     "a986d186bdd3987b8a7665b4d15b5eb4c5b5c600fac8c1585a2dfb6e0ab465b7",
 }
 
 func parsePlan(t testing.TB, text string) *study.Plan {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -22,6 +21,7 @@ type View struct {
 	Mean      gmm.Mixture // of the posterior
 	// What a sampler adds that has it:
 	Published *Published // the method that made it as a paper has it; nil for graffl
+	Options   any        // what the plan says under method
 	Accepted  bool       // draws are what Algorithm 2 accepted, and no posterior
 	Called    string     // what draws are called: posterior, or sample, as of those that are none
 	// Doubted has the reasons against the posterior, each with its evidence behind a colon.
@@ -33,34 +33,42 @@ func NewView(s *Setup, p *gmm.Posterior) View {
 	return View{Setup: s, Posterior: p, Mean: p.Mean(), Called: "sample"}
 }
 
-// interval is a posterior mean with the interval that holds 90 %.
-type interval struct{ mean, low, high float64 }
+// ModelParameter is one number of the mixture, with the interval that holds it
+// with a probability of 90 %.
+type ModelParameter struct {
+	Component int     `json:"component"` // from 1
+	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
+	Mean      float64 `json:"mean"`
+	Low       float64 `json:"low_90"`
+	High      float64 `json:"high_90"`
+}
 
-func intervalOf(p *gmm.Posterior, value func(gmm.Mixture) float64) (v interval) {
-	values := make([]float64, len(p.Draws))
-	for i, m := range p.Draws {
-		values[i] = value(m)
-		v.mean += p.Weights[i] * values[i]
+// parameters lists what people read of a posterior: of each component its weight, its means, and its standard deviations.
+func (v *View) parameters() (all []ModelParameter) {
+	p, values := v.Posterior, make([]float64, len(v.Posterior.Draws))
+	add := func(k int, name string, value func(gmm.Mixture) float64) {
+		mean := 0.0
+		for i, m := range p.Draws {
+			values[i] = value(m)
+			mean += p.Weights[i] * values[i]
+		}
+		all = append(all, ModelParameter{k + 1, name, mean, gmm.Quantile(values, p.Weights, 0.05), gmm.Quantile(values, p.Weights, 0.95)})
 	}
-	v.low, v.high = gmm.Quantile(values, p.Weights, 0.05), gmm.Quantile(values, p.Weights, 0.95)
-	return v
-}
-
-func weightOf(p *gmm.Posterior, k int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return m.Weights[k] })
-}
-
-func locationOf(p *gmm.Posterior, k, i int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return m.Mean(k)[i] })
-}
-
-func deviationOf(p *gmm.Posterior, k, i int) interval {
-	return intervalOf(p, func(m gmm.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+	for k := range v.Prior.Components() {
+		add(k, "weight", func(m gmm.Mixture) float64 { return m.Weights[k] })
+		for i, name := range v.Names {
+			add(k, "mean of "+name, func(m gmm.Mixture) float64 { return m.Mean(k)[i] })
+		}
+		for i, name := range v.Names {
+			add(k, "standard deviation of "+name, func(m gmm.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+		}
+	}
+	return all
 }
 
 // Components adds the posterior means of weights and of component means.
 func (v *View) Components(out map[string]float64) {
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		out[fmt.Sprintf("weight/%d", k+1)] = v.Mean.Weights[k]
 		for i, name := range v.Names {
 			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = v.Mean.Mean(k)[i]
@@ -84,51 +92,21 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	return section
 }
 
-// OverviewOf is Overview where counts are exact.
-func (v *View) OverviewOf(rows map[string]int) figure.Section {
-	var all []figure.SiteSubjects
-	for _, name := range v.Plan.Sites {
-		if n, ok := rows[name]; ok {
-			all = append(all, method.Complete(v.Plan, name, float64(n), 0))
-		}
-	}
-	return v.Overview(all)
-}
-
-// Weights says in a few words how large the components are: nothing of a single one.
-func (v *View) Weights() []figure.Fact {
-	shares := make([]string, v.Options.Components)
-	for i, k := range v.bySize() {
-		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.Posterior, k).mean)
-	}
-	switch n := len(shares); {
-	case n == 1:
-		return nil
-	case n <= 4:
-		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " · ") + "\u00a0%"}}
-	default:
-		return []figure.Fact{{Name: "weights, largest to smallest", Value: shares[0] + " % to " + shares[n-1] + " %"}}
-	}
-}
-
-// bySize lists the components, largest weight first.
-func (v *View) bySize() []int { return gmm.BySize(v.Mean.Weights) }
-
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
 func (v *View) posteriorCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		head = append(head, fmt.Sprintf("weight_%d", k+1))
 	}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		for _, name := range v.Names {
 			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
 		}
 	}
-	for k := range v.Options.Components {
+	for k := range v.Prior.Components() {
 		for i, a := range v.Names {
 			for _, b := range v.Names[:i+1] {
 				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
@@ -183,23 +161,23 @@ const leastSize = 20
 // beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
 	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
-	p := v.Posterior
 	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
-	put := func(c *figure.Column, x interval) {
-		c.Numbers, c.Low, c.High = append(c.Numbers, x.mean), append(c.Low, x.low), append(c.High, x.high)
-	}
 	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"), column("standard deviation")
 	weight.Format = figure.Percent
-	for k := range v.Options.Components {
+	put := func(c *figure.Column, x ModelParameter) {
+		c.Numbers, c.Low, c.High = append(c.Numbers, x.Mean), append(c.Low, x.Low), append(c.High, x.High)
+	}
+	d := len(v.Names)
+	for one := range slices.Chunk(v.parameters(), 1+2*d) {
 		for i, name := range v.Names {
-			component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
-			put(weight, weightOf(p, k))
-			put(mean, locationOf(p, k, i))
-			put(sd, deviationOf(p, k, i))
+			component.Text, feature.Text = append(component.Text, strconv.Itoa(one[0].Component)), append(feature.Text, name)
+			put(weight, one[0])
+			put(mean, one[1+i])
+			put(sd, one[1+d+i])
 		}
 	}
 	t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
-	if v.Options.Components == 1 { // the only one has all the weight
+	if v.Prior.Components() == 1 { // the only one has all the weight
 		t.Columns = slices.Delete(t.Columns, 1, 2)
 	}
 	return t
@@ -207,18 +185,21 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 
 func componentName(k int) string { return fmt.Sprintf("component %d", k+1) }
 
-// clouds are the components in all features.
-func clouds(m gmm.Mixture) (all []figure.Cloud) {
-	for k, w := range m.Weights {
-		all = append(all, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
-	}
-	return all
-}
-
 // inPairs is a chart of all pairs, which ends where the plan says that a feature does.
 func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
-	c := figure.Pairs{Features: s.Labels(), Groups: clouds(m)}
-	c.Low, c.High = s.Lo, s.Hi
+	c := figure.Pairs{Low: s.Lo, High: s.Hi}
+	for _, v := range s.Plan.Views {
+		for _, f := range v.Features {
+			name := f.Name
+			if f.Unit != "" {
+				name += " (" + f.Unit + ")"
+			}
+			c.Features = append(c.Features, name)
+		}
+	}
+	for k, w := range m.Weights {
+		c.Groups = append(c.Groups, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
+	}
 	return c
 }
 
@@ -244,14 +225,14 @@ func Share(m gmm.Mixture) ([]byte, error) {
 // open checks it: whoever asks may send anything.
 func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
 	x = gmm.Mixture{Dim: len(s.Names), Weights: m.Weights, Means: m.Means, Covs: m.Covs}
-	if k := s.Options.Components; len(m.Weights) != k {
+	if k := s.Prior.Components(); len(m.Weights) != k {
 		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
 	}
 	return x, x.Check()
 }
 
-// Published says which method made a model, and how.
+// Published says which method made a model, and by which of its algorithms.
 type Published struct {
-	Method  string `json:"method"`
-	Options any    `json:"options"` // what its plan said under method
+	Method    string `json:"method"`
+	Algorithm string `json:"algorithm,omitempty"`
 }

@@ -44,18 +44,18 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "647700e9fdecae9ad891f8e4a0aef70ee77d32ff98b305456a23afae38cefc95"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "c359e00005c55f31e717ada430b4226c809a203ce1df7d4210a28386809a34ac"},
+	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "484a599e5c33e5ecba74a09a50ee7eb7dc2e1e3c45f641b8fff9a77d886b19eb"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "1eb31e582cd29e5f0e666002d4982fc353a60e91f53b08832ef2239adb559f2a"},
 	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "d9d84c3381c9ec26a6a83da43dd83c2f86516ceec3f351f8c11bb41f21efdab6"},
+	"joint, logistic": {twoClasses + "", noProtection, "939963547ab08444d92ef11cbd96c610921161a23bbdeaed1e1473351b26d4c7"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "a78d1003c040164cc81d79faf1b96a5fdb15cf4837131f4e4871f5a5680cb398"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "52553158b384bf4ec17f358e92dd18ba8cdf30f966d02693362bb71e0b1c6734"},
+	"joint, softmax":  {threeClasses + "", noProtection, "499b46f25fa27acb957037561de6174c68efcbc1657e2146dff0e6009ac91834"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "f426ee92e3415016c015ee247dff4739faf58a6e5aefc0c06be244f4303a5f84"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

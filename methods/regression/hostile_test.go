@@ -21,7 +21,7 @@ func FuzzModel(f *testing.F) {
 		if _, err := m.Summary(3); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Export("csv"); err != nil {
+		if _, err := m.Files(); err != nil {
 			t.Fatal(err)
 		}
 	})

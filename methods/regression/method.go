@@ -1,12 +1,30 @@
+// Package regression is Bayesian regression on rows that stay where they are, private if
+// wanted, which plans name pvi after partitioned variational inference (Sharma, Hutchinson,
+// Swaroop, Honkela and Turner, 2019, arXiv:1911.10563), from which it has come.
+//
+// [Method] is what a registry takes, put together from the plan. Without privacy the
+// posterior of all weights is found from exact sums over the rows of every site (package
+// exact), with a total from noised ones (package private). [Method.Central] is what all are measured
+// against. All results are functions of the plan and the rows alone, to the last bit
+// on one architecture. What comes from other sites is checked, and gives errors, never panics.
 package regression
 
 import (
+	"context"
+	"fmt"
+	"strings"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/options"
 	"parley/methods/regression/private"
 	"parley/privacy"
+	"parley/privacy/masks"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -70,3 +88,179 @@ func (Method) ModelFormats() []string { return []string{fitted.ModelFormat, fitt
 
 // OpenModel implements [method.Opener].
 func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }
+
+// Outcome implements [method.Supervised].
+func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+	}
+	return o.Outcome.Judged(), nil
+}
+
+// Evaluator implements [method.Evaluable]. The model knows nothing of how sites
+// differ, so that a new site is to it as any other.
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
+	return fitted.Evaluator(p, files)
+}
+
+// Central implements [method.Centraliser]: the same posterior fitted to all rows, which is the ceiling of
+// everything private. Numbers are scaled as the plan says, by moments of all rows if it says standard.
+func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
+	return exact.Central(ctx, p, rows)
+}
+
+// Simulate implements [method.Simulator].
+func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.Simulate(c)
+}
+
+// CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
+// as nothing, so that there is nothing to refuse.
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Privacy.Differential() {
+		if err := s.CheckRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s.Notes(ctx, rows)
+}
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return ""
+	}
+	how := "sums over its own subjects: of how each would change the weights, and of how surely"
+	if o.Noised(p) {
+		how = "noised sums over its own subjects: of their features once, of how each would change the weights in every round"
+		if o.Scaling == options.ScaleStandard {
+			how = strings.Replace(how, "once", "once, after two histograms of each number", 1)
+		}
+	}
+	return o.Predicts(p) + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+}
+
+var _ method.Additive = Method{}
+
+// What the sums of a study with a secure sum are called, as sites' people read it.
+var sumNames = map[string]string{
+	options.TaskScale:  "number of values of each number, their sum and that of their squares, and how often each level of each category was observed",
+	"nested":           "log-likelihood of rows, and without each term of the model that and its derivatives by all weights",
+	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
+}
+
+func sumName(kind string) string {
+	if name := sumNames[kind]; name != "" {
+		return name
+	}
+	return "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
+}
+
+// Totals implements [method.Additive].
+func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
+	numbers, err := numbersOf(p, kind, nil)
+	if err != nil {
+		return nil, err
+	}
+	grid := masks.Standardised
+	if kind == options.TaskScale {
+		grid = masks.Raw
+	}
+	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, nil
+}
+
+// numbersOf are the numbers of an answer in their order; 0 each without one.
+func numbersOf(p *study.Plan, kind string, body []byte) ([]float64, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	form, err := exact.Form(s, kind)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := exact.Form(s, kind)
+	if err == nil && body != nil {
+		err = wire.Unmarshal(body, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := answer.(*options.ScaleAnswer); ok {
+		m.Sum()
+	}
+	return method.Flatten(form, answer)
+}
+
+// Numbers implements [method.Additive].
+func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
+	numbers, err := numbersOf(p, t.Kind, body)
+	return map[string][]float64{sumName(t.Kind): numbers}, err
+}
+
+// Answer implements [method.Additive].
+func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
+	s, err := options.New(p)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := exact.Form(s, kind)
+	if err == nil {
+		err = method.Unflatten(answer, sums[sumName(kind)])
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := answer.(*options.ScaleAnswer); ok {
+		m.Centre()
+	}
+	return wire.Marshal(answer)
+}
+
+// Paper implements [method.Citable].
+func (Method) Paper(p *study.Plan) (out method.Paper) {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return out
+	}
+	features, with := 0, ""
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	kind := map[string]string{options.LikelihoodLogistic: "logistic regression", options.LikelihoodLinear: "linear regression", options.LikelihoodPoisson: "Poisson regression",
+		options.LikelihoodSoftmax: "multinomial logistic regression", options.LikelihoodHazard: "regression of discrete-time survival"}[o.Likelihood]
+	if o.Likelihood == options.LikelihoodHazard {
+		kind += fmt.Sprintf(" over %d periods with a logistic link", len(o.Outcome.Cuts))
+		out.References = append(out.References, "Prentice RL, Gloeckler LA. Regression analysis of grouped survival data with application to breast cancer data. Biometrics 1978;34:57-67. doi:10.2307/2529588")
+	}
+	if o.Link == options.LinkCloglog {
+		kind = strings.Replace(strings.Replace(kind, "a logistic", "a complementary log-log", 1), "logistic regression", "binary regression with a complementary log-log link", 1)
+	}
+	if o.Random() {
+		with = " and random intercepts of the sites"
+	}
+	out.Text = fmt.Sprintf("%s was related to %d features by %s with an independent normal prior of each weight (variance %g for a standard deviation of a number, or a level)%s.", o.Outcome.Column, features, kind, o.PriorVariance, with)
+	if o.Noised(p) {
+		out.Text += " Sites sent noised histograms, products of features and gradients. The posterior is normal about its mode (Laplace's approximation) and counts the noise of every release."
+		out.References = append(out.References, "Sharma M, Hutchinson M, Swaroop S, Honkela A, Turner RE. Differentially private federated variational inference. 2019. doi:10.48550/arXiv.1911.10563")
+		return out
+	}
+	out.Text += " Sites sent sums over their rows of the log-likelihood's first and second derivatives, by which Newton's steps find the same mode as with all rows in one place. Standard errors are those of the inverse information there, p values of Wald's test."
+	out.References = append(out.References, "Wu Y, Jiang X, Kim J, Ohno-Machado L. Grid binary logistic regression (GLORE): building shared models without sharing data. Journal of the American Medical Informatics Association 2012;19:758-764. doi:10.1136/amiajnl-2012-000862")
+	if !o.Random() {
+		out.Text += " Robust standard errors are from sums of products of persons' scores."
+		out.References = append(out.References, "White H. A heteroskedasticity-consistent covariance matrix estimator and a direct test for heteroskedasticity. Econometrica 1980;48:817-838. doi:10.2307/1912934",
+			"Liang K-Y, Zeger SL. Longitudinal data analysis using generalized linear models. Biometrika 1986;73:13-22. doi:10.1093/biomet/73.1.13")
+	}
+	return out
+}

@@ -119,7 +119,7 @@ func figure3() experiment.Experiment {
 			"The modes of the cloud are real, and the cloud is not the posterior. With more proposals what is accepted goes to the prior times the mean of the likelihoods of single rows, where the posterior has their product: " +
 				"the means of 90 rows are as uncertain as those of 9000, and unequal weights come back a quarter off. In the table compare the widths with the exact ones ([why](../explanation/graffl.md)).",
 			"**The default is about as good as the exact posterior without noise, and nearly so at ε 5.** Its weights over-cover because each site has exactly as many rows as planned, and the likelihood takes rows as drawn by lot. " +
-				"At ε 1 and some hundred rows covariances follow the prior, whose expected covariance (11.5 in each feature) is far from the truth of 1: a sharper `prior.spread` is worth more there than anything else.",
+				"At ε 1 and some hundred rows covariances follow the prior, whose expected covariance (11.5 in each feature) is far from the truth of 1.",
 			"Variant `set` contracts slowly, and its intervals are not calibrated: it is there to compare.",
 			"*Regression ABC* is what today's tools would do: sites send once their mean distances from public landmarks, and the coordinator alone proposes and simulates, with regression adjustment (Beaumont, Zhang and Balding 2002) in rounds of proposals, as neural posterior estimation has them. One round from so wide a prior does harm; sixteen come to about the exact posterior, as the default does, but a start that ends elsewhere must be begun again. It has no privacy noise, which its simulations would have to repeat.",
 			"**Features are aligned by name.** Algorithm 2 begins with a private intersection of the sites' features. Here the plan names the features and their order, and each site approves it: a site that lacks one cannot take part, and no site learns which further features another has.",
@@ -175,7 +175,7 @@ func (s sampler) run(ctx context.Context, seed uint64) (experiment.Values, error
 		sample = toy.Conjugate(p, toy.Data(s.rows, seed), exactDraws, rand.New(rand.NewPCG(seed, 3)))
 	default:
 		sample = &gmm.Posterior{}
-		r, sampler := rand.New(rand.NewPCG(seed, 4)), p.Sampler()
+		r, sampler := rand.New(rand.NewPCG(seed, 4)), abcMethod.NewSampler(p)
 		for range exactDraws {
 			m := gmm.NewMixture(p.Components(), p.Dim())
 			sampler.Draw(r, m)

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/distmv"
 
 	"parley/methods/mixture/gmm"
+	abc "parley/methods/published/graffl"
 )
 
 // regressed is approximate Bayesian computation with regression adjustment (Beaumont, Zhang and
@@ -86,7 +87,7 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 // how far what they simulate lies from what was observed, in standard deviations of the prior's.
 func propose(c gmm.Coordinates, p gmm.Prior, observed []float64, total, rounds int, r *rand.Rand) (draws *mat.Dense, law *distmv.Normal, off float64, err error) {
 	var scale []float64
-	sampler, rows := p.Sampler(), make([]float64, 2*total)
+	sampler, rows := abc.NewSampler(p), make([]float64, 2*total)
 	for round := range rounds {
 		us, ss := mat.NewDense(perRound, c.Len(), nil), mat.NewDense(perRound, len(observed), nil)
 		for i := range perRound {

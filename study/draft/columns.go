@@ -201,6 +201,9 @@ func (d *Draft) choose(outcome string) error {
 	for i, c := range d.Candidates {
 		if known = append(known, c.Column); c.Column == outcome {
 			d.Outcome = &d.Candidates[i]
+			if l := d.Outcome.Levels; len(l) == 2 && absence(l[1]) && !absence(l[0]) { // what is estimated is the last
+				d.Outcome.Levels = []string{l[1], l[0]}
+			}
 		}
 	}
 	if d.Outcome == nil {
@@ -216,6 +219,11 @@ func (d *Draft) choose(outcome string) error {
 		}
 	}
 	return nil
+}
+
+// absence says whether a level is that of people who have not what is asked for, in some languages.
+func absence(level string) bool {
+	return slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne", "false", "negative", "negativ", "negatif", "absent", "none", "control", "alive", "0"}, problem.Key(level))
 }
 
 // codesIn counts the cells of a column that hold a code for a missing value, and makes words

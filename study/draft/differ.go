@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,8 +49,12 @@ func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
 	var schema dataset.Schema
 	for _, c := range d.columns {
 		at := slices.IndexFunc(schema.Views, func(v dataset.View) bool { return v.Name == c.View })
-		switch own := (dataset.Column{Name: c.Name}); {
-		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c:
+		own := dataset.Column{Name: c.Name}
+		if own.Levels = c.usual(); own.Levels != nil {
+			own.Kind = dataset.Category
+		}
+		switch {
+		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c || 2*len(c.sites()) < len(d.Sites):
 		case c.View == "":
 			schema.Subject = append(schema.Subject, own)
 		case at < 0:
@@ -69,6 +74,27 @@ func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// usual are the words of a column at most sites that have it, if it has nothing else and they are few.
+func (c *column) usual() (levels []string) {
+	sites := map[string]int{}
+	for _, p := range c.at {
+		if p != nil {
+			for _, w := range p.Words {
+				sites[w.Text]++
+			}
+		}
+	}
+	for _, word := range slices.Sorted(maps.Keys(sites)) {
+		if 2*sites[word] > len(c.sites()) {
+			levels = append(levels, word)
+		}
+	}
+	if len(levels) < 2 || len(levels) > maxOutcome || c.Numbers > 0 {
+		return nil
+	}
+	return levels
 }
 
 // shape is a view as one site has it.

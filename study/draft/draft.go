@@ -120,7 +120,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	if !study.IsName(d.Name) {
 		return nil, problem.Problem{What: fmt.Sprintf("%q cannot be the name of a study", d.Name), Hint: "--name with lower-case letters, digits and hyphens"}
 	}
-	if err := d.findSites(path); err != nil {
+	if err := d.findSites(ctx, path); err != nil {
 		return nil, err
 	}
 	var wrong problem.List
@@ -306,6 +306,9 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 		outcome := "column: " + study.Quote(d.Outcome.Column)
 		if len(d.Outcome.Levels) > 0 {
 			outcome += ", levels: " + flow(d.Outcome.Levels, study.Quote)
+		}
+		if n := len(d.Outcome.Levels); n == 2 {
+			fmt.Fprintf(w, "# What is estimated is how probable the second level is: %s\n", oneLine(d.Outcome.Levels[1]))
 		}
 		fmt.Fprintf(w, "method:\n  name: %s\n  outcome: {%s}\n\n", d.Method, outcome)
 		return

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 
 // findSites finds the data sets: the folder itself, or those in it. What looks like data
 // and cannot be a site is an error, so that no site is lost.
-func (d *Draft) findSites(path string) error {
+func (d *Draft) findSites(ctx context.Context, path string) error {
 	inside, err := foldersIn(path)
 	if os.IsNotExist(err) {
 		return problem.Problem{File: path, What: "does not exist", Hint: "give a folder of data, or one that holds a folder for each site"}
@@ -51,11 +52,20 @@ func (d *Draft) findSites(path string) error {
 		if len(tables) > 0 {
 			p = misnamed(path, tables)
 		}
+		if all := wholeTables(ctx, path); all != nil {
+			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s --outcome COLUMN makes a folder for each, and --outcome '' where it is nothing\ncolumns of %s: %s",
+				quote(path), filepath.Base(all[0].path), strings.Join(all[0].columns, ", "))
+		}
 		return p
 	}
 	if err := wrong.Err(); err != nil {
 		return err
 	}
+	tables = slices.DeleteFunc(tables, func(name string) bool { // which a site's mapping names
+		return slices.ContainsFunc(having, func(folder string) bool {
+			return slices.Contains(dataset.Files(folder), filepath.Join(path, name))
+		})
+	})
 	if len(tables) > 0 {
 		d.Said.Add(problem.Problem{File: path, What: "not read, since it belongs to no site: " + few(tables), Hint: "a site's files stand in the site's folder"})
 	}

@@ -1,7 +1,7 @@
 // Package gmm is Gaussian mixtures as a Bayesian sees them. [Mixture] is a parameter
 // θ = (π, μ, Σ), [Prior] its Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes
-// one of a public range), [Posterior] a weighted sample of θ. Use [Prior.Sampler] and
-// [Mixture.Simulate] to draw, [Coordinates] and [Unconstrained] to sample θ as a vector
+// one of a public range), [Posterior] a weighted sample of θ. Use
+// [Mixture.Simulate] to draw rows, [Coordinates] and [Unconstrained] to sample θ as a vector
 // without constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
 //
 // Matrices are square, by rows, in one slice; of factors only the lower triangle counts.
@@ -11,9 +11,11 @@
 package gmm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Limits of what may be declared: a parameter comes back from messages, too.
@@ -102,43 +104,6 @@ func (m Mixture) factors() (l, logDet []float64, err error) {
 	return l, logDet, nil
 }
 
-// density evaluates a mixture at many points.
-type density struct {
-	m       Mixture
-	l       []float64
-	logNorm []float64
-	room    []float64
-}
-
-// Density prepares the evaluation of m. An error means a covariance that is not
-// positive definite.
-func (m Mixture) Density() (*density, error) {
-	l, logDet, err := m.factors()
-	if err != nil {
-		return nil, err
-	}
-	p := &density{m, l, logDet, make([]float64, m.Dim)}
-	for k, w := range m.Weights {
-		p.logNorm[k] = math.Log(w) - (logDet[k]+float64(m.Dim)*math.Log(2*math.Pi))/2
-	}
-	return p, nil
-}
-
-// Log returns ln Σ_k π_k N(x | μ_k, Σ_k) of a row x. It is not safe for
-// concurrent use.
-func (p *density) Log(x []float64) float64 {
-	d, total := p.m.Dim, math.Inf(-1)
-	for k := range p.m.Weights {
-		mu := p.m.Mean(k)
-		for i := range p.room {
-			p.room[i] = x[i] - mu[i]
-		}
-		Forward(p.l[k*d*d:], d, p.room)
-		total = logAdd(total, p.logNorm[k]-Squares(p.room)/2)
-	}
-	return total
-}
-
 // Simulate draws rows from m, as many as rows holds: rows is n × Dim, by rows.
 // An error means a covariance that is not positive definite.
 func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {
@@ -179,4 +144,233 @@ func Pick(r *rand.Rand, weights []float64) int {
 		}
 	}
 	return len(weights) - 1
+}
+
+// Matrices here are square, by rows, and mostly a handful of rows; these routines
+// work in place and allocate nothing.
+
+// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
+// Cholesky factor and returns ln |a|. It reports false when a is not positive
+// definite to working precision. The diagonal is the factor's own, and [Forward] and
+// [BackwardSolve] divide by it: the one of method mvppca keeps reciprocals there.
+func Cholesky(a []float64, n int) (logDet float64, ok bool) {
+	for i := range n {
+		ri := a[i*n:][:n]
+		for j := range i {
+			rj := a[j*n:][:j+1]
+			s := ri[j]
+			for k, v := range rj[:j] {
+				s -= ri[k] * v
+			}
+			ri[j] = s / rj[j]
+		}
+		s := ri[i]
+		for _, v := range ri[:i] {
+			s -= v * v
+		}
+		if !(s > 0) || math.IsInf(s, 0) {
+			return 0, false
+		}
+		logDet += math.Log(s)
+		ri[i] = math.Sqrt(s)
+	}
+	return logDet, true
+}
+
+// Forward replaces x by L⁻¹x, given the lower triangle of L.
+func Forward(l []float64, n int, x []float64) {
+	for i := range n {
+		row := l[i*n:][:i+1]
+		s := x[i]
+		for j, v := range row[:i] {
+			s -= v * x[j]
+		}
+		x[i] = s / row[i]
+	}
+}
+
+// BackwardSolve replaces x by L⁻ᵀx.
+func BackwardSolve(l []float64, n int, x []float64) {
+	for i := n - 1; i >= 0; i-- {
+		s := x[i]
+		for k := i + 1; k < n; k++ {
+			s -= l[k*n+i] * x[k]
+		}
+		x[i] = s / l[i*n+i]
+	}
+}
+
+// Squares returns |x|².
+func Squares(x []float64) (s float64) {
+	for _, v := range x {
+		s += v * v
+	}
+	return s
+}
+
+// SquaredDistance returns |x − y|².
+func SquaredDistance(x, y []float64) (s float64) {
+	for i, v := range x {
+		s += (v - y[i]) * (v - y[i])
+	}
+	return s
+}
+
+// logAdd returns ln(eᵃ + eᵇ).
+func logAdd(a, b float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if math.IsInf(b, -1) {
+		return a
+	}
+	return a + math.Log1p(math.Exp(b-a))
+}
+
+// NotFinite returns the index of the first NaN or infinity; −1 if there is none.
+func NotFinite(x []float64) int {
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// checkPositiveDefinite reports whether a d × d matrix is symmetric and positive definite.
+func checkPositiveDefinite(a []float64, d int) error {
+	if NotFinite(a) >= 0 {
+		return fmt.Errorf("has an entry that is not finite")
+	}
+	for i := range d {
+		for j := range i {
+			if math.Abs(a[i*d+j]-a[j*d+i]) > 1e-9*math.Sqrt(math.Abs(a[i*d+i]*a[j*d+j])) {
+				return fmt.Errorf("is not symmetric")
+			}
+		}
+	}
+	if _, ok := Cholesky(append([]float64(nil), a...), d); !ok {
+		return fmt.Errorf("is not positive definite")
+	}
+	return nil
+}
+
+// Match returns the order of m's components that lies closest to a reference:
+// component order[k] of m belongs to component k of the reference, so that the sum of
+// squared distances between means, each feature divided by its scale and each pair
+// counted by the sum of its two weights, is smallest (Kuhn and Munkres). Components of a
+// mixture have no names: without matching, means over a posterior are all the same.
+// Weights count because a component that hardly a row belongs to may lie anywhere: it
+// must not decide where those with rows belong. A nil scale is all ones.
+func Match(reference, m Mixture, scale []float64) []int {
+	k, d := m.Components(), m.Dim
+	cost := make([]float64, k*k)
+	for i := range k {
+		for j := range k {
+			a, b := reference.Mean(i), m.Mean(j)
+			for c := range d {
+				t := a[c] - b[c]
+				if scale != nil {
+					t /= scale[c]
+				}
+				cost[i*k+j] += t * t
+			}
+			cost[i*k+j] *= reference.Weights[i] + m.Weights[j]
+		}
+	}
+	return assign(cost, k)
+}
+
+// Reorder returns m with component order[k] in place k.
+func (m Mixture) Reorder(order []int) Mixture {
+	out := NewMixture(len(order), m.Dim)
+	for k, j := range order {
+		out.Weights[k] = m.Weights[j]
+		copy(out.Mean(k), m.Mean(j))
+		copy(out.Cov(k), m.Cov(j))
+	}
+	return out
+}
+
+// assign returns for each of n rows the column that belongs to it in the assignment
+// of least cost, by shortest augmenting paths with potentials: O(n³).
+func assign(cost []float64, n int) []int {
+	u, v := make([]float64, n+1), make([]float64, n+1)
+	owner := make([]int, n+1) // row of a column, from 1; column 0 is where a search begins
+	way, least, used := make([]int, n+1), make([]float64, n+1), make([]bool, n+1)
+	for i := 1; i <= n; i++ {
+		owner[0] = i
+		at := 0
+		for j := range least {
+			least[j], used[j] = math.Inf(1), false
+		}
+		for owner[at] != 0 {
+			used[at] = true
+			row, next, delta := owner[at], 0, math.Inf(1)
+			for j := 1; j <= n; j++ {
+				if used[j] {
+					continue
+				}
+				if c := cost[(row-1)*n+j-1] - u[row] - v[j]; c < least[j] {
+					least[j], way[j] = c, at
+				}
+				if least[j] < delta || next == 0 {
+					delta, next = least[j], j
+				}
+			}
+			for j := range used {
+				if used[j] {
+					u[owner[j]] += delta
+					v[j] -= delta
+				} else {
+					least[j] -= delta
+				}
+			}
+			at = next
+		}
+		for at != 0 {
+			owner[at] = owner[way[at]]
+			at = way[at]
+		}
+	}
+	order := make([]int, n)
+	for j := 1; j <= n; j++ {
+		order[owner[j]-1] = j - 1
+	}
+	return order
+}
+
+// EffectiveSize returns Kish's (Σw)²/Σw²: how many independent draws estimate a mean as
+// well as this weighted sample does. It speaks of the weights alone: draws that are
+// copies of each other, or that all miss a mode, are not noticed. As
+// a rule, below 100 do not report tails; below 20 report nothing.
+func EffectiveSize(weights []float64) float64 {
+	s, q := 0.0, 0.0
+	for _, w := range weights {
+		s += w
+		q += w * w
+	}
+	if q == 0 {
+		return 0
+	}
+	return s * s / q
+}
+
+// Quantile returns the smallest value at which a share q of the weight is reached.
+// There must be values.
+func Quantile(values, weights []float64, q float64) float64 {
+	order := make([]int, len(values))
+	total := 0.0
+	for i := range order {
+		order[i] = i
+		total += weights[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	s := 0.0
+	for _, i := range order {
+		if s += weights[i]; s >= q*total {
+			return values[i]
+		}
+	}
+	return values[order[len(order)-1]]
 }

@@ -12,35 +12,32 @@ import (
 	"parley/internal/testkit"
 )
 
-// Means over 40 000 draws from a prior, within five standard errors (false failure
-// below 1e-5): π, μ, and Σ where it has moments.
-func TestPriorDraws(t *testing.T) {
-	p := Prior{[]float64{0.5, 1, 2.5}, []float64{1, -2}, 0.5, 9, []float64{6, 2, 2, 4}}
-	testkit.Do(t, p.Check())
-	s, m, r := p.Sampler(), NewMixture(3, 2), rand.New(rand.NewPCG(1, 1))
-	const n = 40000
-	sum, square := make([]float64, 3+2+4), make([]float64, 9)
-	for range n {
-		s.Draw(r, m)
-		for i, v := range slices.Concat(m.Weights, m.Mean(1), m.Cov(1)) {
-			sum[i] += v / n
-			square[i] += v * v / n
-		}
-	}
-	want := slices.Concat([]float64{0.125, 0.25, 0.625}, p.Mean, p.MeanCovariance())
-	for i, w := range want {
-		if se := math.Sqrt((square[i] - sum[i]*sum[i]) / n); math.Abs(sum[i]-w) > 5*se {
-			t.Errorf("entry %d is %.4f on average, want %.4f ± %.4f", i, sum[i], w, se)
-		}
-	}
-}
-
 // drawn draws a mixture of any shape.
 func drawn(t *rapid.T) (Prior, Mixture) {
 	k, d := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 4).Draw(t, "d")
 	p := testkit.Get(BoxPrior(make([]float64, d), slices.Repeat([]float64{4}, d), k))(t)
-	m := NewMixture(k, d)
-	p.Sampler().Draw(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), m)
+	m, r := NewMixture(k, d), rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	sum := 0.0
+	for i := range k {
+		m.Weights[i] = r.ExpFloat64()
+		sum += m.Weights[i]
+		a := make([]float64, d*d)
+		for j := range a {
+			a[j] = r.NormFloat64()
+		}
+		for j := range d {
+			m.Mean(i)[j] = 4 * r.NormFloat64()
+			m.Cov(i)[j*d+j] = 0.1
+		}
+		for at := range a { // 0.1 I + AAᵀ
+			for c := range d {
+				m.Cov(i)[at] += a[at/d*d+c] * a[at%d*d+c]
+			}
+		}
+	}
+	for i := range m.Weights {
+		m.Weights[i] /= sum
+	}
 	return p, m
 }
 
@@ -53,8 +50,7 @@ func near(a, b []float64) bool {
 	return len(a) == len(b)
 }
 
-// Coordinates lead there and back, and order matters to neither the prior nor the
-// density of rows.
+// Coordinates lead there and back, and order does not matter to the prior.
 func TestCoordinatesAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, m := drawn(t)
@@ -78,14 +74,8 @@ func TestCoordinatesAndOrder(t *testing.T) {
 			t.Skip(err)
 		}
 		a, b := NewUnconstrained(p).LogDensity(u), NewUnconstrained(p).LogDensity(v)
-		f, err1 := m.Density()
-		g, err2 := other.Density()
-		if err1 != nil || err2 != nil {
-			t.Skip(err1, err2)
-		}
-		x := slices.Clone(m.Mean(0))
-		if !near([]float64{a, f.Log(x)}, []float64{b, g.Log(x)}) {
-			t.Fatalf("densities %v and %v, %v and %v", a, b, f.Log(x), g.Log(x))
+		if !near([]float64{a}, []float64{b}) {
+			t.Fatalf("densities %v and %v", a, b)
 		}
 	})
 }

@@ -83,14 +83,23 @@ func (p *Posterior) Thin(n int) *Posterior {
 		return p
 	}
 	out := &Posterior{Stages: p.Stages, Acceptance: p.Acceptance}
-	at, sum := 0, p.Weights[0]
-	for i := range n {
-		for want := (float64(i) + 0.5) / float64(n); sum < want && at < len(p.Draws)-1; sum += p.Weights[at] {
-			at++
-		}
-		out.Draws, out.Weights = append(out.Draws, p.Draws[at]), append(out.Weights, 1/float64(n))
+	for _, i := range Systematic(p.Weights, n, 0.5) {
+		out.Draws, out.Weights = append(out.Draws, p.Draws[i]), append(out.Weights, 1/float64(n))
 	}
 	out.Size = EffectiveSize(out.Weights)
+	return out
+}
+
+// Systematic takes n indices by weights that sum to 1, at (i + first)/n of their sum for each i from 0.
+func Systematic(weights []float64, n int, first float64) []int {
+	out := make([]int, n)
+	at, sum := 0, weights[0]
+	for i := range out {
+		for want := (float64(i) + first) / float64(n); sum < want && at < len(weights)-1; sum += weights[at] {
+			at++
+		}
+		out[i] = at
+	}
 	return out
 }
 

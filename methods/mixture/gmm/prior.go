@@ -3,8 +3,6 @@ package gmm
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 )
 
 // Prior is the published prior of a mixture (section 2.2): π ~ Dir(α), and for
@@ -78,11 +76,6 @@ func (p Prior) Check() error {
 	return nil
 }
 
-// Equal says whether two priors are one.
-func (p Prior) Equal(q Prior) bool {
-	return slices.Equal(p.Alpha, q.Alpha) && slices.Equal(p.Mean, q.Mean) && p.Kappa == q.Kappa && p.Nu == q.Nu && slices.Equal(p.Psi, q.Psi)
-}
-
 // Symmetric says whether the prior is the same for every order of components.
 func (p Prior) Symmetric() bool {
 	for _, a := range p.Alpha {
@@ -140,135 +133,6 @@ func (w *wishart) log(sigma []float64, logSigma float64) float64 {
 	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
 }
 
-// MeanCovariance returns E Σ = Ψ/(ν − d − 1) by rows; nil where there is none.
-func (p Prior) MeanCovariance() []float64 {
-	f := p.Nu - float64(p.Dim()) - 1
-	if !(f > 0) {
-		return nil
-	}
-	mean := append([]float64(nil), p.Psi...)
-	for i := range mean {
-		mean[i] /= f
-	}
-	return mean
-}
-
-// Scale is what distances in each feature are measured by: the square root of Ψ's
-// diagonal, in the feature's unit.
-func (p Prior) Scale() []float64 {
-	d := p.Dim()
-	out := make([]float64, d)
-	for i := range out {
-		out[i] = math.Sqrt(p.Psi[i*d+i])
-	}
-	return out
-}
-
-// Sampler draws from a prior. It is not safe for concurrent use.
-type Sampler struct {
-	prior  Prior
-	psi    []float64 // lower Cholesky factor of Ψ
-	a, rt  []float64 // Bartlett's triangle and its inverse; a square root of Σ
-	normal []float64
-	root   float64 // κ^−½
-}
-
-// Sampler prepares drawing from p, which must satisfy Check.
-func (p Prior) Sampler() *Sampler {
-	d := p.Dim()
-	s := &Sampler{p, append([]float64(nil), p.Psi...), make([]float64, d*d), make([]float64, d*d), make([]float64, d), 1 / math.Sqrt(p.Kappa)}
-	Cholesky(s.psi, d)
-	return s
-}
-
-// Draw draws θ into m, which must have the prior's shape.
-func (s *Sampler) Draw(r *rand.Rand, m Mixture) {
-	s.Weights(r, m.Weights)
-	for k := range m.Weights {
-		s.Component(r, m.Mean(k))
-		s.Covariance(m.Cov(k))
-	}
-}
-
-// Weights draws π as normalised gamma variates.
-func (s *Sampler) Weights(r *rand.Rand, pi []float64) {
-	sum := 0.0
-	for sum == 0 { // all underflow only for tiny α
-		for k, a := range s.prior.Alpha {
-			pi[k] = gamma(r, a)
-			sum += pi[k]
-		}
-	}
-	for k := range pi {
-		pi[k] /= sum
-	}
-}
-
-// Covariance writes that of the component last drawn.
-func (s *Sampler) Covariance(dst []float64) {
-	d := len(s.normal)
-	for i := range d {
-		for j := range i + 1 {
-			t := 0.0
-			for k := range d {
-				t += s.rt[i*d+k] * s.rt[j*d+k]
-			}
-			dst[i*d+j], dst[j*d+i] = t, t
-		}
-	}
-}
-
-// Component draws a mean, and keeps a square root of its covariance: with
-// Ψ = CCᵀ and Bartlett's A of a Wishart with ν degrees of freedom,
-// Σ = (C A⁻ᵀ)(C A⁻ᵀ)ᵀ.
-func (s *Sampler) Component(r *rand.Rand, mean []float64) {
-	d, a := len(mean), s.a
-	for i := range d {
-		a[i*d+i] = 1 / math.Sqrt(2*gamma(r, (s.prior.Nu-float64(i))/2))
-		for j := range i {
-			a[i*d+j] = r.NormFloat64()
-		}
-	}
-	// a becomes A⁻¹, whose diagonal it has already: row i of the inverse is
-	// −A⁻¹ᵢᵢ Σ_{j≤k<i} Aᵢₖ A⁻¹ₖⱼ.
-	for i := range d {
-		row := a[i*d:][:i+1]
-		copy(s.normal, row[:i])
-		for j := range i {
-			t := 0.0
-			for k := j; k < i; k++ {
-				t += s.normal[k] * a[k*d+j]
-			}
-			row[j] = -t * row[i]
-		}
-	}
-	for i := range d { // C A⁻ᵀ
-		for j := range d {
-			t := 0.0
-			for k := range min(i, j) + 1 {
-				t += s.psi[i*d+k] * a[j*d+k]
-			}
-			s.rt[i*d+j] = t
-		}
-	}
-	s.Around(r, s.prior.Mean, s.root, mean)
-}
-
-// Around draws x from N(mean, scale² Σ) of the component last drawn.
-func (s *Sampler) Around(r *rand.Rand, mean []float64, scale float64, x []float64) {
-	d := len(x)
-	for i := range s.normal {
-		s.normal[i] = scale * r.NormFloat64()
-	}
-	for i := range x {
-		t := mean[i]
-		for j, v := range s.normal {
-			t += s.rt[i*d+j] * v
-		}
-		x[i] = t
-	}
-}
-
 // SplitMix is the finaliser of SplitMix64, which makes unlike seeds of like numbers.
 func SplitMix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -276,28 +140,153 @@ func SplitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
-// Tsang 2000; below 1 by their boost). Its stream is ours, so that proposals can be
-// drawn again from their numbers whatever a library changes.
-func gamma(r *rand.Rand, a float64) float64 {
-	if a < 1 {
-		return gamma(r, a+1) * math.Pow(r.Float64(), 1/a)
+// Coordinates maps a parameter θ to a vector u without constraints:
+// ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each component the lower Cholesky
+// factor of Σ_k by rows, its diagonal in logarithms.
+type Coordinates struct{ K, Dim int }
+
+// Len returns the length of u.
+func (c Coordinates) Len() int { return c.K - 1 + c.K*c.Dim + c.K*c.Triangle() }
+
+// Triangle returns how many numbers of u are one covariance.
+func (c Coordinates) Triangle() int { return c.Dim * (c.Dim + 1) / 2 }
+
+// Means returns the part of u that is the means.
+func (c Coordinates) Means(u []float64) []float64 { return u[c.K-1:][:c.K*c.Dim] }
+
+// To writes u of a mixture. An error means a covariance that is not positive
+// definite, or a weight of zero.
+func (c Coordinates) To(u []float64, m Mixture) error {
+	l, _, err := m.factors()
+	if err != nil {
+		return err
 	}
-	if a == 1 {
-		return r.ExpFloat64()
-	}
-	d := a - 1.0/3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		x := r.NormFloat64()
-		v := 1 + c*x
-		if v <= 0 {
-			continue
+	last := m.Weights[c.K-1]
+	for k, w := range m.Weights {
+		if !(w > 0) {
+			return fmt.Errorf("a weight of %v is zero and has no logarithm", m.Weights)
 		}
-		v *= v * v
-		u := r.Float64()
-		if x2 := x * x; u < 1-0.0331*x2*x2 || math.Log(u) < x2/2+d*(1-v+math.Log(v)) {
-			return d * v
+		if k < c.K-1 {
+			u[k] = math.Log(w / last)
 		}
 	}
+	at := c.K - 1 + copy(u[c.K-1:], m.Means)
+	for k := range c.K {
+		factor := l[k*c.Dim*c.Dim:]
+		for i := range c.Dim {
+			at += copy(u[at:], factor[i*c.Dim:][:i])
+			u[at] = math.Log(factor[i*c.Dim+i])
+			at++
+		}
+	}
+	return nil
+}
+
+// From writes the mixture of u.
+func (c Coordinates) From(m Mixture, u []float64) {
+	c.Weights(m.Weights, u)
+	for k := range c.K {
+		c.Component(m, u, k)
+	}
+}
+
+// Component writes the mean and the covariance of component k.
+func (c Coordinates) Component(m Mixture, u []float64, k int) {
+	d := c.Dim
+	copy(m.Mean(k), c.Means(u)[k*d:])
+	cov, l := m.Cov(k), u[c.K-1+c.K*d+k*c.Triangle():][:c.Triangle()]
+	for i := range d {
+		for j := range i + 1 {
+			s := 0.0
+			for q := range j + 1 {
+				s += entry(l, i, q) * entry(l, j, q)
+			}
+			cov[i*d+j], cov[j*d+i] = s, s
+		}
+	}
+}
+
+// entry returns L_ij, j ≤ i, of a packed factor with logarithms on its diagonal.
+func entry(l []float64, i, j int) float64 {
+	v := l[i*(i+1)/2+j]
+	if i == j {
+		return math.Exp(v)
+	}
+	return v
+}
+
+// Weights writes the weights π of u.
+func (c Coordinates) Weights(pi, u []float64) {
+	top := 0.0
+	for _, v := range u[:c.K-1] {
+		top = max(top, v)
+	}
+	pi[c.K-1] = math.Exp(-top)
+	sum := pi[c.K-1]
+	for k, v := range u[:c.K-1] {
+		pi[k] = math.Exp(v - top)
+		sum += pi[k]
+	}
+	for k := range pi {
+		pi[k] /= sum
+	}
+}
+
+// Unconstrained evaluates a prior in coordinates. It is not safe for concurrent use.
+type Unconstrained struct {
+	Coordinates
+	prior     Prior
+	dirichlet float64 // its constant
+	normal    float64 // that of one component's normal density and 2ᵈ
+	spread    wishart
+	pi, e     []float64
+	l         []float64 // the lower Cholesky factor of a component
+}
+
+// NewUnconstrained prepares a prior, which must satisfy Check.
+func NewUnconstrained(p Prior) *Unconstrained {
+	k, d := p.Components(), p.Dim()
+	c := &Unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d), l: make([]float64, d*d)}
+	c.spread, _ = newWishart(p.Nu, p.Psi, d)
+	c.dirichlet = dirichletConstant(p.Alpha)
+	c.normal = float64(d) * (math.Ln2 - (math.Log(2*math.Pi)-math.Log(p.Kappa))/2)
+	return c
+}
+
+// LogDensity returns ln p(u) = ln p(θ(u)) + ln |∂θ/∂u|, where the Jacobian is
+// Π_k π_k · Π_k 2ᵈ Π_i L_{k,ii}^{d−i+2}, i from 1.
+func (c *Unconstrained) LogDensity(u []float64) float64 {
+	c.Weights(c.pi, u)
+	s := c.dirichlet
+	for k, w := range c.pi {
+		s += c.prior.Alpha[k] * math.Log(w)
+	}
+	for k := range c.K {
+		s += c.LogComponent(u, k)
+	}
+	if math.IsNaN(s) {
+		return math.Inf(-1)
+	}
+	return s
+}
+
+// LogComponent is the factor of component k.
+func (c *Unconstrained) LogComponent(u []float64, k int) float64 {
+	d, s := c.Dim, c.normal
+	at := c.K - 1 + c.K*d + k*c.Triangle()
+	logDet := 0.0
+	for i := range d {
+		copy(c.l[i*d:], u[at:][:i])
+		v := u[at+i]
+		at += i + 1
+		c.l[i*d+i] = math.Exp(v)
+		logDet += 2 * v
+		s += float64(d-i+1) * v
+	}
+	for i, v := range c.Means(u)[k*d:][:d] {
+		c.e[i] = v - c.prior.Mean[i]
+	}
+	s += c.spread.log(c.l, logDet)
+	Forward(c.l, d, c.e)
+	return s - (logDet+c.prior.Kappa*Squares(c.e))/2
 }

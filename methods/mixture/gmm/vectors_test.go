@@ -80,9 +80,14 @@ func (f *priorsFile) verify(list *vectors.List) error {
 		list.Float(entry+".log_invwishart", c.LogIW, inverseWishartLogDensity(c.Nu, p.Psi, sigma, d), tolNumber)
 		list.Float(entry+".log_normal_given_sigma", c.LogN, normalLogDensity(c.Mu, c.M, spread), tolNumber)
 		list.Float(entry+".log_niw", c.LogNIW, logDensity(p, Mixture{Dim: d, Weights: []float64{1}, Means: c.Mu, Covs: sigma}), tolNumber)
-		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, p.MeanCovariance() != nil)
+		free := c.Nu - float64(d) - 1
+		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, free > 0)
 		if c.Mean != nil {
-			list.Floats(entry+".invwishart_mean", slices.Concat(c.Mean...), p.MeanCovariance(), tolNumber)
+			mean := slices.Clone(p.Psi)
+			for k := range mean {
+				mean[k] /= free
+			}
+			list.Floats(entry+".invwishart_mean", slices.Concat(c.Mean...), mean, tolNumber)
 		}
 	}
 	box, err := BoxPrior(f.Box.Lo, f.Box.Hi, f.Box.K)

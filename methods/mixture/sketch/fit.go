@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,8 +14,14 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// nullRows is of how many rows data sets of a check are made at most.
-const nullRows = 500
+const (
+	// nullSets is how many data sets a check draws: of three statistics at a level of 1 %
+	// together, each may be exceeded by none of 299.
+	nullSets = 299
+	// nullRows is of how many rows data sets of a check are made at most; of more rows they have the
+	// covariance still, by a factor, but the law of the mean of so few.
+	nullRows = 500
+)
 
 // Fit compares what was observed with what the posterior expects. χ² has as many degrees of
 // freedom as numbers were observed, less those that were fitted to them: by how much more
@@ -71,7 +78,7 @@ func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 	}
 	observed := c.statistics(off, nil, 0)
 	fit.ChiSq, fit.Largest = observed[0], observed[1]
-	draws := 0.0
+	fitted := 0.0
 	for i, share := range p.Weights {
 		one := make([]float64, n)
 		for r := range one {
@@ -81,23 +88,68 @@ func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 		if u.N > 0 {
 			undo(u, basis, one)
 		}
-		draws += gmm.Squares(one)
+		fitted += gmm.Squares(one)
 		c.fitted = append(c.fitted, one...)
 	}
-	fit.Freedom = max(float64(n)-draws, 1)
-	null, err := null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
-		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(draw int, off []float64) []float64 {
-		place := make([]float64, n) // of the draw, as the posterior knows it from other draws
-		for r, v := range fit.Expected {
-			place[r] = means[draw*n+r] - v
+	fit.Freedom = max(float64(n)-fitted, 1)
+	// What sites could have released if the mixture is right: a posterior predictive check (Gelman, Meng and Stern 1996).
+	draws, null, failed := gmm.Systematic(p.Weights, nullSets, 0.5), make([][]float64, nullSets), make([]error, nullSets)
+	divide(nullSets, func() func(int) {
+		return func(b int) {
+			expected := means[draws[b]*n:][:n]
+			place := make([]float64, n) // of the draw, as the posterior knows it from other draws
+			for r, v := range fit.Expected {
+				place[r] = expected[r] - v
+			}
+			var off []float64
+			if off, failed[b] = f.simulated(o, p.Draws[draws[b]], expected, rand.New(rand.NewPCG(uint64(b), 5))); failed[b] == nil {
+				null[b] = c.statistics(off, c.fitted, c.heavier(place))
+			}
 		}
-		return c.statistics(off, c.fitted, c.heavier(place))
 	})
-	if err != nil {
+	if err := errors.Join(failed...); err != nil {
 		return nil, err
 	}
 	fit.Tail = tailOf(observed, null)
 	return fit, nil
+}
+
+// simulated is how far means of a data set of a mixture are from those that it expects.
+func (f Frequencies) simulated(o Observation, m gmm.Mixture, expected []float64, r *rand.Rand) ([]float64, error) {
+	rows := int(math.Round(max(1, min(o.Rows, nullRows))))
+	x, phi, off := make([]float64, rows*m.Dim), make([]float64, len(expected)), make([]float64, len(expected))
+	if err := m.Simulate(r, x); err != nil {
+		return nil, err
+	}
+	for row := range slices.Chunk(x, m.Dim) {
+		f.Features(phi, row)
+		for j, v := range phi {
+			off[j] += v
+		}
+	}
+	like := 1 / math.Sqrt(float64(rows)*o.Rows) // the mean of o.Rows rows is as far off
+	count, noise := math.Sqrt(o.RowsVar)/o.Rows*r.NormFloat64(), math.Sqrt(o.NoiseVar)
+	for j, e := range expected {
+		off[j] = (off[j]-float64(rows)*e)*like + count*e + noise*r.NormFloat64()
+	}
+	return off, nil
+}
+
+// tailOf is the probability of what was observed, by statistics that are large where a mixture
+// is wrong: the share of data sets, itself included, that are as far off by the statistic that
+// speaks most against it, times the number of statistics (Bonferroni).
+func tailOf(observed []float64, null [][]float64) float64 {
+	p := 1.
+	for i, v := range observed {
+		beyond := 1
+		for _, n := range null {
+			if n[i] >= v {
+				beyond++
+			}
+		}
+		p = min(p, float64(len(observed)*beyond)/float64(len(null)+1))
+	}
+	return p
 }
 
 // check computes the statistics of [Frequencies.Fit].
@@ -168,20 +220,13 @@ func undo(u blas64.Triangular, basis blas64.General, off []float64) {
 // distances in it, nil if there is no such direction.
 func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 	n := 2 * m.m
-	v := make([]float64, n)
+	v, x := make([]float64, n), make([]float64, m.d)
 	l := make([]float64, m.d*m.d)
 	for k, share := range m.weights(t) {
 		m.factor(t, k, l)
 		for j := range m.m {
-			om := m.f.Omega[j*m.d:][:m.d]
-			s := 0.0
-			for b := range m.d {
-				x := 0.0
-				for a := b; a < m.d; a++ {
-					x += om[a] * l[a*m.d+b]
-				}
-				s += x * x
-			}
+			om := m.seen(j, l, x)
+			s := gmm.Squares(x)
 			sin, cos := math.Sincos(dot(om, m.means(t, k)))
 			a := share * math.Exp(-s/2) * s * s / 8
 			v[j] += a * cos
@@ -245,16 +290,16 @@ const (
 // frequencies are too few.
 func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) {
 	m := f.model(k, false)
-	n, q := 2*m.m, m.len()
+	n := 2 * m.m
 	r := rand.New(rand.NewPCG(seed, 3))
-	mean, jac, cov := make([]float64, n), make([]float64, n*q), make([]float64, n*n)
+	mean, cov := make([]float64, n), make([]float64, n*n)
 	for range madeUp {
 		t := f.madeUp(m, r)
-		m.mean(t, mean, jac)
+		m.mean(t, mean, nil)
 		m.covariance(t, mean, cov)
 		told := func(rows float64) bool {
 			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
-			return m.told(m.errors(o, mean, jac, cov))
+			return m.told(m.errors(o, t, mean, cov))
 		}
 		few, rows := leastRows, max(need, leastRows)
 		if need > 0 && told(rows) {
@@ -304,7 +349,7 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 
 // errors are the standard deviations of all parameters by the information that an observation of so
 // many rows has; nil if some make the same of it.
-func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
+func (m model) errors(o Observation, t, mean, rowCov []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	cov := slices.Clone(rowCov)
 	o.spread(mean, cov)
@@ -312,11 +357,8 @@ func (m model) errors(o Observation, mean, jac, rowCov []float64) []float64 {
 	if !ok {
 		return nil
 	}
-	j := append([]float64(nil), jac...)
-	w.apply(j, q)
 	h := make([]float64, q*q)
-	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: j}
-	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
+	m.normal(mean, w, t, make([]float64, n), make([]float64, n*q), make([]float64, q), h)
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
 	if !ok {
 		return nil

@@ -148,16 +148,14 @@ func (o Observation) Check(n int) error {
 	return nil
 }
 
-// Sampling says how a posterior is sampled.
+// Sampling says how a posterior is sampled: by how many particles, 64 to 65536.
 type Sampling struct {
-	Particles int // 64 to 65536
+	Particles int
 	Seed      uint64
-	// Widths says that Ψ of the prior follows from the fit: where sums can tell how wide components are.
-	Widths bool
 }
 
-// DefaultSampling is what coverage was measured with.
-func DefaultSampling(seed uint64) Sampling { return Sampling{Particles: 384, Seed: seed} }
+// DefaultParticles are what coverage was measured with.
+const DefaultParticles = 384
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {
@@ -175,7 +173,7 @@ type Fit struct {
 	ChiSq    float64   // of all distances together
 	Freedom  float64   // degrees of freedom of ChiSq
 	// Tail is the probability of being as far off if the model is right, by a posterior
-	// predictive check: see [null] and [tailOf].
+	// predictive check: see [tailOf].
 	Tail float64
 }
 

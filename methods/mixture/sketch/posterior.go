@@ -6,11 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/mixture/gmm"
 )
@@ -36,7 +36,7 @@ type mode struct {
 	value    float64
 }
 
-// Posterior samples p(θ | observed means) under a plan's prior, on the Gaussian likelihood
+// Posterior samples p(θ | observed means) under a prior whose Ψ follows from the fit ([learned]), on the Gaussian likelihood
 // ln N(y | E φ, Cov φ/n + noise). A search from many starts finds its modes; each gets
 // the covariance of what was observed that belongs to it, and a normal approximation
 // (Laplace). Draws from these are carried to the posterior by sequential Monte Carlo: weights
@@ -64,15 +64,13 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*g
 		return nil, err
 	}
 	full := f.model(prior.Components(), false)
-	if opt.Widths {
-		prior = learned(prior, full.mixture(modes[0].t))
-		for i, at := range modes {
-			if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
-				modes[i] = again
-			}
+	prior = learned(prior, full.mixture(modes[0].t))
+	for i, at := range modes {
+		if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
+			modes[i] = again
 		}
-		slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
 	}
+	slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
 	s := &sampler{model: full, f: &f, o: o, prior: prior, modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
 	post := s.sample(opt.Particles)
 	post.Rivals = s.rivals(modes)
@@ -251,7 +249,8 @@ func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangula
 	return lapack64.Potrf(m)
 }
 
-// curvature adds the second derivatives of the penalty to the upper triangle of h.
+// curvature adds the second derivatives of the penalty to the upper triangle of h: where the penalty bends down, none, so
+// that a normal approximation is never wider than without the prior, and [believed] has a root.
 func (p *modelPrior) curvature(t, h []float64) {
 	const step = 1e-3
 	n := p.len()
@@ -265,13 +264,41 @@ func (p *modelPrior) curvature(t, h []float64) {
 	}
 	for k := range p.k {
 		at := p.indices(k)
+		bent := mat.NewSymDense(len(at), nil)
 		for x, i := range at {
-			for _, j := range at[x:] {
-				h[i*n+j] += (value(k, i, j, 1, 1) - value(k, i, j, 1, -1) - value(k, i, j, -1, 1) + value(k, i, j, -1, -1)) / (4 * step * step)
+			for y, j := range at[x:] {
+				bent.SetSym(x, x+y, (value(k, i, j, 1, 1)-value(k, i, j, 1, -1)-value(k, i, j, -1, 1)+value(k, i, j, -1, -1))/(4*step*step))
+			}
+		}
+		straighten(bent)
+		for x, i := range at {
+			for y, j := range at[x:] {
+				h[i*n+j] += bent.At(x, x+y)
 			}
 		}
 	}
 	addWeights(p.weights(t), p.alpha, make([]float64, n), h, n)
+}
+
+// straighten makes a symmetric matrix the nearest one without negative eigenvalues.
+func straighten(m *mat.SymDense) {
+	var own mat.EigenSym
+	if !own.Factorize(m, true) {
+		m.Zero()
+		return
+	}
+	values := own.Values(nil)
+	if values[0] >= 0 {
+		return
+	}
+	var v mat.Dense
+	own.VectorsTo(&v)
+	m.Zero()
+	for e, value := range values {
+		if value > 0 {
+			m.SymRankOne(m, value, v.ColView(e))
+		}
+	}
 }
 
 // sampler carries draws from the normal approximations to the posterior.
@@ -304,13 +331,11 @@ func (s *sampler) sample(count int) *gmm.Posterior {
 		share[i] = math.Exp(s.modes[0].minusLog - m.minusLog)
 		sum += share[i]
 	}
+	for i := range share {
+		share[i] /= sum
+	}
 	s.particles = make([]particle, count)
-	at, reached := 0, share[0]/sum
-	for i := range s.particles {
-		for (float64(i)+0.5)/float64(count) > reached && at < len(s.modes)-1 {
-			at++
-			reached += share[at] / sum
-		}
+	for i, at := range gmm.Systematic(share, count, 0.5) {
 		p := &s.particles[i]
 		*p = particle{at, make([]float64, q), make([]float64, q), 0, s.r.Uint64()}
 		for j := range p.z {
@@ -416,16 +441,10 @@ func (s *sampler) all(do func(w *worker, group []particle)) {
 		}
 		groups = append(groups, s.particles[at:end])
 	}
-	var wait sync.WaitGroup
-	for first := range threads {
-		wait.Go(func() {
-			w := &worker{s, gmm.NewUnconstrained(s.prior), make([]float64, 2*s.m), make([]float64, 2*s.m*together)}
-			for i := first; i < len(groups); i += threads {
-				do(w, groups[i])
-			}
-		})
-	}
-	wait.Wait()
+	divide(len(groups), func() func(int) {
+		w := &worker{s, gmm.NewUnconstrained(s.prior), make([]float64, 2*s.m), make([]float64, 2*s.m*together)}
+		return func(i int) { do(w, groups[i]) }
+	})
 }
 
 // place works a particle's parameter out from z.
@@ -505,14 +524,8 @@ func (s *sampler) move(beta, b float64) float64 {
 
 // resample draws particles by their weights, systematically.
 func (s *sampler) resample(weights []float64) {
-	n := float64(len(weights))
 	out := make([]particle, 0, len(weights))
-	at, sum := 0, weights[0]
-	first := s.r.Float64()
-	for i := range weights {
-		for want := (float64(i) + first) / n; sum < want && at < len(weights)-1; sum += weights[at] {
-			at++
-		}
+	for _, at := range gmm.Systematic(weights, len(weights), s.r.Float64()) {
 		p := s.particles[at]
 		p.z, p.t = slices.Clone(p.z), slices.Clone(p.t)
 		out = append(out, p)

@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"parley/internal/testkit"
@@ -13,15 +14,14 @@ import (
 // sets tell a variance within 5 √(2/299) of it.
 func TestNullHasTheLawOfTheObserved(t *testing.T) {
 	m := gmm.Mixture{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}
+	f := Frequencies{Dim: 1, Centre: []float64{0}, Scale: []float64{1}, Omega: []float64{1}}
 	e := math.Exp(-0.5)
 	for _, rows := range []float64{40, 4000} { // all of them, and a part that stands for them
-		u := null{Posterior: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}, Rows: 50,
-			Observed: Observation{Mean: []float64{e}, Rows: rows, NoiseVar: 0.3 / rows, RowsVar: 0.5 * rows},
-			Features: func(dst, x []float64) { dst[0] = math.Cos(x[0]) }, Expected: func(int) []float64 { return []float64{e} }}
-		all := testkit.Get(u.Statistics(func(_ int, off []float64) []float64 { return []float64{off[0]} }))(t)
+		o := Observation{Mean: []float64{e, 0}, Rows: rows, NoiseVar: 0.3 / rows, RowsVar: 0.5 * rows}
 		got := 0.0
-		for _, s := range all {
-			got += s[0] * s[0] / nullSets
+		for b := range uint64(nullSets) {
+			off := testkit.Get(f.simulated(o, m, o.Mean, rand.New(rand.NewPCG(b, 5))))(t)
+			got += off[0] * off[0] / nullSets
 		}
 		want := (0.5*math.Pow(1-math.Exp(-1), 2) + 0.3 + 0.5*e*e) / rows
 		if math.Abs(got/want-1) > 5*math.Sqrt(2./nullSets) {

@@ -78,23 +78,29 @@ func (f *Frequencies) search(o Observation, k int, seed uint64) (model, []start)
 	return m, found
 }
 
-// each computes n results, four at a time.
+// each computes n results.
 func each(n int, one func(i int) start) []start {
 	out := make([]start, n)
-	var wait sync.WaitGroup
-	for first := range threads {
-		wait.Go(func() {
-			for i := first; i < n; i += threads {
-				out[i] = one(i)
-			}
-		})
-	}
-	wait.Wait()
+	divide(n, func() func(int) { return func(i int) { out[i] = one(i) } })
 	return out
 }
 
 // Work is divided among so many goroutines, whatever the machine has.
 const threads = 4
+
+// divide calls what each goroutine makes for itself for i from 0 to n − 1.
+func divide(n int, worker func() func(i int)) {
+	var wait sync.WaitGroup
+	for first := range threads {
+		wait.Go(func() {
+			do := worker()
+			for i := first; i < n; i += threads {
+				do(i)
+			}
+		})
+	}
+	wait.Wait()
+}
 
 // diagonal is a metric before anything is known of the rows: a cosine has a variance of ½ at
 // most, near ½ where the characteristic function is small.

@@ -258,12 +258,12 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		"no frequency": func() error { _, err := New([]float64{0, 0}, box, box, 0, 1); return err },
 		"scale":        func() error { _, err := New([]float64{0, 0}, box, []float64{1, 0}, 8, 1); return err },
 		"means": func() error {
-			_, err := s.f.Posterior(Observation{Mean: []float64{1}, Rows: 5}, s.prior, DefaultSampling(1))
+			_, err := s.f.Posterior(Observation{Mean: []float64{1}, Rows: 5}, s.prior, Sampling{DefaultParticles, 1})
 			return err
 		},
 		"dimensions": func() error {
 			p, _ := gmm.BoxPrior([]float64{0}, []float64{1}, 2)
-			_, err := s.f.Posterior(s.o, p, DefaultSampling(1))
+			_, err := s.f.Posterior(s.o, p, Sampling{DefaultParticles, 1})
 			return err
 		},
 		"parameters": func() error {
@@ -271,7 +271,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 			if err != nil {
 				return nil
 			}
-			_, err = f.Posterior(Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, DefaultSampling(1))
+			_, err = f.Posterior(Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, Sampling{DefaultParticles, 1})
 			return err
 		},
 	} {
@@ -406,18 +406,16 @@ func released(f Frequencies, x []float64) Observation {
 	return o
 }
 
-// Components twice as wide as the frequencies' scale, which the prior takes for less likely, are found about as
-// exactly as rows allow where the prior's width is learned, and far from that where it is not. Of 48 numbers, whose
+// Components twice as wide as the frequencies' scale are found about as exactly as rows allow. Of 48 numbers, whose
 // errors go together, fewer than 34 are held by chance once in 1000 tests; the seeds are fixed.
 func TestWideComponentsInTwelveDimensions(t *testing.T) {
 	const d, rows, sd = 12, 3000, 2.5
 	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d), slices.Repeat([]float64{sd / 2}, d)
 	f := testkit.Get(New(lo, hi, scale, 543, 3))(t)
 	prior := testkit.Get(gmm.BoxPrior(lo, hi, 2))(t)
-	held, squares := map[bool]int{}, map[bool]float64{} // by whether it is learned
-	for seed := range uint64(4) {
-		learned := seed%2 == 0
-		r := rand.New(rand.NewPCG(seed/2, 7))
+	held, squares := 0, 0.0
+	for seed := range uint64(2) {
+		r := rand.New(rand.NewPCG(seed, 7))
 		truth := gmm.NewMixture(2, d)
 		copy(truth.Weights, []float64{0.75, 0.25})
 		for k := range 2 {
@@ -428,7 +426,7 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 		}
 		x := make([]float64, rows*d)
 		testkit.Do(t, truth.Simulate(r, x))
-		post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: learned}))(t)
+		post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5}))(t)
 		for k := range 2 { // the largest is first, and so is its mean
 			for i := range d {
 				mean, variance := 0.0, 0.0
@@ -439,15 +437,15 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 					variance += post.Weights[q] * (draw.Mean(k)[i] - mean) * (draw.Mean(k)[i] - mean)
 				}
 				off := mean - truth.Mean(k)[i]
-				if squares[learned] += off * off * rows * truth.Weights[k] / truth.Cov(k)[i*d+i]; math.Abs(off) < 1.645*math.Sqrt(variance) {
-					held[learned]++
+				if squares += off * off * rows * truth.Weights[k] / truth.Cov(k)[i*d+i]; math.Abs(off) < 1.645*math.Sqrt(variance) {
+					held++
 				}
 			}
 		}
 	}
-	ratio := func(learned bool) float64 { return math.Sqrt(squares[learned] / (2 * 2 * d)) }
-	t.Logf("of %d means %d held, errors %.2f times those of known components; %d and %.2f with a prior that is fixed", 2*2*d, held[true], ratio(true), held[false], ratio(false))
-	if held[true] < 34 || ratio(true) > 2 {
+	ratio := math.Sqrt(squares / (2 * 2 * d))
+	t.Logf("of %d means %d held, errors %.2f times those of known components", 2*2*d, held, ratio)
+	if held < 34 || ratio > 2 {
 		t.Error("components are not found as exactly as rows allow")
 	}
 }
@@ -471,7 +469,7 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 	}
 	x := make([]float64, rows*d)
 	testkit.Do(t, truth.Simulate(r, x))
-	post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5, Widths: true}))(t)
+	post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5}))(t)
 	mean := post.Mean()
 	for k, n := range []float64{0.6 * rows, 0.4 * rows} {
 		for i := range d {
@@ -482,6 +480,29 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 			if ratio := math.Sqrt(mean.Cov(k)[i*d+i]) / sd; math.Abs(ratio-1) > 0.2 {
 				t.Errorf("component %d, feature %d: a standard deviation of %.2f times the true one", k, i, ratio)
 			}
+		}
+	}
+}
+
+// Skewed rows, as laboratory values are, are no mixture of three normal distributions; the nearest is found all the same. With
+// seed 9 the prior bends down there.
+func TestSkewedRowsHaveAPosterior(t *testing.T) {
+	const d, rows = 5, 215
+	for _, seed := range []uint64{4, 9} {
+		r := rand.New(rand.NewPCG(seed, 11))
+		x, lo, hi, scale := make([]float64, rows*d), make([]float64, d), make([]float64, d), make([]float64, d)
+		for i := range x {
+			group, skew := float64(i/d%7/5), 0.3+0.4*float64(i%d)
+			x[i] = math.Exp(skew*r.NormFloat64() + group)
+			hi[i%d] = max(hi[i%d], 1.1*x[i])
+		}
+		for j := range d {
+			scale[j] = hi[j] / 16
+		}
+		f := testkit.Get(New(lo, hi, scale, 186, 3))(t)
+		prior := testkit.Get(gmm.BoxPrior(lo, hi, 3))(t)
+		if _, err := f.Posterior(released(f, x), prior, Sampling{Particles: 64, Seed: seed}); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
 }

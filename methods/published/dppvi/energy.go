@@ -128,3 +128,266 @@ func addSlopes(r glm.Row, mean, variance []float64, da, dc float64) {
 		variance[j] += dc * x * x
 	}
 }
+
+// limits bound a local optimisation. The zero value asks for the optimum to
+// about nine digits of a standard deviation.
+type limits struct {
+	// Tolerance is the largest Newton step, in posterior standard deviations of
+	// each weight, after which the optimum counts as found; 0 is 1e-7. As steps
+	// shrink quadratically, what is left is far less.
+	Tolerance float64
+	// MaxSteps bounds the Newton steps; 0 is 100.
+	MaxSteps int
+}
+
+// info is what may be looked at after an optimisation.
+type info struct {
+	Converged bool
+	Steps     int     // of Newton's method
+	Products  int     // passes over the data for products with the Hessian
+	Step      float64 // the last step, in posterior standard deviations
+	Gradient  float64 // where that step began: largest derivative of F by a mean or by the logarithm of a variance
+	Value     float64 // F
+}
+
+// Optimum maximises the free energy by Newton's method over means and standard
+// deviations, in which F is concave for every likelihood here: the maximum is the
+// only one, and line search leads to it from everywhere. Newton's equations are
+// solved by conjugate gradients, preconditioned by the diagonal of the Hessian,
+// which is never formed: time and memory are a few passes over the entries of the
+// design matrix that are not zero, with more weights than rows too. The search
+// starts from a density; the optimum does not depend on it. If it does not
+// converge, the best point is returned and info says so.
+func (l *freeEnergy) Optimum(start glm.Gaussian, s limits) (glm.Gaussian, info, error) {
+	if err := l.Check(); err != nil {
+		return glm.Gaussian{}, info{}, err
+	}
+	if err := start.CheckProper(l.Weights()); err != nil {
+		return glm.Gaussian{}, info{}, fmt.Errorf("start: %w", err)
+	}
+	if s.Tolerance == 0 {
+		s.Tolerance = 1e-7
+	}
+	if s.MaxSteps == 0 {
+		s.MaxSteps = 100
+	}
+	n := newNewton(l, start)
+	for n.Steps < s.MaxSteps && !n.Converged {
+		n.direction()
+		n.measure()
+		n.Converged = n.Step <= s.Tolerance
+		if n.Step == 0 || !n.move() {
+			break
+		}
+		n.Steps++
+	}
+	g, err := glm.FromMoments(n.at.mean, n.at.variance)
+	if err != nil {
+		return glm.Gaussian{}, n.info, fmt.Errorf("optimum: %w", err)
+	}
+	return g, n.info, nil
+}
+
+// newton is the state of the search. Vectors of 2P entries hold means, then
+// standard deviations u = √v.
+type newton struct {
+	info
+	p         int // weights
+	at, trial *eval
+	grad      []float64 // of F
+	step      []float64
+	diagonal  []float64 // of −Hessian
+	r, z, dir []float64 // of conjugate gradients
+	product   []float64
+}
+
+func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
+	p := l.Weights()
+	n := &newton{p: p, at: l.newEval(true), trial: l.newEval(true)}
+	for _, v := range []*[]float64{&n.grad, &n.step, &n.diagonal, &n.r, &n.z, &n.dir, &n.product} {
+		*v = make([]float64, 2*p)
+	}
+	n.at.mean, n.at.variance = start.Moments()
+	n.at.run()
+	// One step of the fixed-point equation 1/v = λ_cavity − 2 ∂/∂v Σ E ln p is most
+	// of the way from a prior to a posterior.
+	copy(n.trial.mean, n.at.mean)
+	for j := range p {
+		n.trial.variance[j] = 1 / (l.Cavity.Lambda[j] - 2*min(n.at.dataVar[j], 0))
+	}
+	n.trial.run()
+	if n.trial.value > n.at.value {
+		n.at, n.trial = n.trial, n.at
+	}
+	n.Value = n.at.value
+	return n
+}
+
+// direction solves Newton's equations for the point at hand, more accurately the
+// nearer it is to the optimum.
+func (n *newton) direction() {
+	n.gradient()
+	n.hessianDiagonal()
+	clear(n.step)
+	copy(n.r, n.grad)
+	rz := n.precondition()
+	copy(n.dir, n.z)
+	// rz is about twice what is left to gain.
+	target := rz * min(0.1, math.Pow(rz/(1+math.Abs(n.Value)), 0.75))
+	for range 4*n.p + 10 {
+		if !(rz > target) || rz < 1e-26 {
+			break
+		}
+		n.multiply()
+		curvature := dot(n.dir, n.product)
+		if !(curvature > 0) { // never in exact arithmetic
+			break
+		}
+		alpha := rz / curvature
+		for i, d := range n.dir {
+			n.step[i] += alpha * d
+			n.r[i] -= alpha * n.product[i]
+		}
+		next := n.precondition()
+		beta := next / rz
+		for i, z := range n.z {
+			n.dir[i] = z + beta*n.dir[i]
+		}
+		rz = next
+	}
+}
+
+func (n *newton) gradient() {
+	for j, v := range n.at.variance {
+		n.grad[j] = n.at.gradMean[j]
+		n.grad[n.p+j] = 2 * math.Sqrt(v) * n.at.gradVar[j]
+	}
+}
+
+func (n *newton) precondition() (rz float64) {
+	for i, r := range n.r {
+		n.z[i] = r / n.diagonal[i]
+		rz += r * n.z[i]
+	}
+	return rz
+}
+
+// hessianDiagonal sets the diagonal of −∂²F by means and standard deviations.
+func (n *newton) hessianDiagonal() {
+	e := n.at
+	mean, sd := n.diagonal[:n.p], n.diagonal[n.p:]
+	clear(n.diagonal)
+	size := e.k * (2*e.k + 1)
+	for i := range e.Data.Rows() {
+		h, r := e.curve[i*size:], e.Data.Row(i)
+		for k := range e.k {
+			haa, hcc := h[k*(k+3)/2], h[(e.k+k)*(e.k+k+3)/2]
+			mk, sk := mean[k*e.d:], sd[k*e.d:]
+			for t, j := range r.Index {
+				x2 := r.Value[t] * r.Value[t]
+				mk[j] -= haa * x2
+				sk[j] -= hcc * x2 * x2
+			}
+		}
+	}
+	for j, v := range e.variance {
+		l := e.Cavity.Lambda[j]
+		mean[j] += l
+		// ∂c/∂u = 2x²u; near the optimum the likelihood's own curvature by c is small
+		// and may have either sign.
+		sd[j] = max(4*v*sd[j]-2*e.dataVar[j], 0) + 1/v + l
+	}
+}
+
+// multiply sets product to −∂²F · dir.
+func (n *newton) multiply() {
+	n.Products++
+	e := n.at
+	size := e.k * (2*e.k + 1)
+	clear(n.product)
+	// In terms of the variance, ∂c = 2x²u·∂u: the factor 2u goes in here and out below.
+	dm, ds := n.dir[:n.p], n.dir[n.p:]
+	om, os := n.product[:n.p], n.product[n.p:]
+	u2 := n.z[n.p:] // free until the next preconditioning
+	for j, v := range e.variance {
+		u2[j] = 2 * math.Sqrt(v) * ds[j]
+	}
+	in, out := make([]float64, 2*e.k), make([]float64, 2*e.k)
+	for i := range e.Data.Rows() {
+		h, r := e.curve[i*size:(i+1)*size], e.Data.Row(i)
+		for k := range e.k {
+			in[k], in[e.k+k] = r.Products(dm[k*e.d:], u2[k*e.d:])
+		}
+		multiplyPacked(h, in, out)
+		for k := range e.k {
+			addSlopes(r, om[k*e.d:], os[k*e.d:], -out[k], -out[e.k+k])
+		}
+	}
+	for j, v := range e.variance {
+		l := e.Cavity.Lambda[j]
+		om[j] += l * dm[j]
+		os[j] = 2*math.Sqrt(v)*os[j] + (1/v+l-2*e.dataVar[j])*ds[j]
+	}
+}
+
+// multiplyPacked sets out to H·in for the lower triangle of a symmetric H by rows.
+func multiplyPacked(h, in, out []float64) {
+	clear(out)
+	at := 0
+	for i, x := range in {
+		for j := range i {
+			out[i] += h[at] * in[j]
+			out[j] += h[at] * x
+			at++
+		}
+		out[i] += h[at] * x
+		at++
+	}
+}
+
+// move goes along the step as far as F rises. It returns false where it cannot.
+func (n *newton) move() bool {
+	slope := dot(n.grad, n.step)
+	// Standard deviations stay positive: at most 95 % of the way to zero.
+	f := 1.0
+	for j, v := range n.at.variance {
+		if du, u := n.step[n.p+j], math.Sqrt(v); f*du < -0.95*u {
+			f = -0.95 * u / du
+		}
+	}
+	if !(slope >= 0) || !glm.Finite(n.Step) {
+		return false
+	}
+	// Below this, differences of F are rounding and the step is right by itself.
+	small := 1e-10 * (1 + math.Abs(n.Value))
+	for ; f > 1e-12; f /= 2 {
+		for j, v := range n.at.variance {
+			u := math.Sqrt(v) + f*n.step[n.p+j]
+			n.trial.mean[j], n.trial.variance[j] = n.at.mean[j]+f*n.step[j], u*u
+		}
+		n.trial.run()
+		if gain := n.trial.value - n.Value; gain >= 1e-4*f*slope || slope < small && gain > -small {
+			n.at, n.trial = n.trial, n.at
+			n.Value = n.at.value
+			return true
+		}
+	}
+	return false
+}
+
+// measure says how large the step is and how steep the point at hand.
+func (n *newton) measure() {
+	n.Step, n.Gradient = 0, 0
+	for j, v := range n.at.variance {
+		n.Step = max(n.Step, math.Max(math.Abs(n.step[j]), math.Abs(n.step[n.p+j]))/math.Sqrt(v))
+		n.Gradient = max(n.Gradient, math.Abs(n.at.gradMean[j]), math.Abs(v*n.at.gradVar[j]))
+	}
+}
+
+func dot(a, b []float64) float64 {
+	s := 0.0
+	for i, x := range a {
+		s += x * b[i]
+	}
+	return s
+}

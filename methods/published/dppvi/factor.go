@@ -3,7 +3,6 @@ package dppvi
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -243,31 +242,20 @@ func (c *common) remaining(sites map[string]*siteFactor, staying []string) float
 
 // trace is what updates of all sites did.
 type trace struct {
-	Folded    int          `cbor:"folded"`
-	LastKL    float64      `cbor:"last_kl"`   // the divergence that the last one made
-	Projected int          `cbor:"projected"` // how many weights a factor was projected in, over all updates
-	Points    []tracePoint `cbor:"points"`
-	Stride    int          `cbor:"stride"` // of the points; 0 is 1
+	Folded    int     `cbor:"folded"`
+	LastKL    float64 `cbor:"last_kl"`   // the divergence that the last one made
+	Projected int     `cbor:"projected"` // how many weights a factor was projected in, over all updates
 }
-
-// tracePoint is what one update did.
-type tracePoint struct {
-	Update int     `cbor:"update"` // the study's count, from 1
-	KL     float64 `cbor:"kl"`     // of the new q from the old, in nats
-}
-
-// maxTrace bounds what a checkpoint holds of a long study.
-const maxTrace = 1000
 
 // check refuses a trace that no study has left.
 func (t *trace) check() error {
-	if t.Folded < 0 || t.Projected < 0 || t.Stride < 0 || len(t.Points) > maxTrace {
-		return fmt.Errorf("a trace of %d updates, with %d projections and %d points", t.Folded, t.Projected, len(t.Points))
+	if t.Folded < 0 || t.Projected < 0 {
+		return fmt.Errorf("a trace of %d updates, with %d projections", t.Folded, t.Projected)
 	}
 	return nil
 }
 
-// follow keeps a point; of a long study only every second, fourth, …
+// follow counts an update.
 func (t *trace) follow(before, after glm.Gaussian) error {
 	kl, err := divergence(after, before)
 	if err != nil {
@@ -278,19 +266,67 @@ func (t *trace) follow(before, after glm.Gaussian) error {
 	}
 	t.Folded++
 	t.LastKL = kl
-	stride := max(t.Stride, 1)
-	if t.Folded%stride != 0 {
-		return nil
-	}
-	t.Points = append(t.Points, tracePoint{t.Folded, kl})
-	if len(t.Points) > maxTrace {
-		t.Stride = 2 * stride
-		t.Points = slices.DeleteFunc(t.Points, func(p tracePoint) bool { return p.Update%t.Stride != 0 })
-	}
 	return nil
 }
 
 // shared is what sites get of a fit.
 func (c *common) shared(scale *options.Scale, q glm.Gaussian) ([]byte, error) {
 	return wire.Marshal(assessTask{Scale: scale, Q: packed(q)})
+}
+
+// project sets the factor to 1 in every weight where its precision is negative,
+// and returns the number of these weights. This is the rule for factors whose
+// precision an update would make negative: as factors never take precision away,
+// the product of the prior and any of them stays a density, and so does every
+// cavity.
+func project(g glm.Gaussian) (projected int) {
+	for j, l := range g.Lambda {
+		if l < 0 {
+			g.Eta[j], g.Lambda[j] = 0, 0
+			projected++
+		}
+	}
+	return projected
+}
+
+// divergence returns KL(g‖h) = ½ Σ [ln(λ/κ) + κ/λ + κ (m − n)² − 1] in
+// nats, of densities with precisions λ and κ and means m and n.
+func divergence(g, h glm.Gaussian) (float64, error) {
+	d := len(g.Eta)
+	for _, x := range []glm.Gaussian{g, h} {
+		if err := x.CheckProper(d); err != nil {
+			return 0, err
+		}
+	}
+	kl := 0.0
+	for j := range d {
+		diff := g.Eta[j]/g.Lambda[j] - h.Eta[j]/h.Lambda[j]
+		// r − 1 − ln r for the ratio r of variances, without cancellation near 1.
+		x := (h.Lambda[j] - g.Lambda[j]) / g.Lambda[j]
+		kl += (x - math.Log1p(x) + h.Lambda[j]*diff*diff) / 2
+	}
+	return kl, nil
+}
+
+// refine replaces a site's factor t after its local optimisation has led from q
+// to target: t·(target/q)^damping, projected by project. It returns
+// the new factor, the change by which q is to be multiplied (equation 5), and in
+// how many weights the factor was projected.
+func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaussian, projected int) {
+	change = target.Over(q).Power(damping)
+	factor = t.Times(change)
+	if projected = project(factor); projected > 0 {
+		change = factor.Over(t)
+	}
+	return factor, change, projected
+}
+
+// informationOf is what a factor says: the sum over weights of the precision it
+// adds in units of the prior's, a measure of what each site contributed.
+func informationOf(factor, prior glm.Gaussian) float64 {
+	s := 0.0
+	for j, l := range factor.Lambda {
+		s += l / prior.Lambda[j]
+	}
+	return s
 }

@@ -3,8 +3,11 @@ package dppvi
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
+	"parley/internal/wire"
 	"parley/methods/regression/glm"
+	"parley/privacy/account"
 )
 
 // rowGradient is the per-example gradient of the local free energy that DP-PVI clips
@@ -140,4 +143,170 @@ func fromPoint(x []float64) (glm.Gaussian, error) {
 		variance[j] = math.Exp(x[p+j])
 	}
 	return glm.FromMoments(x[:p], variance)
+}
+
+// rowSum is one use of the noised sum that a site's update was granted: what every
+// row contributes, clipped to the declared bound and summed, with noise. A
+// contribution writes to v, which is zero and as long as the declared block. Clipping,
+// sampling and noise are those of whoever gave the function, such as a session of
+// package privacy: nothing here is relied on to protect anybody, and what comes back
+// may be shown to everybody.
+type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error)
+
+// gradients is the update of the paper: steps of Adagrad on the local free energy,
+// from sums over samples of the site's rows of their gradients (equation 4; see
+// rowGradient). Under privacy they are steps of DP-Adagrad (Abadi and others,
+// 2016, with Adagrad's step): samples are Poisson, and gradients are clipped.
+type gradients struct {
+	Likelihood likelihood // of a logistic one expectations are sampled; others have their own
+	Columns    int        // of the design matrix
+	Rows       int        // of the site, under privacy as declared; of Global VI all sites'
+	updateSettings
+}
+
+// batch returns how many rows a minibatch has on average.
+func (u *gradients) batch() int { return u.of(u.Rows) }
+
+// Mechanism returns the charge of one update under add-remove, whose steps are
+// Poisson samples at the rate batch/rows.
+func (u *gradients) Mechanism() account.Mechanism {
+	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows), Diameter: 2, Count: u.Steps}
+}
+
+// Refine takes one update from q with the site's own factor, and returns where it
+// leads, and what the site carries to its next update: Adagrad's accumulators, which
+// under privacy are made of noised gradients alone. Carried is what the update before
+// returned, nil at first. If noise leads where there is no density, it stays at q. An
+// error of sum is returned as it is.
+func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
+	squares, err := accumulators(carried, 2*len(q.Eta))
+	if err != nil {
+		return target, nil, err
+	}
+	var failed error // of a sum: nothing that noise could be blamed for
+	x, err := u.run(q, q.Over(factor), squares, r, func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		v, err := sum(contribution)
+		failed = err
+		return v, err
+	})
+	if failed != nil {
+		return target, nil, failed
+	}
+	if err == nil {
+		target, err = fromPoint(x)
+	}
+	if err != nil { // noise has led out of all bounds: stay where we are
+		target = q
+	}
+	carry, err = wire.Marshal(accumulatorState{squares})
+	return target, carry, err
+}
+
+// accumulatorState is what a site keeps of its optimiser between updates.
+type accumulatorState struct {
+	Sum wire.Vector `cbor:"sum"`
+}
+
+// accumulators decodes what a site carried, zeros at first.
+func accumulators(carried []byte, n int) ([]float64, error) {
+	s := accumulatorState{Sum: make(wire.Vector, n)}
+	if carried != nil {
+		if err := wire.Unmarshal(carried, &s); err != nil {
+			return nil, fmt.Errorf("the site's own state: %w", err)
+		}
+	}
+	return s.Sum, nil
+}
+
+// run takes the steps of one update from q, and returns the point where they end.
+// Squares are Adagrad's accumulators, of 2P gradients, and carry over from one update
+// to the next: run adds to them. Draws come from r; they decide nothing about privacy.
+// Each step asks for one sum.
+func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) ([]float64, error) {
+	g, err := newGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
+	if err != nil {
+		return nil, err
+	}
+	optimiser := adagrad{Rate: u.LearningRate, Sum: squares}
+	if err := optimiser.Check(g.Len()); err != nil {
+		return nil, fmt.Errorf("accumulators: %w", err)
+	}
+	if err := q.CheckProper(g.Len() / 2); err != nil {
+		return nil, err
+	}
+	draws, x := make([]float64, u.Draws), pointOf(q)
+	for range u.Steps {
+		if _, two := u.Likelihood.(logistic); two {
+			for i := range draws {
+				draws[i] = r.NormFloat64()
+			}
+			g.With(sampled{draws: draws})
+		}
+		g.At(x)
+		gradient, err := sum(g.Example)
+		if err != nil {
+			return nil, err
+		}
+		if len(gradient) != g.Len() {
+			return nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), g.Len())
+		}
+		optimiser.Step(x, gradient)
+	}
+	return x, nil
+}
+
+// minibatches are sums without privacy: each over so many rows that r draws without
+// replacement.
+func minibatches(d *glm.Design, batch, length int, r *rand.Rand) rowSum {
+	return func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+		sum, v := make([]float64, length), make([]float64, length)
+		for _, i := range r.Perm(d.Rows())[:batch] {
+			contribution(d.Row(i), d.Outcome(i), v)
+			for j, x := range v {
+				sum[j] += x
+			}
+		}
+		return sum, nil
+	}
+}
+
+// allowed returns how often a mechanism can be charged before the published
+// accountant says more than the total: moments of whole orders up to 33 and the
+// classic conversion. Checked before each update, where the authors' code checks
+// after. It is a valid bound, and about half of what a tight one allows.
+func allowed(m account.Mechanism, total account.Budget) (int, error) {
+	orders := make([]float64, 32)
+	for i := range orders {
+		orders[i] = float64(i + 2)
+	}
+	rdp, err := account.RDP([]account.Mechanism{m}, account.AddRemove, orders)
+	if err != nil {
+		return 0, err
+	}
+	n := 0.0
+	for i, alpha := range orders {
+		n = max(n, math.Floor((total.Epsilon+math.Log(total.Delta)/(alpha-1))/rdp[i]))
+	}
+	return int(min(n, math.MaxInt32)), nil
+}
+
+// paperDelta is the δ of the paper's Table 1 for a client with n ≥ 1 rows,
+// 10^⌊log₁₀(1/n)⌋: at most 1/n, but by less than the factor ten that the paper
+// speaks of.
+func paperDelta(n int) float64 {
+	p := 1.0
+	for p < float64(n) {
+		p *= 10
+	}
+	return 1 / p
+}
+
+// of is the number of rows that the paper's minibatches are to have, under privacy on
+// average, of n ≥ 1: L, or max(20, ⌈share·n⌉), but never more than there are. Over n
+// it is the rate of Poisson sampling.
+func (s *updateSettings) of(n int) int {
+	if s.Batch > 0 {
+		return min(n, s.Batch)
+	}
+	return min(n, max(20, int(math.Ceil(s.BatchShare*float64(n)))))
 }

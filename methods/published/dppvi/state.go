@@ -192,11 +192,7 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(c.Options, sites, pooled))
 	}
-	var updates, divergence figure.Numbers
-	for _, t := range f.Trace.Points {
-		updates, divergence = append(updates, float64(t.Update)), append(divergence, max(t.KL, 1e-16))
-	}
-	r.Sections = append(r.Sections, siteFactors(m), progress(m, updates, divergence, f.Trace.Projected))
+	r.Sections = append(r.Sections, siteFactors(m, f.Trace.Projected))
 	return r, nil
 }
 
@@ -269,3 +265,37 @@ func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
 
 // checkAlone refuses what no rows can give, and residuals, which are not asked for.
 func checkAlone(a *predict.Assessment) error { return a.Check(predict.Form(0, 1, 0, false)) }
+
+// effects shows the strongest effects.
+func effects(m *fitted.Model) figure.Section {
+	weights, caption := fitted.Strongest(m)
+	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
+		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability of 95 %, given the other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what. The approximation takes weights as independent, so that intervals of features that go together are too narrow. model/posterior.csv has every effect in the features' own units.",
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: weights,
+			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
+			Alt:     "Forest plot of the largest weights with intervals of 95 %."}}}}
+	if m.Private {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights", Warning: true,
+			Text: "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that. Single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
+	}
+	return section
+}
+
+// siteFactors shows what each site contributed, and in how many weights a factor was projected.
+func siteFactors(m *fitted.Model, projected int) figure.Section {
+	t := figure.Table{ID: "contributions", Title: "Updates by site", Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"}, {Name: "took part"}}}
+	for _, s := range m.Sites {
+		stayed := "to the end"
+		if s.Left {
+			stayed = "left; its factor stays"
+		}
+		t.Add(s.Name, s.Updates, s.Information, stayed)
+	}
+	section := figure.Section{ID: "sites", Title: "What each site contributed", Items: []figure.Item{{Table: &t}},
+		Lead: "The posterior is the prior times one factor of each site. A factor's information is the precision that it adds, summed over weights, in units of the prior's: a site with more subjects, or with more telling ones, adds more."}
+	if projected > 0 {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
+			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
+	}
+	return section
+}

@@ -44,7 +44,7 @@ func (Method) Name() string { return Name }
 
 // Options implements [method.Method]: a pointer to [Options].
 func (Method) Options() any {
-	return &Options{Algorithm: Rows, Prior: mixture.DefaultPrior()}
+	return &Options{Algorithm: Rows, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02}}
 }
 
 // Revision implements [method.Method].

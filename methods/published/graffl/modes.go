@@ -31,15 +31,15 @@ const (
 // s_i² = 2 E Σ_ii, as that row lies about a Σ from its mode, and the mean that made it
 // about a Σ from the row. The prior must have E Σ.
 func modeBandwidth(p gmm.Prior, accepted int) ([]float64, error) {
-	cov := p.MeanCovariance()
-	if cov == nil {
+	free := p.Nu - float64(p.Dim()) - 1 // E Σ = Ψ/free
+	if !(free > 0) {
 		return nil, fmt.Errorf("with ν = %v a component's covariance has no mean", p.Nu)
 	}
 	d := float64(p.Dim())
 	n := max(float64(accepted)/float64(p.Components()), 1)
 	h := make([]float64, p.Dim())
 	for i := range h {
-		h[i] = math.Pow(4/(d+4)/n, 1/(d+6)) * math.Sqrt(2*cov[i*len(h)+i])
+		h[i] = math.Pow(4/(d+4)/n, 1/(d+6)) * math.Sqrt(2*(p.Psi[i*len(h)+i]/free))
 	}
 	return h, nil
 }

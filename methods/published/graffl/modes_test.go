@@ -171,7 +171,7 @@ func TestMovesKeepThePrior(t *testing.T) {
 	if asked := s.Used - 1000; float64(asked) > 0.9*float64(s.Moves-1000) {
 		t.Errorf("asked about %d of %d moves", asked, s.Moves-1000)
 	}
-	r, sampler, m := rand.New(rand.NewPCG(1, 6)), toyPrior.Sampler(), gmm.NewMixture(3, 2)
+	r, sampler, m := rand.New(rand.NewPCG(1, 6)), NewSampler(toyPrior), gmm.NewMixture(3, 2)
 	c := s.coordinates()
 	for name, value := range map[string]func(m gmm.Mixture) float64{ // whatever the order of components
 		"largest weight":    func(m gmm.Mixture) float64 { return slices.Max(m.Weights) },
@@ -313,5 +313,28 @@ func TestDiscrepancies(t *testing.T) {
 	data, err := json.Marshal(discrepancy{Kind: byMMD, Bandwidth: 3})
 	if err != nil || json.Unmarshal(data, &back) != nil || back != (discrepancy{Kind: byMMD, Bandwidth: 3}) {
 		t.Errorf("%s became %+v (%v)", data, back, err)
+	}
+}
+
+// Means over 40 000 draws from a prior, within five standard errors (false failure
+// below 1e-5): π, μ, and Σ where it has moments.
+func TestPriorDraws(t *testing.T) {
+	p := gmm.Prior{Alpha: []float64{0.5, 1, 2.5}, Mean: []float64{1, -2}, Kappa: 0.5, Nu: 9, Psi: []float64{6, 2, 2, 4}}
+	testkit.Do(t, p.Check())
+	s, m, r := NewSampler(p), gmm.NewMixture(3, 2), rand.New(rand.NewPCG(1, 1))
+	const n = 40000
+	sum, square := make([]float64, 3+2+4), make([]float64, 9)
+	for range n {
+		s.Draw(r, m)
+		for i, v := range slices.Concat(m.Weights, m.Mean(1), m.Cov(1)) {
+			sum[i] += v / n
+			square[i] += v * v / n
+		}
+	}
+	want := slices.Concat([]float64{0.125, 0.25, 0.625}, p.Mean, []float64{1, 1. / 3, 1. / 3, 2. / 3})
+	for i, w := range want {
+		if se := math.Sqrt((square[i] - sum[i]*sum[i]) / n); math.Abs(sum[i]-w) > 5*se {
+			t.Errorf("entry %d is %.4f on average, want %.4f ± %.4f", i, sum[i], w, se)
+		}
 	}
 }

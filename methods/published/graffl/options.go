@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"parley/methods/mixture"
+	"parley/methods/mixture/gmm"
 	"parley/study"
 )
 
@@ -21,12 +22,23 @@ const (
 
 // Options are what a plan says under method.
 type Options struct {
-	Algorithm  string               `json:"algorithm"`          // Rows or Sets (rows)
-	Components int                  `json:"components"`         // K of the mixture, 1 to 64; no default
-	Prior      mixture.PriorOptions `json:"prior"`              // public, in terms of the features' ranges
-	Rounds     int                  `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
-	Accepted   int                  `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
-	Set        *SetOptions          `json:"set,omitempty"`      // sets
+	Algorithm  string       `json:"algorithm"`          // Rows or Sets (rows)
+	Components int          `json:"components"`         // K of the mixture, 1 to 64; no default
+	Prior      PriorOptions `json:"prior"`              // public, in terms of the features' ranges
+	Rounds     int          `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
+	Accepted   int          `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
+	Set        *SetOptions  `json:"set,omitempty"`      // sets
+}
+
+// PriorOptions make the prior of the features' public ranges, of widths R: see
+// [gmm.BoxPrior], whose numbers are the defaults.
+type PriorOptions struct {
+	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
+	// Kappa is how many rows the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02).
+	Kappa  float64 `json:"kappa"`
+	Spread float64 `json:"spread"` // E Σ of a component as a share of diag(R²), 1e-6 to 1e3 (0.02)
+	// Freedom is ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3).
+	Freedom float64 `json:"freedom"`
 }
 
 // SetOptions are those of sets: see [set] and [discrepancy]. Distances are in the
@@ -51,16 +63,11 @@ const (
 	setBatch = 100
 )
 
-// mixture are the options of any mixture.
-func (o *Options) mixture() *mixture.Options {
-	return &mixture.Options{Form: o.Algorithm, Components: o.Components, Prior: o.Prior}
-}
-
 // Fill puts in the defaults.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
-	m := o.mixture()
-	m.FillMixture(p, missing)
-	o.Prior = m.Prior
+	if missing("prior.freedom") {
+		o.Prior.Freedom = float64(mixture.Features(p)) + 3
+	}
 	switch o.Algorithm {
 	case Rows:
 		if missing("rounds") {
@@ -110,7 +117,7 @@ func (*Options) Former(key string) string {
 }
 
 // BeyondRange implements [study.RangeTeller].
-func (o *Options) BeyondRange(p *study.Plan) string { return o.mixture().BeyondRange(p) }
+func (o *Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
@@ -141,7 +148,9 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 			report("accepted", fmt.Sprintf("%d accepted proposals", o.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
 		}
 	}
-	o.mixture().CheckMixture(p, draws, key, report)
+	if mixture.Check(p, o.Components, draws, key, report) {
+		o.checkPrior(p, report)
+	}
 	if p.Privacy.Differential() {
 		what := "the published algorithm releases exact distances, which give rows away"
 		if o.Algorithm == Sets {
@@ -149,6 +158,43 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		}
 		report("", what, "name: "+mixture.Name+", or protection: none among simulated sites")
 	}
+}
+
+// checkPrior holds the prior against bounds beyond which weights or covariances that are drawn from it are not
+// numbers any more that a sampler can go on from.
+func (o *Options) checkPrior(p *study.Plan, report study.Report) {
+	ok := true
+	for _, c := range []struct {
+		key       string
+		x, lo, hi float64
+	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3},
+		{"freedom", o.Prior.Freedom, float64(mixture.Features(p)) + 1.1, 1e6}} { // from d + 1 down there is no mean
+		if !(c.x >= c.lo && c.x <= c.hi) {
+			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
+			ok = false
+		}
+	}
+	if _, err := o.prior(p); ok && err != nil {
+		report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
+	}
+}
+
+// prior is that of the public box.
+func (o *Options) prior(p *study.Plan) (gmm.Prior, error) {
+	_, lo, hi := mixture.Box(p)
+	q, err := gmm.BoxPrior(lo, hi, o.Components)
+	if err != nil {
+		return q, err
+	}
+	for k := range q.Alpha {
+		q.Alpha[k] = o.Prior.Concentration
+	}
+	q.Kappa, q.Nu = o.Prior.Kappa, o.Prior.Freedom
+	for i := range lo {
+		r := hi[i] - lo[i]
+		q.Psi[i*len(lo)+i] = o.Prior.Spread * (q.Nu - float64(len(lo)+1)) * r * r
+	}
+	return q, q.Check()
 }
 
 func (o *Options) checkSet(report study.Report) {
@@ -212,9 +258,11 @@ func setUp(p *study.Plan) (setup, error) {
 	if !ok {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
-	s, err := mixture.NewSetup(p, own.mixture())
-	return setup{s, own}, err
+	prior, err := own.prior(p)
+	return setup{mixture.NewSetup(p, prior), own}, err
 }
 
 // says is what a model file says of the method.
-func (s setup) says() *mixture.Published { return &mixture.Published{Method: Name, Options: s.own} }
+func (s setup) says() *mixture.Published {
+	return &mixture.Published{Method: Name, Algorithm: s.own.Algorithm}
+}

@@ -17,7 +17,7 @@ type proposer struct {
 	seed    uint64
 	source  *rand.PCG
 	rand    *rand.Rand
-	sampler *gmm.Sampler
+	sampler *Sampler
 	weights []float64
 	mean    []float64
 }
@@ -25,7 +25,7 @@ type proposer struct {
 // NewProposer returns a proposer; the prior must satisfy Check.
 func NewProposer(p gmm.Prior, seed uint64) *proposer {
 	source := rand.NewPCG(0, 0)
-	return &proposer{seed, source, rand.New(source), p.Sampler(), make([]float64, p.Components()), make([]float64, p.Dim())}
+	return &proposer{seed, source, rand.New(source), NewSampler(p), make([]float64, p.Components()), make([]float64, p.Dim())}
 }
 
 // Row writes the row of proposal number i.

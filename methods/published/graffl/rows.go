@@ -19,8 +19,8 @@ import (
 // rowsRequest is what each task releases. How many rows a site has is not in the
 // plan, so that there is no bound but that of a message.
 func (s setup) rowsRequest() privacy.Request {
-	return mixture.Unprotected(privacy.Content{Values: maxAnswer,
-		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.own.together(0), len(s.Names)+1)})
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{Values: maxAnswer,
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.own.together(0), len(s.Names)+1)}}}
 }
 
 // rowsCoordinator is Algorithm 2 as it was published.
@@ -104,7 +104,7 @@ func (c *rowsCoordinator) Next(ms method.State) (method.Step, error) {
 	}
 	if s.Iteration >= all {
 		if len(s.Kept.Kept) == 0 {
-			return step, c.NoRows()
+			return step, mixture.ErrNoRows
 		}
 		step.Done = true
 		return step, nil
@@ -181,7 +181,7 @@ func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
 		made = append(made, m.Mean(k)...)
 		if len(p.Draws) > 0 {
-			m = m.Reorder(gmm.Match(p.Draws[0], m, c.Prior.Scale()))
+			m = m.Reorder(gmm.Match(p.Draws[0], m, scaleOf(c.Prior)))
 		}
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
 	}
@@ -219,16 +219,27 @@ func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 // rowsSite is the site half of Algorithm 2.
 type rowsSite struct{ site }
 
+// openTask reads a task, which must be of a kind.
+func openTask(t method.Task, kind string, task any) error {
+	if t.Kind != kind {
+		return fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	return method.OpenTask(t, task)
+}
+
 // Run implements [method.Site].
 func (h *rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.distances(ctx, t, s)
-	return mixture.Seal(t, answer, err)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
 }
 
 // distances answers the rounds of one task.
 func (h *rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(distancesTask)
-	if err := mixture.OpenTask(t, taskDistances, task); err != nil {
+	if err := openTask(t, taskDistances, task); err != nil {
 		return nil, err
 	}
 	o := h.own

@@ -26,7 +26,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	v := mixture.NewView(c.Setup, p)
-	v.Published, v.Accepted = c.says(), true
+	v.Published, v.Options, v.Accepted = c.says(), c.own, true
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 		metrics["smallest_rejected_distance"] = next
 	}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Options.Components)},
+	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Prior.Components())},
 		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
@@ -62,7 +62,18 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
 		Sure:     "That is not known: what was accepted does not follow the posterior.",
-		Sections: []figure.Section{first, v.OverviewOf(s.Rows), c.modesSection(peaks, made), section, rowsAttacks(c.Setup, s.Iteration)}}, nil
+		Sections: []figure.Section{first, overview(v, s.Rows), c.modesSection(peaks, made), section, rowsAttacks(c.Setup, s.Iteration)}}, nil
+}
+
+// overview shows how many rows of each site a sample was made from.
+func overview(v mixture.View, rows map[string]int) figure.Section {
+	var all []figure.SiteSubjects
+	for _, name := range v.Plan.Sites {
+		if n, ok := rows[name]; ok {
+			all = append(all, method.Complete(v.Plan, name, float64(n), 0))
+		}
+	}
+	return v.Overview(all)
 }
 
 // attackSection says what an attacker can do with so many distances of each row.
@@ -92,7 +103,7 @@ func (c *rowsCoordinator) modes(p *gmm.Posterior) (*peaks, error) {
 	for _, m := range p.Draws {
 		out.means = append(out.means, m.Means...)
 	}
-	out.modes = modes(out.means, h, c.Options.Components)
+	out.modes = modes(out.means, h, c.Prior.Components())
 	return out, nil
 }
 
@@ -129,7 +140,7 @@ func (c *rowsCoordinator) modesSection(p *peaks, made []float64) figure.Section 
 // components that made accepted rows.
 func (c *rowsCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 	const places = 49
-	labels := c.Labels()
+	labels := c.Names
 	f := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}}
 	for i := range places {
 		at := float64(i) / (places - 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -18,9 +19,9 @@ import (
 
 // setsRequest is what each task releases. There are as many as proposals at most, as a batch has one at least.
 func (s setup) setsRequest() privacy.Request {
-	return mixture.Unprotected(
-		privacy.Content{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
-		privacy.Content{What: mixture.RowsReleased, Values: 1})
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
+		{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
+		{What: mixture.RowsReleased, Values: 1}}}
 }
 
 // setsCoordinator is sequential Monte Carlo on set discrepancies.
@@ -59,7 +60,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !s.SMC.Prior.Equal(c.Prior) {
+	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -123,7 +124,7 @@ func (c *setsCoordinator) fold(s *setsState) error {
 		total += a.Rows
 	}
 	if total == 0 {
-		return c.NoRows()
+		return mixture.ErrNoRows
 	}
 	d := c.own.discrepancy()
 	proposals := s.SMC.Propose(setBatch)
@@ -202,13 +203,16 @@ type setsSite struct{ site }
 // Run implements [method.Site].
 func (h *setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	answer, err := h.discrepancies(ctx, t, s)
-	return mixture.Seal(t, answer, err)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, answer, nil)
 }
 
 // discrepancies answers a batch.
 func (h *setsSite) discrepancies(ctx context.Context, t method.Task, session *privacy.Session) (any, error) {
 	task := new(discrepanciesTask)
-	if err := mixture.OpenTask(t, taskDiscrepancies, task); err != nil {
+	if err := openTask(t, taskDiscrepancies, task); err != nil {
 		return nil, err
 	}
 	proposals, err := task.open(h.setup)
@@ -247,16 +251,16 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	v := mixture.NewView(c.Setup, p)
-	v.Published = c.says()
+	v.Published, v.Options = c.says(), c.own
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
 	}
 	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
-	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
-		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Prior.Components())}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
+	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: facts,
+		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.

@@ -87,19 +87,24 @@ func ask(sites []string, first int, proposals [][]float64) ([]method.Task, error
 // numbers that a float64 holds are below 800.
 const steepest = 1e4
 
+// farthest is how many widths of its public range a mean may lie outside, and a
+// standard deviation measure, in what a site takes from whoever asks: the prior has less than 1e-100 beyond.
+const farthest = 1e50
+
 // checkProposal checks a parameter in [gmm.Coordinates].
 func checkProposal(s *mixture.Setup, u []float64) error {
 	c := gmm.Coordinates{K: s.Prior.Components(), Dim: s.Prior.Dim()}
 	wrong := func(what string, x float64) error {
 		return fmt.Errorf("%s of %v: no study proposes that", what, x)
 	}
+	narrow := func(i int, x float64) bool { return math.Abs(x) <= farthest*(s.Hi[i]-s.Lo[i]) }
 	for _, x := range u[:c.K-1] {
 		if !(math.Abs(x) <= steepest) {
 			return wrong("a share of weights with the logarithm", x)
 		}
 	}
 	for i, x := range c.Means(u) {
-		if !s.Near(i%c.Dim, x) {
+		if !narrow(i%c.Dim, x-s.Lo[i%c.Dim]) {
 			return wrong("a mean", x)
 		}
 	}
@@ -108,7 +113,7 @@ func checkProposal(s *mixture.Setup, u []float64) error {
 		at := 0
 		for i := range c.Dim {
 			for _, x := range triangle[at : at+i] {
-				if !s.Narrow(i, x) {
+				if !narrow(i, x) {
 					return wrong("an entry of a covariance's factor", x)
 				}
 			}

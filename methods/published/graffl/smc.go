@@ -157,7 +157,7 @@ const mostSweeps = 16
 
 // draw returns a parameter from the prior.
 func (s *SMC) draw(r *rand.Rand) []float64 {
-	c, sampler := s.coordinates(), s.Prior.Sampler()
+	c, sampler := s.coordinates(), NewSampler(s.Prior)
 	u, m := make([]float64, c.Len()), gmm.NewMixture(c.K, c.Dim)
 	for ok := false; !ok; { // weights may underflow for tiny α
 		sampler.Draw(r, m)
@@ -274,7 +274,7 @@ func (s *SMC) relabel() {
 	if !s.Prior.Symmetric() || c.K == 1 {
 		return
 	}
-	best, m, scale := gmm.NewMixture(c.K, c.Dim), gmm.NewMixture(c.K, c.Dim), s.Prior.Scale()
+	best, m, scale := gmm.NewMixture(c.K, c.Dim), gmm.NewMixture(c.K, c.Dim), scaleOf(s.Prior)
 	c.From(best, s.Particles[0].U)
 	for _, p := range s.Particles[1:] {
 		c.From(m, p.U)

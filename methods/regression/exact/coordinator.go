@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
@@ -24,17 +27,19 @@ type state struct {
 	Phase   string                          `cbor:"phase"`
 	Round   int                             `cbor:"round"` // exchanges of sums asked for
 	Left    []string                        `cbor:"left"`
-	Moments map[string]*options.ScaleAnswer `cbor:"moments"`         // until they are pooled
+	Moments map[string]*options.ScaleAnswer `cbor:"moments"`
 	Levels  []float64                       `cbor:"levels"`          // how often each level of each category was observed
 	Cells   []float64                       `cbor:"cells,omitempty"` // how many of each feature were observed
 	Scale   *options.Scale                  `cbor:"scale"`
 	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
-	Sums    map[string]*Sums                `cbor:"sums"`              // of the exchange under way, and kept of the last
-	Rows    map[string]int                  `cbor:"rows"`              // of each site
-	Classes []float64                       `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
-	Nested  map[string]*nestedAnswer        `cbor:"nested,omitempty"`
-	Ratios  []float64                       `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
+	// ByOutcome is of the first exchange of sums.
+	ByOutcome byOutcome                `cbor:"by_outcome,omitzero"`
+	Sums      map[string]*Sums         `cbor:"sums"`              // of the exchange under way, and kept of the last
+	Rows      map[string]int           `cbor:"rows"`              // of each site
+	Classes   []float64                `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Nested    map[string]*nestedAnswer `cbor:"nested,omitempty"`
+	Ratios    []float64                `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
 	// With random intercepts: the search, the derivatives of the exchange under way, and at the end the spread of
 	// sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
@@ -178,7 +183,6 @@ func (c coordinator) pool(s *state) (err error) {
 		}
 	}
 	s.Unlike = c.Unlike(c.Plan.Sites, s.Moments)
-	clear(s.Moments)
 	if s.Scale, err = c.Pool(moments); err == nil {
 		s.Fit.At = c.begin(s.Scale)
 	}
@@ -212,6 +216,9 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		if own := s.Sums[site]; own != nil {
 			method.AddSums(total, own)
 			s.Rows[site] = own.Rows
+			if s.Round == 1 {
+				c.byOutcome(&s.ByOutcome, own)
+			}
 		}
 	}
 	s.Classes = total.Classes
@@ -296,4 +303,118 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
 	return wire.Marshal(Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
+}
+
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	if s.Phase != method.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	fit, robust := s.Fit, []float64(nil)
+	if pooled != nil && pooled.Scatter != nil {
+		robust = pooled.Scatter.Robust(fit.At.normal(), c.PriorOf(s.Scale))
+		if c.Options.Robust() {
+			fit.At.Covariance = robust
+		}
+	}
+	m, err := c.model(s.Scale, &fit)
+	if err != nil {
+		return nil, err
+	}
+	m.Robust(robust, c.bySite(s))
+	for _, name := range c.Plan.Sites {
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
+	}
+	m.Counts(s.Levels)
+	m.BetweenSites = s.Tau
+	m.Free = c.free(c.rows(s, pooled))
+	m.Verdicts = c.verdicts(s, m, pooled)
+	baseline := c.baseline(s, m, sites)
+	var people *figure.Table
+	if baseline != nil {
+		people = baseline.Table()
+		m.Hide(baseline.Hidden())
+	}
+	files, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	metrics := map[string]float64{"exchanges": float64(s.Round), "weights": float64(c.Weights()), "converged": 0}
+	settled := "no: do not rely on the estimates"
+	if s.Fit.Settled {
+		metrics["converged"], settled = 1, "yes"
+	}
+	fitted.Metrics(m.Options, pooled, c.Weights(), metrics)
+	if t := s.Tau; t != nil {
+		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
+	}
+	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
+	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
+		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, fitted.Headline(m.Options, pooled)...)
+	if t := s.Tau; t != nil {
+		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
+	}
+	effects := fitted.Coefficients(m)
+	if tests := c.termTests(s, m); len(tests) > 0 {
+		effects.Items = append(effects.Items, figure.Item{Table: fitted.Terms(m, tests, s.Ratios != nil)})
+		file, err := fitted.TermsFile(m, tests)
+		if err != nil {
+			return nil, err
+		}
+		r.Files = append(r.Files, file)
+	}
+	if pooled != nil && pooled.Periods != nil {
+		each, all := c.changes(s, pooled)
+		effects.Items = append(effects.Items, figure.Item{Table: fitted.Changes(m, each, all)})
+		r.Metrics["proportional_hazards_p"] = all.P
+	}
+	if text, _ := c.missingCells(s, m); text != "" {
+		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
+	}
+	r.Sections = fitted.Verdicts(m.Verdicts)
+	if pooled != nil {
+		data := fitted.Data(c.Plan, c.Options, sites)
+		if people != nil {
+			data.Items = append([]figure.Item{{Table: people}}, data.Items...)
+		}
+		r.Sections = append(r.Sections, data)
+	}
+	r.Sections = append(r.Sections, effects)
+	if pooled != nil {
+		section := fitted.Prediction(m.Options, sites, pooled)
+		if without := c.leftOut(s, m); without != nil {
+			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
+		}
+		if pooled.Periods != nil {
+			item, file, err := fitted.Survival(m, pooled.Periods)
+			if err != nil {
+				return nil, err
+			}
+			section.Items, r.Files = append(section.Items, item), append(r.Files, file)
+		}
+		r.Sections = append(r.Sections, section)
+	}
+	return r, nil
+}
+
+// rows is how many rows a fit is of, without those of sites that left: of weights that count people
+// their number, if all sites said so.
+func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
+	rows := 0
+	for _, site := range c.staying(s) {
+		rows += s.Rows[site]
+	}
+	if pooled != nil && pooled.Residuals != nil && pooled.Rows == rows {
+		return pooled.Residuals.Weight
+	}
+	return float64(rows)
+}
+
+func (s *state) lastStep() float64 {
+	if n := len(s.Fit.Trace); n > 0 {
+		return s.Fit.Trace[n-1]
+	}
+	return 0
 }

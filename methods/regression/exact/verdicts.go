@@ -6,8 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/figure"
 	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/problem"
 )
@@ -120,4 +124,172 @@ func (c coordinator) missingCells(s *state, m *fitted.Model) (all, often string)
 		often = fmt.Sprintf("Much is missing of %s. A missing cell counts as if one value had been observed, so estimates of these features, and of all that go with them, can be off by more than their intervals say. Leave such features out, or fit to subjects who have them.", strings.Join(scarce, ", "))
 	}
 	return fmt.Sprintf("Of %s%.0f subjects, %s are missing. With missing: neutral they count as what stands in brackets, as if it had been observed.", least, subjects, strings.Join(parts, ", ")), often
+}
+
+// eventsByEffect is how many events each effect needs for its interval to hold nearly as often as it
+// says (Vittinghoff and McCulloch, American Journal of Epidemiology 2007; ten by Peduzzi and others,
+// Journal of Clinical Epidemiology 1996).
+const eventsByEffect = 5
+
+// fewEvents says that effects are many for so few events: of classes those of the rarest one, of
+// counts all. Of rows that have more than two classes it needs their numbers, and says nothing where
+// rows have weights. The intercept and the coefficients of periods are no effects. Of weights that
+// count rows the expected information Σ wp(1 − p) takes the place of their number, if it is more.
+func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitted.Model) (says []string) {
+	if pooled == nil {
+		return nil
+	}
+	y, events, what, of := c.Options.Outcome, 0.0, "event", ""
+	switch r := pooled.Ranking; {
+	case r != nil:
+		cases, controls := r.Classes()
+		if events = min(cases, controls); c.Options.Likelihood != options.LikelihoodHazard {
+			rarer := y.Levels[1]
+			if controls < cases {
+				rarer = y.Levels[0]
+			}
+			what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, rarer)
+		}
+	case len(classes) > 1 && c.Options.Weights == nil:
+		events = slices.Min(classes)
+		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
+	case pooled.Counts != nil && c.Options.Likelihood == options.LikelihoodPoisson:
+		events, of = pooled.Counts.Total, " in all counts of "+y.Column
+	default:
+		return nil
+	}
+	if s := pooled.Residuals; s != nil && c.Options.Weights != nil && !s.Sampled {
+		events = max(events, s.Variance)
+	}
+	effects := 0
+	for _, g := range m.Encoding.Groups() {
+		if !ofEverybody(g) {
+			effects++
+		}
+	}
+	if events >= eventsByEffect*float64(effects) {
+		return nil
+	}
+	return []string{fmt.Sprintf("Few events for so many effects: %s%s, and %s. With fewer than %d for each, effects come out too large, and intervals, the intercept's above all, hold the truth less often than they say. Leave out features or levels that matter less, join rare levels, or wait for more events.", figure.Plural(int(events), what), of, figure.Plural(effects, "effect"), eventsByEffect)}
+}
+
+// oneSided says which effects of levels, and of numbers of two values, the data bound on one side only:
+// nobody with the level has an event, or everybody has. The likelihood then rises without an end (Albert
+// and Anderson, Biometrika 1984), and the prior alone says where the estimate is.
+func (c common) oneSided(parts []remainder, m *fitted.Model) (says []string) {
+	if c.Options.Likelihood == options.LikelihoodLinear || c.Options.Link == options.LinkCloglog {
+		return nil
+	}
+	counts := c.Options.Likelihood == options.LikelihoodPoisson
+	terms := m.Encoding.Features()
+	var names []string
+	for _, part := range parts {
+		j := 0
+		for i := range m.Encoding.Columns {
+			col := &m.Encoding.Columns[i]
+			for range col.Width() {
+				low := len(col.Levels) == 0 && twoValues(col)
+				if (low || len(col.Levels) > 0) && part.all.Separated(j, false, counts) || low && part.all.Separated(j, true, counts) {
+					names = append(names, part.name(terms[j]))
+				}
+				j++
+			}
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("The data bound the effect of %s on one side only: of the subjects with one of its values none has the outcome, or all have. Where the estimate is, its standard error and its interval are the prior's, and an interval that leaves 0 out shows nothing. Report how many there are in its place, join a rare level with another, or state the prior that you mean (priors).", problem.Names(names))}
+}
+
+// twoValues says whether a number, by its mean and its standard deviation, is one of two values that
+// follow each other, such as 0 and 1.
+func twoValues(c *glm.Column) bool {
+	low := math.Floor(c.Centre)
+	return len(c.Knots) == 0 && math.Abs((c.Centre-low)*(low+1-c.Centre)/(c.Scale*c.Scale)-1) < 1e-9
+}
+
+// ownIntercepts are what sites' rows say by themselves: Σ r is the score of a site's marginal likelihood by a
+// common intercept, with the information V/(1 + τ²V) for V = Σ v, so that the site's own estimate is
+// Σ r (1/V + τ²), with the variance 1/V.
+func (c coordinator) ownIntercepts(s *state) map[string]ownIntercept {
+	own := map[string]ownIntercept{}
+	for site, a := range s.Reports {
+		if r := a.Residuals; r != nil && r.Variance*s.Tau.Square > tellsNothing {
+			own[site] = ownIntercept{r.Net * (1/r.Variance + s.Tau.Square), 1 / r.Variance}
+		}
+	}
+	return own
+}
+
+// tellsNothing is a share of what a site could tell of its intercept that rounding leaves.
+const tellsNothing = 1e-6
+
+// ownIntercept is what a site's rows say by themselves of how far its intercept is from the
+// common one. It is kept by the coordinator, for it alone.
+type ownIntercept struct{ Estimate, Variance float64 }
+
+// strayAlarm is the probability with which some site is called far from the others where the
+// intercepts of all are draws from one normal distribution.
+const strayAlarm = 0.01
+
+// stray says which sites' intercepts are far from those of all others: by a t test of each
+// with the mean and variance that the others have, which is exact where rows tell as much at every
+// site (the externally studentised residual), with Bonferroni's correction for the number of sites.
+// Where rows tell more at a site than elsewhere, the others know less of its variance than their
+// number says: degrees of freedom are those of an estimate with as much error (Satterthwaite).
+func stray(sites []string, all map[string]ownIntercept) (says []string) {
+	for _, site := range sites {
+		own, ok := all[site]
+		if !ok {
+			continue
+		}
+		var others []ownIntercept
+		for _, name := range sites {
+			if o, ok := all[name]; ok && name != site {
+				others = append(others, o)
+			}
+		}
+		if len(others) < 2 {
+			return nil
+		}
+		mean, between, unsure := law(others)
+		n, expected := float64(len(others)), own.Variance+between
+		t := (own.Estimate - mean) / math.Sqrt(expected+unsure)
+		share := min(expected/unsure/n, 1) // of what the others know of this variance
+		chance := 2 * distuv.StudentsT{Sigma: 1, Nu: (n - 1) * share * share}.Survival(math.Abs(t))
+		if !(chance*(n+1) < strayAlarm) {
+			continue
+		}
+		word := "higher"
+		if t < 0 {
+			word = "lower"
+		}
+		says = append(says, fmt.Sprintf("The intercept of %s is far from those of the other sites: it is %s by %.0f times the standard deviation that they let expect. How much sites differ, the common intercept and what is predicted of a new site are then largely those of %s. See whether it codes the outcome and the features as the others do; if it does, see what the estimates are without it.", site, word, math.Abs(t), site))
+	}
+	return says
+}
+
+// law is the normal distribution of intercepts of which some are estimated: its mean, its
+// variance, and that of the mean, by moments (Paule and Mandel, J Res Natl Bur Stand 1982), with Newton's steps up
+// to the variance, which never go beyond it (DerSimonian and Kacker, Contemporary Clinical Trials 2007).
+func law(some []ownIntercept) (mean, between, unsure float64) {
+	for range 50 {
+		all, sum, excess, slope := 0.0, 0.0, 0.0, 0.0
+		for _, x := range some {
+			w := 1 / (x.Variance + between)
+			all, sum = all+w, sum+w*x.Estimate
+		}
+		mean, unsure = sum/all, 1/all
+		for _, x := range some {
+			w, d := 1/(x.Variance+between), x.Estimate-mean
+			excess, slope = excess+w*d*d, slope+w*w*d*d
+		}
+		step := (excess - float64(len(some)-1)) / slope
+		if !(step > 1e-9*between) {
+			break
+		}
+		between += step
+	}
+	return mean, between, unsure
 }

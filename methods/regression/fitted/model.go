@@ -12,11 +12,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/figure"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -67,6 +71,7 @@ type Model struct {
 	// that site's subjects alone.
 	Site    *ownSite        `json:"site,omitempty"`
 	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	hidden  []string        // features whose numbers of subjects are in no table
 }
 
 // ModelSite is what one site contributed.
@@ -310,4 +315,78 @@ func (m *Model) Schema() dataset.Schema {
 		s.Subject = []dataset.Column{{Name: offset, Kind: dataset.Label}}
 	}
 	return s
+}
+
+// Evaluator opens the model of a study for predictions of rows of a plan's schema.
+func Evaluator(p *study.Plan, files []method.File) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Forecaster(p.Schema())
+}
+
+// Z90 and Z95 are the 95 % and 97.5 % quantiles of the standard normal distribution: so many
+// standard deviations to both sides hold 90 and 95 %.
+const (
+	Z90 = 1.6448536269514722
+	Z95 = 1.959963984540054
+)
+
+// Deviate is how many standard deviations to both sides hold as much of a weight, or of the next
+// outcome, as z of a normal one: z, unless the noise was estimated. Then it is the deviate of
+// Student's t distribution with Free degrees of freedom.
+func (m *Model) Deviate(z float64) float64 {
+	if !(m.Free > 0) {
+		return z
+	}
+	return -studentOf(m.Free).Quantile(math.Erfc(z/math.Sqrt2) / 2)
+}
+
+func studentOf(free float64) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: free} }
+
+// Summary implements [method.Summariser]: the effects that are surest to be there.
+func (m *Model) Summary(top int) (*method.Account, error) {
+	ranked := slices.Clone(m.Effects)
+	slices.SortStableFunc(ranked, func(a, b outcomeEffect) int {
+		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
+	})
+	ranked = ranked[:min(top, len(ranked))]
+	surest := figure.Table{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature"}, {Name: "mean"}, {Name: "sd"}}}
+	for _, e := range ranked {
+		surest.Add(e.Label(), e.Mean, e.SD)
+	}
+	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"}}}
+	for _, s := range m.Sites {
+		sites.Add(s.Name, s.Updates, s.Information)
+	}
+	protection := "none: fitted from exact releases"
+	if m.Private {
+		protection = "differential: fitted from noised releases"
+	}
+	facts := []figure.Fact{{Name: "study", Value: m.Study}}
+	if m.Converged != nil && !*m.Converged {
+		facts = append(facts, figure.Fact{Name: "converged", Value: "no: do not rely on the estimates"})
+	}
+	if m.Site != nil {
+		facts = append(facts, figure.Fact{Name: "of the subjects of", Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean, m.Site.SD(m.Weights()))})
+	}
+	return &method.Account{
+		Notes: m.Cautions(),
+		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method()}, {Name: "outcome", Value: m.Options.Outcome.Column},
+			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
+		Tables: []figure.Table{surest, sites},
+		Value: struct {
+			Format  string           `json:"format"`
+			Study   string           `json:"study"`
+			Plan    string           `json:"plan_sha256"`
+			Options *options.Options `json:"options"`
+			Private bool             `json:"private"`
+			Effects []outcomeEffect  `json:"effects"` // the surest first
+		}{m.Format, m.Study, m.Plan, m.Options, m.Private, ranked},
+	}, nil
 }

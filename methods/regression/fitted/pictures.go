@@ -21,6 +21,17 @@ type Report struct {
 	*predict.Assessment
 }
 
+// Subjects is how many a site has; not counted are rows, where only these are known.
+func Subjects(o *options.Options, s Report) (n float64, counted bool) {
+	if o.Unit() == "subject" {
+		return float64(s.Rows), true
+	}
+	if s.Scatter != nil && o.Cluster == "" {
+		return float64(s.Scatter.Clusters), true
+	}
+	return float64(s.Rows), false
+}
+
 // Data shows how many subjects each site has, and how many of them have the outcome, as far
 // as the sites said it.
 func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
@@ -28,10 +39,8 @@ func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
 	with, of, counted := 0.0, 0.0, false
 	for _, s := range sites {
-		n := float64(s.Rows)
-		if counted = o.Unit() == "subject" || s.Scatter != nil && o.Cluster == ""; counted && o.Unit() != "subject" {
-			n = float64(s.Scatter.Clusters)
-		}
+		var n float64
+		n, counted = Subjects(o, s)
 		all = append(all, method.Complete(p, s.Site, n, s.Noise))
 		if s.Ranking != nil && s.Noise == 0 {
 			k, m := s.Ranking.Classes()
@@ -77,6 +86,9 @@ func EffectLabel(o *options.Options) string {
 	}
 	what := o.Outcome.Levels[1]
 	if o.Likelihood == options.LikelihoodHazard {
+		if o.Link == options.LinkCloglog {
+			return fmt.Sprintf("change of the logarithm of the hazard of %s = %s", o.Outcome.Event, what)
+		}
 		what = fmt.Sprintf("%s = %s in a period that was reached without", o.Outcome.Event, what)
 	}
 	return fmt.Sprintf("change of the log-odds of %s", what)

@@ -468,3 +468,7 @@ func (o *Options) BeyondRange(p *study.Plan) string {
 	}
 	return study.RangeAsIs
 }
+
+// Farthest is how many scales a number of a private fit is from its centre, at most, so that no row weighs so
+// much that gradients must be clipped to a few of them.
+const Farthest = 4

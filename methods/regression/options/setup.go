@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 
+	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/study"
 )
@@ -118,12 +121,171 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	return e
 }
 
-// Farthest is how many scales a number of a private fit is from its centre, at most, so that no row weighs so
-// much that gradients must be clipped to a few of them.
-const Farthest = 4
-
 // Draws returns the random numbers that the plan's seed has for a purpose at a
 // site: nothing else decides them.
 func Draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "pvi %d %s %q %d", p.Seed, purpose, site, n))))
+}
+
+// Bounds on numbers that pass between the halves. They lie far outside of
+// what honest studies need, and so that whatever keeps them can be calculated
+// with: no product of a few of them overflows. A plan's own numbers are within
+// 1/options.Largest … options.Largest.
+const (
+	FactorLargest = 1e60 // of weights
+	taskLargest   = 1e75 // of scales
+	// MostRows is a number of subjects that no site has.
+	MostRows = 1 << 31
+)
+
+// The tasks, in the words that progress and logs show.
+const (
+	TaskScale  = "scale"  // sums for common units of numbers
+	TaskUpdate = "update" // a refinement of the site's factor
+	TaskAssess = "assess" // how well the model predicts the site's outcomes
+)
+
+// Scale brings numbers to common units: one entry for each number of the
+// plan, in its order.
+type Scale struct {
+	Centre wire.Vector `cbor:"centre"`
+	Scale  wire.Vector `cbor:"scale"`
+	// Joint posteriors: the reference of each category, as a place among its levels, and
+	// the variance of the outcome, of which the prior is in units, 1 if it is not; and the
+	// outcome's mean, about which the intercept's prior is.
+	References []int   `cbor:"references,omitempty"`
+	Outcome    float64 `cbor:"outcome,omitempty"`
+	Mean       float64 `cbor:"mean,omitempty"`
+	Weight     float64 `cbor:"weight,omitempty"` // the mean of a sample's weights, which are divided by it
+}
+
+// Check reports a scale that no honest coordinator sends.
+func (m *Scale) Check() error {
+	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) || !glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
+		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
+	}
+	if m.Weight != 0 && !glm.Inside(m.Weight, 1/FactorLargest, FactorLargest) {
+		return fmt.Errorf("a mean weight of %v is beyond all measure", m.Weight)
+	}
+	for i, x := range m.Scale {
+		if !glm.Inside(x, 1/taskLargest, taskLargest) || !glm.Inside(m.Centre[i], -taskLargest, taskLargest) {
+			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
+		}
+	}
+	return nil
+}
+
+// ScaleTask asks for the sums that a common scale needs.
+type ScaleTask struct{}
+
+// ScaleAnswer holds, for every number of the plan, how often it was observed, its
+// mean, and the sum of squared deviations from it; of a joint posterior of a number also
+// the same of the outcome, last, and how often each level of each category was observed.
+type ScaleAnswer struct {
+	N       wire.Vector `cbor:"n"`
+	Mean    wire.Vector `cbor:"mean"`
+	Squares wire.Vector `cbor:"squares"`
+	Levels  wire.Vector `cbor:"levels,omitempty"`
+}
+
+// Check refuses what no rows can give; numbers are the names of those that have moments.
+func (a *ScaleAnswer) Check(numbers []string, levels int) error {
+	if len(a.Levels) != levels {
+		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
+	}
+	for i, n := range a.Levels {
+		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) {
+			return fmt.Errorf("level %d: a count of %v", i+1, n)
+		}
+	}
+	if n := len(numbers); len(a.N) != n || len(a.Mean) != n || len(a.Squares) != n {
+		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), n)
+	}
+	for i, n := range a.N {
+		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) || !glm.Inside(a.Squares[i], 0, n*Largest*Largest) || !glm.Inside(a.Mean[i], -Largest, Largest) {
+			return fmt.Errorf("%s: a count of %v, a mean of %v and squares of %v", numbers[i], n, a.Mean[i], a.Squares[i])
+		}
+	}
+	return nil
+}
+
+// Sum turns means and squared deviations into Σ x and Σ x², which add up over sites.
+func (a *ScaleAnswer) Sum() {
+	for i, n := range a.N {
+		mean := a.Mean[i]
+		a.Mean[i], a.Squares[i] = n*mean, a.Squares[i]+n*mean*mean
+	}
+}
+
+// Centre is the inverse of [ScaleAnswer.Sum].
+func (a *ScaleAnswer) Centre() {
+	for i, n := range a.N {
+		if n > 0 {
+			a.Mean[i] /= n
+			a.Squares[i] = max(0, a.Squares[i]-n*a.Mean[i]*a.Mean[i])
+		}
+	}
+}
+
+// Family returns the likelihood.
+func (o *Options) Family() glm.Likelihood {
+	switch o.Likelihood {
+	case LikelihoodSoftmax:
+		return glm.Softmax{Classes: len(o.Outcome.Levels)}
+	case LikelihoodLinear:
+		if o.NoiseVariance == nil { // to be estimated
+			return glm.Linear{Variance: 1}
+		}
+		return glm.Linear{Variance: *o.NoiseVariance}
+	case LikelihoodPoisson:
+		return glm.Poisson{}
+	}
+	if o.Link == LinkCloglog {
+		return glm.Cloglog{}
+	}
+	return glm.Logistic{} // of subjects, or of person-periods
+}
+
+// Unit names what rows of the design matrix are: subject, or person-period.
+func (o *Options) Unit() string {
+	if o.Likelihood == LikelihoodHazard {
+		return "person-period"
+	}
+	return "subject"
+}
+
+// Numeric says whether the outcome is a number, and not a class or the time until an event.
+func (o *Options) Numeric() bool {
+	return o.Likelihood == LikelihoodLinear || o.Likelihood == LikelihoodPoisson
+}
+
+// Classes names the activations: the levels of a softmax likelihood, and else one
+// without a name.
+func (o *Options) Classes() []string {
+	if o.Likelihood == LikelihoodSoftmax {
+		return o.Outcome.Levels
+	}
+	return []string{""}
+}
+
+// Random says whether every site has a random intercept.
+func (o *Options) Random() bool { return o.SiteEffects == effectsRandom }
+
+// Predicts says what a plan predicts, from what and how.
+func (o *Options) Predicts(p *study.Plan) string {
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	what := fmt.Sprintf("the number in column %s", o.Outcome.Column)
+	if len(o.Outcome.Levels) > 0 {
+		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column, strings.Join(o.Outcome.Levels, ", "))
+	}
+	switch o.Likelihood {
+	case LikelihoodPoisson:
+		what = fmt.Sprintf("the count in column %s", o.Outcome.Column)
+	case LikelihoodHazard:
+		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens", len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
+	}
+	return fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
 }

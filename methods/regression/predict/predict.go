@@ -6,6 +6,7 @@ package predict
 
 import (
 	"math"
+	"slices"
 
 	"parley/judge/evaluate"
 	"parley/methods/regression/glm"
@@ -192,4 +193,208 @@ func dense(x []float64) glm.Row {
 		r.Index = append(r.Index, int32(j))
 	}
 	return r
+}
+
+// unseen is what the next rows lack of an activation.
+func (m *Predictor) unseen(k int) lacking {
+	if m.lacking == nil {
+		return lacking{}
+	}
+	return m.lacking[k]
+}
+
+// Complete makes the next rows ones that lack nothing.
+func (m *Predictor) Complete() { m.lacking = nil }
+
+// Lacks makes the next rows ones of a subject who lacks a feature: its row x, where the feature has
+// no effect, is one of these others with these probabilities. Of several features each is taken by
+// itself. The activation is taken for normal. It keeps its mean where centred: what the
+// feature is on average is then not known.
+func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred bool) {
+	k := len(m.A)
+	if m.lacking == nil {
+		m.lacking = make([]lacking, k)
+	}
+	here, there := make([]float64, k), make([]float64, k)
+	mean, square, unsure := make([]float64, k), make([]float64, k), make([]float64, k)
+	for j := range here {
+		here[j], unsure[j] = m.observed(x, j*m.columns)
+		unsure[j] = -unsure[j]
+	}
+	for i, r := range others {
+		common := 0.0 // to all classes, which changes no probability
+		for j := range there {
+			var c float64
+			there[j], c = m.observed(r, j*m.columns)
+			there[j] -= here[j]
+			unsure[j] += shares[i] * c
+			if k > 1 {
+				common += there[j] / float64(k)
+			}
+		}
+		for j, a := range there {
+			mean[j] += shares[i] * (a - common)
+			square[j] += shares[i] * (a - common) * (a - common)
+		}
+	}
+	// Classes are predicted as if their activations were independent, though these add up to 0. Their
+	// distances have the right variance on average.
+	scale := 1.0
+	if k > 1 {
+		scale = float64(k) / float64(k-1)
+	}
+	for j := range m.lacking {
+		if !centred {
+			m.lacking[j].shift += mean[j]
+		}
+		m.lacking[j].variance += max(unsure[j]+scale*(square[j]-mean[j]*mean[j]), 0)
+	}
+}
+
+// average is the expectation of a [glm.Softmax] over activations that are normal with any
+// covariance, by quasi-Monte Carlo: over the same points of a standard normal density for all rows,
+// which lie evenly, in pairs about 0.
+type average struct {
+	points              [][]float64 // in as many dimensions as there are classes
+	low, f, p, at, sure []float64
+}
+
+// averagePairs of points: after 60 rows probabilities of 2 to 5 classes are within 0.015 of the
+// integral, and of ten within 0.04, where [glm.Softmax.Predict] is off by up to 0.12.
+const averagePairs = 128
+
+// newAverage makes the points for so many classes: the additive recurrence with the powers of
+// 1/φ for the root φ of φ^(K+1) = φ + 1 (Roberts 2018), by the normal quantile function, with variance 1
+// in every dimension.
+func newAverage(classes int) *average {
+	phi := 2.0
+	for range 60 {
+		phi = math.Pow(1+phi, 1/float64(classes+1))
+	}
+	m := &average{low: make([]float64, glm.Triangle(classes))}
+	for _, v := range []*[]float64{&m.f, &m.p, &m.at, &m.sure} {
+		*v = make([]float64, classes)
+	}
+	for range averagePairs {
+		m.points = append(m.points, make([]float64, classes))
+	}
+	for k := range classes {
+		squares, step := 0.0, math.Pow(phi, -float64(k+1))
+		for n, z := range m.points {
+			_, u := math.Modf(0.5 + float64(n+1)*step)
+			z[k] = math.Sqrt2 * math.Erfinv(2*u-1)
+			squares += z[k] * z[k] / averagePairs
+		}
+		for _, z := range m.points {
+			z[k] /= math.Sqrt(squares)
+		}
+	}
+	return m
+}
+
+// predict sets the expected probabilities for activations with mean a and a covariance, given as its
+// lower triangle by rows, that may be singular.
+func (m *average) predict(a, covariance, dst []float64) {
+	m.factorise(covariance)
+	for k := range dst {
+		dst[k] = 0
+	}
+	for _, z := range m.points {
+		for k := range m.f {
+			m.f[k] = 0
+			for j := range k + 1 {
+				m.f[k] += m.low[glm.Packed(k, j)] * z[j]
+			}
+		}
+		for _, sign := range []float64{1, -1} {
+			for k := range m.at {
+				m.at[k] = a[k] + sign*m.f[k]
+			}
+			glm.Softmax{Classes: len(a)}.Predict(m.at, m.sure, m.p)
+			for k, p := range m.p {
+				dst[k] += p / (2 * averagePairs)
+			}
+		}
+	}
+}
+
+// singular is a share of a variance that rounding leaves.
+const singular = 1e-12
+
+// factorise sets low to Cholesky's factor of a covariance. A direction without variance has none
+// in the factor.
+func (m *average) factorise(covariance []float64) {
+	for i := range m.f {
+		for j := range i + 1 {
+			s := covariance[glm.Packed(i, j)]
+			for l := range j {
+				s -= m.low[glm.Packed(i, l)] * m.low[glm.Packed(j, l)]
+			}
+			pivot := m.low[glm.Packed(j, j)]
+			switch {
+			case i == j && s > singular*covariance[glm.Packed(i, i)]:
+				s = math.Sqrt(s)
+			case i == j || pivot == 0:
+				s = 0
+			default:
+				s /= pivot
+			}
+			m.low[glm.Packed(i, j)] = s
+		}
+	}
+}
+
+// Survival is the probability of no event until the end of a period, averaged over the
+// posterior, with the interval that what is not known of the weights leaves it.
+type Survival struct{ Mean, Low, High float64 }
+
+var twenty = glm.GaussHermite(20)
+
+// Survival sets dst, one for each period, from a row without the columns of periods, which
+// are the design's last. The logarithm of survival of no event in any period until then is taken as normal, with
+// the variance of its linear form in the weights (the delta method); the interval of ± z
+// standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
+// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4). The
+// mean is that of the same normal distribution, so that it too is a probability, however
+// little is known.
+func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
+	first := m.columns - len(dst)
+	log, slopes := 0.0, 0.0
+	linear := glm.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
+	for k := range dst {
+		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
+		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
+		a += m.unseen(0).shift
+		value, slope := m.Likelihood.(glm.Binary).ExpectNone(a, c)
+		log += value
+		slopes += slope
+		linear.Index, linear.Value = append(linear.Index, int32(first+k)), append(linear.Value, slope)
+		for i, v := range x.Value {
+			linear.Value[i] = slopes * v
+		}
+		variance := m.spread(linear, slopes)
+		sd := math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64) // of ln(−ln S)
+		dst[k].Mean = 0
+		for i, node := range twenty.Nodes {
+			dst[k].Mean += twenty.Weights[i] * math.Exp(log*math.Exp(sd*node))
+		}
+		wide := z * sd
+		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))
+	}
+}
+
+// spread is the variance of Σ x w + times b for the site's intercept b.
+func (m *Predictor) spread(x glm.Row, times float64) (variance float64) {
+	if m.site.Slope != nil {
+		all := make([]float64, len(m.site.Slope))
+		for j, s := range m.site.Slope {
+			all[j] = times * s
+		}
+		for i, j := range x.Index {
+			all[j] += x.Value[i]
+		}
+		x = dense(all)
+	}
+	_, variance = m.posterior.Activation(x, 0)
+	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
 }

@@ -410,3 +410,14 @@ func (s *Residuals) SkewnessKurtosis() (skewness, kurtosis float64, skewed, heav
 	heavy = kurtosis > 3+max(2, 5*math.Sqrt(24/n))
 	return skewness, kurtosis, skewed, heavy
 }
+
+// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
+// finite however wrong a model is.
+const rowLargest = 1e200
+
+func sum(v []float64) (s float64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}

@@ -2,9 +2,17 @@ package private
 
 import (
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/study"
 )
 
 // columns are those of a design matrix: for each the place of its feature, and whether
@@ -112,4 +120,228 @@ func score(m []float64, clip float64, x glm.Row, y float64, v []float64) {
 	for i, j := range x.Index {
 		v[j] = times * x.Value[i]
 	}
+}
+
+// A site's budget in squares of signal over noise, which add up over Gaussian releases:
+// what is spent on each sum of what diagnostics leave. Rounds of gradients have the rest,
+// the first few, which only have to find the way, half as much as the others.
+const (
+	shareHistogram = 0.1 // of all, each; of the rest, the others
+	shareTotals    = 0.12
+	shareProducts  = 0.06
+)
+
+// Of each number there are so many histograms, the second over what the first one says, with so many equal bins; what is
+// outside of them is in the bin at that end.
+const histograms, bins = 2, 32
+
+// share is that of round k, from 0, of so many.
+func share(rounds, k int) float64 {
+	each := (1 - shareTotals - shareProducts) / (float64(rounds) - float64(burn(rounds))/2)
+	if k < burn(rounds) {
+		return each / 2
+	}
+	return each
+}
+
+// burn is how many rounds are the first few.
+func burn(rounds int) int { return rounds / 5 }
+
+// sums are what a site releases: histogram twice or, if it is nil, never, each of the next two once, early
+// and late ones as often as there are rounds of the kind, quality once or, if it is nil, never.
+type sums struct {
+	histogram                     *privacy.Sum
+	totals, products, early, late privacy.Sum
+	quality                       *privacy.Sum
+}
+
+// declare chooses noise by which all releases of a site together cost the plan's total.
+//
+// Sensitivity: each sum is over subjects, the gate clips what one contributes to the
+// declared bound, and nothing that a subject contributes depends on another's row. So one
+// subject more or less changes a sum by a vector no longer than the bound, of products by
+// a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's place by
+// twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
+func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, error) {
+	of := func(share, diameter float64, count int) account.Mechanism {
+		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter, Count: count}
+	}
+	rest := 1 - p.Diagnostics
+	each := rest * shareHistogram
+	if learned {
+		rest -= histograms * each
+	}
+	all := []account.Mechanism{
+		of(rest*shareTotals, 2, 1), of(rest*shareProducts, math.Sqrt2, 1),
+		of(rest*share(rounds, 0), 2, burn(rounds)), of(rest*share(rounds, rounds-1), 2, rounds-burn(rounds)),
+	}
+	if p.Diagnostics > 0 {
+		all = append(all, of(p.Diagnostics, 2, 1))
+	}
+	if learned {
+		all = append(all, of(each, 2, histograms))
+	}
+	factor, err := account.Scale(all, p.Adjacency, *p.Total)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Noise, all[i].Count = account.RoundUp(all[i].Noise*factor), 1
+	}
+	sum := func(name string, form privacy.Form, length int, bound float64, m account.Mechanism) privacy.Sum {
+		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: []int{length}, Bound: bound, Mechanism: m}
+	}
+	s := &sums{
+		totals:   sum("totals and squares of columns", privacy.Vectors, c.totalsLen(), c.totalsBound(), all[0]),
+		products: sum("products of columns", privacy.Moments, c.width(), c.reach(), all[1]),
+		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[2]),
+		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[3]),
+	}
+	if p.Diagnostics > 0 {
+		s.quality = predict.Sum(all[4])
+	}
+	if learned {
+		h := sum("histograms of numbers", privacy.Vectors, bins*len(c.numbers), math.Sqrt(float64(len(c.numbers))), all[len(all)-1])
+		s.histogram = &h
+	}
+	return s, nil
+}
+
+// kept is the share that is left, where rows that are too long are shortened, of what a column gives to
+// the sums of squares, by column.
+type kept struct{ totals, products []float64 }
+
+// whole is where no row is shortened.
+func (c *columns) whole() *kept {
+	k := &kept{make([]float64, c.width()), make([]float64, c.width())}
+	for j := range k.totals {
+		k.totals[j], k.products[j] = 1, 1
+	}
+	return k
+}
+
+// pair is the share of products of two columns.
+func (k *kept) pair(i, j int) float64 { return math.Sqrt(k.products[i] * k.products[j]) }
+
+// noise is the variance of the noise in the product of two columns, made up for.
+func (k *kept) noise(i, j int, s float64) float64 { return s / 2 / (k.products[i] * k.products[j]) }
+
+// Rows are drawn as often as drawn, by a fixed stream: it is arithmetic, and no noise. What is left is
+// never taken for less than leastKept, and what is missing for no more than mostTimes what the draws say.
+const (
+	drawn     = 2000
+	leastKept = 0.3
+	mostTimes = 2
+
+	widestDraw = 1e6 // mean or standard deviation
+)
+
+// kept works the shares out for normal numbers with these sums and sums of squares, of which the last
+// are the count, and for categories as frequent as these: of independent numbers, or with a covariance.
+func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale float64) *kept {
+	one := c.width() - 1
+	rows := sum[one]
+	r := rand.New(rand.NewPCG(1, 2))
+	present := make([]float64, c.features) // by feature: the share of rows with a level that has a column
+	for j, is := range c.Category {
+		if is {
+			present[c.Feature[j]] += sum[j] / rows
+		}
+	}
+	x, z := make([]float64, len(c.numbers)), make([]float64, len(c.numbers))
+	mean, sd, whole := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
+	for k, j := range c.numbers {
+		mean[k] = glm.Clamp(sum[j]/rows, widestDraw) // sums from a hostile site may be of any size
+		sd[k] = min(math.Sqrt(max(square[j]/rows-mean[k]*mean[k], 0)), widestDraw)
+	}
+	var root *mat.Dense // of the covariance
+	if covariance != nil {
+		values, vectors := eigen(covariance)
+		vectors.Apply(func(_, k int, u float64) float64 { return u * math.Sqrt(max(values[k], 0)) }, vectors)
+		root = vectors
+	}
+	out := &kept{make([]float64, c.width()), make([]float64, c.width())}
+	most := c.totalsBound()*c.totalsBound() - 1
+	for range drawn {
+		long, longer := 1.0, 0.0 // squared norms: of a row, and what halves of squares add to it
+		for _, share := range present {
+			if share > 0 && r.Float64() < share {
+				long++
+			}
+		}
+		for k := range z {
+			z[k] = r.NormFloat64()
+		}
+		for k := range x {
+			x[k] = mean[k] + sd[k]*z[k]
+			if root != nil {
+				x[k] = mean[k] + floats.Dot(root.RawRowView(k), z)
+			}
+			long, longer = long+x[k]*x[k], longer+x[k]*x[k]*x[k]*x[k]/4
+		}
+		t, p := math.Sqrt(min(1, most/(long+longer))), min(1, c.reach()*c.reach()*scale*scale/long)
+		out.totals[one], out.products[one] = out.totals[one]+t/drawn, out.products[one]+p/drawn
+		for k, j := range c.numbers {
+			whole[k] += x[k] * x[k]
+			out.totals[j], out.products[j] = out.totals[j]+t*x[k]*x[k], out.products[j]+p*x[k]*x[k]
+		}
+	}
+	for k, j := range c.numbers {
+		out.totals[j], out.products[j] = out.totals[j]/max(whole[k], 1e-9), out.products[j]/max(whole[k], 1e-9)
+	}
+	for j, is := range c.Category {
+		if is {
+			out.totals[j], out.products[j] = out.totals[one], out.products[one]
+		}
+	}
+	return out
+}
+
+// observe brings shares to what is missing of a noised sum of the rows' ones, of so many rows: as far
+// as the noise in the difference, of this variance, lets it be told.
+func observe(shares []float64, ones, rows, variance float64) {
+	times := 1.0
+	if missing := 1 - shares[len(shares)-1]; missing > 0 {
+		told := missing * missing / (missing*missing + variance/(rows*rows))
+		times = min(max(told*(1-ones/rows)/missing+1-told, 0), mostTimes)
+	}
+	for j, x := range shares {
+		shares[j] = max(1-times*(1-x), leastKept)
+	}
+}
+
+// floored raises the eigenvalues of a matrix to smallest.
+func floored(m *mat.SymDense, smallest float64) *mat.SymDense {
+	values, vectors := eigen(m)
+	for k := range values {
+		values[k] = max(values[k], smallest)
+	}
+	return compose(vectors, values)
+}
+
+// eigen decomposes a symmetric matrix of finite numbers.
+func eigen(m *mat.SymDense) ([]float64, *mat.Dense) {
+	var e mat.EigenSym
+	if !e.Factorize(m, true) {
+		panic("noised: the eigenvalues of a symmetric matrix were not found")
+	}
+	var u mat.Dense
+	e.VectorsTo(&u)
+	return e.Values(nil), &u
+}
+
+// compose is U diag(values) Uᵀ.
+func compose(u *mat.Dense, values []float64) *mat.SymDense {
+	d := len(values)
+	var scaled mat.Dense
+	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
+	var full mat.Dense
+	full.Mul(&scaled, u.T())
+	out := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range i + 1 {
+			out.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
+		}
+	}
+	return out
 }

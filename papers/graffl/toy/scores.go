@@ -14,6 +14,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture/gmm"
+	"parley/methods/published/graffl"
 )
 
 // Level is that of the intervals whose widths are compared.
@@ -139,12 +140,12 @@ func Conjugate(prior gmm.Prior, sites [][]float64, draws int, r *rand.Rand) *gmm
 		}
 		parts[k] = q
 	}
-	shares, one := weights.Sampler(), gmm.NewMixture(1, d)
+	shares, one := graffl.NewSampler(weights), gmm.NewMixture(1, d)
 	for range draws {
 		m := gmm.NewMixture(len(sites), d)
 		shares.Draw(r, m) // its weights are kept
 		for k, q := range parts {
-			q.Sampler().Draw(r, one)
+			graffl.NewSampler(q).Draw(r, one)
 			copy(m.Mean(k), one.Means)
 			copy(m.Cov(k), one.Covs)
 		}

@@ -289,3 +289,119 @@ func rounded(x float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-1)
 	return math.Round(x/unit) * unit
 }
+
+// halfError and wholeError are the least shifts that are worth a verdict: of a category, the reference of
+// which counts in the place of a missing cell, and of a number, whose mean does. A number is then about half
+// a standard deviation off, so that either moves effects by half a standard error.
+const halfError, wholeError = 0.5, 1.0
+
+// informativeMissingness says which features' cells are missing where outcomes are other than the model expects, as
+// where less is recorded of cases.
+func (c coordinator) informativeMissingness(parts []remainder, m *fitted.Model) []string {
+	columns := m.Encoding.Columns
+	var names []string
+	j := 0
+	for i := range columns {
+		if columns[i].Width() == 0 {
+			continue
+		}
+		least := wholeError
+		if len(columns[i].Levels) > 0 {
+			least = halfError
+		}
+		for _, part := range parts {
+			if shift := predict.Lacking(part.sites, part.all, j, len(parts)*len(columns)); math.Abs(shift) > least {
+				names = append(names, fmt.Sprintf("%s (%s without it)", columns[i].Name, c.more(part.class, shift > 0)))
+			}
+		}
+		j += columns[i].Width()
+	}
+	if names == nil {
+		return nil
+	}
+	advice := "Filling the cells or leaving such subjects out makes up for that only where the lack goes with other features alone."
+	if !c.Options.Numeric() {
+		advice = "If the outcome alone decides that, a fit to subjects who have the values has the right effects, but for the intercept and the probabilities."
+	}
+	return []string{fmt.Sprintf("Outcomes of subjects who lack values are not as the model expects: of %s. So it is where less is recorded of cases than of others, or values are missing because of what they are. Effects of these features, and of all that go with them, can be off by more than their intervals say. Ask the sites why the values are missing. %s", problem.Names(names), advice)}
+}
+
+// more says that there is more, or less, of a class or of what outcomes are.
+func (c coordinator) more(class string, more bool) string {
+	word := map[bool]string{true: "higher", false: "lower"}[more]
+	switch {
+	case c.Options.Likelihood == options.LikelihoodHazard:
+		return map[bool]string{true: "more events", false: "fewer events"}[more]
+	case c.Options.Numeric():
+		return word
+	case class == "":
+		class = c.Options.Outcome.Levels[1]
+	}
+	return map[bool]string{true: "more", false: "less"}[more] + " often " + class
+}
+
+// period names the periods from the first to the last of a stretch of time.
+func (c common) period(first, last int) string {
+	begin := 0.0
+	if first > 0 {
+		begin = c.Options.Outcome.Cuts[first-1]
+	}
+	return fmt.Sprintf("(%v, %v]", begin, c.Options.Outcome.Cuts[last])
+}
+
+// changes are tests of whether effects change over time, of each column of features and of all together.
+func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Change, all predict.Change) {
+	var sets [][]int
+	for j := range c.Weights() - c.periods() {
+		sets = append(sets, []int{j})
+	}
+	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
+}
+
+// changing says which features have an effect that changes over time.
+func (c common) changing(s *state, pooled *predict.Assessment, m *fitted.Model) (says, names []string) {
+	if pooled.Periods == nil || pooled.Residuals == nil {
+		return nil, nil
+	}
+	each, _ := c.changes(s, pooled)
+	for j, change := range each {
+		if change.Matters(len(each), pooled.Residuals.Variance) {
+			word := "grows"
+			if change.Slope < 0 {
+				word = "falls"
+			}
+			names = append(names, fmt.Sprintf("%s (%s)", m.Encoding.Features()[j], word))
+		}
+	}
+	if names == nil {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("The effect of %s changes over time. A coefficient is then an average that may hold in no period, and survival is predicted wrongly. No plan has interactions of a feature with time. Fit parts of the time as studies of their own: one with the first cuts alone, and one of those who are left after them, with time counted from there. A strong feature that is missing, and one that goes with another whose effect changes, can look like this too.", problem.Names(names))}, names
+}
+
+// uninformativePeriods says in which periods outcomes tell nothing of the hazard.
+func (c common) uninformativePeriods(pooled *predict.Assessment) (says []string) {
+	if pooled == nil || pooled.Periods == nil {
+		return nil
+	}
+	var none, all []string
+	at, had := pooled.Periods.Count()
+	for k, rows := range at {
+		name := fmt.Sprintf("%s (%s)", c.period(k, k), figure.Plural(int(rows), "subject"))
+		switch events := had[k]; {
+		case rows == 0: // its coefficient is that of the prior, which is said elsewhere
+		case events == 0:
+			none = append(none, name)
+		case events == rows:
+			all = append(all, name)
+		}
+	}
+	say := func(what string, periods []string, size string) {
+		if len(periods) > 0 {
+			says = append(says, fmt.Sprintf("%s: %s. Only the prior says how %s the hazard is there, and a fit can take many exchanges to find that out. Do not read the coefficients of such periods. Merge each with a neighbour: leave out the cut between them.", what, problem.Names(periods), size))
+		}
+	}
+	say("There are periods without an event", none, "low")
+	say("There are periods that nobody leaves without an event", all, "high")
+	return says
+}

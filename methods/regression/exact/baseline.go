@@ -1,0 +1,123 @@
+package exact
+
+import (
+	"math"
+	"slices"
+
+	"parley/method"
+	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
+)
+
+// baseline describes the subjects by site and outcome, from the moments and counts that came before the fit and the sums of
+// its first exchange; nil where sites are no longer those that gave them.
+func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) *method.Baseline {
+	b := &method.Baseline{}
+	all := 0.0
+	for _, r := range sites {
+		n, known := fitted.Subjects(c.Options, r)
+		if !known {
+			n = math.NaN()
+		}
+		if s.Moments[r.Site] == nil {
+			return nil
+		}
+		for _, cells := range c.Cells(s.Moments[r.Site]) {
+			n = max(n, cells) // of times, some count in no period
+		}
+		b.Sites, b.Sizes, all = append(b.Sites, r.Site), append(b.Sizes, n), all+n
+	}
+	if len(b.Sites) != len(s.Moments) {
+		return nil
+	}
+	groups := len(b.Sites)
+	for k, n := range s.ByOutcome.Rows {
+		b.Outcomes = append(b.Outcomes, c.Options.Outcome.Column+" = "+c.Options.Outcome.Levels[k])
+		b.Sizes = append(b.Sizes, n)
+	}
+	if len(b.Outcomes) > 0 && math.Abs(s.ByOutcome.total()-all) > 0.5 { // sites left in between
+		b.Outcomes, b.Sizes = nil, b.Sizes[:groups]
+	}
+	b.Sizes = append(b.Sizes, all)
+	units := map[string]string{}
+	for _, v := range c.Plan.Views {
+		for _, f := range v.Features {
+			units[f.Name] = f.Unit
+		}
+	}
+	number, level, at := 0, 0, 0
+	for i := range m.Encoding.Columns {
+		if col := &m.Encoding.Columns[i]; len(col.Levels) == 0 {
+			n, mean, sd := s.number(b, number)
+			for k := range b.Outcomes {
+				if own := b.Sizes[groups+k]; n[len(n)-1] == all && len(col.Knots) == 0 {
+					n[groups+k], mean[groups+k] = own, col.Centre+col.Scale*s.ByOutcome.Sums[k][at]/own
+				}
+			}
+			b.Number(col.Name, units[col.Name], n, mean, sd)
+			number++
+		} else {
+			b.Category(col.Name, col.Levels, s.levels(b, col, level, at))
+			level += len(col.Levels)
+		}
+		at += m.Encoding.Columns[i].Width()
+	}
+	if names, _ := c.Counted(); len(names) > number && names[number] == c.Options.Outcome.Column {
+		n, mean, sd := s.number(b, number)
+		b.Number(names[number], "", n, mean, sd)
+	}
+	return b
+}
+
+// number is what the moments say of a number: at each site and of all, and nothing by outcome.
+func (s *state) number(b *method.Baseline, i int) (n, mean, sd []float64) {
+	n, mean, sd = unknown(b), unknown(b), unknown(b)
+	last, sum, squares := len(n)-1, 0.0, 0.0
+	n[last] = 0
+	for g, site := range b.Sites {
+		a := s.Moments[site]
+		n[g], mean[g], sd[g] = a.N[i], a.Mean[i], math.Sqrt(a.Squares[i]/(a.N[i]-1))
+		n[last], sum = n[last]+n[g], sum+n[g]*mean[g]
+	}
+	mean[last] = sum / n[last]
+	for g, site := range b.Sites {
+		off := mean[g] - mean[last]
+		squares += s.Moments[site].Squares[i] + n[g]*off*off
+	}
+	sd[last] = math.Sqrt(squares / (n[last] - 1))
+	return n, mean, sd
+}
+
+// levels is how many have each level of a category, whose counts and columns begin at level and at. By outcome it is
+// known where nobody lacks it.
+func (s *state) levels(b *method.Baseline, c *glm.Column, level, at int) (counts [][]float64) {
+	groups, last, observed := len(b.Sites), len(b.Sizes)-1, 0.0
+	for l := range c.Levels {
+		row := unknown(b)
+		row[last] = 0
+		for g, site := range b.Sites {
+			row[g] = s.Moments[site].Levels[level+l]
+			row[last] += row[g]
+		}
+		observed += row[last]
+		counts = append(counts, row)
+	}
+	for k := range b.Outcomes {
+		if observed != b.Sizes[last] {
+			break
+		}
+		reference := b.Sizes[groups+k]
+		for j, name := range c.Own() {
+			n := math.Round(s.ByOutcome.Sums[k][at+j])
+			counts[slices.Index(c.Levels, name)][groups+k] = n
+			reference -= n
+		}
+		if r := slices.Index(c.Levels, c.Reference); r >= 0 {
+			counts[r][groups+k] = reference
+		}
+	}
+	return counts
+}
+
+// unknown is a number that nobody knows of each group.
+func unknown(b *method.Baseline) []float64 { return slices.Repeat([]float64{math.NaN()}, len(b.Sizes)) }
