@@ -126,8 +126,8 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 		}
 		found = append(found, f)
 	}
-	for _, t := range append([]*table{d.subjects, d.long}, tablesOf(found)...) {
-		if t != nil && t.identified != "" {
+	for _, v := range append([]*foundView{{table: d.subjects}, {table: d.long}}, found...) {
+		if t := v.table; t != nil && t.identified != "" {
 			what := fmt.Sprintf("the column %s is taken for the ids, as there is none called id", t.identified)
 			if t.numbered {
 				what += "; the first column has no name, and is left out: it numbers the rows"
@@ -159,13 +159,6 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 		return nil, err
 	}
 	return d, nil
-}
-
-func tablesOf(views []*foundView) (all []*table) {
-	for _, v := range views {
-		all = append(all, v.table)
-	}
-	return all
 }
 
 // bindFiles keeps what is needed to read the rows.

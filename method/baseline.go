@@ -65,15 +65,15 @@ func (b *Baseline) Table() *figure.Table {
 		}
 		t.Add(row...)
 	}
-	add("subjects", "", func(g int) string { return figure.Count.Text(b.Sizes[g]) })
 	hidden := false
+	add("subjects", "", func(g int) string { return figure.Count.Text(b.Sizes[g]) })
 	for i := range b.features {
 		d := &b.features[i]
 		few := b.few(d, shown)
-		for _, row := range few {
-			hidden = hidden || slices.ContainsFunc(shown, func(g int) bool { return row[g] })
-		}
 		d.few = few
+		hidden = hidden || slices.ContainsFunc(few, func(row []bool) bool {
+			return slices.ContainsFunc(shown, func(g int) bool { return row[g] })
+		})
 		if d.levels == nil {
 			add(d.name, "mean ± standard deviation", func(g int) string { return d.value(g, few[0][g]) })
 		}

@@ -79,8 +79,12 @@ func (l *limits) check(b *book, requests ...Request) error {
 			return err
 		}
 		if !ok {
+			hint := "what was released cannot be taken back: only a new policy would allow it"
+			if len(b.all) == 0 {
+				hint = "nothing was released yet, so that a plan with a smaller total fits, or a lifetime above what this study costs"
+			}
 			no.add("lifetime", fmt.Sprintf("everything that this site has released, with this, would exceed ε %v at δ %v (%s)",
-				l.policy.Lifetime.Epsilon, l.policy.Lifetime.Delta, l.policy.Adjacencies()[i]), "what was released cannot be taken back: only a new policy would allow it")
+				l.policy.Lifetime.Epsilon, l.policy.Lifetime.Delta, l.policy.Adjacencies()[i]), hint)
 		}
 	}
 	return no.err()

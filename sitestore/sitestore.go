@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -181,6 +182,9 @@ func connect(path, pragmas string) (*Store, error) {
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if s.lock != nil {
+		if journal, gone := os.Stat(s.path + "-journal"); err == nil && gone == nil && journal.Size() == 0 {
+			err = os.Remove(s.path + "-journal")
+		}
 		err = errors.Join(err, s.lock.Release())
 	}
 	return err

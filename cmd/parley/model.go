@@ -264,7 +264,7 @@ func modelRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate MODEL --to varimax --out DIR",
 		Short: "Turn the factors towards simple structure",
-		Long: "Write the same model with its factors turned, and as uncorrelated as before. Predictions stay the same.",
+		Long:  "Write the same model with its factors turned, and as uncorrelated as before. Predictions stay the same.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -307,7 +307,11 @@ func openModel[C any](path, doing string) (C, error) {
 func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
-		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing)}
+		hint := ""
+		if _, predicts := m.(method.Predictor); !predicts {
+			hint = "it has no outcome: see parley model transform and impute"
+		}
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: hint}
 	}
 	return can, nil
 }

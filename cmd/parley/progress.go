@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -128,7 +129,11 @@ func roundLine(e engine.Event) string {
 	}
 	fmt.Fprintf(&b, "round %d: %s; %s sent %d bytes", e.Round.Round, kind, sites, up)
 	for name, value := range e.Round.Info.All() {
-		fmt.Fprintf(&b, "; %s %.6g", name, value)
+		digits := 4
+		if math.Abs(value) >= 10_000 { // counts are whole
+			digits = 6
+		}
+		fmt.Fprintf(&b, "; %s %.*g", name, digits, value)
 	}
 	return b.String()
 }

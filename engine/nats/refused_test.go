@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -453,13 +455,43 @@ func TestAKeyThatIsSuspendedComesBack(t *testing.T) {
 	eventually(t, "it is back", s.Connected)
 }
 
-// Whoever connects without a word holds a place for seconds only.
+// Whoever connects without a word is counted, and holds a place for seconds only.
 func TestAStrangerIsDisconnected(t *testing.T) {
 	t.Parallel()
-	c := testkit.Get(net.Dial("tcp", newWorld(t).server.Addr()))(t)
+	w := newWorld(t)
+	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
+	eventually(t, "it is counted", func() bool {
+		return slices.ContainsFunc(testkit.Get(w.server.Usage())(t), func(u Usage) bool { return u.User == "" && u.From == "127.0.0.1" })
+	})
 	testkit.Do(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := io.ReadAll(c); err != nil {
 		t.Errorf("it is still connected: %v", err)
+	}
+}
+
+// What one end sends faster than it can be stored is refused, beyond a number that waits, and an end that comes between
+// gets its value stored.
+func TestAFloodIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, o := w.connect(w.coordinatorOptions()), w.siteOptions("north")
+	put(t, c, wire.TaskKey(study, "north"), "task", 0)
+	s := w.raw(o)
+	var refused atomic.Int64
+	sub := testkit.Get(s.Subscribe(inbox(o.Name)+".flood", func(m *nats.Msg) {
+		if strings.Contains(string(m.Data), `"err_code":10167`) {
+			refused.Add(1)
+		}
+	}))(t)
+	testkit.Do(t, sub.SetPendingLimits(-1, -1))
+	answer := place{bucketOf(study), "answer.north"}
+	for range 10 * maxWaiting {
+		testkit.Do(t, s.PublishRequest(answer.subject(), inbox(o.Name)+".flood", []byte("x")))
+	}
+	put(t, w.connect(w.siteOptions("south")), wire.AnswerKey(study, "south"), "answer", 0)
+	testkit.Do(t, s.FlushTimeout(30*time.Second))
+	if refused.Load() == 0 {
+		t.Error("nothing was refused")
 	}
 }

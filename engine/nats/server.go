@@ -45,6 +45,9 @@ const (
 	maxConnections = 8192
 	maxClosed      = 4096 // that are remembered
 	helloWithin    = 4    // seconds
+	// What may wait to be stored in one bucket: more is refused, and those whose it is try again. Else what one end has
+	// sent in a second holds up all others for as long as it takes to store it.
+	maxWaiting, maxWaitingBytes = 1024, 64 << 20
 )
 
 // How long a server may take to be ready: it reads its folder first.
@@ -85,6 +88,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: system, AccountResolver: resolver,
 		// Acknowledged means on the disk; the default is two minutes later.
 		JetStream: true, StoreDir: s.options.Dir, SyncAlways: true,
+		StreamMaxBufferedMsgs: maxWaiting, StreamMaxBufferedSize: maxWaitingBytes,
 		MaxPayload: maxMessage + room,
 		// The token of a site with the longest name has about 2 kB.
 		MaxControlLine: 16 << 10,

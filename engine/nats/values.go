@@ -22,6 +22,7 @@ var (
 	errNobody = errors.New("the broker has nobody who answers this")
 	errSlow   = errors.New("the broker does not answer in time")
 	errBroke  = errors.New("the connection to the broker broke meanwhile")
+	errBusy   = errors.New("too much waits to be stored at the broker")
 )
 
 // call is a request that is on its way.
@@ -268,6 +269,8 @@ func (c *Conn) answer(msg *nats.Msg) (uint64, error) {
 		return 0, wire.ErrMoved
 	case int(errNoFolder), int(errExists), int(errNoBucket):
 		return 0, jsError(a.Error.Code)
+	case 10167:
+		return 0, errBusy
 	case 10023, 10047, 10077, 10008:
 		return 0, fmt.Errorf("the broker cannot store it: %s\n  hint: make room on its disk; it starts again by itself if it is the coordinator's own", a.Error.Description)
 	}
@@ -332,6 +335,12 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uint64) (uint64, error) {
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
 		revision, err := c.publish(ctx, p, value, data, after)
+		if errors.Is(err, errBusy) && wait < requestMost {
+			if err := wire.Pause(ctx, min(wait, time.Second)); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		if !errors.Is(err, errNobody) {
 			return revision, err
 		}

@@ -3,6 +3,7 @@ package draft
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -36,6 +37,17 @@ type Differing struct {
 
 // Unwrap is what is called differently.
 func (d *Differing) Unwrap() error { return d.error }
+
+// differing is such an error, where mappings could mend it.
+func (d *Draft) differing(ctx context.Context, err error) error {
+	mappings, unread := d.mappings(ctx)
+	return errors.Join(&Differing{err, mappings}, unread)
+}
+
+// lacking says whether some sites have a subjects column and others have not.
+func (d *Draft) lacking(name string) bool {
+	return slices.ContainsFunc(d.columns, func(c *column) bool { return c.View == "" && c.Name == name && len(c.sites()) < len(d.Sites) })
+}
 
 // mappings proposes one for every site that can have one, to the names that most sites use.
 func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {

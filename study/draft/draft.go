@@ -142,11 +142,13 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	}
 	d.mergeColumns()
 	if err := d.differ().Err(); err != nil {
-		mappings, unread := d.mappings(ctx)
-		return nil, errors.Join(&Differing{err, mappings}, unread)
+		return nil, d.differing(ctx, err)
 	}
 	d.findSubjects()
 	if err := d.choose(o.Outcome); err != nil {
+		if d.lacking(o.Outcome) {
+			err = d.differing(ctx, err)
+		}
 		return nil, err
 	}
 	d.findViews()
@@ -156,13 +158,13 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		}
 		wrong = d.lostViews()
 	}
-	if len(wrong) == 0 {
-		wrong = append(d.compareLevels(), d.sameRows()...)
+	if len(wrong) > 0 { // what was said before is why
+		return nil, d.differing(ctx, append(wrong, d.Said...).Err())
 	}
-	if len(wrong) == 0 {
+	if wrong = append(d.compareLevels(), d.sameRows()...); len(wrong) == 0 {
 		wrong = d.settle()
 	}
-	if len(wrong) > 0 { // what was said before is why
+	if len(wrong) > 0 {
 		return nil, append(wrong, d.Said...).Err()
 	}
 	return d, nil

@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"parley/dataset"
 	"parley/problem"
@@ -230,7 +233,12 @@ func siteName(folder string) string {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(folder))
+	}, strings.Map(func(r rune) rune { // ü is u
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(strings.ToLower(folder))))
 	return strings.Trim(name[:min(len(name), 40)], "-")
 }
 

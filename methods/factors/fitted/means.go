@@ -188,7 +188,7 @@ func (m *Model) siteMeans() (list []siteMean) {
 // siteMeanTable has the means in the features' own units, with intervals of 90 %.
 func (m *Model) siteMeanTable(list []siteMean) figure.Table {
 	t := figure.Table{ID: "means-of-sites-in-units", Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
-	for _, name := range []string{"mean", "low", "high", "all_sites", "sd_within_sites", "sd_between_sites"} {
+	for _, name := range []string{"mean", "low", "high", "all sites", "sd within sites", "sd between sites"} {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
 	for _, x := range list {

@@ -4,23 +4,24 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 )
 
 // baseline describes the subjects by site and outcome, from the moments and counts that came before the fit and the sums of
-// its first exchange; nil where sites are no longer those that gave them.
+// its first exchange; empty where sites are no longer those that gave them.
 func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) *method.Baseline {
-	b := &method.Baseline{}
-	all := 0.0
+	b, all := &method.Baseline{}, 0.0
 	for _, r := range sites {
 		n, known := fitted.Subjects(c.Options, r)
 		if !known {
 			n = math.NaN()
 		}
 		if s.Moments[r.Site] == nil {
-			return nil
+			return &method.Baseline{}
 		}
 		for _, cells := range c.Cells(s.Moments[r.Site]) {
 			n = max(n, cells) // of times, some count in no period
@@ -28,14 +29,14 @@ func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) 
 		b.Sites, b.Sizes, all = append(b.Sites, r.Site), append(b.Sizes, n), all+n
 	}
 	if len(b.Sites) != len(s.Moments) {
-		return nil
+		return &method.Baseline{}
 	}
 	groups := len(b.Sites)
 	for k, n := range s.ByOutcome.Rows {
 		b.Outcomes = append(b.Outcomes, c.Options.Outcome.Column+" = "+c.Options.Outcome.Levels[k])
 		b.Sizes = append(b.Sizes, n)
 	}
-	if len(b.Outcomes) > 0 && math.Abs(s.ByOutcome.total()-all) > 0.5 { // sites left in between
+	if len(b.Outcomes) > 0 && math.Abs(floats.Sum(s.ByOutcome.Rows)-all) > 0.5 { // sites left in between
 		b.Outcomes, b.Sizes = nil, b.Sizes[:groups]
 	}
 	b.Sizes = append(b.Sizes, all)

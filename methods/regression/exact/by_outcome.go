@@ -12,13 +12,6 @@ type byOutcome struct {
 	Sums [][]float64 `cbor:"sums"` // of each column of the design matrix
 }
 
-func (b *byOutcome) total() (n float64) {
-	for _, own := range b.Rows {
-		n += own
-	}
-	return n
-}
-
 // byOutcome takes apart the sums of a site's first exchange, at which all rows have the same activation. The gradient of a class is
 // then Σ [y = k] x + c_k Σ x, where c_k follows from its intercept and the rows of the class, and the information of
 // the intercept has Σ x. Nothing is told where rows have weights, offsets, or no intercept, or outcomes are no classes.

@@ -332,11 +332,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
 	baseline := c.baseline(s, m, sites)
-	var people *figure.Table
-	if baseline != nil {
-		people = baseline.Table()
-		m.Hide(baseline.Hidden())
-	}
+	people := baseline.Table()
+	m.Hide(baseline.Hidden())
 	files, err := m.Files()
 	if err != nil {
 		return nil, err

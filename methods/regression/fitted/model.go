@@ -364,6 +364,10 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	for _, s := range m.Sites {
 		sites.Add(s.Name, s.Updates, s.Information)
 	}
+	if m.Covariance != nil { // of a joint fit, no part is a site's
+		sites.Columns = sites.Columns[:2]
+		sites.Columns[1].Name = "exchanges"
+	}
 	protection := "none: fitted from exact releases"
 	if m.Private {
 		protection = "differential: fitted from noised releases"

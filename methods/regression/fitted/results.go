@@ -157,7 +157,14 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		return nil
 	}
 	n := float64(pooled.Rows)
-	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
+	rows, correct, logLik := pooled.Margins()
+	off := func(digits int, x float64) string { // by noise
+		if pooled.Noise == 0 {
+			return ""
+		}
+		return " ± " + strconv.FormatFloat(x, 'f', digits, 64)
+	}
+	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows) + off(0, rows)}}
 	if p := pooled.Periods; p != nil {
 		if s := pooled.Scatter; s != nil && o.Cluster == "" {
 			facts = append([]figure.Fact{{Name: "subjects", Value: strconv.Itoa(s.Clusters)}}, facts...)
@@ -175,14 +182,14 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit, Value: fmt.Sprintf("%.1f %%", 100*x)})
 		}
 	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
+		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f", 100*float64(pooled.Correct)/n) + off(2, 100*correct) + " %"})
 	}
 	if r := pooled.Ranking; r != nil {
 		if _, _, area := r.ROC(); !math.IsNaN(area) {
 			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit, Value: fmt.Sprintf("%.3f", area)})
 		}
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n) + off(4, logLik)})
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
@@ -315,7 +322,7 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 	}
 	says += " They took part in the fit; others are predicted a little worse."
 	if pooled.Noise > 0 {
-		says += " These numbers hold noise."
+		says += " These numbers hold noise, of which ± is one standard deviation."
 	}
 	return says
 }

@@ -375,7 +375,7 @@ func (c *optionCheck) outcome() {
 		return
 	}
 	if !slices.Contains(c.p.Subjects, y.Column) {
-		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column), "list it there; it may not be a feature of a view")
+		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column), problem.DidYouMean(y.Column, c.p.Subjects, "list it there; it may not be a feature of a view"))
 	}
 	for i, l := range y.Levels {
 		if l == "" || slices.Contains(y.Levels[:i], l) {

@@ -93,3 +93,11 @@ func (a *Assessment) CheckNoised() error {
 func Sum(m account.Mechanism) *privacy.Sum {
 	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
 }
+
+// Margins are standard deviations that privacy noise leaves of the number of rows, of the share of right predictions and
+// of the log-likelihood of a row, to first order; 0 without noise.
+func (a *Assessment) Margins() (rows, correct, logLik float64) {
+	n := float64(a.Rows)
+	right, mean := float64(a.Correct)/n, a.LogLik/n
+	return math.Sqrt2 * a.Noise, a.Noise * math.Hypot(right, 1-right) / n, a.Noise * math.Hypot(unit, math.Sqrt2*mean) / n
+}
