@@ -34,9 +34,9 @@ type Server struct {
 	addr    string
 	ws      string
 
-	suspended []string            // users who are refused for a while
-	sent      map[uint64][2]int64 // messages and bytes by connection, when [Server.Usage] was asked last:
-	asked     time.Time           // then
+	suspended []string          // users who are refused for a while
+	sent      map[uint64]sentBy // by connection, when [Server.Usage] was asked last:
+	asked     time.Time         // then
 }
 
 // maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that
@@ -134,6 +134,7 @@ func hostPort(address string) (string, int, error) {
 
 // start is called with the lock held.
 func (s *Server) start() error {
+	s.sent = nil // numbers of connections begin anew
 	o, err := s.serverOptions()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -15,6 +16,12 @@ type Usage struct {
 	Messages, Bytes int64  // sent over these since the server was asked last
 }
 
+// sentBy is whose a connection is, and what it had sent when the server was asked last.
+type sentBy struct {
+	user            string
+	messages, bytes int64
+}
+
 // Usage is what each key takes.
 func (s *Server) Usage() ([]Usage, error) {
 	s.mu.Lock()
@@ -22,34 +29,46 @@ func (s *Server) Usage() ([]Usage, error) {
 	if s.running == nil {
 		return nil, errStopped
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, State: server.ConnAll, Limit: maxConnections + maxClosed})
+	// Whose an open connection is costs the check of a signature: it is asked once for each.
+	open, err := s.running.Connz(&server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections})
 	if err != nil {
 		return nil, err
 	}
-	sent, by, from := map[uint64][2]int64{}, map[string]*Usage{}, map[string]int{}
+	ended, err := s.running.Connz(&server.ConnzOptions{Username: true, State: server.ConnClosed, Limit: maxClosed})
+	if err != nil {
+		return nil, err
+	}
+	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
-	for _, c := range open.Conns {
+	for _, c := range append(open.Conns, ended.Conns...) {
 		if c.Stop != nil && !c.Stop.After(s.asked) {
 			continue // counted before
 		}
-		u := by[c.AuthorizedUser]
+		before := s.sent[c.Cid]
+		user := cmp.Or(before.user, c.AuthorizedUser)
+		if user == "" && c.Stop == nil {
+			one, err := s.running.Connz(&server.ConnzOptions{CID: c.Cid, Username: true})
+			if err == nil && len(one.Conns) == 1 {
+				user = one.Conns[0].AuthorizedUser
+			}
+		}
+		u := by[user]
 		if u == nil {
-			u = &Usage{User: c.AuthorizedUser}
-			by[c.AuthorizedUser] = u
+			u = &Usage{User: user}
+			by[user] = u
 		}
 		if c.Stop != nil {
 			u.Closed++
 		} else {
 			u.Connections++
 		}
-		if u.User == "" {
+		if user == "" {
 			if from[c.IP]++; from[c.IP] > from[u.From] {
 				u.From = c.IP
 			}
 		}
-		before := s.sent[c.Cid]
-		sent[c.Cid] = [2]int64{c.InMsgs, c.InBytes}
-		u.Messages, u.Bytes = u.Messages+c.InMsgs-before[0], u.Bytes+c.InBytes-before[1]
+		sent[c.Cid] = sentBy{user, c.InMsgs, c.InBytes}
+		u.Messages, u.Bytes = u.Messages+c.InMsgs-before.messages, u.Bytes+c.InBytes-before.bytes
 	}
 	s.sent, s.asked = sent, now
 	var list []Usage

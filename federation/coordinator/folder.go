@@ -196,7 +196,7 @@ func (r Registry) clone() Registry {
 	return Registry{slices.Clone(r.Invitations), slices.Clone(r.Members)}
 }
 
-// Registry reads it, unless the file is the one that was read last.
+// Registry reads it, unless the file is the one that was read last. What it returns is others' too: not to be changed.
 func (f *Folder) Registry() (r Registry, err error) {
 	info, err := os.Stat(f.File(registryFile))
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *Folder) Registry() (r Registry, err error) {
 		}
 		f.seen, f.known = info, r
 	}
-	return f.known.clone(), nil
+	return f.known, nil
 }
 
 // registryChange is what somebody wants changed. It is not to be done if it returns an error.
