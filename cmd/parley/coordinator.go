@@ -133,9 +133,15 @@ func coordinatorServeCommand() *cobra.Command {
 func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFlags) error {
 	// What the broker has read or written lately is kept for a while, and what it has
 	// dropped until it is collected: with 200 sites a third of a gigabyte without a limit.
-	// Above the limit it is collected more often; GOMEMLIMIT sets another.
+	// Above the limit it is collected more often, and all the time if what each site needs is above it; GOMEMLIMIT sets another.
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(180 << 20)
+		go func() {
+			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
+				if r, err := f.Registry(); err == nil {
+					debug.SetMemoryLimit(160<<20 + int64(len(r.Members))*100<<10)
+				}
+			}
+		}()
 	}
 	return flags.serve(cmd, f.Path, live.OfCoordinator(f), coordinatorGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
 		return (&coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}).Serve

@@ -300,6 +300,8 @@ func (c *Conn) Put(ctx context.Context, key string, value []byte, after uint64) 
 			return 0, cause
 		}
 		if errors.Is(err, wire.ErrMoved) {
+			// What moved it may be this end's own put, of which nobody has been woken: the answer to it came too late.
+			c.announce(p, 0)
 			return 0, err
 		}
 		return 0, fmt.Errorf("putting %s: %w", p.subject(), err)
