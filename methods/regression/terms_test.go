@@ -135,6 +135,38 @@ func TestPriorsAreOfTheirTerms(t *testing.T) {
 	close2(t, "weights", []float64{0.7, -0.2, 0.4}, mean[2:], 1e-4)
 }
 
+// A row of weight 3 is the row three times in all that is said of how well outcomes are predicted.
+func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
+	for name, outcome := range map[string]string{
+		"counts":  "outcome: {column: falls}\nlikelihood: poisson\n",
+		"numbers": "outcome: {column: falls}\n",
+		"classes": "outcome: {column: died, levels: ['no', 'yes']}\n",
+		"times":   "outcome: {column: days, event: died, levels: ['no', 'yes'], cuts: [30, 60, 90]}\n",
+	} {
+		var thrice, weighted []dataset.Row
+		for i, r := range stays(4, 240, func(age, dose, sex float64) float64 { return 0.8 * age }) {
+			n := 1 + 2*(i/2%2)
+			for k := range n {
+				again := r
+				again.ID += strconv.Itoa(k)
+				thrice = append(thrice, again)
+			}
+			r.Subject = slices.Clone(r.Subject)
+			r.Subject[4] = strconv.Itoa(n)
+			weighted = append(weighted, r)
+		}
+		p := stayPlan(t, outcome)
+		_, each := run(t, among(t, p, thrice))
+		p = stayPlan(t, outcome+"weights: {column: worth, as: counts}")
+		_, counted := run(t, among(t, p, weighted))
+		for metric, want := range each.Result.Metrics {
+			if got := counted.Result.Metrics[metric]; metric != "exchanges" && !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+				t.Errorf("%s: %s is %v, and of the rows %v", name, metric, got, want)
+			}
+		}
+	}
+}
+
 // A row of weight 2 is the row twice, and an offset of ln 3 on every row is an intercept
 // that is smaller by as much.
 func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {

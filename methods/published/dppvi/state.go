@@ -228,7 +228,7 @@ func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, da
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Assess(c.Likelihood, q.Normal(), nil, d), nil
+	return fitted.Assess(c.Likelihood, q.Normal(), nil, d, false), nil
 }
 
 // ownReport shows a site its own rows under the shared model. It never leaves.

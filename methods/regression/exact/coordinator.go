@@ -403,7 +403,7 @@ func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
 	for _, site := range c.staying(s) {
 		rows += s.Rows[site]
 	}
-	if pooled != nil && pooled.Residuals != nil && pooled.Rows == rows {
+	if pooled != nil && pooled.Residuals != nil && pooled.Residuals.Rows == rows {
 		return pooled.Residuals.Weight
 	}
 	return float64(rows)
