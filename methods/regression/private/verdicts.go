@@ -30,7 +30,8 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 }
 
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
-// mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
+// mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides; if that is
+// all, it says nothing against the numbers.
 func (c coordinator) misdescribed(s *state, g *gram) []string {
 	all, names := c.Encoding.Features(), []string(nil)
 	add := func(columns []int, why func(j int) string) {
@@ -51,17 +52,25 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 			unknown = append(unknown, j)
 		}
 	}
+	const risk = "Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say."
+	const wants = "a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+	if len(names) == 0 && len(unknown) > 0 {
+		for _, j := range unknown {
+			names = append(names, all[j])
+		}
+		return []string{fmt.Sprintf("Noise hides how widely features vary: %s. The fit works in units that it had to guess. %s Only %s", problem.Names(names), risk, wants)}
+	}
 	add(unknown, func(int) string { return "noise hides how widely it varies" })
 	if names == nil {
 		return nil
 	}
 	advice := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
 	if c.learned() {
-		advice += " Where noise hides a scale, a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+		advice += " Where noise hides a scale, " + wants
 	} else {
 		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them."
 	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say. %s", problem.Names(names), advice)}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. %s %s", problem.Names(names), risk, advice)}
 }
 
 // unsized says that the size of effects is lost in the noise.
