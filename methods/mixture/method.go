@@ -210,9 +210,13 @@ func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 	if o.Components == 1 {
 		return // it is mistaken for no other
 	}
+	hint := "if there may be fewer, take fewer features or components"
+	if p.Privacy.Differential() {
+		hint += ", or a larger ε"
+	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
-			Hint: "if there may be fewer, take fewer features or components, or a larger ε"})
+			Hint: hint})
 	}
 }
 
