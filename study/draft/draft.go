@@ -67,6 +67,7 @@ type Draft struct {
 
 	columns    []*column
 	survival   string          // the outcome as the time until an event, if it looks like one
+	counts     bool            // the outcome seems to count something
 	tooFew     string          // why the data are few for the plan, in rounded numbers; "" if they are not
 	mayBeKinds map[string]bool // numbers by name that take a few whole values at every site
 }
@@ -303,6 +304,9 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 	}
 	if d.survival != "" {
 		fmt.Fprintf(w, "# If this is the time until an event that not everybody had:\n#   %s\n", oneLine(d.survival))
+	}
+	if d.counts && d.survival == "" {
+		w.WriteString("# If this counts something, such as visits, add under method, so that effects are ratios of rates:\n#   likelihood: poisson\n")
 	}
 	if d.Outcome != nil {
 		outcome := "column: " + study.Quote(d.Outcome.Column)
