@@ -355,11 +355,16 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 	for column, want := range map[string]string{
 		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
+		"died_of":  `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH PERIOD]}`,
 		"group":    "",
 	} {
+		kinds := 2
+		if column == "died_of" {
+			kinds = 3
+		}
 		subjects, view := "id,months,"+column+"\n", "id,x\n"
 		for i := range 60 {
-			subjects += fmt.Sprintf("s%02d,%d.5,%d\n", i, 1+i*7%50, i%2)
+			subjects += fmt.Sprintf("s%02d,%d.5,%d\n", i, 1+i*7%50, i%kinds)
 			view += fmt.Sprintf("s%02d,%d\n", i, i*i%97)
 		}
 		dir := t.TempDir()
