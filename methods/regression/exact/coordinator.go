@@ -370,7 +370,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Sections = fitted.Verdicts(m.Verdicts)
+	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		data := fitted.Data(c.Plan, c.Options, sites)
 		if people != nil {

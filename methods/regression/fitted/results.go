@@ -248,7 +248,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = Verdicts(says)
+	r.Sections = Verdicts(says, s.Options.Outcome, e)
 	if len(missing) > 0 {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
 	}
