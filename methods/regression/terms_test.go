@@ -167,6 +167,35 @@ func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
 	}
 }
 
+// A secure sum has room for an outcome in units that make it large, such as copies of a virus, and takes no digits from it.
+func TestLargeOutcomesHaveRoomInASecureSum(t *testing.T) {
+	rows := stays(5, 300, func(age, dose, sex float64) float64 { return 0 })
+	for i := range rows {
+		rows[i].Subject[2] = fmt.Sprint(2e7 * (rows[i].Views[0][0] - rows[i].Views[0][1]*float64(i%7)))
+	}
+	plain, _ := run(t, among(t, stayPlan(t, "outcome: {column: falls}"), rows))
+	p := parse(t, stayText("outcome: {column: falls}", "{protection: none, sum: secure}"))
+	secure, _ := run(t, among(t, p, rows))
+	want, spread := plain.Posterior.Moments()
+	got, variance := secure.Posterior.Moments()
+	close2(t, "means", want, got, 1e-9)
+	close2(t, "variances", spread, variance, 1e-9)
+}
+
+// Features that say the same, and what the outcome is without an error, leave a fit that ends and says so.
+func TestAnOutcomeThatFeaturesSayTwice(t *testing.T) {
+	rows := stays(6, 300, func(age, dose, sex float64) float64 { return 0 })
+	for i := range rows {
+		x := rows[i].Views[0]
+		x[1] = x[0] / 3
+		rows[i].Subject[2] = fmt.Sprint(x[0] / 2)
+	}
+	_, out := run(t, among(t, stayPlan(t, "outcome: {column: falls}"), rows))
+	if said := strings.Join(out.Result.Verdicts(), "\n"); out.Result.Metrics["converged"] != 1 || !strings.Contains(said, "The features say what falls is") {
+		t.Errorf("%v, %s", out.Result.Metrics, said)
+	}
+}
+
 // A row of weight 2 is the row twice, and an offset of ln 3 on every row is an intercept
 // that is smaller by as much.
 func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {
