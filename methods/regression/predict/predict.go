@@ -157,14 +157,6 @@ func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	}
 }
 
-// Alike is how many rows one stands for: its weight if that counts rows, and one if the rows are a sample's.
-func Alike(row glm.Row, sampled bool) int {
-	if sampled || row.Weight == 0 {
-		return 1
-	}
-	return int(min(row.Weight, options.MostRows))
-}
-
 // Forecast says what is expected of the last row's outcome.
 func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	dst.LogP = dst.LogP[:0]

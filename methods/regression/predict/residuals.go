@@ -82,6 +82,14 @@ func newResiduals(columns int) *Residuals {
 		BinNet: binned(), BinVariance: binned(), BinXs: binned(), BinSquares: binned(), without: make([]int, columns)}
 }
 
+// Alike is how many rows one stands for: its weight if that counts rows, and one if the rows are a sample's.
+func Alike(row glm.Row, sampled bool) int {
+	if sampled || row.Weight == 0 {
+		return 1
+	}
+	return int(min(row.Weight, options.MostRows))
+}
+
 // count counts a row with an outcome y of so much expectation and variance. Cells that it lacks would move its expectation by so much, were they missing by chance.
 func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
