@@ -242,7 +242,7 @@ func (s *simulation) conduct(ctx context.Context, x simulated) (*simulatedRecord
 	if err != nil {
 		return nil, err
 	}
-	plan := s.sized(x.subjects)
+	plan := s.Plan
 	if x.epsilon == 0 {
 		return s.references(ctx, plan, s.pool(drawn), drawn.Held)
 	}
@@ -285,19 +285,6 @@ func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held d
 	}
 	r.Scores[Open], err = s.score.score(ctx, open, held)
 	return r, err
-}
-
-// sized is the plan of sites with so many subjects each.
-func (s *simulation) sized(subjects int) *study.Plan {
-	m, ok := s.fits.(method.Sizer)
-	if !ok {
-		return s.Plan
-	}
-	at := map[string]int{}
-	for _, site := range s.Plan.Sites {
-		at[site] = subjects
-	}
-	return m.Sized(s.Plan, at)
 }
 
 // pool is the rows of all sites, in the plan's order, which nobody but a simulation has.

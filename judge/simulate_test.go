@@ -150,18 +150,6 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 	}
 }
 
-// Numbers of subjects that a plan declares are those simulated: at 20 000 the
-// published accountant allows updates, at 50 not one.
-func TestDeclaredRowsFollow(t *testing.T) {
-	c := config(t)
-	c.Plan = classification(t, "dp-pvi", ", rows: [{site: north, rows: 20000}, {site: centre, rows: 20000}, {site: south, rows: 20000}], rounds: 2", strings.Replace(promise, "epsilon: 3", "epsilon: 0.5", 1))
-	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
-	got, err := judge.Simulate(t.Context(), c)
-	if err == nil || !strings.Contains(err.Error(), "allows 50 rows not a single update") {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 func classification(t *testing.T, name, options, privacy string) *study.Plan {
 	t.Helper()
 	p, err := study.Parse("plan.yaml", []byte(`parley: 1

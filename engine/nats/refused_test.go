@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -454,11 +455,15 @@ func TestAKeyThatIsSuspendedComesBack(t *testing.T) {
 	eventually(t, "it is back", s.Connected)
 }
 
-// Whoever connects without a word holds a place for seconds only.
+// Whoever connects without a word is counted, and holds a place for seconds only.
 func TestAStrangerIsDisconnected(t *testing.T) {
 	t.Parallel()
-	c := testkit.Get(net.Dial("tcp", newWorld(t).server.Addr()))(t)
+	w := newWorld(t)
+	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
+	eventually(t, "it is counted", func() bool {
+		return slices.ContainsFunc(testkit.Get(w.server.Usage())(t), func(u Usage) bool { return u.User == "" && u.From == "127.0.0.1" })
+	})
 	testkit.Do(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := io.ReadAll(c); err != nil {
 		t.Errorf("it is still connected: %v", err)

@@ -8,7 +8,8 @@ import (
 
 // Usage is what a key takes of a server.
 type Usage struct {
-	User            string // its public half
+	User            string // its public half; empty of those who have yet to say who they are
+	From            string // of these, the address that most come from
 	Connections     int    // that are open now
 	Closed          int    // since the server was asked last
 	Messages, Bytes int64  // sent over these since the server was asked last
@@ -25,7 +26,7 @@ func (s *Server) Usage() ([]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, by := map[uint64][2]int64{}, map[string]*Usage{}
+	sent, by, from := map[uint64][2]int64{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
 	for _, c := range open.Conns {
 		if c.Stop != nil && !c.Stop.After(s.asked) {
@@ -41,12 +42,16 @@ func (s *Server) Usage() ([]Usage, error) {
 		} else {
 			u.Connections++
 		}
+		if u.User == "" {
+			if from[c.IP]++; from[c.IP] > from[u.From] {
+				u.From = c.IP
+			}
+		}
 		before := s.sent[c.Cid]
 		sent[c.Cid] = [2]int64{c.InMsgs, c.InBytes}
 		u.Messages, u.Bytes = u.Messages+c.InMsgs-before[0], u.Bytes+c.InBytes-before[1]
 	}
 	s.sent, s.asked = sent, now
-	delete(by, "") // who have yet to say who they are
 	var list []Usage
 	for _, u := range by {
 		list = append(list, *u)

@@ -111,7 +111,7 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 
 const (
 	shortly    = 25 * time.Millisecond
-	looksEvery = 50 * time.Millisecond
+	looksEvery = 100 * time.Millisecond
 	pauseMost  = 5 * time.Second
 	stale      = 5 // looks after which an older revision than the one seen is believed
 )

@@ -18,6 +18,7 @@ const (
 	burstMessages, passMessages = 20_000, 5_000
 	burstBytes, passBytes       = 512 << 20, 32 << 20
 	suspension, suspensionMost  = time.Minute, time.Hour
+	manyStrangers               = 300 // connections at once that do not say who they are, beside one for each key that has
 )
 
 // taken is what a key takes of the embedded broker, so that none takes the others' places.
@@ -35,6 +36,7 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 		return // it could not have connected
 	}
 	keys := map[string]*taken{}
+	strangers := false
 	for last, wait := time.Now(), time.Duration(0); ; {
 		wait = max(time.Second, min(lookMost, 100*wait))
 		select {
@@ -54,7 +56,17 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 			}
 		}
 		for _, u := range usage {
-			if u.User == own {
+			switch {
+			case u.User == own:
+				continue
+			case u.User == "" && u.Connections > manyStrangers+len(keys) && !strangers:
+				strangers = true
+				text := fmt.Sprintf("%d connections at once that do not say who they are, most of them from %s: each ends within seconds", u.Connections, u.From)
+				d.Log.Warn(text)
+				d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("noted", "", "", text))
+				continue
+			case u.User == "":
+				strangers = strangers && u.Connections > manyStrangers
 				continue
 			}
 			if keys[u.User] == nil {

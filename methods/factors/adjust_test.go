@@ -168,36 +168,6 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 	}
 }
 
-// Whatever a covariate adds to a feature, the model of what is left is the same.
-func TestWhatCovariatesAddChangesNothing(t *testing.T) {
-	s := agedSites(t, ageAndSex, func(s *shape) { s.rows = 20 })
-	want, _, _ := modelOf(t, s)
-	for at, adds := range [][2]float64{{10, 0}, {-0.3, 50}, {1000, -7}, {0, 1e4}, {-7, 7}, {1e-3, 0}, {3, 3}} { // a year, and a level of sex
-		other := &small{plan: s.plan, data: map[string]*dataset.Table{}}
-		for site, table := range s.data {
-			rows := tableRows(s, site)
-			for i := range rows {
-				views := [][]float64{slices.Clone(rows[i].Views[0]), slices.Clone(rows[i].Views[1])}
-				age, _ := parse64(rows[i].Subject[0])
-				x := &views[at/4][at%4]
-				if *x += adds[0] * age; rows[i].Subject[1] == "m" {
-					*x += adds[1]
-				}
-				rows[i].Views = views
-			}
-			other.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
-		}
-		got, _, _ := modelOf(t, other)
-		for k, v := range want.Views {
-			for i, f := range v.Features {
-				if w := factorstest.Worst(f.Loadings, got.Views[k].Features[i].Loadings); w > 1e-6 {
-					t.Errorf("feature %d: loadings of %s are %v away", at, f.Name, w)
-				}
-			}
-		}
-	}
-}
-
 // Uses of an adjusted model need the covariates, and give values as they were measured.
 func TestUsesOfAnAdjustedModel(t *testing.T) {
 	s := agedSites(t, ageAndSex, nil)

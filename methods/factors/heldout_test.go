@@ -231,31 +231,6 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 	}
 }
 
-func TestImaginedPopulationsAreOne(t *testing.T) {
-	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	few := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}))(t)
-	many := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3}))(t)
-	same := func(a, b dataset.Source, n int) bool {
-		x, y := subjects(t, a), subjects(t, b)
-		for i := range n {
-			if x[i].Views[0][0] != y[i].Views[0][0] || x[i].Views[1][1] != y[i].Views[1][1] {
-				return false
-			}
-		}
-		return true
-	}
-	if !same(few.Sites["north"], many.Sites["north"], 3) || !same(few.Held, many.Held, 4) {
-		t.Error("more subjects are other subjects")
-	}
-	if same(few.Sites["north"], few.Sites["south"], 1) || same(few.Sites["north"], few.Held, 1) {
-		t.Error("the same subjects are at two places")
-	}
-	other := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3}))(t)
-	if same(few.Held, other.Held, 1) {
-		t.Error("another seed gives the same subjects")
-	}
-}
-
 func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: south, views: [clinic]}]\n"))
 	drawn := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3}))(t)

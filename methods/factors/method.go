@@ -260,7 +260,7 @@ func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []by
 	if err != nil {
 		return nil, err
 	}
-	return selection.SelectReleased(ctx, r.Setup, r.Sites, r.Releases, c)
+	return selection.SelectReleased(ctx, r.Setup, r.Releases, c)
 }
 
 // read reads what the sites of a plan's study released.

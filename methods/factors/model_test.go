@@ -33,7 +33,7 @@ func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	if !slices.IsSortedFunc(m.Factors, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
 		t.Fatalf("factor strengths %v do not fall", m.Factors)
 	}
-	if _, _, err := m.Predictor(); err != nil {
+	if _, _, err := m.PredictorFor(fitted.Population{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := json.Marshal(r.Metrics); err != nil {

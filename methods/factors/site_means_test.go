@@ -277,7 +277,7 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, _, _ := m.Predictor()
+		all, _, _ := m.PredictorFor(fitted.Population{})
 		gain, held, n := 0.0, 0.0, 0.0
 		for row := range s.data[site].Rows(t.Context()) {
 			for times, p := range map[float64]*ppca.Predictor{1: own, -1: all} {

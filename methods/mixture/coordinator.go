@@ -97,7 +97,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // posterior is a sample of it, given what was observed.
 func (s *setup) posterior(o sketch.Observation) (*gmm.Posterior, error) {
-	p, err := s.Of.Posterior(o, s.Prior, sketch.Sampling{Particles: s.Options.Draws, Seed: s.Seed("posterior")})
+	p, err := s.Of.Posterior(o, s.Prior, s.Options.Draws, s.Seed("posterior"))
 	if err != nil {
 		return nil, fmt.Errorf("sampling the posterior: %w", err)
 	}

@@ -163,32 +163,6 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	return newPredictive(of, s.Setup), nil
 }
 
-// Chooses implements [method.Refitter].
-func (Method) Chooses() string { return chosen }
-
-// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
-// components.
-func (Method) ReleasedFile(p *study.Plan) (string, error) {
-	_, err := setupOf(p)
-	return releasedName, err
-}
-
-// Refit implements [method.Refitter].
-func (m Method) Refit(p *study.Plan, releases []byte, components int) (*method.Result, error) {
-	if _, err := m.ReleasedFile(p); err != nil {
-		return nil, err
-	}
-	return refitted(p, releases, components)
-}
-
-// SelectReleased implements [method.Refitter] by [selected].
-func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
-	if _, err := m.ReleasedFile(p); err != nil {
-		return nil, err
-	}
-	return selected(ctx, p, releases, c)
-}
-
 // Notes implements [method.Noter]: what plans give away that are not private, and how many rows
 // a mixture takes.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
@@ -196,19 +170,12 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	if !ok {
 		return nil
 	}
-	noteSketch(p, o, &notes)
-	return notes
-}
-
-// noteSketch says of how many rows the components of a plan can be told apart, and what
-// is given away without noise.
-func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 	if !p.Privacy.Differential() {
 		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
 	if o.Components == 1 {
-		return // it is mistaken for no other
+		return notes // it is mistaken for no other
 	}
 	hint := "if there may be fewer, take fewer features or components"
 	if p.Privacy.Differential() {
@@ -218,6 +185,7 @@ func noteSketch(p *study.Plan, o *Options, notes *problem.List) {
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
 			Hint: hint})
 	}
+	return notes
 }
 
 var _ method.Additive = Method{}

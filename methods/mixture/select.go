@@ -13,10 +13,20 @@ import (
 	"parley/study"
 )
 
-// chosen is the option of a plan that [selected] chooses.
+// chosen is the option of a plan that [Method.SelectReleased] chooses.
 const chosen = "components"
 
-// ruleUndoubted is the rule of [selected].
+// Chooses implements [method.Refitter].
+func (Method) Chooses() string { return chosen }
+
+// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
+// components.
+func (Method) ReleasedFile(p *study.Plan) (string, error) {
+	_, err := setupOf(p)
+	return releasedName, err
+}
+
+// ruleUndoubted is the rule of [Method.SelectReleased].
 const ruleUndoubted = "smallest without a doubt"
 
 // reliability is what came of go run -C papers . run parley-components.
@@ -48,8 +58,8 @@ func opened(p *study.Plan, data []byte) (own *setup, all *released, o sketch.Obs
 	return own, all, o, err
 }
 
-// refitted makes the result of the study with another number of components.
-func refitted(p *study.Plan, data []byte, components int) (*method.Result, error) {
+// Refit implements [method.Refitter]: the result of the study with another number of components.
+func (Method) Refit(p *study.Plan, data []byte, components int) (*method.Result, error) {
 	own, all, o, err := opened(p, data)
 	if err != nil {
 		return nil, err
@@ -64,11 +74,11 @@ func refitted(p *study.Plan, data []byte, components int) (*method.Result, error
 	return own.result(post, all)
 }
 
-// selected fits mixtures with every number of components of a config to what the sites of a study
+// SelectReleased implements [method.Refitter]. It fits mixtures with every number of components of a config to what the sites of a study
 // released, and recommends the smallest of which nothing is doubted: it is the only one with which
 // the mixture would be relied on, had the plan said it. It is not recommended unless one less and
 // one more were tried. Numbers are fitted one after the other, each on all processors.
-func selected(ctx context.Context, p *study.Plan, data []byte, c method.SelectConfig) (*method.Selection, error) {
+func (Method) SelectReleased(ctx context.Context, p *study.Plan, data []byte, c method.SelectConfig) (*method.Selection, error) {
 	own, all, o, err := opened(p, data)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ func fromSums(sites [][]float64, d int, epsilon float64, seed uint64) (*gmm.Post
 		o.Mean[i] /= o.Rows
 	}
 	o.NoiseVar /= o.Rows * o.Rows
-	return f.Posterior(o, prior, sketch.Sampling{Particles: sketch.DefaultParticles, Seed: seed})
+	return f.Posterior(o, prior, sketch.DefaultParticles, seed)
 }
 
 // fromAlgorithm2 returns what the published algorithm accepts of so many proposals: as many for each row, in whole

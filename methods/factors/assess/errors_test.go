@@ -148,3 +148,24 @@ func TestIntervalsOfScoresHoldTheTruth(t *testing.T) {
 		}
 	}
 }
+
+// Many subjects, who determine every loading, do not ask for more factors than there are: models without some of them
+// have to forget what a factor too many had of these.
+func TestManySubjectsDoNotAskForFactors(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	l := factorstest.Shape(t, ppca.NoisePerFeature, 15, 15)
+	tr := factorstest.NewTruth(r, l, 3, 1)
+	var sites [][]ppca.Block
+	for range 40 {
+		sites = append(sites, factorstest.BlocksOf(t, l, tr.Subjects(r, 1000)))
+	}
+	ranks := NewRanks(l, sites, false, r)
+	for q := 2; q <= 6; q++ {
+		if carried := factorstest.Must(ranks.Try(q))(t); !carried {
+			t.Fatalf("%d factors are not carried", q)
+		}
+	}
+	if got := ranks.LogLik(); ranks.Values[ranks.Choice()] != 3 || got[2] > got[1] || got[4] > got[2] {
+		t.Errorf("%d factors are chosen where there are 3, by %v", ranks.Values[ranks.Choice()], got)
+	}
+}

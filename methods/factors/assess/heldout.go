@@ -249,7 +249,7 @@ func (r *Ranks) Try(q int) (bool, error) {
 		return false, nil // more factors than directions
 	}
 	var score []float64
-	err = eachOut(r.layout, &fit.Params, r.groups, func(p *ppca.Params, out []ppca.Block) error {
+	err = eachOut(r.layout, &fit.Params, r.groups, stepsCompared, func(p *ppca.Params, out []ppca.Block) error {
 		logLik, _, err := ppca.LogLik(r.layout, p, out)
 		score = append(score, logLik)
 		return err

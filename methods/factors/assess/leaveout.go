@@ -19,8 +19,10 @@ import (
 const (
 	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
 	groupsLeftOut = 10
-	// stepsLeftOut end fits to those who are not left out; toleranceLeftOut ends those of all, where some are compared.
-	stepsLeftOut, toleranceLeftOut = 10, 1e-5
+	// stepsLeftOut end fits to those who are not left out. Where numbers of factors are compared, stepsCompared do: a factor
+	// too many moves slowly, and after a few steps still holds what those who were left out had of it. Fits of all
+	// end by toleranceLeftOut there.
+	stepsLeftOut, stepsCompared, toleranceLeftOut = 10, 400, 1e-5
 )
 
 // LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
@@ -85,7 +87,7 @@ func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all
 // judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects, and
 // returns the models of the others too.
 func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hidden, without []*ppca.Params, err error) {
-	return list, without, eachOut(l, start, grouped(units), func(p *ppca.Params, out []ppca.Block) error {
+	return list, without, eachOut(l, start, grouped(units), stepsLeftOut, func(p *ppca.Params, out []ppca.Block) error {
 		h, err := hide(l, p, out)
 		list, without = append(list, h), append(without, p)
 		return err
@@ -110,8 +112,9 @@ func grouped(units [][]ppca.Block) [][]ppca.Block {
 	return groups
 }
 
-// eachOut hands out each group with a model that is fitted to the others from a start, of the features that these have.
-func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge func(p *ppca.Params, out []ppca.Block) error) error {
+// eachOut hands out each group with a model that is fitted to the others from a start in so many steps, of the features
+// that these have.
+func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int, judge func(p *ppca.Params, out []ppca.Block) error) error {
 	if len(groups) < 2 {
 		return nil
 	}
@@ -121,7 +124,7 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, judge fun
 	}
 	for g, out := range groups {
 		others := slices.Concat(slices.Concat(sums[:g]...), slices.Concat(sums[g+1:]...))
-		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: stepsLeftOut})
+		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: steps})
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)
 		}

@@ -187,9 +187,6 @@ func (o *Predictor) addGram(dst []float64, features []int) {
 	}
 }
 
-// Mean returns the study's mean of feature j.
-func (o *Predictor) Mean(j int) float64 { return o.md.Mu[j] }
-
 // Factors returns the factors' mean given all views but k of the subject read last,
 // valid until the next: q numbers, and one for each further column of the model.
 func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }

@@ -95,44 +95,6 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 	}
 }
 
-// A fit ends converged, and its outcome does not depend on the form of the blocks, on the
-// run, or, rounding aside, on the order of the sites.
-func TestOffsetsAreDetermined(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 10, 6)
-	r := rand.New(rand.NewPCG(9, 9))
-	rows, _ := shifted(r, factorstest.NewTruth(r, l, 2, 0.5), []int{20, 16, 12, 9, 9, 30, 3, 1}, 0.4, 0.2)
-	fit := func(sites [][]ppca.Block) (*ppca.Fitted, *Offsets) {
-		f, o, err := Fit(l, sites, 2, nil, ppca.FitOptions{Tol: 1e-10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !f.Converged {
-			t.Errorf("not converged after %d cycles", f.Iterations)
-		}
-		return f, o
-	}
-	sites := siteBlocks(t, l, rows)
-	f1, o1 := fit(sites)
-	f2, o2 := fit(siteBlocks(t, l, rows))
-	if !reflect.DeepEqual(f1, f2) || !reflect.DeepEqual(o1, o2) {
-		t.Error("two runs differ")
-	}
-	dense := make([][]ppca.Block, len(sites))
-	for i := range sites {
-		dense[i] = factorstest.Moments(sites[i]...)
-	}
-	f2, o2 = fit(dense)
-	if e := max(factorstest.Worst(f1.Mu, f2.Mu), factorstest.Worst(f1.Noise, f2.Noise), factorstest.Worst(o1.Variance, o2.Variance)); e > 1e-6 {
-		t.Errorf("dense blocks give results that are %.1e off", e)
-	}
-	slices.Reverse(sites)
-	f2, o2 = fit(sites)
-	slices.Reverse(o2.Sites)
-	if e := max(factorstest.Worst(f1.Mu, f2.Mu), factorstest.Worst(f1.Noise, f2.Noise), factorstest.Worst(o1.Variance, o2.Variance), factorstest.Worst(o1.Sites[0].Mean, o2.Sites[0].Mean)); e > 1e-6 {
-		t.Errorf("the order of sites moves results by %.1e", e)
-	}
-}
-
 func atNewSite(l ppca.Layout, p *ppca.Params, variance []float64) (*ppca.Predictor, error) {
 	return AtSite(l, p, &SiteOffset{Mean: make([]float64, len(variance)), Diag: variance})
 }

@@ -41,21 +41,6 @@ func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 	}
 }
 
-// Gather makes blocks of subjects that are given view by view.
-func Gather(t tb, l ppca.Layout, subjects ...[][]float64) []ppca.Block {
-	t.Helper()
-	a, err := ppca.NewAccumulator(l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, views := range subjects {
-		if err := a.Add(views); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return a.Blocks()
-}
-
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()
@@ -103,36 +88,12 @@ func Mutate(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// Moments returns dense blocks, one per set of observed features and in the
-// canonical order: by features, compared one after the other. Blocks on the
-// same features are merged in the order given.
+// Moments returns dense blocks, one per set of observed features and in the canonical order, those on the same features
+// merged in the order given.
 func Moments(blocks ...ppca.Block) []ppca.Block {
-	var out []ppca.Block
-	for i := range blocks {
-		b := blocks[i].Dense()
-		at, found := slices.BinarySearchFunc(out, b.Features, func(x ppca.Block, f []int) int { return slices.Compare(x.Features, f) })
-		if !found {
-			out = slices.Insert(out, at, b)
-			continue
-		}
-		out[at] = merge(&out[at], &b)
-	}
-	return out
-}
-
-// merge adds two dense blocks on the same features.
-func merge(a, b *ppca.Block) ppca.Block {
-	p := len(a.Features)
-	n := a.N + b.N
-	out := ppca.Block{Features: a.Features, N: n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
-	between := a.N * b.N / n
-	for i := range p {
-		di := b.Mean[i] - a.Mean[i]
-		out.Mean[i] = a.Mean[i] + di*b.N/n
-		for j := range i + 1 {
-			s := a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
-			out.Scatter[i*p+j], out.Scatter[j*p+i] = s, s
-		}
+	out := ppca.Merge(slices.Clone(blocks))
+	for i := range out {
+		out[i] = out[i].Dense()
 	}
 	return out
 }

@@ -186,7 +186,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 
 // Conclude adds what an assessment does not show of features.
 func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Layout, m, recordOf(s).Fit.Discords))
+	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Setup, recordOf(s).Fit.Discords))
 }
 
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
@@ -204,7 +204,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if len(o.Fit.Cut) > 0 {
 		settled.Items = append(settled.Items, figure.Item{Note: cutNote(o.Fit.Cut)})
 	}
-	return c.AssessedResult(s, m, files, len(o.LogLik), &settled)
+	return c.AssessedResult(s, m, files, len(o.LogLik), &settled), nil
 }
 
 // cutNote says which sites could not send their sums whole.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
@@ -153,20 +152,6 @@ func TestFeaturesThatAgreeAreNotNamed(t *testing.T) {
 		if named > 0 {
 			t.Errorf("%s: features named in %d of %d draws", name, named, draws)
 		}
-	}
-}
-
-// The verdict names features, and the sites where they are reversed.
-func TestDiscordVerdictNamesFeaturesAndSites(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 2, 1)
-	m := &fitted.Model{Views: []fitted.ModelView{{Name: "v", Features: []fitted.ModelFeature{{Name: "v0"}, {Name: "v1"}}}, {Name: "w", Features: []fitted.ModelFeature{{Name: "w0"}}}}}
-	if v := discordVerdict(l, m, nil); v.Says != "" {
-		t.Errorf("of no feature: %+v", v)
-	}
-	v := discordVerdict(l, m, []loadingHeterogeneity{{Feature: 1}, {Feature: 2, Reversed: []string{"b", "d"}}})
-	const want = "Features go with the others in other ways at some sites than at others: v1, w0 (reversed at b, d)"
-	if v.Says != want || !slices.Equal(v.Views, []string{"v", "w"}) {
-		t.Errorf("it says %+v", v)
 	}
 }
 

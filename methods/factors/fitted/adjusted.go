@@ -2,7 +2,6 @@ package fitted
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -304,55 +303,31 @@ func (m *Model) adjustedFact() []figure.Fact {
 	return []figure.Fact{{Name: "adjusted for", Value: options.AdjustedFor(m.adjustedFor())}}
 }
 
-// covariateEffect is what a covariate adds to a feature.
-type covariateEffect struct {
-	term, view string
-	number     bool // a slope, and not the difference of a level from the first
-	feature    *ModelFeature
-	b, half    float64 // in the feature's unit, and half an interval of 90 %
-	size       float64 // b in standard deviations: of the feature, for one of the covariate or for a level
-}
-
-// covariateEffects lists the effects that could be told of a term, the largest first.
-func (m *Model) covariateEffects(term int, name string, number bool, sd float64) (list []covariateEffect) {
-	for k := range m.Views {
-		for i := range m.Views[k].Features {
-			f := &m.Views[k].Features[i]
-			if math.IsNaN(f.Effects[term]) || f.BeforeSD == 0 {
-				continue
-			}
-			t := distuv.StudentsT{Sigma: 1, Nu: f.EffectDF}.Quantile(0.95)
-			x := covariateEffect{name, m.Views[k].Name, number, f, f.Effects[term], t * f.EffectSE[term], f.Effects[term] / f.BeforeSD}
-			if number {
-				x.size *= sd
-			}
-			list = append(list, x)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b covariateEffect) int { return cmp.Compare(math.Abs(b.size), math.Abs(a.size)) })
-	return list
-}
-
-// effectsByTerm lists the effects of every term.
-func (m *Model) effectsByTerm() (all [][]covariateEffect) {
-	term := 0
-	for i, c := range m.Covariates {
-		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
-			all = append(all, m.covariateEffects(term, name, len(c.Levels) == 0, c.WithinSD[k]))
-			term++
-		}
-	}
-	return all
-}
-
-// effectTableOf has effects in the features' own units, with intervals of 90 %.
-func effectTableOf(list []covariateEffect) figure.Table {
+// covariateTable has what covariates add to features, in the features' own units, with intervals of 90 %: standardised in
+// standard deviations of the feature, for one of a number or for a level.
+func (m *Model) covariateTable() figure.Table {
 	t := figure.Table{ID: "covariate-effects", Columns: []figure.Column{{Name: "covariate"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
 	for _, name := range []string{"effect", "low", "high", "standardised"} {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
-	for _, x := range list {
-		t.Add(x.term, x.view, x.feature.Name, x.feature.Unit, x.b, x.b-x.half, x.b+x.half, x.size)
+	term := 0
+	for i, c := range m.Covariates {
+		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
+			for _, v := range m.Views {
+				for _, f := range v.Features {
+					b := f.Effects[term]
+					if math.IsNaN(b) || f.BeforeSD == 0 {
+						continue
+					}
+					half, size := distuv.StudentsT{Sigma: 1, Nu: f.EffectDF}.Quantile(0.95)*f.EffectSE[term], b/f.BeforeSD
+					if len(c.Levels) == 0 {
+						size *= c.WithinSD[k]
+					}
+					t.Add(name, v.Name, f.Name, f.Unit, b, b-half, b+half, size)
+				}
+			}
+			term++
+		}
 	}
 	return t
 }
@@ -364,7 +339,7 @@ func (m *Model) EffectsCSV() ([]byte, error) {
 		return nil, nil
 	}
 	var b bytes.Buffer
-	t := effectTableOf(slices.Concat(m.effectsByTerm()...))
+	t := m.covariateTable()
 	err := t.CSV(&b)
 	return b.Bytes(), err
 }

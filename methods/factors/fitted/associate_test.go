@@ -57,7 +57,7 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 	m := modelOf(t, tr, r)
 	rows := tr.Subjects(r, 60)
 	rows[7] = factorstest.Lacking(tr.L, rows[7:8], 0, 1)[0]
-	predictor, _, err := m.Predictor()
+	predictor, _, err := m.PredictorFor(Population{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (m *Model) Export(format string) ([]method.File, error) {
 	var files []method.File
 	tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
 	if m.Adjusts() {
-		tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
+		tables = append(tables, m.covariateTable())
 	}
 	for _, t := range tables {
 		var b bytes.Buffer

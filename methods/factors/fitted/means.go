@@ -57,7 +57,8 @@ func (s *modelSiteMeans) check(d, q int) error {
 	if len(s.Factor) > q {
 		return fmt.Errorf("%s: %d directions for %d factors", what, len(s.Factor), q)
 	}
-	return cmp.Or(ppca.Numbers(what, d, 0, s.Variance), ppca.Numbers(what, d, math.Inf(-1), append([][]float64{s.Offset}, s.Factor...)...))
+	return cmp.Or(ppca.Numbers("variances of the "+what, d, 0, s.Variance),
+		ppca.Numbers("offsets and directions of the "+what, d, math.Inf(-1), append([][]float64{s.Offset}, s.Factor...)...))
 }
 
 // PredictorFor returns what answers questions about subjects of a population in scaled units,

@@ -483,12 +483,6 @@ type Population struct {
 	New bool
 }
 
-// Predictor returns what answers questions about single subjects of all sites in scaled
-// units, and the scale that brings their values there.
-func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
-	return m.PredictorFor(Population{})
-}
-
 // doubt lists what privacy noise, and the biases of sites, add to predictions of features; nil for
 // nothing.
 func (m *Model) doubt(who Population) (out []float64) {

@@ -93,7 +93,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		!strings.Contains(account.Notes.Error(), "1 without a value in [age sex site]") || !strings.Contains(account.Notes.Error(), "is not known of 1 subject, left out of its tests") {
 		t.Fatalf("%+v, %v", value, account.Notes)
 	}
-	predictor, scale, _ := m.Predictor()
+	predictor, scale, _ := m.PredictorFor(Population{})
 	var small, large [][]float64
 	y := make([][]float64, 2)
 	reference := map[string]int{"x": 0, "y": 1, "z": 2}[value.Associations[0].Reference]

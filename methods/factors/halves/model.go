@@ -34,19 +34,19 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 
 // AssessedResult is the result of a study that ended with [Common.Assess], of the sites
 // that answered, after so many rounds. Settled says how the fit settled; nil where nothing did.
-func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int, settled *figure.Section) (*method.Result, error) {
+func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int, settled *figure.Section) *method.Result {
 	sites := c.reports(s)
 	if s.OfTotals != nil {
-		return report.OfTotals(c.Of(s), m, files, s.OfTotals, settled), nil
+		return report.OfTotals(c.Of(s), m, files, s.OfTotals, settled)
 	}
 	if len(sites) == 0 {
 		var about []figure.Section
 		if m.Adjusts() {
 			about = append(about, m.AdjustedSection())
 		}
-		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...), nil
+		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...)
 	}
-	return report.Assessed(c.Of(s), m, files, sites, rounds, settled), nil
+	return report.Assessed(c.Of(s), m, files, sites, rounds, settled)
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -133,7 +133,7 @@ func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
 func (c Common) sampling(s *State) ([]float64, error) {
 	return ofFinished(s, &s.sampling, func() ([]float64, error) {
 		sites := c.reports(s)
-		if !c.Options.MaximumLikelihood() || len(sites) == 0 {
+		if c.Options.Mechanism != "" || len(sites) == 0 {
 			return nil, nil
 		}
 		var all []ppca.Pattern

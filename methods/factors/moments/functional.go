@@ -25,14 +25,6 @@ func (u *NoisyMoments) LogLik(a Functional) float64 { return dot(a, u.total.t) }
 // count is the noised number of subjects, not below 0.
 func (u *NoisyMoments) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
 
-// Variances returns the variance of logLik that comes from the noise, and that from
-// which subjects the site has, as if these were normal with the moments of the whole
-// study.
-func (o *ProjectedMoments) Variances(a Functional, u *NoisyMoments) (noise, sampling float64) {
-	_, noise = a.of(u.total)
-	return noise, u.count() * a.spreadAmong(o.fitOf(u))
-}
-
 // fitOf is what the whole study says of the subjects of the pattern.
 func (o *ProjectedMoments) fitOf(u *NoisyMoments) *repaired {
 	return o.fits[slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })]
@@ -111,15 +103,6 @@ func density(l ppca.Layout, m *ppca.Params, features []int) (Functional, error) 
 	}
 	out[d*d-1] = -(mat.Dot(mu, &h) + float64(p)*math.Log(2*math.Pi) + chol.LogDet()) / 2
 	return out, nil
-}
-
-// Minus returns the functional of the difference.
-func (a Functional) Minus(b Functional) Functional {
-	out := slices.Clone(a)
-	for i, x := range b {
-		out[i] -= x
-	}
-	return out
 }
 
 // of returns ⟨A, T⟩ and the variance that the noise in T gives it.

@@ -275,25 +275,6 @@ func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 	})
 }
 
-// Remove returns the blocks of a site with its offset taken from the means; as they are if
-// there is none.
-func (m *Offset) Remove(l ppca.Layout, blocks []ppca.Block) ([]ppca.Block, error) {
-	if m == nil {
-		return blocks, nil
-	}
-	if err := m.CheckMean(l); err != nil {
-		return nil, err
-	}
-	out := slices.Clone(blocks)
-	for i := range out {
-		out[i].Mean = slices.Clone(out[i].Mean)
-		for a, j := range out[i].Features {
-			out[i].Mean[a] -= m.Mean[j]
-		}
-	}
-	return out, nil
-}
-
 // CheckMean holds the offset's mean to the layout, and to what values can be.
 func (m *Offset) CheckMean(l ppca.Layout) error {
 	if len(m.Mean) != l.Features() {

@@ -227,9 +227,6 @@ func (o *Options) NoiseGroups() ppca.Noise {
 	return ppca.NoisePerView
 }
 
-// MaximumLikelihood says whether the model is the likeliest for the subjects of all sites.
-func (o *Options) MaximumLikelihood() bool { return o.Mechanism == "" }
-
 // Pools says whether the scale comes from the sites.
 func (o *Options) Pools() bool {
 	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)

@@ -40,6 +40,14 @@ func NewSetup(p *study.Plan, opts *Options) (Setup, error) {
 	return Setup{p, opts, layout}, err
 }
 
+// Feature returns feature j of the plan, and its view.
+func (s Setup) Feature(j int) (*study.View, *study.Feature) {
+	k := s.Layout.ViewOf()[j]
+	lo, _ := s.Layout.View(k)
+	v := &s.Plan.Views[k]
+	return v, &v.Features[j-lo]
+}
+
 // mostSelected is how many factors are tried at most where the plan leaves their number to the study.
 const mostSelected = 25
 

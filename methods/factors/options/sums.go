@@ -316,11 +316,8 @@ func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 			}
 		}
 		if left := e.solve(j, sums, df, reach); left < exhausted {
-			k, i := set.Layout.ViewOf()[j], j
-			for v := range k {
-				i -= set.Layout.Dims[v]
-			}
-			wrong.Add(problem.Problem{Where: fmt.Sprintf("view %s, feature %s", set.Plan.Views[k].Name, set.Plan.Views[k].Features[i].Name),
+			view, feature := set.Feature(j)
+			wrong.Add(problem.Problem{Where: fmt.Sprintf("view %s, feature %s", view.Name, feature.Name),
 				What: "nothing is left of it when it is adjusted for " + strings.Join(Terms(set.Options.Adjust), ", "), Hint: "leave it out of the plan: it says what these say"})
 		}
 	}

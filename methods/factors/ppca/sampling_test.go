@@ -159,16 +159,6 @@ func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 	})
 }
 
-func TestPrincipalAnglesForgetTheRotation(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 5, 4)
-	r := rand.New(rand.NewPCG(31, 1))
-	p := factorstest.NewTruth(r, l, 3, 0.5).P
-	turned := factorstest.Must(p.Rotate(rotation(r, 3)))(t)
-	if a := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, turned), weightedColumns(l, &p)))(t); slices.Max(a) > 1e-12 {
-		t.Errorf("angles of a rotated copy: %v", a)
-	}
-}
-
 // weightedColumns is Ψ^-½ W.
 func weightedColumns(l ppca.Layout, p *ppca.Params) *mat.Dense {
 	return mat.NewDense(len(p.Features), p.Rank, ppca.Weighted(l, p))

@@ -86,12 +86,11 @@ func (v *verdicts) flat() {
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
 			if ratio := vary[i] / others; ratio < minVarianceRatio && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
-				lo, _ := v.set.Layout.View(k)
 				times := "constant"
 				if ratio > unvarying {
 					times = fmt.Sprintf("%.2g times", ratio)
 				}
-				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.m.Views[k].Features[j-lo].Name, s.Name, times)), append(views, k)
+				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.feature(j), s.Name, times)), append(views, k)
 			}
 		}
 	}

@@ -158,7 +158,8 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 		}
 		var moved []string
 		for _, s := range o.Slips {
-			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", featureName(set, s.Feature), s.Is, s.Like))
+			_, feature := set.Feature(s.Feature)
+			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", feature.Name, s.Is, s.Like))
 		}
 		if slips += len(moved); len(moved) == 0 {
 			moved = []string{"–"}
@@ -175,12 +176,6 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 			Text: look + " The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
-}
-
-func featureName(set options.Setup, j int) string {
-	k := set.Layout.ViewOf()[j]
-	lo, _ := set.Layout.View(k)
-	return set.Plan.Views[k].Features[j-lo].Name
 }
 
 // AddAdjusted says in a site's own report what the features are adjusted for, and how many of

@@ -297,7 +297,6 @@ func (v *verdicts) bias(j int, of *assess.Selection) float64 {
 
 // feature names feature j.
 func (v *verdicts) feature(j int) string {
-	k := v.set.Layout.ViewOf()[j]
-	lo, _ := v.set.Layout.View(k)
-	return v.m.Views[k].Features[j-lo].Name
+	_, feature := v.set.Feature(j)
+	return feature.Name
 }

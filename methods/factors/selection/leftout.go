@@ -20,6 +20,14 @@ import (
 const (
 	ruleStudy     = "smallest within one standard error of the likeliest"
 	ruleLikeliest = "largest left-out log-likelihood"
+	ruleElbow     = "elbow: smallest that loses at most 2 % of the range"
+)
+
+// Names of a candidate's scores.
+const (
+	scoreBehind   = "behind_best" // mean per subject of the best candidate's log-likelihood − this one's, nats
+	scoreBehindSE = "behind_best_standard_error"
+	scoreLeftOut  = "left_out_log_likelihood" // mean per subject, nats
 )
 
 // Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
@@ -69,11 +77,7 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 		return problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
 	}
 	s.out.Notes = nil
-	done, of := 0.0, 0.0
-	for _, q := range c.Values {
-		of += shotCost(q)
-	}
-	for _, q := range c.Values {
+	for i, q := range c.Values {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -85,8 +89,8 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
 			break
 		}
-		if done += shotCost(q); c.Progress != nil && !filled {
-			c.Progress(done, of)
+		if c.Progress != nil && !filled {
+			c.Progress(float64(i+1), float64(len(c.Values)))
 		}
 	}
 	s.choice = s.ranks.Choice()

@@ -246,7 +246,7 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 // choose makes a selection from releases.
 func choose(t testing.TB, s *statistics.Study, c method.SelectConfig) *method.Selection {
 	t.Helper()
-	return factorstest.Must(SelectReleased(t.Context(), s.Setup, s.Sites, s.Releases, c))(t)
+	return factorstest.Must(SelectReleased(t.Context(), s.Setup, s.Releases, c))(t)
 }
 
 // showable demands that a selection's result can be shown.
@@ -261,32 +261,19 @@ func showable(t *testing.T, r *method.Result) {
 	}
 }
 
-// One site and two say what they can, and noise that hides everything is named.
-func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
-	c := method.SelectConfig{Values: []int{1, 3, 5}}
+// The number of factors is found from what one site, two or three released, and where noise hides it nothing is
+// recommended.
+func TestSelectionFromReleases(t *testing.T) {
 	for _, x := range []struct {
 		sites, subjects int
 		mu              float64
-		note, warning   string
-	}{
-		{1, 2000, 2, "none can be left out", ""},
-		{2, 2000, 2, "of two sites", ""},
-		{3, 90, 0.2, "", "the choice means nothing"},
-	} {
+		found           bool
+	}{{1, 2000, 2, true}, {2, 2000, 2, true}, {3, 4000, 0.719, true}, {3, 90, 0.2, false}} {
 		r := rand.New(rand.NewPCG(uint64(x.sites), 18))
 		l, rows := paperDraw(r, x.subjects, 3)
-		out := choose(t, releasedOf(t, r, l, rows, x.sites, x.mu), c)
-		if got := fmt.Sprint(out.Notes); !strings.Contains(got, x.note) {
-			t.Errorf("%d sites: the notes are %s", x.sites, got)
-		}
-		if got := fmt.Sprint(out.Warnings); !strings.Contains(got, x.warning) || x.warning == "" && len(out.Warnings) > 0 {
-			t.Errorf("%d sites, μ = %v: the warnings are %s", x.sites, x.mu, got)
-		}
-		if _, left := out.Candidates[0].Scores[scoreLeftOut]; left != (x.sites > 1) {
-			t.Errorf("%d sites: %v", x.sites, out.Candidates[0].Scores)
-		}
-		if x.warning == "" && out.Recommended != 3 {
-			t.Errorf("%d sites recommend %d", x.sites, out.Recommended)
+		out := choose(t, releasedOf(t, r, l, rows, x.sites, x.mu), method.SelectConfig{Values: []int{1, 2, 3, 4, 5}})
+		if warned := strings.Contains(fmt.Sprint(out.Warnings), "halves of the noise choose"); x.found && out.Recommended != 3 || !x.found && (out.Recommended != 0 || !warned) {
+			t.Errorf("%d subjects at %d sites: %d recommended, warnings %v", x.subjects, x.sites, out.Recommended, out.Warnings)
 		}
 		showable(t, out.Result)
 	}

@@ -12,19 +12,6 @@ import (
 	"parley/problem"
 )
 
-// Rules that both ways have.
-const (
-	ruleSE    = "smallest within one standard error of it"
-	ruleElbow = "elbow: smallest that loses at most 2 % of the range"
-)
-
-// Names of a candidate's scores that both ways have.
-const (
-	scoreBehind   = "behind_best" // mean per subject of the best candidate's log-likelihood − this one's, nats
-	scoreBehindSE = "behind_best_standard_error"
-	scoreLeftOut  = "left_out_log_likelihood" // mean per subject, nats
-)
-
 // elbowShare is how much of the range of the left-out log-likelihood over the
 // candidates the elbow may lose.
 const elbowShare = 0.02

@@ -27,13 +27,6 @@ type Study struct {
 	answers  []*siteSums
 }
 
-// answeredSite is releasedOfASite as it is read: diagnostics tell of the study's
-// own model, and have no use here.
-type answeredSite struct {
-	Site string `json:"site"`
-	siteSums
-}
-
 // ReadReleased reads what the sites of a plan's study released, and checks that
 // it is what the plan declares. The plan's mechanism has to be statistics.
 func ReadReleased(set options.Setup, data []byte) (*Study, error) {
@@ -46,13 +39,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	var file struct {
-		Format string         `json:"format"`
-		Plan   string         `json:"plan_sha256"`
-		Coarse []lensMessage  `json:"coarse_lenses"`
-		Fine   []lensMessage  `json:"fine_lenses"`
-		Sites  []answeredSite `json:"sites"`
-	}
+	var file releasedFile
 	if err := strictly(data, &file); err != nil {
 		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " + ReleasedName + " of a study's results"}
 	}

@@ -154,11 +154,9 @@ const falseBeyond = 0.01
 func (c way) beyondRanges(ends []moments.FloorCeiling) (list []beyond) {
 	const tests = 3 // of each feature
 	far := distuv.UnitNormal.Quantile(1 - falseBeyond/float64(tests*len(ends)))
-	of := c.Layout.ViewOf()
 	for j, e := range ends {
-		lo, _ := c.Layout.View(of[j])
 		low, high, between := e.Low > far, e.High > far, e.NotTwo
-		if twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+		if _, feature := c.Feature(j); twoNumbers(*feature.Range) {
 			between = e.NotZeroOne
 			if !(e.NotRare > far) {
 				low, high = false, false
@@ -187,21 +185,17 @@ func (c way) beyondVerdict(list []beyond) (v fitted.Verdict) {
 		return v
 	}
 	var below, above, both, views []string
-	of := c.Layout.ViewOf()
-	for _, b := range list {
-		view := c.Plan.Views[of[b.Feature]]
-		lo, _ := c.Layout.View(of[b.Feature])
+	for _, b := range list { // in the order of features
+		view, feature := c.Feature(b.Feature)
 		to := &below
 		if b.Low && b.High {
 			to = &both
 		} else if b.High {
 			to = &above
 		}
-		*to = append(*to, view.Features[b.Feature-lo].Name)
-		if !slices.Contains(views, view.Name) {
-			views = append(views, view.Name)
-		}
+		*to, views = append(*to, feature.Name), append(views, view.Name)
 	}
+	views = slices.Compact(views)
 	var where []string
 	for _, side := range []struct {
 		says  string
@@ -342,10 +336,8 @@ func (c way) nearConstant(ends []moments.FloorCeiling) (list []int) {
 		}
 	}
 	least := math.Sqrt(max(0, upperMedian(all), upperMedian(seen))) / 2
-	of := c.Layout.ViewOf()
 	for j, e := range ends {
-		lo, _ := c.Layout.View(of[j])
-		if !(e.VarianceSD > 0) || e.Variance > far*e.VarianceSD+leaks*least*least || twoNumbers(*c.Plan.Views[of[j]].Features[j-lo].Range) {
+		if _, feature := c.Feature(j); !(e.VarianceSD > 0) || e.Variance > far*e.VarianceSD+leaks*least*least || twoNumbers(*feature.Range) {
 			continue
 		}
 		if e.Variance+far*e.VarianceSD < least*least || e.Away+far*e.AwaySD < least {
@@ -370,15 +362,11 @@ func (c way) stillVerdict(list []int) (v fitted.Verdict) {
 		return v
 	}
 	var names, views []string
-	of := c.Layout.ViewOf()
-	for _, j := range list {
-		view := c.Plan.Views[of[j]]
-		lo, _ := c.Layout.View(of[j])
-		names = append(names, view.Features[j-lo].Name)
-		if !slices.Contains(views, view.Name) {
-			views = append(views, view.Name)
-		}
+	for _, j := range list { // in the order of features
+		view, feature := c.Feature(j)
+		names, views = append(names, feature.Name), append(views, view.Name)
 	}
+	views = slices.Compact(views)
 	which := "these features vary"
 	if n, all := len(names), c.Layout.Features(); 2*n > all {
 		which = fmt.Sprintf("most features (%d of %d) vary", n, all)

@@ -148,22 +148,8 @@ func (o Observation) Check(n int) error {
 	return nil
 }
 
-// Sampling says how a posterior is sampled: by how many particles, 64 to 65536.
-type Sampling struct {
-	Particles int
-	Seed      uint64
-}
-
 // DefaultParticles are what coverage was measured with.
 const DefaultParticles = 384
-
-// Check reports what is wrong with the choices.
-func (s Sampling) Check() error {
-	if s.Particles < 64 || s.Particles > 1<<16 {
-		return fmt.Errorf("sampling with %d particles: want 64 to 65536", s.Particles)
-	}
-	return nil
-}
 
 // Fit compares what was observed with what the posterior expects.
 type Fit struct {

@@ -45,9 +45,12 @@ type mode struct {
 // their mean weight, the largest first.
 //
 // o.Mean are the means of φ over all rows of all sites.
-func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*gmm.Posterior, error) {
-	if err := cmp.Or(prior.Check(), o.Check(f.Len()), opt.Check()); err != nil {
+func (f Frequencies) Posterior(o Observation, prior gmm.Prior, particles int, seed uint64) (*gmm.Posterior, error) {
+	if err := cmp.Or(prior.Check(), o.Check(f.Len())); err != nil {
 		return nil, err
+	}
+	if particles < 64 || particles > 1<<16 {
+		return nil, fmt.Errorf("sampling with %d particles: want 64 to 65536", particles)
 	}
 	if f.Dim != prior.Dim() {
 		return nil, fmt.Errorf("frequencies in %d dimensions and a prior in %d", f.Dim, prior.Dim())
@@ -59,7 +62,7 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*g
 		return nil, fmt.Errorf("a prior that tells components apart, by α %v: want the same of each", prior.Alpha)
 	}
 	prior = f.scaled(prior)
-	modes, err := f.modes(o, prior, opt.Seed)
+	modes, err := f.modes(o, prior, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +74,8 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, opt Sampling) (*g
 		}
 	}
 	slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
-	s := &sampler{model: full, f: &f, o: o, prior: prior, modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
-	post := s.sample(opt.Particles)
+	s := &sampler{model: full, f: &f, o: o, prior: prior, modes: modes, r: rand.New(rand.NewPCG(seed, 1))}
+	post := s.sample(particles)
 	post.Rivals = s.rivals(modes)
 	return post, nil
 }

@@ -173,7 +173,7 @@ func TestDerivativesAreThoseOfDifferences(t *testing.T) {
 func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 	for _, noise := range []float64{0, 30} {
 		s := newStudy(t, 6, 3, 6, 9000, noise, 1)
-		post := testkit.Get(s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5}))(t)
+		post := testkit.Get(s.f.Posterior(s.o, s.prior, 64, 5))(t)
 		mean := post.Mean()
 		mean = mean.Reorder(gmm.Match(s.truth, mean, nil))
 		if rmse := math.Sqrt(gmm.SquaredDistance(mean.Means, s.truth.Means) / 18); rmse > 0.05 {
@@ -183,7 +183,7 @@ func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 		if fit.Tail < 0.001 || post.Size < 20 {
 			t.Errorf("noise %v: χ² %v of %v, a sample worth %v", noise, fit.ChiSq, fit.Freedom, post.Size)
 		}
-		again, err := s.f.Posterior(s.o, s.prior, Sampling{Particles: 64, Seed: 5})
+		again, err := s.f.Posterior(s.o, s.prior, 64, 5)
 		if err != nil || !reflect.DeepEqual(again, post) {
 			t.Errorf("noise %v: another sample for the same seed (%v)", noise, err)
 		}
@@ -194,7 +194,7 @@ func TestComponentsAreFoundInSixDimensions(t *testing.T) {
 func TestAnotherShapeDoesNotFit(t *testing.T) {
 	s := newStudy(t, 4, 3, 4, 9000, 0, 1)
 	prior := testkit.Get(gmm.BoxPrior([]float64{-10, -10, -10, -10}, []float64{10, 10, 10, 10}, 2))(t)
-	post := testkit.Get(s.f.Posterior(s.o, prior, Sampling{Particles: 64, Seed: 5}))(t)
+	post := testkit.Get(s.f.Posterior(s.o, prior, 64, 5))(t)
 	if fit, err := s.f.Fit(s.o, post); err != nil || fit.Tail > 0.01 || fit.ChiSq < 10*fit.Freedom {
 		t.Errorf("two components for three: %+v, %v", fit, err)
 	}
@@ -230,7 +230,7 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 		for j := range o.Mean {
 			o.Mean[j] += 0.01 / 3 * r.NormFloat64()
 		}
-		post := testkit.Get(s.f.Posterior(o, s.prior, Sampling{Particles: 96, Seed: 5}))(t)
+		post := testkit.Get(s.f.Posterior(o, s.prior, 96, 5))(t)
 		if fit, err := s.f.Fit(o, post); err != nil || (fit.Tail <= 0.01) != heavy {
 			t.Errorf("heavy tails %v: χ² %v of %v, p %v (%v)", heavy, fit.ChiSq, fit.Freedom, fit.Tail, err)
 		}
@@ -258,12 +258,12 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		"no frequency": func() error { _, err := New([]float64{0, 0}, box, box, 0, 1); return err },
 		"scale":        func() error { _, err := New([]float64{0, 0}, box, []float64{1, 0}, 8, 1); return err },
 		"means": func() error {
-			_, err := s.f.Posterior(Observation{Mean: []float64{1}, Rows: 5}, s.prior, Sampling{DefaultParticles, 1})
+			_, err := s.f.Posterior(Observation{Mean: []float64{1}, Rows: 5}, s.prior, DefaultParticles, 1)
 			return err
 		},
 		"dimensions": func() error {
 			p, _ := gmm.BoxPrior([]float64{0}, []float64{1}, 2)
-			_, err := s.f.Posterior(s.o, p, Sampling{DefaultParticles, 1})
+			_, err := s.f.Posterior(s.o, p, DefaultParticles, 1)
 			return err
 		},
 		"parameters": func() error {
@@ -271,7 +271,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 			if err != nil {
 				return nil
 			}
-			_, err = f.Posterior(Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, Sampling{DefaultParticles, 1})
+			_, err = f.Posterior(Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, DefaultParticles, 1)
 			return err
 		},
 	} {
@@ -282,7 +282,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	// What noise moved anywhere is no error, and no panic.
 	wild := s.o
 	wild.Mean = slices.Repeat([]float64{50}, len(wild.Mean))
-	if p, err := s.f.Posterior(wild, s.prior, Sampling{Particles: 64, Seed: 1}); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
+	if p, err := s.f.Posterior(wild, s.prior, 64, 1); err == nil && gmm.NotFinite(p.Mean().Means) >= 0 {
 		t.Error("a posterior that is not finite")
 	}
 }
@@ -426,7 +426,7 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 		}
 		x := make([]float64, rows*d)
 		testkit.Do(t, truth.Simulate(r, x))
-		post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5}))(t)
+		post := testkit.Get(f.Posterior(released(f, x), prior, 128, 5))(t)
 		for k := range 2 { // the largest is first, and so is its mean
 			for i := range d {
 				mean, variance := 0.0, 0.0
@@ -469,7 +469,7 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 	}
 	x := make([]float64, rows*d)
 	testkit.Do(t, truth.Simulate(r, x))
-	post := testkit.Get(f.Posterior(released(f, x), prior, Sampling{Particles: 128, Seed: 5}))(t)
+	post := testkit.Get(f.Posterior(released(f, x), prior, 128, 5))(t)
 	mean := post.Mean()
 	for k, n := range []float64{0.6 * rows, 0.4 * rows} {
 		for i := range d {
@@ -501,7 +501,7 @@ func TestSkewedRowsHaveAPosterior(t *testing.T) {
 		}
 		f := testkit.Get(New(lo, hi, scale, 186, 3))(t)
 		prior := testkit.Get(gmm.BoxPrior(lo, hi, 3))(t)
-		if _, err := f.Posterior(released(f, x), prior, Sampling{Particles: 64, Seed: seed}); err != nil {
+		if _, err := f.Posterior(released(f, x), prior, 64, seed); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}

@@ -13,8 +13,7 @@ import (
 //
 // (each row times its weight) of a density q = N(m, diag v), where the cavity is q_old divided by the site's
 // own factor. With all rows and the prior in place of the cavity it is the
-// evidence lower bound of central variational inference. The weights of class k
-// are entries k·Columns … (k+1)·Columns − 1.
+// evidence lower bound of central variational inference.
 type freeEnergy struct {
 	Likelihood likelihood
 	Data       *glm.Design
@@ -22,7 +21,7 @@ type freeEnergy struct {
 }
 
 // Weights returns the number of weights.
-func (l *freeEnergy) Weights() int { return l.Likelihood.Activations() * l.Data.Columns() }
+func (l *freeEnergy) Weights() int { return l.Data.Columns() }
 
 // Check reports outcomes that the likelihood does not know and a cavity that is
 // no density over the weights. The methods of freeEnergy want it to pass.
@@ -41,7 +40,7 @@ func (l *freeEnergy) Check() error {
 // Value returns F at means and logarithms of variances, and sets its derivatives
 // by both.
 func (l *freeEnergy) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
-	e := l.newEval(false)
+	e := l.newEval()
 	for j, r := range logVar {
 		e.variance[j] = math.Exp(r)
 	}
@@ -56,26 +55,19 @@ func (l *freeEnergy) Value(mean, logVar, gradMean, gradLogVar []float64) float64
 // eval evaluates the free energy and what Newton's method needs of it.
 type eval struct {
 	*freeEnergy
-	k, d           int // activations and columns
 	mean, variance []float64
 	value          float64
-	gradMean       []float64 // ∂F/∂m
-	gradVar        []float64 // ∂F/∂v
-	dataVar        []float64 // of which from the likelihood
-	curve          []float64 // of each row: second derivatives by its activations; nil if not wanted
-	a, c, first    []float64
+	gradMean       []float64    // ∂F/∂m
+	gradVar        []float64    // ∂F/∂v
+	dataVar        []float64    // of which from the likelihood
+	curve          [][3]float64 // of each row: second derivatives by its activation's mean and variance
 }
 
-func (l *freeEnergy) newEval(curves bool) *eval {
-	k, p := l.Likelihood.Activations(), l.Weights()
-	e := &eval{freeEnergy: l, k: k, d: l.Data.Columns(),
-		mean: make([]float64, p), variance: make([]float64, p),
+func (l *freeEnergy) newEval() *eval {
+	p := l.Weights()
+	return &eval{freeEnergy: l, mean: make([]float64, p), variance: make([]float64, p),
 		gradMean: make([]float64, p), gradVar: make([]float64, p), dataVar: make([]float64, p),
-		a: make([]float64, k), c: make([]float64, k), first: make([]float64, 2*k)}
-	if curves {
-		e.curve = make([]float64, l.Data.Rows()*k*(2*k+1))
-	}
-	return e
+		curve: make([][3]float64, l.Data.Rows())}
 }
 
 // run works at mean and variance.
@@ -83,26 +75,16 @@ func (e *eval) run() {
 	clear(e.gradMean)
 	clear(e.dataVar)
 	e.value = 0
-	n := e.k * (2*e.k + 1)
 	for i := range e.Data.Rows() {
 		r := e.Data.Row(i)
-		for k := range e.k {
-			e.a[k], e.c[k] = r.Activation(e.mean[k*e.d:], e.variance[k*e.d:])
-		}
-		var second []float64
-		if e.curve != nil {
-			second = e.curve[i*n : (i+1)*n]
-		}
-		value := e.Likelihood.Expect(e.Data.Outcome(i), e.a, e.c, e.first, second)
-		if r.Weight != 1 {
-			value *= r.Weight
-			multiplyAll(r.Weight, e.first)
-			multiplyAll(r.Weight, second)
+		a, c := r.Activation(e.mean, e.variance)
+		value, da, dc, second := e.Likelihood.Expect(e.Data.Outcome(i), a, c)
+		if w := r.Weight; w != 1 {
+			value, da, dc, second = value*w, da*w, dc*w, [3]float64{second[0] * w, second[1] * w, second[2] * w}
 		}
 		e.value += value
-		for k := range e.k {
-			addSlopes(r, e.gradMean[k*e.d:], e.dataVar[k*e.d:], e.first[k], e.first[e.k+k])
-		}
+		e.curve[i] = second
+		addSlopes(r, e.gradMean, e.dataVar, da, dc)
 	}
 	for j, v := range e.variance {
 		l := e.Cavity.Lambda[j]
@@ -110,12 +92,6 @@ func (e *eval) run() {
 		e.value -= (l*v - math.Log(l*v) + l*diff*diff - 1) / 2
 		e.gradMean[j] -= l * diff
 		e.gradVar[j] = e.dataVar[j] + (1/v-l)/2
-	}
-}
-
-func multiplyAll(by float64, x []float64) {
-	for i := range x {
-		x[i] *= by
 	}
 }
 
@@ -203,7 +179,7 @@ type newton struct {
 
 func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
 	p := l.Weights()
-	n := &newton{p: p, at: l.newEval(true), trial: l.newEval(true)}
+	n := &newton{p: p, at: l.newEval(), trial: l.newEval()}
 	for _, v := range []*[]float64{&n.grad, &n.step, &n.diagonal, &n.r, &n.z, &n.dir, &n.product} {
 		*v = make([]float64, 2*p)
 	}
@@ -277,17 +253,12 @@ func (n *newton) hessianDiagonal() {
 	e := n.at
 	mean, sd := n.diagonal[:n.p], n.diagonal[n.p:]
 	clear(n.diagonal)
-	size := e.k * (2*e.k + 1)
-	for i := range e.Data.Rows() {
-		h, r := e.curve[i*size:], e.Data.Row(i)
-		for k := range e.k {
-			haa, hcc := h[k*(k+3)/2], h[(e.k+k)*(e.k+k+3)/2]
-			mk, sk := mean[k*e.d:], sd[k*e.d:]
-			for t, j := range r.Index {
-				x2 := r.Value[t] * r.Value[t]
-				mk[j] -= haa * x2
-				sk[j] -= hcc * x2 * x2
-			}
+	for i, h := range e.curve {
+		r := e.Data.Row(i)
+		for t, j := range r.Index {
+			x2 := r.Value[t] * r.Value[t]
+			mean[j] -= h[0] * x2
+			sd[j] -= h[2] * x2 * x2
 		}
 	}
 	for j, v := range e.variance {
@@ -303,7 +274,6 @@ func (n *newton) hessianDiagonal() {
 func (n *newton) multiply() {
 	n.Products++
 	e := n.at
-	size := e.k * (2*e.k + 1)
 	clear(n.product)
 	// In terms of the variance, ∂c = 2x²u·∂u: the factor 2u goes in here and out below.
 	dm, ds := n.dir[:n.p], n.dir[n.p:]
@@ -312,36 +282,15 @@ func (n *newton) multiply() {
 	for j, v := range e.variance {
 		u2[j] = 2 * math.Sqrt(v) * ds[j]
 	}
-	in, out := make([]float64, 2*e.k), make([]float64, 2*e.k)
-	for i := range e.Data.Rows() {
-		h, r := e.curve[i*size:(i+1)*size], e.Data.Row(i)
-		for k := range e.k {
-			in[k], in[e.k+k] = r.Products(dm[k*e.d:], u2[k*e.d:])
-		}
-		multiplyPacked(h, in, out)
-		for k := range e.k {
-			addSlopes(r, om[k*e.d:], os[k*e.d:], -out[k], -out[e.k+k])
-		}
+	for i, h := range e.curve {
+		r := e.Data.Row(i)
+		a, c := r.Products(dm, u2)
+		addSlopes(r, om, os, -(h[0]*a + h[1]*c), -(h[1]*a + h[2]*c))
 	}
 	for j, v := range e.variance {
 		l := e.Cavity.Lambda[j]
 		om[j] += l * dm[j]
 		os[j] = 2*math.Sqrt(v)*os[j] + (1/v+l-2*e.dataVar[j])*ds[j]
-	}
-}
-
-// multiplyPacked sets out to H·in for the lower triangle of a symmetric H by rows.
-func multiplyPacked(h, in, out []float64) {
-	clear(out)
-	at := 0
-	for i, x := range in {
-		for j := range i {
-			out[i] += h[at] * in[j]
-			out[j] += h[at] * x
-			at++
-		}
-		out[i] += h[at] * x
-		at++
 	}
 }
 

@@ -113,8 +113,8 @@ func (c *common) openModel(scale *options.Scale, m gaussian) (e *glm.Encoding, q
 
 // openUpdate checks the task of one update, of at most so many, against the plan. Every number has
 // a bound, so that none can lead a computation out of what it was made for; that a task is refused
-// does not depend on the site's rows. With a cavity, q is divided by the site's own factor.
-func (c *common) openUpdate(t *updateTask, most int, cavity bool) (q, factor glm.Gaussian, err error) {
+// does not depend on the site's rows. q divided by the site's own factor is a density.
+func (c *common) openUpdate(t *updateTask, most int) (q, factor glm.Gaussian, err error) {
 	if t.Update < 1 || t.Update > most {
 		return q, factor, fmt.Errorf("update %d: the plan has 1 to %d", t.Update, most)
 	}
@@ -126,9 +126,6 @@ func (c *common) openUpdate(t *updateTask, most int, cavity bool) (q, factor glm
 	}
 	if err != nil {
 		return q, factor, fmt.Errorf("factor: %w", err)
-	}
-	if !cavity {
-		return q, factor, nil
 	}
 	rest := q.Over(factor)
 	if err = rest.CheckProper(c.Weights()); err == nil {

@@ -23,29 +23,25 @@ import (
 type rowGradient struct {
 	likelihood   slopes
 	cavity       glm.Gaussian
-	k, d, p      int
+	p            int
 	rows, batch  float64
 	mean, logVar []float64
 	variance     []float64
 	shared       []float64 // −(1/L) ∇KL
-	a, c, first  []float64
 }
 
 // newGradient returns the gradient for rows with the given number of columns, at
 // a point that rowGradient.At sets. Rows and batch are N and L, both positive; N
 // is public or has been released.
 func newGradient(l slopes, cavity glm.Gaussian, columns int, rows, batch float64) (*rowGradient, error) {
-	k := l.Activations()
-	if err := cavity.CheckProper(k * columns); err != nil {
+	if err := cavity.CheckProper(columns); err != nil {
 		return nil, fmt.Errorf("cavity: %w", err)
 	}
 	if !(rows > 0 && batch > 0) || !glm.Finite(rows/batch) || !glm.Finite(1/batch) {
 		return nil, fmt.Errorf("minibatches of %v out of %v rows: want both positive", batch, rows)
 	}
-	p := k * columns
-	return &rowGradient{likelihood: l, cavity: cavity, k: k, d: columns, p: p, rows: rows, batch: batch,
-		variance: make([]float64, p), shared: make([]float64, 2*p),
-		a: make([]float64, k), c: make([]float64, k), first: make([]float64, 2*k)}, nil
+	return &rowGradient{likelihood: l, cavity: cavity, p: columns, rows: rows, batch: batch,
+		variance: make([]float64, columns), shared: make([]float64, 2*columns)}, nil
 }
 
 // Len returns the length 2P of a gradient.
@@ -71,25 +67,17 @@ func (g *rowGradient) At(x []float64) {
 // nothing.
 func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	copy(dst, g.shared)
-	for k := range g.k {
-		g.a[k], g.c[k] = r.Activation(g.mean[k*g.d:], g.variance[k*g.d:])
-	}
-	g.likelihood.Slopes(y, g.a, g.c, g.first)
+	a, c := r.Activation(g.mean, g.variance)
+	da, dc := g.likelihood.Slopes(y, a, c)
 	scale := g.rows / g.batch
-	for k := range g.k {
-		da, dc := scale*g.first[k], scale*g.first[g.k+k]
-		mean, logVar, variance := dst[k*g.d:], dst[g.p+k*g.d:], g.variance[k*g.d:]
-		for i, j := range r.Index {
-			x := r.Value[i]
-			mean[j] += da * x
-			logVar[j] += dc * x * x * variance[j]
-		}
+	da, dc = scale*da, scale*dc
+	mean, logVar := dst[:g.p], dst[g.p:]
+	for i, j := range r.Index {
+		x := r.Value[i]
+		mean[j] += da * x
+		logVar[j] += dc * x * x * g.variance[j]
 	}
 }
-
-// clipFactor returns 1/max(1, norm/bound), which makes a vector of the given norm
-// no longer than the bound. The bound is positive.
-func clipFactor(norm, bound float64) float64 { return 1 / max(1, norm/bound) }
 
 // adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that
 // has to be carried; the published method keeps it at each site from one update to

@@ -117,15 +117,6 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	return central(ctx, s, rows)
 }
 
-// Simulate implements [method.Simulator].
-func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
-	s, _, err := setup(p)
-	if err != nil {
-		return nil, err
-	}
-	return s.Simulate(c)
-}
-
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
 // as nothing, so that there is nothing to refuse.
 func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {

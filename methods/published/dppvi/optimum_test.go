@@ -62,15 +62,13 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		columns := rapid.IntRange(1, 6).Draw(t, "columns")
-		classes := rapid.IntRange(2, 4).Draw(t, "classes")
 		var l likelihood = logistic{}
 		outcome := binary
-		if rapid.Bool().Draw(t, "softmax") {
-			l = softmax{glm.Softmax{Classes: classes}}
-			outcome = func(r *rand.Rand, f float64) float64 { return float64(r.IntN(classes)) }
+		if rapid.Bool().Draw(t, "linear") {
+			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }
 		}
 		d := simulated(seed, rapid.IntRange(1, 40).Draw(t, "rows"), columns, outcome)
-		p := l.Activations() * columns
+		p := columns
 		local := freeEnergy{l, d, glm.Isotropic(p, 0.3, rapid.Float64Range(0.01, 100).Draw(t, "prior"))}
 		var found []glm.Gaussian
 		for range 2 {
@@ -127,37 +125,6 @@ func TestLinearOptimumHasAClosedForm(t *testing.T) {
 		near(t, "precision", []float64{precision}, q.Lambda[j:j+1], 1e-9)
 	}
 	near(t, "gradient", make([]float64, 4), gradient, 1e-8)
-}
-
-// The free energy of three classes is a lower bound on the evidence, and so below
-// that of the best constant.
-func TestSoftmaxLearnsClasses(t *testing.T) {
-	d := glm.NewDesign(2)
-	for i := range 300 {
-		class := i % 3
-		testkit.Do(t, d.AppendDense([]float64{float64(class) - 1 + 0.3*math.Sin(float64(i)), 1}, float64(class)))
-	}
-	l := softmax{glm.Softmax{Classes: 3}}
-	local := freeEnergy{l, d, glm.Isotropic(6, 0, 100)}
-	q, info := optimise(t, &local)
-	if info.Steps > 30 {
-		t.Errorf("%d steps", info.Steps)
-	}
-	mean, variance := q.Moments()
-	correct := 0
-	a, c, p := make([]float64, 3), make([]float64, 3), make([]float64, 3)
-	for i := range d.Rows() {
-		for k := range a {
-			a[k], c[k] = d.Row(i).Activation(mean[2*k:], variance[2*k:])
-		}
-		l.Predict(a, c, p)
-		if k := int(d.Outcome(i)); p[k] > 0.5 {
-			correct++
-		}
-	}
-	if correct < 290 {
-		t.Errorf("%d of 300 rows predicted", correct)
-	}
 }
 
 // Weights run away on separable rows only as far as the prior lets them.

@@ -42,7 +42,7 @@ const (
 type Options struct {
 	Algorithm         string      `json:"algorithm"`                // one of the algorithm constants (pvi)
 	Outcome           glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
-	Likelihood        string      `json:"likelihood"`               // logistic, softmax or linear; follows from the outcome's levels
+	Likelihood        string      `json:"likelihood"`               // logistic or linear; follows from the outcome's levels
 	NoiseVariance     *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Intercept         bool        `json:"intercept"`                // a column of ones (true)
 	PriorVariance     float64     `json:"prior_variance"`           // of every weight around 0 (1)
@@ -109,12 +109,8 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 	}
 	if missing("likelihood") {
-		switch n := len(o.Outcome.Levels); {
-		case n == 2:
-			o.Likelihood = options.LikelihoodLogistic
-		case n > 2:
-			o.Likelihood = options.LikelihoodSoftmax
-		default:
+		o.Likelihood = options.LikelihoodLogistic
+		if len(o.Outcome.Levels) == 0 {
 			o.Likelihood = options.LikelihoodLinear
 		}
 	}
@@ -246,7 +242,7 @@ func (o *Options) rowsOf(site string) int {
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("algorithm", o.Algorithm, algorithmPVI, algorithmExact, algorithmGlobal)
-	report.OneOf("likelihood", o.Likelihood, options.LikelihoodLogistic, options.LikelihoodSoftmax, options.LikelihoodLinear)
+	report.OneOf("likelihood", o.Likelihood, options.LikelihoodLogistic, options.LikelihoodLinear)
 	o.regression().CheckModel(p, report)
 	report.OneOf("schedule", o.Schedule, scheduleSequential, scheduleSynchronous, scheduleAsynchronous, scheduleRandom)
 	report.Share("damping", o.Damping, "of a change cannot be applied")

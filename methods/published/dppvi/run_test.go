@@ -110,9 +110,6 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		"linear": {"outcome: {column: y}\nnoise_variance: 0.5\nrounds: 60", drawn(2, 90, 3, func(r *rand.Rand, f float64) string {
 			return fmt.Sprint(f + math.Sqrt(0.5)*r.NormFloat64())
 		})},
-		"softmax": {"outcome: {column: y, levels: [low, middle, high]}\nprior_variance: 0.25\nrounds: 120", drawn(3, 90, 2, func(r *rand.Rand, f float64) string {
-			return []string{"low", "middle", "high"}[int(math.Round(math.Max(-1, math.Min(f, 1))))+1]
-		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, len(c.s.X[0]), sites, c.options+"\nalgorithm: exact\ntolerance: 0", unprotected)

@@ -79,7 +79,7 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	q, factor, err := h.openUpdate(task, h.times(t.Kind), true)
+	q, factor, err := h.openUpdate(task, h.times(t.Kind))
 	return &updating{task.Update, q, factor, task.Scale, carried}, err
 }
 

@@ -51,7 +51,7 @@ func restoreState(c *common, data []byte, noised bool) (*State, error) {
 	if f.Reports == nil {
 		f.Reports = map[string]*predict.Assessment{}
 	}
-	check := checkAlone
+	check := c.checkAlone
 	if noised {
 		check = (*predict.Assessment).CheckNoised
 	}
@@ -260,11 +260,13 @@ func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
 	if err := method.DecodeAnswer(in, a); err != nil {
 		return nil, err
 	}
-	return a, checkAlone(a)
+	return a, c.checkAlone(a)
 }
 
 // checkAlone refuses what no rows can give, and residuals, which are not asked for.
-func checkAlone(a *predict.Assessment) error { return a.Check(predict.Form(0, 1, 0, false)) }
+func (c *common) checkAlone(a *predict.Assessment) error {
+	return errors.Join(a.Check(predict.Form(0, 1, 0, false)), a.CheckLevels(len(c.Options.Outcome.Levels)))
+}
 
 // effects shows the strongest effects.
 func effects(m *fitted.Model) figure.Section {

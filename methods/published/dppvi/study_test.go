@@ -33,7 +33,6 @@ privacy: [privacy]
 
 const (
 	twoClasses   = "outcome: {column: y, levels: [p, q]}"
-	threeClasses = "outcome: {column: y, levels: [p, q, r]}"
 	aNumber      = "outcome: {column: y}, noise_variance: 0.5"
 	declaredRows = ", rows: [{site: a, rows: 9}, {site: b, rows: 30}, {site: c, rows: 30}]"
 	noProtection = "{protection: none}"
@@ -55,8 +54,6 @@ var plans = map[string]driven{
 		"2664a11a438b14604863a261c5248f042e20667858883b0ec17382ce91feda94"},
 	"private, logistic, boundless": {twoClasses + settings3 + boundless, diagnosed,
 		"00a3700c8cd07ac2b1f86d170e1944d100a44079dcb5e4e62beff9b37094d1dd"},
-	"private, softmax, diagnostics": {threeClasses + settings3, diagnosed,
-		"6ffc90adc142eaad42d1c8d90d8b6a8e3eeda4c5254e4f14f58388cf01795c9d"},
 	"private, linear": {aNumber + settings3, bySubject,
 		"6b54054b9d91407d5ea6ecb0d9554b6659316b8c3ffbd20ecfac917a75eb18d8"},
 	"private, sequential": {twoClasses + settings3 + ", schedule: sequential", bySubject,
@@ -69,16 +66,12 @@ var plans = map[string]driven{
 		"5eb63e8d39d1628f5b22c61a779fe004acd07e9359260f504944801d1cc1531c"},
 	"gradients, logistic": {twoClasses + ", rounds: 4, update: {steps: 3, draws: 5}" + declaredRows, noProtection,
 		"f3b3c67fea1b9a0761a32779e00c27544e8cf8e141873d4a504ad99fa8184d92"},
-	"gradients, softmax": {threeClasses + ", rounds: 3, schedule: synchronous, update: {steps: 3, batch_share: 0.5}", noProtection,
-		"2ab7871b5aadcd523e1b02f45964d5ea506cee7c5d34948cb8bd7350f7a17b64"},
 	"gradients, vast steps": {aNumber + ", rounds: 4, damping: 1, update: {learning_rate: 20}" + declaredRows, noProtection,
 		"66fb42475448fd9b5c852ca629d1cab70fd7ff86d5e5eb296e4d10e649cb8611"},
 	"exact, logistic": {twoClasses + ", algorithm: exact, rounds: 4", noProtection,
 		"9c0fefff694ed0a95f3e3bddae1d7aa7aefead9ea312ab326829d55cde2e8c5c"},
 	"exact, range": {twoClasses + ", algorithm: exact, rounds: 4, scaling: range", noProtection,
 		"967f66e8d0830ac82f7d00bdcbd4cc90e60f7c70ea9cdf37ebe5d1c6a98c3df4"},
-	"exact, softmax": {threeClasses + ", algorithm: exact, rounds: 3", noProtection,
-		"469476fcac2a390089350b713aa4f8fa47202b993f93ba2938492dd7c9e4461a"},
 	"exact, linear": {aNumber + ", algorithm: exact, rounds: 3", noProtection,
 		"1c7dc4eba521f6fd525fadc2559d67aeced22dd969f84cc001f8b1fca1b6ee2d"},
 	"exact, synchronous": {twoClasses + ", algorithm: exact, rounds: 4, schedule: synchronous", noProtection,
@@ -89,8 +82,6 @@ var plans = map[string]driven{
 		"fba61df593b7a133c83560f3146c245c2eacd094e7edd14eb9521bf4a5048299"},
 	"global": {twoClasses + global, noProtection,
 		"6519db3d295439011819a61554a65a0cfa8beb6ae60dc1924c7d0c2d5ec3cf95"},
-	"global, softmax": {threeClasses + global, noProtection,
-		"b01a03e819d7202e03acf27dd7a5f286535e7fbe654dc6861b48c2547b4a76ed"},
 	"global, linear": {aNumber + global, noProtection,
 		"f099d67568031d719dedf22cc1e6bbc886a3c98862ad4ff55428db47dc008138"},
 	"global, vast steps": {twoClasses + ", rounds: 14, algorithm: global, global: {learning_rate: 40}" + declaredRows, noProtection,
@@ -203,7 +194,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1, Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, _, err := h.openUpdate(&task, 3, true); err != nil {
+			if _, _, err := h.openUpdate(&task, 3); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}

@@ -114,7 +114,7 @@ func clippedSum(r *rand.Rand, d *glm.Design, length int, rate, bound, sd float64
 			clear(v)
 			contribution(d.Row(i), d.Outcome(i), v)
 			norm := glm.Row{Value: v}.Norm()
-			f := clipFactor(norm, bound)
+			f := 1 / max(1, norm/bound)
 			for j, x := range v {
 				sum[j] += f * x
 			}

@@ -267,7 +267,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 
 // checkReport refuses an assessment that is none of the plan's model, and puts in what weights mean.
 func (c coordinator) checkReport(a *predict.Assessment) error {
-	if err := a.Check(c.assessment()); err != nil {
+	if err := errors.Join(a.Check(c.assessment()), a.CheckLevels(len(c.Options.Outcome.Levels))); err != nil {
 		return err
 	}
 	for _, s := range append(slices.Clone(a.Classes), a.Residuals) {

@@ -335,3 +335,7 @@ func (s *Sums) times(factor float64) *Sums {
 	}
 	return &out
 }
+
+// largestSum bounds every number of an answer: far beyond what rows of honest studies give,
+// and so that no product of a few overflows.
+const largestSum = 1e75

@@ -210,10 +210,6 @@ func (c common) checkDensity(t *Task) (glm.Normal, error) {
 	return q, nil
 }
 
-// largestSum bounds every number of an answer: far beyond what rows of honest studies give,
-// and so that no product of a few overflows.
-const largestSum = 1e75
-
 // checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made
 // of, and added to what others gave: the information is not negative in any direction,
 // rounding aside.

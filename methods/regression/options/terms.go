@@ -217,9 +217,9 @@ func (c *optionCheck) privacy() {
 	if pr.Unit == study.UnitSite {
 		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	if c.Likelihood == LikelihoodSoftmax || c.Likelihood == LikelihoodLinear {
-		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood),
-			"an outcome of two levels, or name: dp-pvi, or protection: none")
+	instead := map[string]string{LikelihoodSoftmax: "an outcome of two levels, such as one of these or not", LikelihoodLinear: "an outcome of two levels, or name: dp-pvi"}
+	if hint := instead[c.Likelihood]; hint != "" {
+		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood), hint+"; or protection: none")
 	}
 	if c.Likelihood != LikelihoodLogistic { // nor have the others
 		return

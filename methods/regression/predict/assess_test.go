@@ -40,3 +40,17 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 		}
 	}
 }
+
+// Log-odds are of two classes: a site that sends them of a number or of three classes is refused.
+func TestLogOddsAreOfTwoClasses(t *testing.T) {
+	a := NewAssessment()
+	a.Ranking = newRanking()
+	for levels, fits := range map[int]bool{0: false, 2: true, 3: false} {
+		if err := a.CheckLevels(levels); (err == nil) != fits {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+	}
+	if err := NewAssessment().CheckLevels(0); err != nil {
+		t.Error(err)
+	}
+}

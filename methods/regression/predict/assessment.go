@@ -87,6 +87,14 @@ func (a *Assessment) Check(form *Assessment) error {
 	return nil
 }
 
+// CheckLevels refuses what outcomes of so many levels do not have, of which a number has none.
+func (a *Assessment) CheckLevels(levels int) error {
+	if a.Ranking != nil && levels != 2 {
+		return fmt.Errorf("log-odds of an outcome with %d levels", levels)
+	}
+	return nil
+}
+
 // Add adds the sums of other rows.
 func (a *Assessment) Add(b *Assessment) {
 	noise := math.Hypot(a.Noise, b.Noise)

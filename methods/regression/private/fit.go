@@ -79,7 +79,6 @@ const (
 	pace     = 0.8 // share of a Newton step that is made
 	farthest = 1.0 // root mean square over rows of a step in activations
 	drift    = 0.2 // share of the change of a gradient that may be wrong, as the model makes it out
-	flattest = 0.5 // eigenvalue of the Hessian, in rows
 	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
 

@@ -392,3 +392,6 @@ type point struct {
 	Mean wire.Vector `cbor:"mean"`
 	Clip float64     `cbor:"clip"`
 }
+
+// flattest is the smallest eigenvalue of a Hessian that is reckoned with, in rows.
+const flattest = 0.5
