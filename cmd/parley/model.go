@@ -307,37 +307,13 @@ func openModel[C any](path, doing string) (C, error) {
 func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
-		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: "parley model can do with it: " + strings.Join(usesOf(m), ", ")}
+		hint := ""
+		if _, predicts := m.(method.Predictor); !predicts {
+			hint = "it has no outcome: see parley model transform"
+		}
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: hint}
 	}
 	return can, nil
-}
-
-// usesOf names the subcommands of parley model that take such a model.
-func usesOf(m method.Model) (names []string) {
-	add := func(name string, is bool) {
-		if is {
-			names = append(names, name)
-		}
-	}
-	_, is := m.(method.Summariser)
-	add("summary", is)
-	_, is = m.(method.Transformer)
-	add("transform", is)
-	_, is = m.(method.Imputer)
-	add("impute", is)
-	_, is = m.(method.Predictor)
-	add("predict", is)
-	_, is = m.(method.Sampler)
-	add("sample", is)
-	_, is = m.(method.Exporter)
-	add("export", is)
-	_, is = m.(method.Rotator)
-	add("rotate", is)
-	_, is = m.(method.Contraster)
-	add("contrast", is)
-	_, is = m.(method.Associater)
-	add("associate", is)
-	return names
 }
 
 // openUse opens a model, and data as the model's fit had them, with some
