@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -123,7 +122,7 @@ func (d *Draft) findSubjects() {
 		case c.observed() == 0 && !c.Many:
 			d.leave(c, "it has no value")
 			continue
-		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) >= scale):
+		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) > 3): // a scale; fewer are kinds, and what is rare may be a code
 			d.Candidates = append(d.Candidates, candidate{Column: c.Name})
 			d.Subjects = append(d.Subjects, c.Name)
 			continue
@@ -144,9 +143,6 @@ func (d *Draft) findSubjects() {
 		}
 	}
 }
-
-// scale is how many values of numbers make a scale, on which a value may be rare; fewer are kinds, with a code among them.
-const scale = 4
 
 // isSite are names of columns that say at which site a subject is.
 var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true, "clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
@@ -190,20 +186,6 @@ func (c *column) levels(missing []string) (levels []string, rare bool) {
 	return levels, rare
 }
 
-// counts says whether a column seems to count something: whole numbers from 0 or 1 on.
-func (c *column) counts(missing []string) (from bool) {
-	for w := range c.words {
-		if absent(w) || slices.Contains(missing, w) {
-			continue
-		}
-		if _, err := strconv.ParseUint(w, 10, 32); err != nil {
-			return false
-		}
-		from = from || w == "0" || w == "1"
-	}
-	return from && !c.Many
-}
-
 func (d *Draft) leave(c *column, why string) {
 	d.LeftOut = append(d.LeftOut, leftOut{c.View, c.Name, why})
 }
@@ -234,7 +216,6 @@ func (d *Draft) choose(outcome string) error {
 	for _, c := range d.columns {
 		if c.View == "" && c.Name == outcome {
 			d.Incomplete = c.Missing + d.codesIn(c)
-			d.counts = len(d.Outcome.Levels) == 0 && c.counts(d.Missing)
 		}
 	}
 	return nil

@@ -67,7 +67,6 @@ type Draft struct {
 
 	columns    []*column
 	survival   string          // the outcome as the time until an event, if it looks like one
-	counts     bool            // the outcome seems to count something
 	tooFew     string          // why the data are few for the plan, in rounded numbers; "" if they are not
 	mayBeKinds map[string]bool // numbers by name that take a few whole values at every site
 }
@@ -305,10 +304,10 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 	if d.survival != "" {
 		fmt.Fprintf(w, "# If this is the time until an event that not everybody had:\n#   %s\n", oneLine(d.survival))
 	}
-	if d.counts && d.survival == "" {
-		w.WriteString("# If this counts something, such as visits, add under method, so that effects are ratios of rates:\n#   likelihood: poisson\n")
-	}
 	if d.Outcome != nil {
+		if len(d.Outcome.Levels) == 0 && d.survival == "" {
+			w.WriteString("# If it counts something, such as visits, add: likelihood: poisson\n")
+		}
 		outcome := "column: " + study.Quote(d.Outcome.Column)
 		if len(d.Outcome.Levels) > 0 {
 			outcome += ", levels: " + flow(d.Outcome.Levels, study.Quote)

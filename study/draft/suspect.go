@@ -277,8 +277,7 @@ func (d *Draft) followUp() {
 		}
 		also := ""
 		if len(levels) > 2 {
-			levels = []string{"NO EVENT", "EVENT"}
-			also = fmt.Sprintf("\nof %d ways that the time ended, one is the event; write the others as no event, or let levels in mapping.yaml do so", len(c.Levels))
+			levels, also = []string{"NO EVENT", "EVENT"}, fmt.Sprintf("\nof %d ways that the time ended, one is the event; write the others as no event, or let levels in mapping.yaml do so", len(c.Levels))
 		}
 		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}", study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
 		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column, What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event had not come for everybody", c.Column, d.Outcome.Column),

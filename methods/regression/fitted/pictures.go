@@ -223,18 +223,15 @@ func calibration(a *predict.Assessment) *figure.Figure {
 // Verdicts comes first in a report: what speaks against relying on the result, each with its
 // first words, up to a colon or a full stop that is in no name of the outcome or the features, as its title.
 func Verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
-	names := append(e.Features(), o.Column)
+	names := slices.Concat(e.Features(), o.Levels, []string{o.Column})
 	for _, c := range e.Columns {
 		names = append(names, c.Name)
 	}
-	names = append(names, o.Levels...)
 	var notes []figure.Note
 	for _, text := range says {
 		title, why, seen := text, "", text
 		for _, n := range names {
-			if len(n) > 2 {
-				seen = strings.ReplaceAll(seen, n, strings.Repeat("_", len(n)))
-			}
+			seen = strings.ReplaceAll(seen, n, strings.Repeat("_", len(n)))
 		}
 		for at := range len(text) - 2 {
 			if end := seen[at : at+2]; end == ". " || end == ": " { // and no decimal point

@@ -200,9 +200,8 @@ func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design
 		m.At(*b)
 	}
 	for i := range d.Rows() {
-		row := d.Row(i)
-		m.Row(row)
-		m.Score(d.Outcome(i), predict.Alike(row, sampled), a)
+		m.Row(d.Row(i))
+		m.Score(d.Outcome(i), predict.Alike(d.Row(i), sampled), a)
 	}
 	return a
 }

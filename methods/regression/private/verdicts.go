@@ -30,8 +30,7 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 }
 
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
-// mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides; if that is
-// all, it says nothing against the numbers.
+// mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
 func (c coordinator) misdescribed(s *state, g *gram) []string {
 	all, names := c.Encoding.Features(), []string(nil)
 	add := func(columns []int, why func(j int) string) {
@@ -58,7 +57,7 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 		for _, j := range unknown {
 			names = append(names, all[j])
 		}
-		return []string{fmt.Sprintf("Noise hides how widely features vary: %s. The fit works in units that it had to guess. %s Only %s", problem.Names(names), risk, wants)}
+		return []string{"Noise hides how widely features vary: " + problem.Names(names) + ". The fit works in units that it had to guess. " + risk + " Only " + wants}
 	}
 	add(unknown, func(int) string { return "noise hides how widely it varies" })
 	if names == nil {
