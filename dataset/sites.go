@@ -137,20 +137,6 @@ type siteDoubt struct {
 }
 
 var siteDoubts = []siteDoubt{
-	{"units", func(sites []string, of []*facts) (string, string) {
-		features := make([]*FeatureSummary, len(of))
-		for i, f := range of {
-			if features[i] = f.number; f.number == nil {
-				features[i] = &FeatureSummary{}
-			}
-		}
-		odd, rest, ratio := units(sites, features)
-		if odd == nil {
-			return "", ""
-		}
-		return fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
-			"is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"
-	}},
 	{"one for each site", func(sites []string, of []*facts) (string, string) {
 		var at []string
 		values := map[string]bool{}
@@ -167,6 +153,20 @@ var siteDoubts = []siteDoubt{
 			return "", ""
 		}
 		return "takes one value at each site, and not the same at all: " + problem.Names(at), "it says at which site a subject is, and what else the sites differ by cannot be told from it; leave it out, or see whether it is coded differently"
+	}},
+	{"units", func(sites []string, of []*facts) (string, string) {
+		features := make([]*FeatureSummary, len(of))
+		for i, f := range of {
+			if features[i] = f.number; f.number == nil {
+				features[i] = &FeatureSummary{}
+			}
+		}
+		odd, rest, ratio := units(sites, features)
+		if odd == nil {
+			return "", ""
+		}
+		return fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
+			"is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"
 	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {
 		levels := make([][]Level, len(of))

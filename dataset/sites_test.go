@@ -159,6 +159,16 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+	constant := func(x float64) *Summary {
+		var rows []Row
+		for i := range 12 {
+			rows = append(rows, Row{ID: fmt.Sprint(x, 10+i), Views: [][]float64{{x, x + float64(i)}}})
+		}
+		return describe(t, testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "district"}, {Name: "y"}}}}}, rows))(t))
+	}
+	if got := (Others{Sites: []string{"a", "b", "c", "d"}, Summaries: []*Summary{constant(1), constant(4), constant(5), constant(6)}}).Doubts().Error(); !strings.Contains(got, "feature district: takes one value at each site") || strings.Contains(got, "another unit") {
+		t.Errorf("numbers of sites: got %q", got)
+	}
 	column = "hospital" // may say where a subject is
 	if got := (Others{Sites: []string{"a", "b"}, Summaries: []*Summary{site(1, "y"), site(2, "x")}}).Doubts(); got != nil {
 		t.Errorf("a name of a site: %v", got)

@@ -309,7 +309,7 @@ func capable[C any](m method.Model, path, doing string) (C, error) {
 	if !ok {
 		hint := ""
 		if _, predicts := m.(method.Predictor); !predicts {
-			hint = "it has no outcome: see parley model transform and impute"
+			hint = "it has no outcome: see parley model transform"
 		}
 		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: hint}
 	}

@@ -179,7 +179,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
-			Hint: "if there may be fewer, take fewer features or components, or a larger ε"})
+			Hint: "if there may be fewer, take fewer features or components, or a larger ε if there is one"})
 	}
 	return notes
 }

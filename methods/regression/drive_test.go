@@ -44,8 +44,8 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "484a599e5c33e5ecba74a09a50ee7eb7dc2e1e3c45f641b8fff9a77d886b19eb"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "1eb31e582cd29e5f0e666002d4982fc353a60e91f53b08832ef2239adb559f2a"},
+	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "4d8fd4859f162daed998d95f1d8b8f54ce25d1adb374354283f21363d09cc0a6"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "4a6beee5f84fc4ccaef0f69d4c6a50e58844e04e0808663dc9547cd82a2c0707"},
 	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }

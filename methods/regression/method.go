@@ -173,7 +173,7 @@ func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
 		return nil, err
 	}
 	grid := masks.Standardised
-	if kind == options.TaskScale {
+	if kind == options.TaskScale || p.Method.Options.(*options.Options).Numeric() { // sums in the data's units
 		grid = masks.Raw
 	}
 	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, nil

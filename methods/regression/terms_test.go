@@ -135,9 +135,69 @@ func TestPriorsAreOfTheirTerms(t *testing.T) {
 	close2(t, "weights", []float64{0.7, -0.2, 0.4}, mean[2:], 1e-4)
 }
 
-// A row of weight 2 is the row twice, and an offset of ln 3 on every row is an intercept
-// that is smaller by as much.
-func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {
+// A row of weight 3 is the row three times in estimates, and in all that is said of predictions.
+func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
+	for name, outcome := range map[string]string{
+		"counts":  "outcome: {column: falls}\nlikelihood: poisson\n",
+		"numbers": "outcome: {column: falls}\n",
+		"classes": "outcome: {column: died, levels: ['no', 'yes']}\n",
+		"times":   "outcome: {column: days, event: died, levels: ['no', 'yes'], cuts: [30, 60, 90]}\n",
+	} {
+		var thrice, weighted []dataset.Row
+		for i, r := range stays(4, 240, func(age, dose, sex float64) float64 { return 0.8 * age }) {
+			r.Subject = slices.Clone(r.Subject)
+			r.Subject[4] = []string{"1", "3"}[i/2%2]
+			weighted = append(weighted, r)
+			for k := range 1 + 2*(i/2%2) {
+				again := r
+				again.ID += strconv.Itoa(k)
+				thrice = append(thrice, again)
+			}
+		}
+		m, each := run(t, among(t, stayPlan(t, outcome), thrice))
+		n, counted := run(t, among(t, stayPlan(t, outcome+"weights: {column: worth, as: counts}"), weighted))
+		mean, variance := m.Posterior.Moments()
+		got, spread := n.Posterior.Moments()
+		close2(t, name, append(mean, variance...), append(got, spread...), 1e-4) // the prior follows the outcome of the rows
+		for metric, want := range each.Result.Metrics {
+			if got := counted.Result.Metrics[metric]; metric != "exchanges" && !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+				t.Errorf("%s: %s is %v, and of the rows %v", name, metric, got, want)
+			}
+		}
+	}
+}
+
+// A secure sum has room for an outcome in units that make it large, such as copies of a virus, and takes no digits from it.
+func TestLargeOutcomesHaveRoomInASecureSum(t *testing.T) {
+	rows := stays(5, 300, func(age, dose, sex float64) float64 { return 0 })
+	for i := range rows {
+		rows[i].Subject[2] = fmt.Sprint(2e7 * (rows[i].Views[0][0] - rows[i].Views[0][1]*float64(i%7)))
+	}
+	plain, _ := run(t, among(t, stayPlan(t, "outcome: {column: falls}"), rows))
+	p := parse(t, stayText("outcome: {column: falls}", "{protection: none, sum: secure}"))
+	secure, _ := run(t, among(t, p, rows))
+	want, spread := plain.Posterior.Moments()
+	got, variance := secure.Posterior.Moments()
+	close2(t, "means", want, got, 1e-9)
+	close2(t, "variances", spread, variance, 1e-9)
+}
+
+// Features that say the same, and what the outcome is without an error, leave a fit that ends and says so.
+func TestAnOutcomeThatFeaturesSayTwice(t *testing.T) {
+	rows := stays(6, 300, func(age, dose, sex float64) float64 { return 0 })
+	for i := range rows {
+		x := rows[i].Views[0]
+		x[1] = x[0] / 3
+		rows[i].Subject[2] = fmt.Sprint(x[0] / 2)
+	}
+	_, out := run(t, among(t, stayPlan(t, "outcome: {column: falls}"), rows))
+	if said := strings.Join(out.Result.Verdicts(), "\n"); out.Result.Metrics["converged"] != 1 || !strings.Contains(said, "The features say what falls is") {
+		t.Errorf("%v, %s", out.Result.Metrics, said)
+	}
+}
+
+// An offset of ln 3 on every row is an intercept that is smaller by as much.
+func TestOffsetsAreWhatTheySay(t *testing.T) {
 	rows := stays(3, 240, func(age, dose, sex float64) float64 { return 0.5 * age })
 	flat := "outcome: {column: falls}\nlikelihood: poisson\npriors: [{feature: intercept, variance: 1.0e6}]\n"
 	fit := func(options string, rows []dataset.Row) []float64 {
@@ -146,24 +206,12 @@ func TestWeightsAndOffsetsAreWhatTheySay(t *testing.T) {
 		mean, variance := f.Model.Posterior.Moments()
 		return append(mean, variance...)
 	}
-	var twice, weighted, shifted []dataset.Row
-	for i, r := range rows {
-		r.Subject = slices.Clone(r.Subject)
-		r.Subject[4] = "1"
-		twice = append(twice, r)
-		if i%3 == 0 {
-			again := r
-			again.ID += "-2"
-			twice = append(twice, again)
-			r.Subject = slices.Clone(r.Subject)
-			r.Subject[4] = "2"
-		}
-		weighted = append(weighted, r)
+	var shifted []dataset.Row
+	for _, r := range rows {
 		r.Subject = slices.Clone(r.Subject)
 		r.Subject[3] = fmt.Sprint(math.Log(3))
 		shifted = append(shifted, r)
 	}
-	close2(t, "weighted", fit("", twice), fit("weights: {column: worth, as: counts}", weighted), 1e-6)
 	want := fit("", rows)
 	want[3] -= math.Log(3)
 	close2(t, "shifted", want, fit("offset: exposure", shifted), 2e-4)

@@ -360,6 +360,16 @@ func TestOutcomesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// Another end of the time than the event is named with what it counts as.
+func TestOtherEndsOfATime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
+	rows[3].Subject[1] = "transplanted"
+	if _, err := methods.CheckData(t.Context(), p, among(t, p, rows).Data); err == nil || !strings.Contains(err.Error(), `as by another cause, that counts as "no": write it so at all sites, or by levels in mapping.yaml`) {
+		t.Error(err)
+	}
+}
+
 // An effect that turns with time leaves what a bent one leaves, and is told as one that may.
 func TestAnEffectThatChangesWithTime(t *testing.T) {
 	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")

@@ -138,7 +138,7 @@ var (
 const room = 10
 
 // errRange means that a number is too large for the grid, or not finite.
-var errRange = errors.New("a sum is beyond the range that a secure sum has room for")
+var errRange = errors.New("a sum is beyond the range that a secure sum has room for: give numbers as large as this in a larger unit, such as millions")
 
 // errTotal means that a total is none of numbers within the grid's range.
 var errTotal = errors.New("a total is larger than any sites' sums make it")

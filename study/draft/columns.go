@@ -122,7 +122,7 @@ func (d *Draft) findSubjects() {
 		case c.observed() == 0 && !c.Many:
 			d.leave(c, "it has no value")
 			continue
-		case numbers && (c.Many || len(c.words) > maxOutcome):
+		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) > 3): // a scale; fewer are kinds, and what is rare may be a code
 			d.Candidates = append(d.Candidates, candidate{Column: c.Name})
 			d.Subjects = append(d.Subjects, c.Name)
 			continue

@@ -305,6 +305,9 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 		fmt.Fprintf(w, "# If this is the time until an event that not everybody had:\n#   %s\n", oneLine(d.survival))
 	}
 	if d.Outcome != nil {
+		if len(d.Outcome.Levels) == 0 && d.survival == "" {
+			w.WriteString("# If it counts something, such as visits, add: likelihood: poisson\n")
+		}
 		outcome := "column: " + study.Quote(d.Outcome.Column)
 		if len(d.Outcome.Levels) > 0 {
 			outcome += ", levels: " + flow(d.Outcome.Levels, study.Quote)

@@ -177,6 +177,17 @@ func TestLookRefused(t *testing.T) {
 	}
 }
 
+// Numbers on a scale are an outcome although one subject has the last; a code among kinds makes none.
+func TestCountsWithRareValuesAreAnOutcome(t *testing.T) {
+	for last, kinds := range map[int]int{7: 4, 9: 2} {
+		root := folders(t, map[string]string{"view_v.csv": rows("n", 41, "x,y", value, value), "subjects.csv": rows("n", 41, "g", func(i int) any { return i%kinds + i/40*last })})
+		d, err := Look(t.Context(), root, Options{Name: "n", Outcome: "g"})
+		if (err == nil) != (kinds == 4) || err == nil && !strings.Contains(string(d.YAML(root)), "add: likelihood: poisson\n") {
+			t.Errorf("%d kinds: %v", kinds, err)
+		}
+	}
+}
+
 // What columns are called cannot leave the comment that names them.
 func TestNamesStayInTheirComment(t *testing.T) {
 	d := &Draft{Method: "mvppca", LeftOut: []leftOut{{"v", "a\nb\u2028c\rd", "why"}}}
@@ -330,11 +341,16 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 	for column, want := range map[string]string{
 		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
+		"died_of":  `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH PERIOD]}`,
 		"group":    "",
 	} {
+		kinds := 2
+		if column == "died_of" {
+			kinds = 3
+		}
 		subjects, view := "id,months,"+column+"\n", "id,x\n"
 		for i := range 60 {
-			subjects += fmt.Sprintf("s%02d,%d.5,%d\n", i, 1+i*7%50, i%2)
+			subjects += fmt.Sprintf("s%02d,%d.5,%d\n", i, 1+i*7%50, i%kinds)
 			view += fmt.Sprintf("s%02d,%d\n", i, i*i%97)
 		}
 		dir := t.TempDir()

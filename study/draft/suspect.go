@@ -268,16 +268,20 @@ func (d *Draft) followUp() {
 		return
 	}
 	for _, c := range d.Candidates {
-		if len(c.Levels) != 2 || !named(c.Column, ends) {
+		if len(c.Levels) < 2 || !named(c.Column, ends) {
 			continue
 		}
 		levels := slices.Clone(c.Levels)
 		if named(c.Column, []string{"censor"}) {
 			slices.Reverse(levels)
 		}
+		also := ""
+		if len(levels) > 2 {
+			levels, also = []string{"NO EVENT", "EVENT"}, fmt.Sprintf("\nof %d ways that the time ended, one is the event; write the others as no event, or let levels in mapping.yaml do so", len(c.Levels))
+		}
 		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}", study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
 		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column, What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event had not come for everybody", c.Column, d.Outcome.Column),
-			Hint: "in the plan, with no event before the event among the levels: " + d.survival}}, d.Said...)
+			Hint: "in the plan, with no event before the event among the levels: " + d.survival + also}}, d.Said...)
 		return
 	}
 }

@@ -183,7 +183,7 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: c.Options.Outcome.Column}, figure.Fact{Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
 	r.Headline = append(r.Headline, fitted.Headline(c.Options, pooled)...)
-	r.Sections = fitted.Verdicts(m.Verdicts)
+	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
 	}
@@ -228,7 +228,7 @@ func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, da
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Assess(c.Likelihood, q.Normal(), nil, d), nil
+	return fitted.Assess(c.Likelihood, q.Normal(), nil, d, false), nil
 }
 
 // ownReport shows a site its own rows under the shared model. It never leaves.

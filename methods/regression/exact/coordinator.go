@@ -370,7 +370,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Sections = fitted.Verdicts(m.Verdicts)
+	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		data := fitted.Data(c.Plan, c.Options, sites)
 		if people != nil {
@@ -403,7 +403,7 @@ func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
 	for _, site := range c.staying(s) {
 		rows += s.Rows[site]
 	}
-	if pooled != nil && pooled.Residuals != nil && pooled.Rows == rows {
+	if pooled != nil && pooled.Residuals != nil && pooled.Residuals.Rows == rows {
 		return pooled.Residuals.Weight
 	}
 	return float64(rows)

@@ -269,7 +269,7 @@ func (b *commonest) slopes(y int, a, alpha, first []float64) {
 // fitted.Most weights it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of the
 // outcome's.
 func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) float64 {
-	within := func(x float64) float64 { return min(max(x, outcome*1e-28), outcome*1e12) }
+	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
 	p := len(q.Mean)
 	h, root := mat.NewSymDense(p, nil), make([]float64, p)

@@ -108,7 +108,7 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	a := fitted.Assess(l, q, b, d)
+	a := fitted.Assess(l, q, b, d, h.Options.Survey())
 	if h.classes() > 1 {
 		a.Classes = predict.ClassResiduals(l, q, d, h.Options.Survey())
 	} else {

@@ -133,8 +133,7 @@ const eventsByEffect = 5
 
 // fewEvents says that effects are many for so few events: of classes those of the rarest one, of
 // counts all. Of rows that have more than two classes it needs their numbers, and says nothing where
-// rows have weights. The intercept and the coefficients of periods are no effects. Of weights that
-// count rows the expected information Σ wp(1 − p) takes the place of their number, if it is more.
+// rows have weights. The intercept and the coefficients of periods are no effects.
 func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitted.Model) (says []string) {
 	if pooled == nil {
 		return nil
@@ -157,9 +156,6 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 		events, of = pooled.Counts.Total, " in all counts of "+y.Column
 	default:
 		return nil
-	}
-	if s := pooled.Residuals; s != nil && c.Options.Weights != nil && !s.Sampled {
-		events = max(events, s.Variance)
 	}
 	effects := 0
 	for _, g := range m.Encoding.Groups() {

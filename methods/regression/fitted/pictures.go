@@ -10,6 +10,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/study"
@@ -220,13 +221,20 @@ func calibration(a *predict.Assessment) *figure.Figure {
 }
 
 // Verdicts comes first in a report: what speaks against relying on the result, each with its
-// first words, up to a colon or a full stop, as its title.
-func Verdicts(says []string) []figure.Section {
+// first words, up to a colon or a full stop that is in no name of the outcome or the features, as its title.
+func Verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
+	names := slices.Concat(e.Features(), o.Levels, []string{o.Column})
+	for _, c := range e.Columns {
+		names = append(names, c.Name)
+	}
 	var notes []figure.Note
 	for _, text := range says {
-		title, why := text, ""
+		title, why, seen := text, "", text
+		for _, n := range names {
+			seen = strings.ReplaceAll(seen, n, strings.Repeat("_", len(n)))
+		}
 		for at := range len(text) - 2 {
-			if end := text[at : at+2]; end == ". " || end == ": " { // and no decimal point
+			if end := seen[at : at+2]; end == ". " || end == ": " { // and no decimal point
 				title, why = text[:at], text[at+2:] // as it is: it may begin with the name of a site or a level
 				break
 			}

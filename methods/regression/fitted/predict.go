@@ -143,7 +143,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		}
 		err := b.Rows(l, row, &x, func(x glm.Row, y float64) error {
 			p.Row(x)
-			p.Score(y, scores)
+			p.Score(y, 1, scores)
 			return nil
 		})
 		if err != nil {

@@ -193,15 +193,15 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
-// b; nil if sites have none.
-func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design) *predict.Assessment {
+// b; nil if sites have none. Weights of rows are those of a sample, or count rows.
+func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design, sampled bool) *predict.Assessment {
 	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
 	if b != nil {
 		m.At(*b)
 	}
 	for i := range d.Rows() {
 		m.Row(d.Row(i))
-		m.Score(d.Outcome(i), a)
+		m.Score(d.Outcome(i), predict.Alike(d.Row(i), sampled), a)
 	}
 	return a
 }
@@ -225,7 +225,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		}
 		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
 			m.Row(x)
-			m.Score(y, a)
+			m.Score(y, predict.Alike(x, s.Options.Survey()), a)
 			return nil
 		})
 		if err != nil {
@@ -247,7 +247,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = Verdicts(says)
+	r.Sections = Verdicts(says, s.Options.Outcome, e)
 	if len(missing) > 0 {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
 	}

@@ -15,10 +15,10 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 	two, counts := predict.NewAssessment(), predict.NewAssessment()
 	m := predict.New(glm.Logistic{}, glm.Normal{Mean: []float64{0}, Variance: []float64{1}}, 1)
 	m.Row(glm.Row{})
-	m.Score(1, two)
+	m.Score(1, 1, two)
 	m = predict.New(glm.Poisson{}, glm.Normal{Mean: []float64{0}, Variance: []float64{1}}, 1)
 	m.Row(glm.Row{})
-	m.Score(0, counts)
+	m.Score(0, 1, counts)
 	both := predict.NewAssessment()
 	both.Add(two)
 	both.Add(counts)
@@ -40,5 +40,16 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 	}
 	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says != nil {
 		t.Errorf("of nothing: %q", says)
+	}
+}
+
+// A name with a full stop or a colon does not end the title of what is said of it.
+func TestTitlesKeepNamesWhole(t *testing.T) {
+	e := &glm.Encoding{Columns: []glm.Column{{Name: "No. of visits"}, {Name: "grade: last", Levels: []string{"a", "b. x"}}}}
+	notes := Verdicts([]string{"The effect of No. of visits is not straight. See.", "One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
+	for i, want := range []string{"The effect of No. of visits is not straight", "One site has grade: last=b. x alone"} {
+		if got := notes[i].Note.Title; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -181,6 +181,9 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	switch {
 	case u.rows > 0:
 		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
+		if o := s.Options.Outcome; o.Event != "" && strings.HasPrefix(u.why.Error(), "outcome "+o.Event+": ") {
+			hint = fmt.Sprintf("if the time ended otherwise, as by another cause, that counts as %q: write it so at all sites, or by levels in mapping.yaml\nelse ", o.Levels[0]) + hint
+		}
 		if u.empty || s.Options.Missing == string(glm.Refuse) { // a cell may be
 			var quoted []string
 			for _, name := range s.labels() {

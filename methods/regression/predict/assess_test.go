@@ -28,7 +28,7 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 			if math.Abs(logLik) > rowLargest || math.IsNaN(logLik) || !(p >= 0 && p <= 1) {
 				t.Fatalf("%T at %v, %v: probability %v, log-likelihood %v", l, m.A, m.C, p, logLik)
 			}
-			m.Score(y, a)
+			m.Score(y, 1, a)
 			rows++
 		}
 		for i := range m.P { // whatever Predict would have made of it

@@ -123,7 +123,7 @@ func (a *Assessment) RSquared() float64 {
 	if s == nil {
 		return math.NaN()
 	}
-	n := float64(s.Rows)
+	n := float64(a.Rows)
 	total := s.Squares - s.Total*s.Total/n
 	if !(total > 1e-12*s.Squares) {
 		return math.NaN()
@@ -150,13 +150,13 @@ func (a *Assessment) Calibration() (c evaluate.Calibration) {
 // middle is that of a bin.
 func middle(i int) float64 { return (float64(i) + 0.5) / float64(Bins) }
 
-// bin counts a probability, and whether what it was given to happened.
-func (a *Assessment) bin(p float64, happened bool) {
+// bin counts a probability n times, and whether what it was given to happened.
+func (a *Assessment) bin(p float64, happened bool, n float64) {
 	i := binOf(p)
-	a.Count[i]++
-	a.Expected[i] += p
+	a.Count[i] += n
+	a.Expected[i] += n * p
 	if happened {
-		a.Observed[i]++
+		a.Observed[i] += n
 	}
 }
 
@@ -219,16 +219,16 @@ func (r *Ranking) check(rows int) error {
 	return nil
 }
 
-// count counts a probability of the second class.
-func (r *Ranking) count(p float64, happened bool) {
+// count counts a probability of the second class n times.
+func (r *Ranking) count(p float64, happened bool, n float64) {
 	i := 0
 	if odds := math.Log(p) - math.Log1p(-p); odds == odds { // NaN is no whole number
 		i = int(min(max(4*odds+ranks/2, 0), ranks-1))
 	}
 	if happened {
-		r.Cases[i]++
+		r.Cases[i] += n
 	} else {
-		r.Controls[i]++
+		r.Controls[i] += n
 	}
 }
 
@@ -304,15 +304,15 @@ type dispersion struct {
 	Inverse float64 `cbor:"inverse"` // Σ 1/μ, which χ² varies by where counts are rare
 }
 
-// count counts a row. Whatever it is expected to be, sums stay finite.
-func (d *dispersion) count(y, mean float64) {
+// count counts a row n times. Whatever it is expected to be, sums stay finite.
+func (d *dispersion) count(y, mean, n float64) {
 	if !(mean <= rowLargest) { // NaN too
 		mean = rowLargest
 	}
 	mean = max(mean, 1/rowLargest)
-	d.Total += y
-	d.Pearson += min((y-mean)/mean*(y-mean), rowLargest)
-	d.Inverse += 1 / mean
+	d.Total += n * y
+	d.Pearson += n * min((y-mean)/mean*(y-mean), rowLargest)
+	d.Inverse += n / mean
 }
 
 // farOver is the 99.9 % quantile of the standard normal distribution, and worthSaying a ratio

@@ -19,10 +19,10 @@ func TestDispersionIsSaid(t *testing.T) {
 			var plain, wide, narrow dispersion
 			r := rand.NewPCG(seed, 7)
 			for range 400 {
-				plain.count(distuv.Poisson{Lambda: mean, Src: r}.Rand(), mean)
+				plain.count(distuv.Poisson{Lambda: mean, Src: r}.Rand(), mean, 1)
 				rate := distuv.Gamma{Alpha: mean, Beta: 1, Src: r}.Rand() // variance μ
-				wide.count(distuv.Poisson{Lambda: max(rate, 1e-300), Src: r}.Rand(), mean)
-				narrow.count(math.Floor(distuv.Gamma{Alpha: 2 * mean, Beta: 2, Src: r}.Rand()+rand.New(r).Float64()), mean)
+				wide.count(distuv.Poisson{Lambda: max(rate, 1e-300), Src: r}.Rand(), mean, 1)
+				narrow.count(math.Floor(distuv.Gamma{Alpha: 2 * mean, Beta: 2, Src: r}.Rand()+rand.New(r).Float64()), mean, 1)
 			}
 			if ratio, off := narrow.Ratio(400, 0); off && ratio < 1 {
 				under++

@@ -10,6 +10,7 @@ import (
 
 	"parley/judge/evaluate"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 )
 
 // Predictor predicts rows of a design matrix.
@@ -122,23 +123,25 @@ func Surest(p []float64) (best int) {
 	return best
 }
 
-// Score adds how well the last row's outcome was predicted.
-func (m *Predictor) Score(y float64, to *Assessment) {
+// Score adds how well the last row's outcome was predicted, so many times (see [Alike]) as leave no site more rows than it can have.
+func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
-	to.Rows++
-	to.LogLik += logLik
+	times = min(times, options.MostRows-to.Rows)
+	n := float64(times)
+	to.Rows += times
+	to.LogLik += n * logLik
 	if _, count := m.Likelihood.(glm.Poisson); count {
 		if to.Counts == nil {
 			to.Counts = new(dispersion)
 		}
-		to.Counts.count(y, m.P[0])
+		to.Counts.count(y, m.P[0], n)
 	}
 	switch m.Likelihood.(type) {
 	case glm.Linear, glm.Poisson:
 		if e := (y - m.P[0]) * (y - m.P[0]); e <= rowLargest {
-			to.Squares += e
+			to.Squares += n * e
 		} else { // NaN too
-			to.Squares += rowLargest
+			to.Squares += n * rowLargest
 		}
 		return
 	}
@@ -146,11 +149,11 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 		if to.Ranking == nil {
 			to.Ranking = newRanking()
 		}
-		to.Ranking.count(p, happened)
+		to.Ranking.count(p, happened, n)
 	}
-	to.bin(p, happened)
+	to.bin(p, happened, n)
 	if correct {
-		to.Correct++
+		to.Correct += times
 	}
 }
 

@@ -21,7 +21,7 @@ func TestRankingIsThatOfTheRows(t *testing.T) {
 		odds := 2*r.NormFloat64() - 1
 		p := 1 / (1 + math.Exp(-odds))
 		happened := r.Float64() < p
-		a.count(p, happened)
+		a.count(p, happened, 1)
 		scores, labels = append(scores, p), append(labels, happened)
 	}
 	testkit.Do(t, a.check(rows))
@@ -49,7 +49,7 @@ func TestTimidProbabilitiesHaveASlopeAboveOne(t *testing.T) {
 	a := newRanking()
 	for range 100_000 {
 		odds := 2 * r.NormFloat64()
-		a.count(1/(1+math.Exp(-odds/2)), r.Float64() < 1/(1+math.Exp(-odds)))
+		a.count(1/(1+math.Exp(-odds/2)), r.Float64() < 1/(1+math.Exp(-odds)), 1)
 	}
 	if intercept, slope := a.Line(); math.Abs(intercept) > 0.05 || math.Abs(slope-2) > 0.05 {
 		t.Errorf("intercept %.3f, slope %.3f", intercept, slope)
@@ -68,10 +68,10 @@ func TestSeparated(t *testing.T) {
 		a := NewAssessment()
 		a.Ranking = newRanking()
 		for _, p := range c.cases {
-			a.Ranking.count(p, true)
+			a.Ranking.count(p, true, 1)
 		}
 		for _, p := range c.controls {
-			a.Ranking.count(p, false)
+			a.Ranking.count(p, false, 1)
 		}
 		a.Rows, a.Correct = len(c.cases)+len(c.controls), -1
 		if got := a.Separated(2); got != c.want {
@@ -83,7 +83,7 @@ func TestSeparated(t *testing.T) {
 func TestRankingOfNothing(t *testing.T) {
 	a := newRanking()
 	for _, p := range []float64{0, 1, math.NaN(), 1e-300} {
-		a.count(p, true)
+		a.count(p, true, 1)
 	}
 	if _, _, area := a.ROC(); !math.IsNaN(area) {
 		t.Errorf("area %v without controls", area)

@@ -24,8 +24,8 @@ type Residuals struct {
 	Second   float64 `cbor:"second"`              // Σ wr²/v; Sampled: Σ (wr)²/v
 	Third    float64 `cbor:"third" sums:"signed"` // Σ w(r/√v)³
 	Fourth   float64 `cbor:"fourth"`              // Σ w(r/√v)⁴
-	Total    float64 `cbor:"total" sums:"signed"` // Σ y
-	Squares  float64 `cbor:"squares"`             // Σ y²
+	Total    float64 `cbor:"total" sums:"signed"` // Σ wy; Sampled: Σ y
+	Squares  float64 `cbor:"squares"`             // Σ wy²; Sampled: Σ y²
 	Next     float64 `cbor:"next" sums:"signed"`  // Σ zd of rows in the order of ids: see package serial
 	NextOwn  float64 `cbor:"next_own"`            // Σ z² of these rows
 	NextVary float64 `cbor:"next_vary"`           // Σ z²d²
@@ -82,6 +82,14 @@ func newResiduals(columns int) *Residuals {
 		BinNet: binned(), BinVariance: binned(), BinXs: binned(), BinSquares: binned(), without: make([]int, columns)}
 }
 
+// Alike is how many rows one stands for: its weight if that counts rows, and one if the rows are a sample's.
+func Alike(row glm.Row, sampled bool) int {
+	if sampled || row.Weight == 0 {
+		return 1
+	}
+	return int(min(row.Weight, options.MostRows))
+}
+
 // count counts a row with an outcome y of so much expectation and variance. Cells that it lacks would move its expectation by so much, were they missing by chance.
 func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	add := func(to *float64, x float64) { *to += glm.Clamp(x, rowLargest) }
@@ -89,7 +97,7 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	r := glm.Clamp(y-expected, rowLargest)
 	z := r / math.Sqrt(v)
 	w := min(max(row.Weight, 1/options.Largest), options.Largest)
-	squared := w // what weights squares
+	squared, times := w, float64(Alike(row, s.Sampled)) // what weights squares, and y
 	if s.Sampled {
 		squared = w * w
 	}
@@ -105,8 +113,8 @@ func (s *Residuals) count(row glm.Row, y, expected, v, moved float64) {
 	add(&s.Second, squared*z*z)
 	add(&s.Third, w*z*z*z)
 	add(&s.Fourth, w*z*z*z*z)
-	add(&s.Total, y)
-	add(&s.Squares, y*y)
+	add(&s.Total, times*y)
+	add(&s.Squares, times*y*y)
 	for i, j := range row.Index {
 		x := row.Value[i]
 		add(&s.Score[j], w*r*x)
@@ -157,17 +165,22 @@ func TwoValues(sites []*Residuals, all *Residuals) (low float64, ok bool) {
 	if all == nil {
 		return 0, false
 	}
-	low = math.Floor(all.Total / float64(all.Rows))
+	n := func(s *Residuals) float64 {
+		if s.Sampled {
+			return float64(s.Rows)
+		}
+		return s.Weight
+	}
+	low = math.Floor(all.Total / n(all))
 	for _, s := range sites {
 		if s == nil {
 			continue
 		}
-		n := float64(s.Rows)
-		if s.Total != math.Trunc(s.Total) || s.Squares-s.Total-2*low*s.Total+low*(low+1)*n != 0 {
+		if s.Total != math.Trunc(s.Total) || s.Squares-s.Total-2*low*s.Total+low*(low+1)*n(s) != 0 {
 			return 0, false
 		}
 	}
-	return low, math.Abs(low) < 1e6 && all.Total > low*float64(all.Rows)
+	return low, math.Abs(low) < 1e6 && all.Total > low*n(all)
 }
 
 // SiteScoreTest says by how much each site's outcomes lie above the model's expectation, on average

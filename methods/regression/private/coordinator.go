@@ -393,7 +393,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	r.Sections = append(fitted.Verdicts(m.Verdicts), method.Overview(c.Plan, counted), effects)
+	r.Sections = append(fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding), method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}

@@ -3,6 +3,7 @@ package private
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"parley/internal/testkit"
@@ -116,6 +117,7 @@ type outcome struct {
 	effects  []glm.Effect
 	units    units
 	said     []string
+	numbers  string // what is said of them
 }
 
 // noise is the standard deviation of the noise of so many sites in what a task asks for.
@@ -187,7 +189,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	effects := testkit.Get(e.Effects(q, 0))(tb)
 	st := &state{Fit: f, Units: u}
 	co := coordinator{c}
-	out := outcome{f, e, q, effects, u, nil}
+	out := outcome{f, e, q, effects, u, nil, strings.Join(co.misdescribed(st, g), "")}
 	for name, is := range map[string]bool{"misdescribed": len(co.misdescribed(st, g)) > 0, "hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
 		if is {
 			out.said = append(out.said, name)

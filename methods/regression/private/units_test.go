@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/internal/testkit"
@@ -123,6 +124,17 @@ func TestLevelsAreNotHeldBackByNumbers(t *testing.T) {
 	used := p.used(f)
 	if used.Lambda[0] != f.Narrow[ofNumbers] || used.Lambda[20] != f.Narrow[ofLevels] || used.Lambda[c.width()-1] != 1 {
 		t.Errorf("a prior of %v", used.Lambda)
+	}
+}
+
+// Where noise hides the units of normal numbers, that is said, and nothing of how they are distributed.
+func TestNoiseIsNotLaidToNumbers(t *testing.T) {
+	normal := table{name: "normal", odds: -0.5, numbers: shapes.numbers[:2]}
+	mean, _ := normal.centred()
+	r := rand.New(rand.NewPCG(5, 76))
+	cells, outcomes := normal.rows(300, mean, r)
+	if got := normal.common(t, 0.3, nil, nil).conduct(t, cells, outcomes, 10, r).numbers; !strings.HasPrefix(got, "Noise hides how widely features vary: ") {
+		t.Errorf("got %q", got)
 	}
 }
 

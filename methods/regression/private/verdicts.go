@@ -51,17 +51,25 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 			unknown = append(unknown, j)
 		}
 	}
+	const risk = "Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say."
+	const wants = "a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+	if len(names) == 0 && len(unknown) > 0 {
+		for _, j := range unknown {
+			names = append(names, all[j])
+		}
+		return []string{"Noise hides how widely features vary: " + problem.Names(names) + ". The fit works in units that it had to guess. " + risk + " Only " + wants}
+	}
 	add(unknown, func(int) string { return "noise hides how widely it varies" })
 	if names == nil {
 		return nil
 	}
 	advice := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
 	if c.learned() {
-		advice += " Where noise hides a scale, a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+		advice += " Where noise hides a scale, " + wants
 	} else {
 		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them."
 	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say. %s", problem.Names(names), advice)}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. %s %s", problem.Names(names), risk, advice)}
 }
 
 // unsized says that the size of effects is lost in the noise.
