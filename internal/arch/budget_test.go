@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 119_960
-	maxTests    = 71_350
+	maxSource   = 120_000
+	maxTests    = 71_450
 	maxPackages = 76
 	maxWide     = 5_748
 )
