@@ -170,7 +170,9 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	if !ok {
 		return nil
 	}
+	instead := "if there may be fewer, take fewer features or components, or a larger ε"
 	if !p.Privacy.Differential() {
+		instead = "if there may be fewer, take fewer features or components"
 		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
@@ -179,7 +181,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
 		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
-			Hint: "if there may be fewer, take fewer features or components, or a larger ε if there is one"})
+			Hint: instead})
 	}
 	return notes
 }
