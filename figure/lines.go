@@ -248,8 +248,8 @@ func (s Scatter) multiples(c *canvas) {
 	c.text(6, 16, s.Y.Label, fontSize, c.w-12, "font-weight", "600")
 	s.means(c, ex, ey, side)
 	if n := len(s.Groups); n > len(order) {
-		words := fmt.Sprintf("the %d of %d farthest from the middle; the table has all", len(order), n)
-		c.text(c.w-6, c.h-10, words, smallSize, c.w/2-60, "text-anchor", "end", "fill", muted)
+		words := fmt.Sprintf("%d of %d, those farthest out", len(order), n)
+		c.text(c.w-6, 16, words, smallSize, c.w/2, "text-anchor", "end", "fill", muted)
 	}
 	for k, i := range order {
 		b := box{left: left + (side+space)*float64(k%across), top: 30 + (side+head)*float64(k/across) + head}

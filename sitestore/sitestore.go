@@ -148,8 +148,8 @@ func acquire(path string, o ...Option) (_ *Store, err error) {
 	if _, err := s.version(); err != nil {
 		return nil, err
 	}
-	// A rollback journal leaves the whole store in one file after each commit. Emptied instead of
-	// removed, it costs a third less. Only now, because it writes to the file.
+	// A rollback journal leaves the whole store in one file after each commit. It is emptied instead of
+	// made and removed each time. Only now, because it writes to the file.
 	if _, err := s.db.Exec(`PRAGMA journal_mode = TRUNCATE`); err != nil {
 		return nil, err
 	}

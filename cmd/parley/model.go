@@ -307,13 +307,32 @@ func openModel[C any](path, doing string) (C, error) {
 func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
-		hint := ""
-		if _, predicts := m.(method.Predictor); !predicts {
-			hint = "it has no outcome: see parley model transform"
-		}
-		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: hint}
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: "what can be done with it: parley model " + uses(m)}
 	}
 	return can, nil
+}
+
+// uses lists the commands for what a model can do.
+func uses(m method.Model) string {
+	var can []string
+	for _, u := range []struct {
+		command string
+		has     bool
+	}{
+		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)}, {"predict", does[method.Predictor](m)}, {"sample", does[method.Sampler](m)},
+		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)}, {"export", does[method.Exporter](m)},
+		{"summary", does[method.Summariser](m)},
+	} {
+		if u.has {
+			can = append(can, u.command)
+		}
+	}
+	return strings.Join(can, " | ")
+}
+
+func does[C any](m method.Model) bool {
+	_, ok := m.(C)
+	return ok
 }
 
 // openUse opens a model, and data as the model's fit had them, with some

@@ -134,7 +134,6 @@ func hostPort(address string) (string, int, error) {
 
 // start is called with the lock held.
 func (s *Server) start() error {
-	s.sent = nil // numbers of connections begin anew
 	o, err := s.serverOptions()
 	if err != nil {
 		return err

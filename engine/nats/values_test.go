@@ -207,6 +207,37 @@ func TestASiteSeesThatABucketIsMissing(t *testing.T) {
 	}
 }
 
+// A put that is repeated, because the answer to it came too late, wakes whoever waits for the value.
+func TestALateAnswerWakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	s := testkit.Get(connect(w.siteOptions("north"), time.Hour))(t)
+	defer s.Close()
+	key, p := wire.TaskKey(study, "north"), place{bucketOf(study), "task.north"}
+	after := put(t, c, key, "one", 0)
+	came := make(chan string, 1)
+	go func() {
+		value, _, err := s.Wait(within(t), key, after)
+		came <- fmt.Sprint(string(value), err)
+	}()
+	eventually(t, "the site waits", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		watch := s.watched[p.wake()]
+		return watch != nil && watch.seen == after && watch.looked == watch.wakes
+	})
+	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+		t.Fatal(err)
+	}
+	if _, err := c.Put(within(t), key, []byte("two"), after); !errors.Is(err, wire.ErrMoved) {
+		t.Fatal(err)
+	}
+	if got := <-came; got != "two<nil>" {
+		t.Error(got)
+	}
+}
+
 // Without wakes readers look by themselves.
 func TestWakesAreHintsOnly(t *testing.T) {
 	t.Parallel()

@@ -274,6 +274,9 @@ func TestRobustStandardErrors(t *testing.T) {
 		}
 		b, covariance, scores, _ := irls(links["logit"], x, y, w, stayPrior)
 		_, out := run(t, among(t, stayPlan(t, yes+"weights: {column: worth, as: survey}"), sampled))
+		if !strings.Contains(out.Result.Sure, "without its weights") {
+			t.Errorf("how sure: %s", out.Result.Sure)
+		}
 		check(fmt.Sprint("weights times ", scale), out, b, sandwich(covariance, scores, own, stayPrior), "standard_error")
 	}
 }

@@ -155,7 +155,11 @@ func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
 			}
 		}
 		m, each := run(t, among(t, stayPlan(t, outcome), thrice))
-		n, counted := run(t, among(t, stayPlan(t, outcome+"weights: {column: worth, as: counts}"), weighted))
+		plan := stayPlan(t, outcome+"weights: {column: worth, as: counts}")
+		if _, err := (regression.Method{}).Outcome(plan); err == nil {
+			t.Error("an evaluation would divide rows that are several people")
+		}
+		n, counted := run(t, among(t, plan, weighted))
 		mean, variance := m.Posterior.Moments()
 		got, spread := n.Posterior.Moments()
 		close2(t, name, append(mean, variance...), append(got, spread...), 1e-4) // the prior follows the outcome of the rows

@@ -321,6 +321,9 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 		says += fmt.Sprintf("%.1f %% of outcomes are predicted correctly, and probabilities are off by %.3f on average.", 100*float64(pooled.Correct)/float64(pooled.Rows), cal.Error())
 	}
 	says += " They took part in the fit; others are predicted a little worse."
+	if o.Survey() {
+		says += " These numbers are of the sample as it is, without its weights."
+	}
 	if pooled.Noise > 0 {
 		says += " These numbers hold noise, of which ± is one standard deviation."
 	}
