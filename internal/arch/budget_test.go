@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 120_000
-	maxTests    = 71_450
+	maxSource   = 120_030
+	maxTests    = 71_480
 	maxPackages = 76
 	maxWide     = 5_748
 )

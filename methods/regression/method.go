@@ -95,7 +95,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	if o.Weights != nil && !o.Survey() {
+	if o.Counts() {
 		return evaluate.Outcome{}, problem.Problem{Where: "method.weights", What: "each row stands for several people, of whom an evaluation would hold out all or none",
 			Hint: "give it data with one row for each person, and a plan without weights"}
 	}

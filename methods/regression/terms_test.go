@@ -160,6 +160,13 @@ func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
 			t.Error("an evaluation would divide rows that are several people")
 		}
 		n, counted := run(t, among(t, plan, weighted))
+		for _, f := range counted.Result.Sections {
+			for _, item := range f.Items {
+				if item.Table != nil && item.Table.ID == "baseline" {
+					t.Error("rows are described as people")
+				}
+			}
+		}
 		mean, variance := m.Posterior.Moments()
 		got, spread := n.Posterior.Moments()
 		close2(t, name, append(mean, variance...), append(got, spread...), 1e-4) // the prior follows the outcome of the rows

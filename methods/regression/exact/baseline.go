@@ -14,6 +14,9 @@ import (
 // baseline describes the subjects by site and outcome, from the moments and counts that came before the fit and the sums of
 // its first exchange; empty where sites are no longer those that gave them.
 func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) *method.Baseline {
+	if c.Options.Counts() { // rows are several people, whom moments count as one
+		return &method.Baseline{}
+	}
 	b, all := &method.Baseline{}, 0.0
 	for _, r := range sites {
 		n, known := fitted.Subjects(c.Options, r)

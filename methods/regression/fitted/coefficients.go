@@ -57,7 +57,7 @@ func (m *Model) Coefficients() []Coefficient {
 			c.P = math.NaN()
 		}
 		c.PriorOnly = math.Sqrt(variance[j]/prior[j]) > priorOnly || c.Subjects == 0
-		if slices.Contains(m.hidden, c.Feature) {
+		if slices.Contains(m.hidden, c.Feature) || m.Options.Counts() { // which were of rows
 			c.Subjects = math.NaN()
 		}
 		out = append(out, c)

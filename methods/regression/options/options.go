@@ -138,6 +138,9 @@ const (
 	asSurvey = "survey"
 )
 
+// Counts says whether a row stands for so many people alike.
+func (o *Options) Counts() bool { return o.Weights != nil && o.Weights.As == asCounts }
+
 // Survey says whether rows have weights of a sample.
 func (o *Options) Survey() bool { return o.Weights != nil && o.Weights.As == asSurvey }
 
