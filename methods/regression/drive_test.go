@@ -52,10 +52,10 @@ var privatePlans = map[string]driven{
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "939963547ab08444d92ef11cbd96c610921161a23bbdeaed1e1473351b26d4c7"},
+	"joint, logistic": {twoClasses + "", noProtection, "2bde26d0fd9f149b6f0197b5f301a5bc431411bb549e2c816f0e92d1f7105158"},
 	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "499b46f25fa27acb957037561de6174c68efcbc1657e2146dff0e6009ac91834"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "f426ee92e3415016c015ee247dff4739faf58a6e5aefc0c06be244f4303a5f84"},
+	"joint, softmax":  {threeClasses + "", noProtection, "0f8bdace754fc97dd7babaf111623c79fd376c76b8d8d780e081a1146cddd132"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "0f77de605f22870bdc6894b59524452c832db9adc70a1d334d1787ebd7c467c0"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

@@ -153,33 +153,6 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 	}
 }
 
-// A site far from seven that are alike is named, and nothing is said of sites of one law.
-func TestASiteFarFromTheOthersIsNamed(t *testing.T) {
-	var names []string
-	for i := range 8 {
-		names = append(names, fmt.Sprintf("s%d", i))
-	}
-	text := stayText("outcome: {column: died, levels: [\"no\", \"yes\"]}\nsite_effects: random", unprotected)
-	p := parse(t, strings.Replace(text, "sites: [north, south, west]", "sites: ["+strings.Join(names, ", ")+"]", 1))
-	for _, far := range []float64{0, 6} {
-		c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
-		r := rand.New(rand.NewPCG(18, 8))
-		for i, b := range []float64{0, 0.1, -0.1, 0, 0.1, -0.1, 0, far} {
-			rows := stays(uint64(200+i), 200, func(age, dose, sex float64) float64 { return 0 })
-			for k := range rows {
-				f := b - 0.5 + 0.8*(rows[k].Views[0][0]-60)/10
-				rows[k].Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp(-f))+r.Float64()))]
-			}
-			c.Data[names[i]] = tableOf(t, p, rows)
-		}
-		m, out := run(t, c)
-		said := strings.Join(m.Cautions().Lines(), "\n")
-		if want := "The intercept of s7 is far from those of the other sites"; far > 0 != strings.Contains(said, want) || far == 0 && said != "" || len(out.Result.Verdicts()) > 1 {
-			t.Errorf("with a site %v off said %q", far, said)
-		}
-	}
-}
-
 // How much sites differ is found in every unit of the outcome.
 func TestRandomInterceptsInAnyUnit(t *testing.T) {
 	between := func(unit float64) float64 {

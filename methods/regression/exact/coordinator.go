@@ -270,10 +270,8 @@ func (c coordinator) checkReport(a *predict.Assessment) error {
 	if err := errors.Join(a.Check(c.assessment()), a.CheckLevels(len(c.Options.Outcome.Levels))); err != nil {
 		return err
 	}
-	for _, s := range append(slices.Clone(a.Classes), a.Residuals) {
-		if s != nil {
-			s.Sampled = c.Options.Survey()
-		}
+	if a.Residuals != nil {
+		a.Residuals.Sampled = c.Options.Survey()
 	}
 	return nil
 }
@@ -366,9 +364,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		each, all := c.changes(s, pooled)
 		effects.Items = append(effects.Items, figure.Item{Table: fitted.Changes(m, each, all)})
 		r.Metrics["proportional_hazards_p"] = all.P
-	}
-	if text, _ := c.missingCells(s, m); text != "" {
-		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
 	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {

@@ -46,10 +46,8 @@ func (h *site) Listed() []privacy.Listed {
 		list = append(list, ask(taskSums, h.Options.Rounds, values, what))
 	}
 	values, says := predict.Values, predict.Says
-	if k := h.classes(); k == 1 {
+	if h.classes() == 1 {
 		values, says = values+predict.ResidualValues(p), says+"; "+predict.ResidualsDisclosure
-	} else {
-		values, says = values+k*predict.ResidualValues(p/k), says+"; for each level of the outcome, "+predict.ResidualsDisclosure
 	}
 	if k := h.periods(); k > 0 {
 		values, says = values+predict.PeriodValues(k, p), says+"; "+predict.PeriodsSay
@@ -109,9 +107,7 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 		return nil, err
 	}
 	a := fitted.Assess(l, q, b, d, h.Options.Survey())
-	if h.classes() > 1 {
-		a.Classes = predict.ClassResiduals(l, q, d, h.Options.Survey())
-	} else {
+	if h.classes() == 1 {
 		a.Residuals = predict.ResidualsOf(l, q, b, d, h.Options.Survey())
 	}
 	if !h.Options.Random() {

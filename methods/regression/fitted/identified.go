@@ -26,9 +26,8 @@ const unknown = 1/0.81 - 1
 // their size takes a second.
 const Most = 500
 
-// Undetermined says which features the data hardly tell apart, and which splines bend where
-// there are no data. Both follow from the posterior alone, of several classes from that of the one
-// that the data know best: columns are the same for all.
+// Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
+// from that of the one that the data know best: columns are the same for all.
 func Undetermined(m *Model) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
 	k := bestKnown(m, len(names))
@@ -39,12 +38,6 @@ func Undetermined(m *Model) (says []string) {
 	for _, set := range k.dependencies(terms) {
 		if !shareFeature(groups, set) {
 			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(namesOf(set, names), ", ")))
-		}
-	}
-	for i := range m.Encoding.Columns {
-		c := &m.Encoding.Columns[i]
-		if len(c.Knots) > 0 && k.straight(slices.DeleteFunc(slices.Clone(terms), func(t glm.Row) bool { return groups[t.Index[0]] != c.Name })) {
-			says = append(says, fmt.Sprintf("How the effect of %s bends is known from the prior alone: at the sites it has hardly any values around the knots of its spline, %v to %v. See whether the knots are in the unit of the data, or leave the spline out.", c.Name, c.Knots[0], c.Knots[len(c.Knots)-1]))
 		}
 	}
 	return says
@@ -273,22 +266,6 @@ func shareFeature(groups []string, terms []glm.Row) bool {
 		}
 	}
 	return false
-}
-
-// straight says whether the data know at most one direction of a spline's functions: no more
-// than that it rises or falls.
-func (k knowledge) straight(terms []glm.Row) bool {
-	h, prior, ok := k.information(terms)
-	if !ok {
-		return false
-	}
-	for a := range terms {
-		for b := range a + 1 {
-			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
-		}
-	}
-	var e mat.EigenSym
-	return e.Factorize(h, false) && e.Values(nil)[len(terms)-2] < unknown
 }
 
 // A weight that the prior holds back is more than unlikely of the prior's standard deviations from

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -31,11 +30,9 @@ type Design struct {
 	outcome []float64
 	offset  []float64
 	weight  []float64
-	later   []bool
 	cluster []int // of each row: see [Design.Cluster]
 	named   map[string]int
-	last    int             // the largest of cluster
-	lacks   map[int][]int32 // of the rows that lack any
+	last    int // the largest of cluster
 }
 
 // NewDesign returns a matrix of the given number of columns without rows.
@@ -50,7 +47,7 @@ func (d *Design) Columns() int { return d.columns }
 // Row returns row i. It is valid as long as the design and must not be changed.
 func (d *Design) Row(i int) Row {
 	lo, hi := d.start[i], d.start[i+1]
-	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i], Later: d.later[i], Lacks: d.lacks[i]}
+	return Row{Index: d.index[lo:hi:hi], Value: d.value[lo:hi:hi], Offset: d.offset[i], Weight: d.weight[i]}
 }
 
 // Cluster numbers the rows that go together: those of one person, unless the encoding names another column.
@@ -90,7 +87,6 @@ func (d *Design) Append(r Row, outcome float64) error {
 	d.outcome = append(d.outcome, outcome)
 	d.offset = append(d.offset, r.Offset)
 	d.weight = append(d.weight, r.Weight)
-	d.later = append(d.later, r.Later)
 	at, known := d.named[r.Cluster]
 	switch {
 	case known:
@@ -106,12 +102,6 @@ func (d *Design) Append(r Row, outcome float64) error {
 		}
 	}
 	d.cluster = append(d.cluster, at)
-	if len(r.Lacks) > 0 {
-		if d.lacks == nil {
-			d.lacks = map[int][]int32{}
-		}
-		d.lacks[len(d.later)-1] = slices.Clone(r.Lacks)
-	}
 	return nil
 }
 

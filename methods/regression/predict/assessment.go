@@ -27,12 +27,10 @@ type Assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
-	// Residuals are what is left of outcomes, where that was asked for; of several classes those
-	// of each.
-	Residuals *Residuals   `cbor:"residuals,omitempty"`
-	Classes   []*Residuals `cbor:"classes,omitempty"`
-	Periods   *Periods     `cbor:"periods,omitempty"` // of person-periods, likewise
-	Scatter   *scatter     `cbor:"scatter,omitempty"` // likewise
+	// Residuals are what is left of outcomes, where that was asked for: of one activation.
+	Residuals *Residuals `cbor:"residuals,omitempty"`
+	Periods   *Periods   `cbor:"periods,omitempty"` // of person-periods, likewise
+	Scatter   *scatter   `cbor:"scatter,omitempty"` // likewise
 }
 
 // Bins is how many bins calibration has.
@@ -67,14 +65,8 @@ func (a *Assessment) Check(form *Assessment) error {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
-	all := a.Classes
-	if a.Residuals != nil {
-		all = append(slices.Clone(all), a.Residuals)
-	}
-	for _, s := range all {
-		if s.Rows < 1 || s.Rows > options.MostRows || !(s.Weight >= 1/options.Largest) {
-			return fmt.Errorf("residuals of %d rows with weight %v", s.Rows, s.Weight)
-		}
+	if s := a.Residuals; s != nil && (s.Rows < 1 || s.Rows > options.MostRows || !(s.Weight >= 1/options.Largest)) {
+		return fmt.Errorf("residuals of %d rows with weight %v", s.Rows, s.Weight)
 	}
 	if a.Periods != nil {
 		if err := a.Periods.check(); err != nil {
@@ -168,21 +160,15 @@ func binOf(p float64) int {
 }
 
 // Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of
-// which so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights.
+// which so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights, and none of several classes.
 func Form(weights, classes, periods int, scattered bool) *Assessment {
 	a := NewAssessment()
 	a.Ranking, a.Counts = newRanking(), new(dispersion)
 	if scattered {
 		a.Scatter = NewScatter(weights)
 	}
-	switch {
-	case weights == 0:
-	case classes == 1:
+	if weights > 0 && classes == 1 {
 		a.Residuals = newResiduals(weights)
-	default:
-		for range classes {
-			a.Classes = append(a.Classes, newResiduals(weights/classes))
-		}
 	}
 	if periods > 0 {
 		a.Periods = newPeriods(periods, weights)

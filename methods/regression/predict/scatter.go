@@ -18,18 +18,17 @@ import (
 type scatter struct {
 	Clusters int         `cbor:"clusters"`
 	Meat     wire.Vector `cbor:"meat" sums:"signed"` // Σ s sᵀ, the lower triangle by rows
-	Fourth   wire.Vector `cbor:"fourth"`             // Σ e², of one activation, for what the model expects of (C s)ⱼ², with the covariance C of the weights
 }
 
 // ScatterValues is how many numbers that is of so many weights, and ScatterSays what they are.
-func ScatterValues(weights int) int { return 1 + glm.Triangle(weights) + weights }
+func ScatterValues(weights int) int { return 1 + glm.Triangle(weights) }
 
 // ScatterSays is what a scatter tells.
-const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights, and of the squares of what the model expects each to move a weight by"
+const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights"
 
 // NewScatter is that of no rows.
 func NewScatter(weights int) *scatter {
-	return &scatter{Meat: make(wire.Vector, glm.Triangle(weights)), Fourth: make(wire.Vector, weights)}
+	return &scatter{Meat: make(wire.Vector, glm.Triangle(weights))}
 }
 
 // ScatterOf sums up the rows of a design at the mean of q, whose weights are a sample's or numbers of rows.
@@ -42,7 +41,6 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return d.Cluster(a) - d.Cluster(b) })
 	f, first, score := make([]float64, k), make([]float64, k), make([]float64, weights)
-	moved, expected := make([]float64, weights), make([]float64, weights)
 	var touched []int
 	for n, i := range rows {
 		r := d.Row(i)
@@ -53,7 +51,7 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 		for c := range f {
 			f[c], _ = r.Activation(q.Mean[c*columns:], q.Mean[c*columns:])
 		}
-		_, h := l.LogLik(d.Outcome(i), f, first)
+		l.LogLik(d.Outcome(i), f, first)
 		for c, g := range first {
 			for m, j := range r.Index {
 				at := c*columns + int(j)
@@ -61,17 +59,6 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 					touched = append(touched, at)
 				}
 				score[at] = glm.Clamp(score[at]+w*g*r.Value[m], scoreLargest)
-			}
-		}
-		if k == 1 {
-			clear(moved)
-			for m, i := range r.Index {
-				for j := range moved {
-					moved[j] += q.Covariance[glm.Packed(max(int(i), j), min(int(i), j))] * r.Value[m]
-				}
-			}
-			for j, x := range moved {
-				expected[j] = glm.Clamp(expected[j]+w*w*h*x*x, scoreLargest*scoreLargest)
 			}
 		}
 		if n+1 < len(rows) && d.Cluster(rows[n+1]) == d.Cluster(i) {
@@ -87,16 +74,8 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 		for _, i := range touched {
 			score[i] = 0
 		}
-		times := 1.0
-		if !sampled {
-			times = r.Weight
-		}
-		for j, e := range expected { // w rows alike are w clusters, of which e is the sum
-			s.Fourth[j] += e / times * e
-		}
-		clear(expected)
 		touched = touched[:0]
-		s.Clusters += int(min(times, options.MostRows))
+		s.Clusters += Alike(r, sampled)
 	}
 	return s
 }
@@ -109,7 +88,7 @@ func (s *scatter) check() error {
 	if s.Clusters < 1 || s.Clusters > options.MostRows {
 		return fmt.Errorf("scores of %d persons", s.Clusters)
 	}
-	for i := range s.Fourth {
+	for i := 0; glm.Packed(i, i) < len(s.Meat); i++ {
 		for j := range i + 1 {
 			x := s.Meat[glm.Packed(i, j)]
 			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) || i == j && x < 0 {
@@ -154,20 +133,4 @@ func (s *scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
 		}
 	}
 	return out
-}
-
-// Wider is by how many times the standard error of each weight is larger by a robust covariance than by the
-// model's; 1 if that is less than a fifth, or may be chance, in one of so many weights, where squares of what is left
-// have so large a variance in units of their expectation's square: 2 of normal errors.
-func (s *scatter) Wider(q glm.Normal, robust []float64, vary float64) []float64 {
-	times, enough := make([]float64, len(q.Mean)), quantile(2*len(q.Mean), 2)
-	for j, v := range q.Variance {
-		times[j] = 1
-		r := robust[glm.Packed(j, j)]
-		excess := r - v
-		if ratio := r / v; ratio > muchLarger && glm.Finite(ratio) && excess/(vary*s.Fourth[j])*excess > enough {
-			times[j] = math.Sqrt(ratio)
-		}
-	}
-	return times
 }
