@@ -44,18 +44,18 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "4d8fd4859f162daed998d95f1d8b8f54ce25d1adb374354283f21363d09cc0a6"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "4a6beee5f84fc4ccaef0f69d4c6a50e58844e04e0808663dc9547cd82a2c0707"},
+	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
 	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "2bde26d0fd9f149b6f0197b5f301a5bc431411bb549e2c816f0e92d1f7105158"},
-	"joint, levels":   {twoClasses + ", coding: levels, scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "0f8bdace754fc97dd7babaf111623c79fd376c76b8d8d780e081a1146cddd132"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "0f77de605f22870bdc6894b59524452c832db9adc70a1d334d1787ebd7c467c0"},
+	"joint, logistic": {twoClasses + "", noProtection, "4025a35abc7c3048198fe7cc23ead91d4b845be247ff8d7566e342288d320c55"},
+	"joint, ranges":   {twoClasses + ", scaling: range", noProtection, ""},
+	"joint, softmax":  {threeClasses + "", noProtection, "91e7c73bfb87fc262add6d32879e4abad19ca00e6219dd5178dd3178aa0b4def"},
+	"joint, linear":   {"outcome: {column: y}", noProtection, "5b7ec4d441d59233a50abc65b8eed25fbaeed2b05b720bbaa248a59ae0ce90f9"},
 	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
 	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},

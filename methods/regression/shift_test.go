@@ -20,7 +20,6 @@ func TestTheOutcomesZeroDecidesNothing(t *testing.T) {
 		"noise estimated":   "outcome: {column: falls}",
 		"noise stated":      "outcome: {column: falls}\nnoise_variance: 1",
 		"narrow prior":      "outcome: {column: falls}\nprior_variance: 0.05\nintercept_variance: 2",
-		"levels":            "outcome: {column: falls}\ncoding: levels",
 		"random intercepts": "outcome: {column: falls}\nnoise_variance: 1\nsite_effects: random",
 	} {
 		t.Run(name, func(t *testing.T) {

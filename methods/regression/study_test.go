@@ -35,9 +35,6 @@ func planText(columns int, sites []string, options, privacy string) string {
 		features = append(features, fmt.Sprintf("x%d", j))
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
-	if privacy == unprotected {
-		options = "intercept: false\n" + options
-	}
 	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: pvi\n  constants: [%s]\n  %s\nprivacy: %s\n",
 		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "), strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }

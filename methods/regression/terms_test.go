@@ -87,7 +87,7 @@ func among(t testing.TB, p *study.Plan, rows []dataset.Row) local.Config {
 	return c
 }
 
-const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweights: {column: worth, as: survey}\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]\npriors: [{feature: dose × sex, mean: 0.1, variance: 0.5}, {feature: sex, level: m, variance: 4}]"
+const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweights: {column: worth, as: survey}\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]"
 
 // Every outcome with all terms at once ends where the fit to all rows does, which stays
 // around the truth.
@@ -124,15 +124,6 @@ func TestTermsEndAtCentralInference(t *testing.T) {
 			t.Errorf("%s: %v", name, out.Result.Metrics)
 		}
 	}
-}
-
-// A prior with almost no variance is the weight, on whatever term.
-func TestPriorsAreOfTheirTerms(t *testing.T) {
-	rows := stays(2, 200, func(age, dose, sex float64) float64 { return 0 })
-	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\ninteractions: [[age, sex]]\npriors: [{feature: sex, level: m, mean: 0.7, variance: 1.0e-9}, {feature: age × sex, mean: -0.2, variance: 1.0e-9}, {feature: intercept, mean: 0.4, variance: 1.0e-9}]\nreferences: [{feature: sex, level: f}]")
-	m, _ := run(t, among(t, p, rows))
-	mean, _ := m.Posterior.Moments()
-	close2(t, "weights", []float64{0.7, -0.2, 0.4}, mean[2:], 1e-4)
 }
 
 // A row of weight 3 is the row three times in estimates, and in all that is said of predictions.
@@ -210,7 +201,7 @@ func TestAnOutcomeThatFeaturesSayTwice(t *testing.T) {
 // An offset of ln 3 on every row is an intercept that is smaller by as much.
 func TestOffsetsAreWhatTheySay(t *testing.T) {
 	rows := stays(3, 240, func(age, dose, sex float64) float64 { return 0.5 * age })
-	flat := "outcome: {column: falls}\nlikelihood: poisson\npriors: [{feature: intercept, variance: 1.0e6}]\n"
+	flat := "outcome: {column: falls}\nlikelihood: poisson\nintercept_variance: 1.0e6\n"
 	fit := func(options string, rows []dataset.Row) []float64 {
 		p := stayPlan(t, flat+options)
 		f := testkit.Get(exact.Central(t.Context(), p, tableOf(t, p, rows)))(t)
@@ -232,7 +223,7 @@ func TestOffsetsAreWhatTheySay(t *testing.T) {
 // is left: Kaplan and Meier's estimate in periods.
 func TestSurvivalWithoutFeatures(t *testing.T) {
 	rows := stays(4, 1500, func(age, dose, sex float64) float64 { return 0.3 })
-	text := stayText("outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\npriors: [{feature: period, variance: 1.0e4}, {feature: sex, variance: 1.0e-9}]", unprotected)
+	text := stayText("outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\nintercept_variance: 1.0e4\nprior_variance: 1.0e-9", unprotected)
 	text = strings.Replace(text, "features: [age, dose, ", "features: [", 1)
 	text = strings.Replace(text, "constants: [{feature: age, centre: 60, scale: 10}, {feature: dose, centre: 2, scale: 0.5}]", "scaling: standard", 1)
 	p := parse(t, text)
@@ -389,7 +380,6 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"cuts that fall":         {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [3, 2]}", unprotected, "a cut at 2 after 3"},
 		"no levels of the event": {"outcome: {column: days, event: died, cuts: [3]}", unprotected, "0 levels of the event"},
 		"cuts of a class":        {"outcome: {column: died, levels: [\"no\", \"yes\"], cuts: [3]}", unprotected, "belong to likelihood: hazard"},
-		"intercept and periods":  {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [3]}\nintercept: true", unprotected, "a coefficient of its own"},
 		"spline of a category":   {yes + "splines: [{feature: sex, knots: [1, 2, 3]}]", unprotected, "not a number of the plan"},
 		"two knots":              {yes + "splines: [{feature: age, knots: [1, 2]}]", unprotected, "2 knots"},
 		"spline twice":           {yes + "splines: [{feature: age, knots: [1, 2, 3]}, {feature: age, knots: [1, 2, 4]}]", unprotected, "there twice"},
@@ -402,14 +392,8 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"weight, as before":      {yes + "weight: worth", unprotected, "weights: {column: …, as: counts}"},
 		"cluster of sites":       {yes + "cluster: worth\nsite_effects: random", unprotected, "no robust standard errors"},
 		"link of counts":         {counts + "link: cloglog", unprotected, "a poisson model has one of its own"},
+		"a prior of a term":      {yes + "priors: [{feature: age, variance: 1}]", unprotected, "leave it out: prior_variance"},
 		"offset of classes":      {"outcome: {column: died, levels: [a, b, c]}\noffset: exposure", unprotected, "changes nothing"},
-		"prior of a stranger":    {yes + "priors: [{feature: height, variance: 1}]", unprotected, "no term of the model"},
-		"prior of no period":     {yes + "priors: [{feature: period, variance: 1}]", unprotected, "no term of the model"},
-		"prior of no level":      {yes + "priors: [{feature: sex, level: x, variance: 1}]", unprotected, "not a level of sex"},
-		"prior of a reference":   {yes + "references: [{feature: sex, level: m}]\npriors: [{feature: sex, level: m, variance: 1}]", unprotected, "and the reference has no weight"},
-		"prior of who knows":     {yes + "priors: [{feature: sex, level: m, variance: 1}]", unprotected, "which level of sex is the reference"},
-		"prior twice":            {yes + "references: [{feature: sex, level: f}]\npriors: [{feature: sex, variance: 1}, {feature: sex, level: m, variance: 1}]", unprotected, "has a prior already"},
-		"prior without variance": {yes + "priors: [{feature: age}]", unprotected, "method.priors.variance"},
 	} {
 		_, err := study.Parse("plan.yaml", []byte(stayText(c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -96,7 +96,7 @@ const (
 // regression are the options as what a regression is made of reads them.
 func (o *Options) regression() *options.Options {
 	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood, NoiseVariance: o.NoiseVariance,
-		Intercept: o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance, Coding: options.CodingLevels,
+		Through: !o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance,
 		Scaling: o.Scaling, Constants: o.Constants, Missing: o.Missing, Rounds: o.Rounds}.In(o)
 }
 

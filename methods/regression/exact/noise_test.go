@@ -18,7 +18,7 @@ func TestNoiseIsFoundAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		features, rows int
 		options        string
-	}{{3, 300, ""}, {40, 60, ""}, {40, 60, ", weights: {column: w, as: counts}"}, {40, 60, ", intercept: false"}} {
+	}{{3, 300, ""}, {40, 60, ""}, {40, 60, ", weights: {column: w, as: counts}"}} {
 		var names []string
 		for j := range c.features {
 			names = append(names, fmt.Sprintf("x%d", j))

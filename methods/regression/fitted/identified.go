@@ -31,7 +31,7 @@ const Most = 500
 func Undetermined(m *Model) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
 	k := bestKnown(m, len(names))
-	terms := termsOf(k, m, groups)
+	terms := termsOf(groups)
 	if len(terms) == 0 || len(terms) > Most {
 		return nil
 	}
@@ -49,7 +49,7 @@ func Undetermined(m *Model) (says []string) {
 func Divided(m *Model, least, prior glm.Normal) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
 	k := knowledge{m.Weights(), prior}
-	terms := termsOf(k, m, groups)
+	terms := termsOf(groups)
 	if len(terms) < 2 || len(terms) > Most {
 		return nil
 	}
@@ -94,35 +94,12 @@ func bestKnown(m *Model, width int) (best knowledge) {
 	return best
 }
 
-// termsOf lists effects as combinations of weights: every column but intercept and periods, of
-// a category without a reference against the level that is known best. What all levels have in
-// common is nothing that single ones could be told apart by.
-func termsOf(known knowledge, m *Model, groups []string) (terms []glm.Row) {
-	variance := known.posterior.Variance
-	at := 0
-	for i := range m.Encoding.Columns {
-		c := &m.Encoding.Columns[i]
-		base := -1
-		if len(c.Levels) > 0 && c.Reference == "" {
-			base = at
-			for j := at; j < at+c.Width(); j++ {
-				if variance[j] < variance[base] {
-					base = j
-				}
-			}
+// termsOf lists effects as combinations of weights: every column but intercept and periods.
+func termsOf(groups []string) (terms []glm.Row) {
+	for j, g := range groups {
+		if g != glm.InterceptGroup && g != glm.PeriodGroup {
+			terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
 		}
-		for j := at; j < at+c.Width(); j++ {
-			switch {
-			case base < 0:
-				terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
-			case j != base:
-				terms = append(terms, glm.Row{Index: []int32{int32(j), int32(base)}, Value: []float64{1, -1}})
-			}
-		}
-		at += c.Width()
-	}
-	for ; at < len(groups) && groups[at] != glm.InterceptGroup && groups[at] != glm.PeriodGroup; at++ {
-		terms = append(terms, glm.Row{Index: []int32{int32(at)}, Value: []float64{1}})
 	}
 	return terms
 }

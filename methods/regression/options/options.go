@@ -37,12 +37,6 @@ const mostJoint, mostNoised = 2000, 500
 // noisedRounds is how many gradients a private posterior is made of.
 const noisedRounds = 20
 
-// The columns that a category has.
-const (
-	codingReference = "reference" // one for each level but one, against which the others are measured
-	CodingLevels    = "levels"    // one for each level
-)
-
 // FewestRandom is how many sites tell how much sites differ.
 const FewestRandom = 3
 
@@ -77,15 +71,13 @@ type Options struct {
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Link          string      `json:"link,omitempty"`           // logistic and hazard: logit or cloglog (logit)
-	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	// PriorVariance is that of every weight around 0 (6.25, a deviation of 2.5 for one standard deviation of a
 	// number; under privacy 1). Of a linear model it is in units of the outcome's variance, whether or
 	// not noise_variance is given: a default that says nothing in any unit of the outcome.
 	PriorVariance     float64 `json:"prior_variance"`
 	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (100; under privacy prior_variance), of a linear model about the outcome's mean
 
-	Coding     string      `json:"coding"`               // one of the Coding constants (reference, without an intercept levels)
-	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
+	References []Reference `json:"references,omitempty"` // by default each category's most frequent level
 
 	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
 	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
@@ -93,8 +85,7 @@ type Options struct {
 	Weights      *rowWeights `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
-	Cluster string      `json:"cluster,omitempty"`
-	Priors  []termPrior `json:"priors,omitempty"` // of single terms, in place of prior_variance
+	Cluster string `json:"cluster,omitempty"`
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
@@ -104,8 +95,10 @@ type Options struct {
 
 	Rounds int `json:"rounds"` // exchanges at most (25); under privacy gradients, at least 5 (20)
 
-	// Independent says that weights are independent in the posterior: of another method's plan.
+	// Independent says that weights are independent in the posterior, of all levels of a category, and Through that
+	// there is no intercept: of another method's plan.
 	Independent bool `json:"-" yaml:"-"`
+	Through     bool `json:"-" yaml:"-"`
 
 	own any // see [Options.In]
 }
@@ -174,30 +167,9 @@ type spline struct {
 	Knots   glm.Knots `json:"knots,omitempty"`
 }
 
-// termPrior is the prior of the weights of one term in place of the one that all others have, in
-// scaled units.
-type termPrior struct {
-	// Feature is a feature, "intercept", "period", or an interaction, as "age × sex".
-	Feature  string  `json:"feature"`
-	Level    string  `json:"level,omitempty"` // of a category: of this level alone
-	Mean     float64 `json:"mean,omitempty"`  // (0)
-	Variance float64 `json:"variance"`
-}
-
-// Of says whether the prior is of a weight with the given name and group: see
-// [glm.Encoding.Features] and [glm.Encoding.Groups].
-func (p *termPrior) Of(name, group string) bool {
-	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
-}
-
-// OwnPrior says whether a weight has a prior of its own, by name and group as in [glm.Encoding].
-func (o *Options) OwnPrior(name, group string) bool {
-	return slices.ContainsFunc(o.Priors, func(p termPrior) bool { return p.Of(name, group) })
-}
-
 // Default returns options with the defaults that depend on nothing.
 func Default() *Options {
-	return &Options{Intercept: true, Missing: string(glm.Neutral)}
+	return &Options{Missing: string(glm.Neutral)}
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.
@@ -212,15 +184,6 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Likelihood = LikelihoodSoftmax
 		default:
 			o.Likelihood = LikelihoodLinear
-		}
-	}
-	if missing("intercept") && o.Likelihood == LikelihoodHazard {
-		o.Intercept = false // every period has one
-	}
-	if missing("coding") {
-		o.Coding = CodingLevels
-		if o.based() {
-			o.Coding = codingReference
 		}
 	}
 	o.fillPrior(p, missing)
@@ -249,6 +212,12 @@ func (o *Options) Former(key string) string {
 		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
 	case "weight":
 		return "weights: {column: …, as: counts} if a row stands for so many alike, or as: survey"
+	case "intercept":
+		return "leave it out: there is one, or a coefficient for each period; intercept_variance: 1e-6 holds it at 0"
+	case "coding":
+		return "leave it out: levels are compared with one of them, which references may name"
+	case "priors":
+		return "leave it out: prior_variance and intercept_variance are those of all weights"
 	case "rows", "published", "global":
 		return "name: dp-pvi has rows and the published settings; else leave it out"
 	}
@@ -261,8 +230,8 @@ func (o *Options) Joint() bool { return !o.Independent }
 // Noised says whether that is made of noised sums.
 func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
-// based says whether something stands for a subject of all references.
-func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
+// intercept says whether there is one: else every period has one, or nothing has.
+func (o *Options) intercept() bool { return o.Likelihood != LikelihoodHazard && !o.Through }
 
 func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 	weights, intercept := 6.25, 100.0
@@ -318,18 +287,8 @@ func (c *optionCheck) size() {
 	}
 }
 
-// references checks the coding of categories.
+// references checks those that the plan names.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, codingReference, CodingLevels)
-	if c.Coding != codingReference {
-		if len(c.References) > 0 {
-			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
-		}
-		return
-	}
-	if !c.based() {
-		c.report("coding", "without an intercept nothing stands for the references", "intercept: true, or coding: levels")
-	}
 	levels := map[string][]string{}
 	for _, v := range c.p.Views {
 		for _, f := range v.Features {

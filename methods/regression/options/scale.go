@@ -130,10 +130,7 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 	}
 	if s.unitOfOutcome() {
 		n, mean, sd := pooled(moments, len(numbers))
-		// Without an intercept about the mean, weights have to reach it from 0.
-		if m.Outcome, m.Mean = sd*sd, mean; !s.Options.Intercept {
-			m.Outcome, m.Mean = sd*sd+mean*mean/s.Options.InterceptVariance, 0
-		}
+		m.Outcome, m.Mean = sd*sd, mean
 		if !(sd >= 1/FactorLargest) || !glm.Finite(m.Outcome) || !glm.Finite(mean) {
 			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
 		}

@@ -47,20 +47,14 @@ func Of(p *study.Plan, opts *Options) (*Setup, error) {
 func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	d := e.Width()
 	g := glm.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
-	names, groups, alone := e.Features(), e.Groups(), e.Alone()
+	groups, alone := e.Groups(), e.Alone()
 	for j := range g.Lambda {
-		name, group := names[j%d], groups[j%d]
 		if s.Options.Joint() {
 			g.Lambda[j] *= alone[j%d]
 		}
-		if group == glm.InterceptGroup || group == glm.PeriodGroup {
+		if group := groups[j%d]; group == glm.InterceptGroup || group == glm.PeriodGroup {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
-		}
-		for _, p := range s.Options.Priors {
-			if p.Of(name, group) {
-				g.Eta[j], g.Lambda[j] = p.Mean/p.Variance, 1/p.Variance
-			}
 		}
 	}
 	return g
@@ -74,7 +68,7 @@ const mostOffset = 30
 
 // encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *Options, p *study.Plan) glm.Encoding {
-	e := glm.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
+	e := glm.Encoding{Intercept: o.intercept(), Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
 	if w := o.Weights; w != nil {
 		if e.Weight = w.Column; o.Survey() {
 			e.WeightUnit = 1
@@ -93,7 +87,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = glm.Column{Name: f.Name, Levels: f.Levels}
-				if o.Coding == codingReference {
+				if o.Joint() {
 					// Which level it is without a name decides nothing before the sites have counted them.
 					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
 				}

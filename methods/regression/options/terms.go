@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"parley/methods/regression/glm"
 	"parley/study"
 )
 
@@ -72,45 +71,6 @@ func (c *optionCheck) terms() {
 	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
 		c.report("offset", "what is added to the activation of every class changes nothing", "leave it out, or another likelihood")
 	}
-	for i := range c.Priors {
-		c.prior(fmt.Sprintf("priors[%d]", i), i, features)
-	}
-}
-
-// prior checks one of the priors of single terms.
-func (c *optionCheck) prior(at string, i int, features map[string]*study.Feature) {
-	p := &c.Priors[i]
-	known := map[string]bool{"intercept": c.Intercept, "period": c.Likelihood == LikelihoodHazard}
-	for _, t := range c.Interactions {
-		known[strings.Join(t, " × ")] = true
-	}
-	f := features[p.Feature]
-	if f == nil && !known[p.Feature] {
-		c.report(at+".feature", fmt.Sprintf("%q is no term of the model", p.Feature), "a feature, intercept, period, or an interaction as in \"age × sex\"")
-	}
-	if p.Level != "" && (f == nil || f.Kind != study.Category || !slices.Contains(f.Levels, p.Level)) {
-		c.report(at+".level", fmt.Sprintf("%q is not a level of %s", p.Level, p.Feature), "a level that the plan gives the category")
-	}
-	if p.Level != "" && f != nil && c.Coding == codingReference {
-		switch c.Reference(p.Feature) {
-		case "":
-			c.report(at+".level", fmt.Sprintf("which level of %s is the reference follows from the sites' counts", p.Feature), fmt.Sprintf("references: [{feature: %s, level: …}], or coding: levels", p.Feature))
-		case p.Level:
-			c.report(at+".level", fmt.Sprintf("%q is the reference of %s, and the reference has no weight", p.Level, p.Feature), "another level, or another reference")
-		}
-	}
-	for j := range i {
-		if o := &c.Priors[j]; o.Feature == p.Feature && (o.Level == p.Level || o.Level == "" || p.Level == "") {
-			c.report(at, fmt.Sprintf("%s has a prior already", p.Feature), "one for each term, or one for each level")
-		}
-	}
-	c.positive(at+".variance", p.Variance)
-	if p.Mean != 0 && c.Likelihood == LikelihoodSoftmax {
-		c.report(at+".mean", "the same mean for every class changes nothing", "leave it out, or another likelihood")
-	}
-	if !glm.Inside(p.Mean, -Largest, Largest) {
-		c.report(at+".mean", fmt.Sprintf("%v is not finite, or cannot be calculated with", p.Mean), fmt.Sprintf("a number within ±%v", Largest))
-	}
 }
 
 // event checks a time until an event.
@@ -130,9 +90,6 @@ func (c *optionCheck) event() {
 	}
 	if err := y.Cuts.Check(); err != nil {
 		c.report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, 60, 90]")
-	}
-	if c.Intercept {
-		c.report("intercept", "every period has a coefficient of its own", "leave it out")
 	}
 }
 
@@ -204,8 +161,7 @@ func (o *Options) Summable(_ *study.Plan, report study.Report) {
 	}
 }
 
-// privacy checks what differential privacy has a form for: logistic regression of two classes, with an intercept, by
-// which rows are counted, and subjects as the unit.
+// privacy checks what differential privacy has a form for: logistic regression of two classes, and subjects as the unit.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
 		return
@@ -224,19 +180,12 @@ func (c *optionCheck) privacy() {
 	if c.Likelihood != LikelihoodLogistic { // nor have the others
 		return
 	}
-	if !c.Intercept {
-		c.report("intercept", "a private fit has one", "leave it out, or hold it at 0 by intercept_variance: 1e-6")
-	}
 	if c.Offset != "" {
-		c.report("offset", "has no private form", "make it a feature with constants {centre: 0, scale: s}, and hold its effect by priors: "+
-			"{feature: …, mean: s, variance: 1e-6}, or protection: none")
+		c.report("offset", "has no private form", "protection: none, or leave it out")
 	}
 	if n := c.columns(c.p); n > mostNoised {
 		c.report("", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 			fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
-	}
-	if c.Coding != codingReference && c.Intercept {
-		c.report("coding", "a private posterior has references", "leave it out")
 	}
 	if c.Rounds < 5 {
 		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")

@@ -35,7 +35,7 @@ type prior struct {
 
 // Kinds of weights whose prior is learned: effects of rare levels are larger than those of numbers.
 const (
-	ownPrior  = -1 // of a weight that the plan has one for
+	ownPrior  = -1 // of the intercept, that of the plan
 	ofNumbers = 0
 	ofLevels  = 1
 )

@@ -70,11 +70,10 @@ func newCommon(s *options.Setup) (*common, error) {
 	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
 	c.prior.mean, _ = s.Prior.Moments()
 	c.prior.precision = s.Prior.Lambda
-	names, groups := s.Encoding.Features(), s.Encoding.Groups()
 	shared := map[int]bool{}
 	for j, i := range c.columns.Feature {
 		kind := ownPrior
-		if i >= 0 && !s.Options.OwnPrior(names[j], groups[j]) {
+		if i >= 0 {
 			shared[i] = true
 			kind = ofNumbers
 			if c.columns.Category[j] {
