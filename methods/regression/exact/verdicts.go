@@ -115,8 +115,8 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	case len(classes) > 1 && c.Options.Weights == nil:
 		events = slices.Min(classes)
 		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
-	case pooled.Counts != nil && c.Options.Likelihood == options.LikelihoodPoisson:
-		events, of = pooled.Counts.Total, " in all counts of "+y.Column
+	case pooled.Residuals != nil && c.Options.Likelihood == options.LikelihoodPoisson:
+		events, of = pooled.Residuals.Total, " in all counts of "+y.Column
 	default:
 		return nil
 	}

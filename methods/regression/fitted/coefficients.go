@@ -309,31 +309,8 @@ func Coefficients(m *Model) figure.Section {
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
-			Alt:     "Forest plot of the largest weights with intervals of 95 %."}},
-		figure.Item{Figure: &figure.Figure{ID: "effects", Title: "Effects in own units", Chart: ownUnits(m),
-			Caption: "The estimates of the table above: a number's is per unit, so that the length of a bar depends on the unit. Up to forty are drawn, the largest.",
-			Alt:     "Forest plot of estimates in own units with intervals of 95 %."}})
+			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
-}
-
-// ownUnits draws the effects of the table of coefficients.
-func ownUnits(m *Model) figure.Bars {
-	forest, z := figure.Bars{X: figure.Axis{Label: EffectLabel(m.Options)}, Top: 40}, m.Deviate(Z95)
-	for _, c := range m.Coefficients() {
-		if c.Base {
-			continue
-		}
-		name := c.Feature
-		if c.Class != "" {
-			name = c.Class + ": " + name
-		}
-		if c.Unit != "" {
-			name += ", per " + c.Unit
-		}
-		forest.Labels, forest.Values = append(forest.Labels, name), append(forest.Values, c.Estimate)
-		forest.Low, forest.High = append(forest.Low, c.Estimate-z*c.SE), append(forest.High, c.Estimate+z*c.SE)
-	}
-	return forest
 }
 
 // Strongest draws effects of scaled columns: the largest, or of several classes those of a feature

@@ -33,46 +33,21 @@ func Subjects(o *options.Options, s Report) (n float64, counted bool) {
 	return float64(s.Rows), false
 }
 
-// Data shows how many subjects each site has, and how many of them have the outcome, as far
-// as the sites said it.
+// Data shows how many subjects each site has, as far as the sites said it.
 func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
 	var all []figure.SiteSubjects
-	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
-	with, of, counted := 0.0, 0.0, false
+	counted := false
 	for _, s := range sites {
 		var n float64
 		n, counted = Subjects(o, s)
 		all = append(all, method.Complete(p, s.Site, n, s.Noise))
-		if s.Ranking != nil && s.Noise == 0 {
-			k, m := s.Ranking.Classes()
-			share, low, high := wilson(k, k+m)
-			cases.Labels, cases.Values = append(cases.Labels, s.Site), append(cases.Values, share)
-			cases.Low, cases.High = append(cases.Low, low), append(cases.High, high)
-			with, of = with+k, of+k+m
-		}
 	}
 	section := method.Overview(p, all)
-	f := section.Items[0].Figure
-	if !counted {
+	if f := section.Items[0].Figure; !counted {
 		f.Title, f.Alt = "Person-periods by site", "For every site, how many person-periods were used."
 		f.Caption += " Here every period that a subject reached counts."
 	}
-	if len(cases.Labels) > 0 {
-		cases.Mark = "all sites"
-		cases.Marks = slices.Repeat(figure.Numbers{with / of}, len(cases.Labels))
-		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "cases", Title: "How many have the outcome", Chart: cases,
-			Caption: "The share of each site's " + o.Unit() + "s with " + o.Outcome.Levels[1] + ", with intervals of 90 % for the sampling of so many. Sites that lie far apart see other people, or count otherwise.",
-			Alt:     "Forest plot of the share of cases at each site."}})
-	}
 	return section
-}
-
-// wilson is a share of n with its interval of 90 % (Wilson 1927).
-func wilson(k, n float64) (share, low, high float64) {
-	z2 := Z90 * Z90
-	share = k / n
-	mid, half := (k+z2/2)/(n+z2), Z90/(n+z2)*math.Sqrt(k*(n-k)/n+z2/4)
-	return share, max(mid-half, 0), min(mid+half, 1)
 }
 
 // EffectLabel says what effects are measured in.
@@ -124,9 +99,6 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
 			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
 	}
-	if pooled.Ranking != nil && pooled.Periods == nil {
-		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
-	}
 	if !o.Numeric() {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
 	}
@@ -146,20 +118,6 @@ func worseThanBase(sites []Report, unit string) (worse, by []string) {
 		}
 	}
 	return worse, by
-}
-
-// roc draws the receiver operating characteristic.
-func roc(r *predict.Ranking) *figure.Figure {
-	controls, cases, area := r.ROC()
-	intercept, slope := r.Line()
-	caption := fmt.Sprintf("Of those without the outcome, and of those with it, the share that a threshold calls cases, for every threshold. The area is %.3f: the probability that a case is given more than a control.", area)
-	if !math.IsNaN(slope) {
-		caption += fmt.Sprintf(" A regression of the outcomes on the log-odds that they were given has the intercept %.3f and the slope %.3f: 0 and 1 if probabilities hold.", intercept, slope)
-	}
-	chance := figure.Line{Name: "chance", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
-	return &figure.Figure{ID: "roc", Title: "Are cases told from controls?", Caption: caption, Alt: "Receiver operating characteristic.",
-		Chart: figure.Lines{X: figure.Axis{Label: "share of controls called cases"}, Y: figure.Axis{Label: "share of cases found"},
-			Series: []figure.Line{{Name: "this model", X: controls, Y: cases}, chance}}}
 }
 
 // scoreTable has a line for each site.
@@ -187,8 +145,7 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 				base, area = append(base, math.NaN()), append(area, math.NaN())
 				continue
 			}
-			_, _, a := r.Ranking.ROC()
-			base, area = append(base, r.Ranking.Base()), append(area, a)
+			base, area = append(base, r.Ranking.Base()), append(area, r.Ranking.Area())
 		}
 		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base}, figure.Column{Name: "area under ROC", Numbers: area})
 	}

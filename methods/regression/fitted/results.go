@@ -67,49 +67,49 @@ func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []str
 	if o.Likelihood == options.LikelihoodLinear && pooled.RSquared() > exact {
 		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the fit. Something that is calculated from others needs no model. See whether a feature is the outcome in another form, or was calculated from it.", y.Column))
 	}
-	if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
-		if c.Total == 0 {
-			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
-		}
+	if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && r.Total == 0 {
+		says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
 	}
 	return says
 }
 
-// farOver is a 99.9 % quantile of the standard normal distribution, and muchOff a ratio of
-// variances from which standard errors are a fifth too small or too large.
-const farOver, muchOff = 3.0902, 1.44
+// farOver is a 99.9 % quantile of the standard normal distribution, and worthSaying and muchOff are ratios of variances
+// from which standard errors are a tenth and a fifth too small, or too large.
+const farOver, worthSaying, muchOff = 3.0902, 1.2, 1.44
 
-// Dispersion says that counts vary more or less than a Poisson model of so many weights says, or
-// numbers than the noise that the plan states; nothing if pooled is nil. The fit must have
-// converged: before, residuals are its own.
+// Dispersion says that outcomes vary more or less than a model of so many weights says: counts, or numbers around their
+// expectation where the plan states their noise; nothing if pooled is nil. The fit must have converged: before, residuals
+// are its own. A row's part of χ² has the expectation 1, and the variance 2, of counts 2 + 1/μ (McCullagh and Nelder,
+// Generalized Linear Models, section 6.2).
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
-	switch {
-	case pooled == nil:
-	case o.Likelihood == options.LikelihoodLinear && o.NoiseVariance != nil && (o.Weights == nil || pooled.Residuals != nil):
-		free := float64(pooled.Rows - weights)
-		left := pooled.Squares / free
-		if s := pooled.Residuals; s != nil && o.Weights != nil {
-			left, free = s.Noise(*o.NoiseVariance, weights)
-		}
-		ratio := left / *o.NoiseVariance
-		if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(muchOff), farOver*math.Sqrt(2/free)) {
-			return nil
-		}
-		wrong, root := "narrow", math.Sqrt(ratio)
-		if ratio < 1 {
-			wrong, root = "wide", 1/root
-		}
-		return []string{fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", left, *o.NoiseVariance, wrong, root, left)}
-	case pooled.Counts != nil && o.Likelihood == options.LikelihoodPoisson:
-		ratio, off := pooled.Counts.Ratio(pooled.Rows, weights)
-		switch {
-		case off && ratio > 1:
-			return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
-		case off:
-			return []string{fmt.Sprintf("Counts vary less than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too wide: by a factor of about %.2g. Do the counts have an upper limit, such as a number of visits or questions, or does one event make the next less likely? Then they are not counts of a rate.", ratio, 1/math.Sqrt(ratio))}
-		}
+	counts := o.Likelihood == options.LikelihoodPoisson
+	if pooled == nil || !counts && o.NoiseVariance == nil || counts && pooled.Residuals == nil {
+		return nil
 	}
-	return nil
+	least, chi2, free, inverse := muchOff, 0.0, 0.0, 0.0
+	if r := pooled.Residuals; r == nil {
+		chi2, free = pooled.Squares / *o.NoiseVariance, float64(pooled.Rows-weights)
+	} else if chi2, free = r.Second, r.Weight-float64(weights); r.Sampled {
+		return nil
+	} else if counts {
+		least, inverse = worthSaying, r.Inverse
+	}
+	ratio := chi2 / free
+	if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(least), farOver*math.Sqrt(2*free+inverse)/free) {
+		return nil
+	}
+	way, wrong, root := "more", "narrow", math.Sqrt(ratio)
+	advice := "Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor."
+	if ratio < 1 {
+		way, wrong, root = "less", "wide", 1/root
+		advice = "Do the counts have an upper limit, such as a number of visits or questions, or does one event make the next less likely? Then they are not counts of a rate."
+	}
+	what := fmt.Sprintf("Counts vary %s than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom", way, ratio)
+	if !counts {
+		what = fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g", ratio**o.NoiseVariance, *o.NoiseVariance)
+		advice = fmt.Sprintf("See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", ratio**o.NoiseVariance)
+	}
+	return []string{fmt.Sprintf("%s. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. %s", what, wrong, root, advice)}
 }
 
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
@@ -126,27 +126,20 @@ func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out ma
 		if x := pooled.RSquared(); !math.IsNaN(x) {
 			out["r_squared"] = x
 		}
-		if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
-			if ratio, _ := c.Ratio(pooled.Rows, weights); !math.IsNaN(ratio) {
-				out["dispersion"] = ratio
-			}
+		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled && r.Weight > float64(weights) {
+			out["dispersion"] = r.Second / (r.Weight - float64(weights))
 		}
 		return
 	}
 	cal := pooled.Calibration()
 	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
 	if r := pooled.Ranking; r != nil {
-		_, _, area := r.ROC()
-		intercept, slope := r.Line()
-		values := map[string]float64{"auc": area, "calibration_intercept": intercept, "calibration_slope": slope}
+		name, x := "auc", r.Area()
 		if pooled.Periods != nil {
-			delete(values, "auc")
-			values["concordance"] = pooled.Periods.Concordance()
+			name, x = "concordance", pooled.Periods.Concordance()
 		}
-		for name, x := range values {
-			if !math.IsNaN(x) {
-				out[name] = x
-			}
+		if !math.IsNaN(x) {
+			out[name] = x
 		}
 	}
 }
@@ -185,7 +178,7 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f", 100*float64(pooled.Correct)/n) + off(2, 100*correct) + " %"})
 	}
 	if r := pooled.Ranking; r != nil {
-		if _, _, area := r.ROC(); !math.IsNaN(area) {
+		if area := r.Area(); !math.IsNaN(area) {
 			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit, Value: fmt.Sprintf("%.3f", area)})
 		}
 	}
@@ -248,8 +241,8 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		return nil, err
 	}
 	r.Sections = Verdicts(says, s.Options.Outcome, e)
-	if len(missing) > 0 {
-		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
+	if missing != "" {
+		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})
 	}
 	if a.Rows > 0 {
 		r.Sections = append(r.Sections, own(s.Options, site, a))
@@ -315,8 +308,7 @@ func Sure(m *Model, pooled *predict.Assessment) string {
 	case pooled.Periods != nil:
 		says += fmt.Sprintf("whoever has the event first has the higher score with probability %.3f (concordance; 0.5 is chance), and probabilities of a period are off by %.3f on average.", pooled.Periods.Concordance(), cal.Error())
 	case pooled.Ranking != nil:
-		_, _, area := pooled.Ranking.ROC()
-		says += fmt.Sprintf("a case is given more than a control with probability %.3f (AUC; 0.5 is chance), and probabilities are off by %.3f on average.", area, cal.Error())
+		says += fmt.Sprintf("a case is given more than a control with probability %.3f (AUC; 0.5 is chance), and probabilities are off by %.3f on average.", pooled.Ranking.Area(), cal.Error())
 	default:
 		says += fmt.Sprintf("%.1f %% of outcomes are predicted correctly, and probabilities are off by %.3f on average.", 100*float64(pooled.Correct)/float64(pooled.Rows), cal.Error())
 	}

@@ -30,7 +30,7 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 		want int
 	}{
 		"linear":   {options.Options{Likelihood: options.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
-		"counts":   {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 1},
+		"counts":   {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 0},
 		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
 		"softmax":  {options.Options{Likelihood: options.LikelihoodSoftmax, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
 	} {

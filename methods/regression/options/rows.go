@@ -12,7 +12,6 @@ import (
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/problem"
-	"parley/study"
 )
 
 // Bind reads rows of the site's data by an encoding.
@@ -181,15 +180,8 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	switch {
 	case u.rows > 0:
 		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
-		if o := s.Options.Outcome; o.Event != "" && strings.HasPrefix(u.why.Error(), "outcome "+o.Event+": ") {
-			hint = fmt.Sprintf("if the time ended otherwise, as by another cause, that counts as %q: write it so at all sites, or by levels in mapping.yaml\nelse ", o.Levels[0]) + hint
-		}
 		if u.empty || s.Options.Missing == string(glm.Refuse) { // a cell may be
-			var quoted []string
-			for _, name := range s.labels() {
-				quoted = append(quoted, study.Quote(name))
-			}
-			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
+			hint = fmt.Sprintf("complete them, or leave out subjects without a value of %s by complete_cases in the plan; missing features are no fault with missing: neutral", problem.Names(s.labels()))
 		}
 		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", u.rows, u.subjects, u.first, u.why), Hint: hint}
 	case u.subjects == 0:
@@ -198,58 +190,47 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	return nil
 }
 
-// Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a
-// private study counts as nothing, times that lie in
-// no period or beyond all of them, splines without a value between their outer knots, and outlying
-// numbers; and which cells are absent, with what they count as. It never leaves
-// the site. Rows that cannot be used are left out of the rest.
-func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source) (says, absent []string, err error) {
-	columns := s.Encoding.Columns
-	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
-	var times followed
+// Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a private study counts
+// as nothing, and times that seem to be in another unit than the cuts; and which cells are absent, "" if none are. It
+// never leaves the site. Rows that cannot be used are left out of the rest.
+func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source) (says []string, absent string, err error) {
+	missing := make([]int, len(s.Encoding.Columns))
+	first, beyond, followed := 0, 0, 0
+	y := s.Options.Outcome
 	unused, err := s.through(ctx, b, data, func(row *dataset.Row) {
-		for j := range columns {
-			x := b.Cell(row, j)
-			if math.IsNaN(x) {
+		for j := range missing {
+			if math.IsNaN(b.Cell(row, j)) {
 				missing[j]++
-				continue
-			}
-			values[j]++
-			if k := columns[j].Knots; len(k) > 0 && x > k[0] && x < k[len(k)-1] {
-				inside[j]++
 			}
 		}
-		if s.Options.Outcome.Event != "" {
-			times.count(s.Options.Outcome.Cuts, row, b)
+		if y.Event == "" {
+			return
+		}
+		if seen, err := b.Seen(row); err == nil {
+			followed++
+			if seen.Time <= y.Cuts[0] {
+				first++
+			}
+			if seen.Time > y.Cuts[len(y.Cuts)-1] {
+				beyond++
+			}
 		}
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	says = append(unused.says(), times.says(s)...)
-	var kinds []string // of what counts in the place of missing cells, in order
-	lacks := map[string][]string{}
-	for j := range columns {
-		c := &columns[j]
-		if missing[j] > 0 && s.Options.Missing == string(glm.Neutral) {
-			as := c.Neutral()
-			switch {
-			case len(c.Levels) > 0 && c.Reference != "" && s.Options.Reference(c.Name) == "":
-				as = "the reference"
-			case len(c.Levels) == 0 && s.Options.Scaling == ScaleStandard:
-				as = "the mean"
-			}
-			if !slices.Contains(kinds, as) {
-				kinds = append(kinds, as)
-			}
-			lacks[as] = append(lacks[as], fmt.Sprintf("%s for %d", c.Name, missing[j]))
-		}
-		if k := c.Knots; len(k) > 0 && values[j] > 0 && inside[j] == 0 {
-			says = append(says, fmt.Sprintf("None of %d values of %s is between the outer knots of its spline, %v and %v. See whether the knots are in the unit of the data.", values[j], c.Name, k[0], k[len(k)-1]))
+	says = unused.says()
+	if 2*beyond > followed || followed > 0 && first == followed && len(y.Cuts) > 1 {
+		says = append(says, fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, and %d beyond the last, %v. See whether %s is in the unit of the cuts.", followed, first, y.Cuts[0], beyond, y.Cuts[len(y.Cuts)-1], y.Column))
+	}
+	var lack []string
+	for j, n := range missing {
+		if n > 0 && s.Options.Missing == string(glm.Neutral) {
+			lack = append(lack, fmt.Sprintf("%s for %d", s.Encoding.Columns[j].Name, n))
 		}
 	}
-	for _, as := range kinds {
-		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, unused.subjects, strings.Join(lacks[as], ", ")))
+	if lack != nil {
+		absent = fmt.Sprintf("Missing values count as if the centre of the number had been observed, or the reference of the category (missing: neutral). Of %d subjects, that concerns %s.", unused.subjects, strings.Join(lack, ", "))
 	}
 	return says, absent, nil
 }
@@ -292,49 +273,6 @@ func (u *unusable) says() []string {
 	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, u.subjects, u.first, u.why)}
 }
 
-// followed counts how long subjects were followed.
-type followed struct{ subjects, none, first, beyond, late int }
-
-func (f *followed) count(cuts []float64, row *dataset.Row, b *glm.Binding) {
-	seen, err := b.Seen(row)
-	if err != nil {
-		return // such a row cannot be used, which is said elsewhere
-	}
-	f.subjects++
-	if seen.Periods == 0 {
-		f.none++
-	}
-	if seen.Time <= cuts[0] {
-		f.first++
-	}
-	if seen.Time > cuts[len(cuts)-1] {
-		f.beyond++
-	}
-	if seen.Event && !seen.Failed {
-		f.late++
-	}
-}
-
-// says tells which times do not count as they are. Where they are those of most subjects, the
-// unit may be another one than that of the cuts.
-func (f *followed) says(s *Setup) (says []string) {
-	y := s.Options.Outcome
-	if f.none > 0 {
-		says = append(says, fmt.Sprintf("%d of %d subjects count in no period: they were followed for less than half of the first, without an event.", f.none, f.subjects))
-	}
-	if f.late > 0 {
-		says = append(says, fmt.Sprintf("%d of %d subjects have the event after the last cut, %v, and count as without one.", f.late, f.subjects, y.Cuts[len(y.Cuts)-1]))
-	}
-	unit := fmt.Sprintf("See whether %s is in the unit of the cuts.", y.Column)
-	switch {
-	case 2*f.beyond > f.subjects:
-		says = append(says, fmt.Sprintf("%d of %d subjects were followed beyond the last cut, %v. ", f.beyond, f.subjects, y.Cuts[len(y.Cuts)-1])+unit)
-	case f.subjects > 0 && len(y.Cuts) > 1 && f.first == f.subjects, 2*f.none > f.subjects:
-		says = append(says, fmt.Sprintf("%d of %d subjects were followed no further than the first cut, %v. ", f.first, f.subjects, y.Cuts[0])+unit)
-	}
-	return says
-}
-
 // Notes are [Setup.Remarks] for the people of a site before a study.
 func (s *Setup) Notes(ctx context.Context, data dataset.Source) (notes problem.List, err error) {
 	b, err := s.Bind(&s.Encoding, data.Schema())
@@ -342,7 +280,10 @@ func (s *Setup) Notes(ctx context.Context, data dataset.Source) (notes problem.L
 		return nil, err
 	}
 	says, absent, err := s.Remarks(ctx, b, data)
-	for _, text := range append(says, absent...) {
+	if absent != "" {
+		says = append(says, absent)
+	}
+	for _, text := range says {
 		notes.Add(problem.Problem{Where: "subjects", What: strings.TrimSuffix(text, ".")})
 	}
 	return notes, err

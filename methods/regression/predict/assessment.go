@@ -26,7 +26,6 @@ type Assessment struct {
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
-	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
 	// Residuals are what is left of outcomes, where that was asked for: of one activation.
 	Residuals *Residuals `cbor:"residuals,omitempty"`
 	Periods   *Periods   `cbor:"periods,omitempty"` // of person-periods, likewise
@@ -38,8 +37,8 @@ const Bins = len(evaluate.Calibration{})
 
 // Values is how many numbers an assessment has, and Says what they are.
 const (
-	Values = 7 + 3*Bins + 2*ranks
-	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds, and of counts their sum, Pearson's χ² and what it varies by"
+	Values = 4 + 3*Bins + 2*ranks
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds"
 )
 
 // NewAssessment is that of no rows.
@@ -163,7 +162,7 @@ func binOf(p float64) int {
 // which so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights, and none of several classes.
 func Form(weights, classes, periods int, scattered bool) *Assessment {
 	a := NewAssessment()
-	a.Ranking, a.Counts = newRanking(), new(dispersion)
+	a.Ranking = newRanking()
 	if scattered {
 		a.Scatter = NewScatter(weights)
 	}
@@ -233,47 +232,17 @@ func (r *Ranking) separated() bool {
 	return false
 }
 
-// ROC returns the receiver operating characteristic, from the surest predictions down: the
-// share of controls, and of cases, that are called cases; and the area under it, in
-// which ties of a bin count one half. NaN if there are no cases or no controls.
-func (r *Ranking) ROC() (controls, cases []float64, area float64) {
+// Area is that under the receiver operating characteristic: the probability that a case is given more than a control,
+// in which ties of a bin count one half. NaN if there are no cases or no controls.
+func (r *Ranking) Area() (area float64) {
 	n, m := sum(r.Cases), sum(r.Controls)
-	controls, cases = []float64{0}, []float64{0}
-	var x, y float64
+	y := 0.0
 	for i := ranks - 1; i >= 0; i-- {
 		dx, dy := r.Controls[i]/m, r.Cases[i]/n
 		area += dx * (y + dy/2)
-		x, y = x+dx, y+dy
-		controls, cases = append(controls, x), append(cases, y)
+		y += dy
 	}
-	return controls, cases, area
-}
-
-// Line returns intercept and slope of the regression of outcomes on the log-odds that were
-// given to them (Cox, 1958): 0 and 1 where probabilities hold, and a slope below 1 where they
-// are too sure. NaN where the outcomes do not settle them.
-func (r *Ranking) Line() (intercept, slope float64) {
-	slope = 1
-	for range 50 {
-		var g0, g1, h00, h01, h11 float64
-		for i := range ranks {
-			x := (float64(i)+0.5)/4 - ranks/8
-			n := r.Cases[i] + r.Controls[i]
-			p := 1 / (1 + math.Exp(-intercept-slope*x))
-			e, w := r.Cases[i]-n*p, n*p*(1-p)
-			g0, g1, h00, h01, h11 = g0+e, g1+e*x, h00+w, h01+w*x, h11+w*x*x
-		}
-		det := h00*h11 - h01*h01
-		if !(det > 1e-9*h00*h11) {
-			return math.NaN(), math.NaN()
-		}
-		d0, d1 := (h11*g0-h01*g1)/det, (h00*g1-h01*g0)/det
-		intercept, slope = intercept+d0, slope+d1
-		if math.Abs(d0)+math.Abs(d1) < 1e-9 {
-			return intercept, slope
-		}
-	}
-	return math.NaN(), math.NaN()
+	return area
 }
 
 // Base returns the log-likelihood per row of the base rate: of giving every row the share of
@@ -281,40 +250,4 @@ func (r *Ranking) Line() (intercept, slope float64) {
 func (r *Ranking) Base() float64 {
 	n, m := sum(r.Cases), sum(r.Controls)
 	return (n*math.Log(n/(n+m)) + m*math.Log(m/(n+m))) / (n + m)
-}
-
-// dispersion says how far counts y are from their expectations μ: sums over rows.
-type dispersion struct {
-	Total   float64 `cbor:"total"`   // Σ y
-	Pearson float64 `cbor:"pearson"` // Pearson's χ², Σ (y − μ)²/μ
-	Inverse float64 `cbor:"inverse"` // Σ 1/μ, which χ² varies by where counts are rare
-}
-
-// count counts a row n times. Whatever it is expected to be, sums stay finite.
-func (d *dispersion) count(y, mean, n float64) {
-	if !(mean <= rowLargest) { // NaN too
-		mean = rowLargest
-	}
-	mean = max(mean, 1/rowLargest)
-	d.Total += n * y
-	d.Pearson += n * min((y-mean)/mean*(y-mean), rowLargest)
-	d.Inverse += n / mean
-}
-
-// farOver is the 99.9 % quantile of the standard normal distribution, and worthSaying a ratio
-// from which standard errors are a tenth too small, or its inverse.
-const farOver, worthSaying = 3.0902, 1.2
-
-// Ratio is χ² by its degrees of freedom, rows − weights: 1 for Poisson counts, and the
-// variance by the expectation of others. Off says that it is far from 1: above or below with
-// p < .001 each, and by enough to matter. Under the Poisson distribution a row's part of χ² has the
-// expectation 1 and the variance 2 + 1/μ (McCullagh and Nelder, Generalized Linear Models, section
-// 6.2). NaN without degrees of freedom.
-func (d *dispersion) Ratio(rows, weights int) (ratio float64, off bool) {
-	free := float64(rows - weights)
-	if free < 1 {
-		return math.NaN(), false
-	}
-	ratio = d.Pearson / free
-	return ratio, max(ratio, 1/ratio) > worthSaying && math.Abs(d.Pearson-free) > farOver*math.Sqrt(2*free+d.Inverse)
 }

@@ -130,12 +130,6 @@ func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	n := float64(times)
 	to.Rows += times
 	to.LogLik += n * logLik
-	if _, count := m.Likelihood.(glm.Poisson); count {
-		if to.Counts == nil {
-			to.Counts = new(dispersion)
-		}
-		to.Counts.count(y, m.P[0], n)
-	}
 	switch m.Likelihood.(type) {
 	case glm.Linear, glm.Poisson:
 		if e := (y - m.P[0]) * (y - m.P[0]); e <= rowLargest {

@@ -23,6 +23,7 @@ type Residuals struct {
 	Variance float64 `cbor:"variance"`            // Σ wv
 	Second   float64 `cbor:"second"`              // Σ wr²/v; Sampled: Σ (wr)²/v
 	Fourth   float64 `cbor:"fourth"`              // Σ w(r/√v)⁴
+	Inverse  float64 `cbor:"inverse"`             // Σ w/v
 	Total    float64 `cbor:"total" sums:"signed"` // Σ wy; Sampled: Σ y
 	Squares  float64 `cbor:"squares"`             // Σ wy²; Sampled: Σ y²
 
@@ -52,10 +53,10 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsDisclosure is what residuals are.
-const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model, its inverse and moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 8 + (2+4*bins)*columns }
+func ResidualValues(columns int) int { return 9 + (2+4*bins)*columns }
 
 func newResiduals(columns int) *Residuals {
 	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector { return make(wire.Vector, bins*columns) }
@@ -87,6 +88,7 @@ func (s *Residuals) count(row glm.Row, y, expected, v float64) {
 	add(&s.Variance, w*v)
 	add(&s.Second, squared*z*z)
 	add(&s.Fourth, w*z*z*z*z)
+	add(&s.Inverse, w/v)
 	add(&s.Total, times*y)
 	add(&s.Squares, times*y*y)
 	for i, j := range row.Index {
@@ -112,16 +114,6 @@ const (
 
 // Dispersion is by how much more than under the model residuals vary, no less than 1.
 func (s *Residuals) Dispersion() float64 { return max(1, s.Second/s.Weight) }
-
-// Noise is the variance of errors, where v is the one that the model states for each, and how many
-// degrees of freedom so many weights leave; not known of a sample's weights.
-func (s *Residuals) Noise(v float64, weights int) (variance, free float64) {
-	if s.Sampled {
-		return v, 0
-	}
-	free = s.Weight - float64(weights)
-	return s.Second / free * v, free
-}
 
 // SiteScoreTest says by how much each site's outcomes lie above the model's expectation, on average
 // over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
