@@ -16,6 +16,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -308,25 +309,10 @@ type pointsTask struct {
 	Points []glm.MixedPoint `cbor:"points"`
 }
 
-// derivatives are [glm.Derivatives] as they travel and are kept.
-type derivatives struct {
-	Value     float64     `cbor:"value"`
-	Gradient  wire.Vector `cbor:"gradient"`
-	Curvature wire.Vector `cbor:"curvature"`
-}
-
 // pointsAnswer is a site's derivatives at the points that it was asked for.
 type pointsAnswer struct {
-	Rows int           `cbor:"rows"`
-	At   []derivatives `cbor:"at"`
-}
-
-// derivatives are those of the answer.
-func (a *pointsAnswer) derivatives() (all []*glm.Derivatives) {
-	for _, d := range a.At {
-		all = append(all, &glm.Derivatives{Value: d.Value, Gradient: d.Gradient, Curvature: d.Curvature})
-	}
-	return all
+	Rows int               `cbor:"rows"`
+	At   []glm.Derivatives `cbor:"at"`
 }
 
 // values is how many numbers an answer at so many points has.
@@ -337,20 +323,17 @@ func (c common) values(points int) int {
 
 // check refuses what cannot be added to what others gave.
 func (a *pointsAnswer) check(points, weights int) error {
-	if a.Rows < 1 || a.Rows > options.MostRows || len(a.At) != points {
-		return fmt.Errorf("derivatives at %d points of %d, of %d rows", len(a.At), points, a.Rows)
+	form := &pointsAnswer{}
+	for range points {
+		form.At = append(form.At, *glm.NewDerivatives(weights))
+	}
+	if err := method.CheckSums(form, a, largestSum); err != nil {
+		return err
+	}
+	if a.Rows < 1 || a.Rows > options.MostRows {
+		return fmt.Errorf("derivatives of %d rows", a.Rows)
 	}
 	for _, d := range a.At {
-		if len(d.Gradient) != weights+1 || len(d.Curvature) != glm.Triangle(weights+1) {
-			return fmt.Errorf("%d and %d derivatives by %d weights", len(d.Gradient), len(d.Curvature), weights)
-		}
-		for _, list := range [][]float64{{d.Value}, d.Gradient, d.Curvature} {
-			for _, x := range list {
-				if !glm.Inside(x, -largestSum, largestSum) {
-					return fmt.Errorf("a derivative of %v", x)
-				}
-			}
-		}
 		// The marginal likelihood is log-concave in the weights.
 		for j := range weights {
 			if v := d.Curvature[glm.Packed(j, j)]; v < -1e-6*(1+math.Abs(d.Value)) {

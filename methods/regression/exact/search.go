@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
@@ -36,8 +35,8 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	for _, site := range c.Plan.Sites {
 		if a := s.Points[site]; a != nil {
 			s.Rows[site] = a.Rows
-			for i, d := range a.derivatives() {
-				sums[i].Add(d)
+			for i := range a.At {
+				sums[i].Add(&a.At[i])
 			}
 		}
 	}
@@ -102,7 +101,7 @@ func (h *site) derive(ctx context.Context, t method.Task, data dataset.Source) (
 		if err != nil {
 			return nil, err
 		}
-		a.At = append(a.At, derivatives{at.Value, wire.Vector(at.Gradient), wire.Vector(at.Curvature)})
+		a.At = append(a.At, *at)
 	}
 	return a, nil
 }

@@ -43,7 +43,9 @@ func TestDispersionIsSaid(t *testing.T) {
 			if strings.Contains(said(wide), "vary more") {
 				found++
 			}
-			if strings.Contains(said(func() float64 { return math.Floor(distuv.Gamma{Alpha: 2 * mean, Beta: 2, Src: r}.Rand() + rand.New(r).Float64()) }), "vary less") {
+			if strings.Contains(said(func() float64 {
+				return math.Floor(distuv.Gamma{Alpha: 2 * mean, Beta: 2, Src: r}.Rand() + rand.New(r).Float64())
+			}), "vary less") {
 				under++
 			}
 		}

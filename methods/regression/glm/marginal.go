@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
 )
 
 // nodes of the quadrature over a site's intercept: what they leave of the logarithm is
@@ -47,14 +49,14 @@ const largestWeight = 1e20
 
 // Derivatives are those of a log-likelihood by p weights and then by ln τ.
 type Derivatives struct {
-	Value     float64
-	Gradient  []float64 // p + 1
-	Curvature []float64 // minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
+	Value     float64     `cbor:"value" sums:"signed"`
+	Gradient  wire.Vector `cbor:"gradient" sums:"signed"`  // p + 1
+	Curvature wire.Vector `cbor:"curvature" sums:"signed"` // minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
 }
 
 // NewDerivatives returns zeros for p weights.
 func NewDerivatives(p int) *Derivatives {
-	return &Derivatives{Gradient: make([]float64, p+1), Curvature: make([]float64, (p+1)*(p+2)/2)}
+	return &Derivatives{Gradient: make(wire.Vector, p+1), Curvature: make(wire.Vector, Triangle(p+1))}
 }
 
 // Add adds another site's.
@@ -266,7 +268,7 @@ func (d *Derivatives) concave(p int) {
 	if !convex {
 		return
 	}
-	block := symmetric(d.Curvature, p)
+	block := Symmetric(d.Curvature, p)
 	if !floor(block, 0) {
 		return // whoever takes the curvature refuses it
 	}
@@ -275,19 +277,6 @@ func (d *Derivatives) concave(p int) {
 			d.Curvature[Packed(i, j)] = block.At(i, j)
 		}
 	}
-}
-
-// symmetric reads the first n rows of a lower triangle.
-func symmetric(lower []float64, n int) *mat.SymDense {
-	s := mat.NewSymDense(n, nil)
-	at := 0
-	for i := range n {
-		for j := range i + 1 {
-			s.SetSym(i, j, lower[at])
-			at++
-		}
-	}
-	return s
 }
 
 // floor raises the eigenvalues of a symmetric matrix to smallest. It leaves it as it is, and says

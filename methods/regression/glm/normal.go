@@ -97,7 +97,7 @@ func (n Normal) Between(a, b Row) (c float64) {
 	return c
 }
 
-// Symmetric unpacks a lower triangle by rows.
+// Symmetric unpacks the first d rows of a lower triangle.
 func Symmetric(lower []float64, d int) *mat.SymDense {
 	m := mat.NewSymDense(d, nil)
 	for i := range d {

@@ -84,7 +84,7 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		}
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(symmetric(out.Covariance, n)) {
+	if !chol.Factorize(Symmetric(out.Covariance, n)) {
 		return nil, fmt.Errorf("%w: the weights differ too much between points of the grid", ErrNotConverged)
 	}
 	return out, nil
@@ -247,7 +247,7 @@ type local struct {
 func (p Prior) factorise(d *Derivatives) (*local, error) {
 	n := len(d.Gradient) - 1
 	l := &local{along: make([]float64, n)}
-	own := symmetric(d.Curvature, n)
+	own := Symmetric(d.Curvature, n)
 	if ok := l.weights.Factorize(own) || l.weights.Factorize(p.least(own)); !ok {
 		return nil, fmt.Errorf("the curvature by the weights is not positive definite: sites' sums do not fit together")
 	}

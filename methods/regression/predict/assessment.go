@@ -103,8 +103,7 @@ func (a *Assessment) Separated(classes int) bool {
 	case r == nil:
 		return a.Correct == a.Rows
 	}
-	cases, controls := r.Classes()
-	return cases > 0 && controls > 0 && (a.Correct == a.Rows || r.separated())
+	return r.Area() > 1-1e-9 || a.Correct == a.Rows && r.Area() > 0 // NaN of one class
 }
 
 // RSquared is the share of the variance of numbers that the model explains; NaN where they do not
@@ -219,18 +218,6 @@ func (r *Ranking) count(p float64, happened bool, n float64) {
 
 // Classes returns how many cases and controls there are.
 func (r *Ranking) Classes() (cases, controls float64) { return sum(r.Cases), sum(r.Controls) }
-
-// separated says whether every case is in a higher bin than every control; there are both.
-func (r *Ranking) separated() bool {
-	_, controls := r.Classes()
-	for i := range ranks {
-		if r.Cases[i] > 0 {
-			return controls == 0
-		}
-		controls -= r.Controls[i]
-	}
-	return false
-}
 
 // Area is that under the receiver operating characteristic: the probability that a case is given more than a control,
 // in which ties of a bin count one half. NaN if there are no cases or no controls.
