@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
@@ -28,22 +30,17 @@ type state struct {
 	Round   int                             `cbor:"round"` // exchanges of sums asked for
 	Left    []string                        `cbor:"left"`
 	Moments map[string]*options.ScaleAnswer `cbor:"moments"`
-	Levels  []float64                       `cbor:"levels"`          // how often each level of each category was observed
-	Cells   []float64                       `cbor:"cells,omitempty"` // how many of each feature were observed
 	Scale   *options.Scale                  `cbor:"scale"`
-	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
 	// ByOutcome is of the first exchange of sums.
-	ByOutcome byOutcome                `cbor:"by_outcome,omitzero"`
-	Sums      map[string]*Sums         `cbor:"sums"`              // of the exchange under way, and kept of the last
-	Rows      map[string]int           `cbor:"rows"`              // of each site
-	Classes   []float64                `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
-	Nested    map[string]*nestedAnswer `cbor:"nested,omitempty"`
-	Ratios    []float64                `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
-	// With random intercepts: the search, the derivatives of the exchange under way, and at the end the spread of
-	// sites.
+	ByOutcome byOutcome          `cbor:"by_outcome,omitzero"`
+	Sums      map[string]*answer `cbor:"sums"`              // of the exchange under way, and kept of the last
+	Rows      map[string]int     `cbor:"rows"`              // of each site
+	Classes   []float64          `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Nested    map[string]*answer `cbor:"nested"`
+	Ratios    []float64          `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
+	// With random intercepts: the search, and at the end the spread of sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
-	Points  map[string]*pointsAnswer       `cbor:"points,omitempty"`
 	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
 	Reports map[string]*predict.Assessment `cbor:"reports"`
 }
@@ -53,7 +50,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Points: map[string]*pointsAnswer{}, Nested: map[string]*nestedAnswer{}, Reports: map[string]*predict.Assessment{}}, nil
+	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*answer{}, Rows: map[string]int{}, Nested: map[string]*answer{}, Reports: map[string]*predict.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -62,20 +59,14 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.Moments == nil || s.Sums == nil || s.Rows == nil || s.Reports == nil {
+	if s.Moments == nil || s.Sums == nil || s.Nested == nil || s.Rows == nil || s.Reports == nil {
 		return nil, fmt.Errorf("the state is not one of a joint posterior")
-	}
-	if s.Nested == nil {
-		s.Nested = map[string]*nestedAnswer{}
-	}
-	if s.Points == nil {
-		s.Points = map[string]*pointsAnswer{}
 	}
 	if err := errors.Join(
 		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, taskNested, options.TaskAssess),
 		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) }),
-		method.Kept(s.Sums, c.Plan.Sites, "sums", c.checkSums),
-		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", c.checkNested),
+		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *answer) error { return c.checkSums(c.kind(s), a) }),
+		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", func(a *answer) error { return c.checkSums(taskNested, a) }),
 		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
 	); err != nil {
 		return nil, err
@@ -105,11 +96,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := c.restoreRandom(s); err != nil {
 		return nil, err
 	}
-	_, levels := c.Counted()
-	if n := len(c.Encoding.Columns); len(s.Levels) != levels || len(s.Cells) != n {
-		return nil, fmt.Errorf("the state has counts of %d levels and %d features, where the plan has %d and %d", len(s.Levels), len(s.Cells), levels, n)
-	}
-	for _, n := range slices.Concat(s.Levels, s.Cells, s.Classes) {
+	for _, n := range s.Classes {
 		if !glm.Inside(n, 0, options.MostRows*float64(len(c.Plan.Sites))) {
 			return nil, fmt.Errorf("the state has a count of %v", n)
 		}
@@ -136,7 +123,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		if err = c.pool(s); err == nil {
 			step.Tasks, err = c.ask(s)
 		}
-		if n := len(s.Unlike); n > 0 {
+		if n := len(c.Unlike(c.Plan.Sites, s.Moments)); n > 0 {
 			step.Info = method.Info{"ways in which sites are unlike, of which the report tells": float64(n)}
 		}
 	case taskMarginal, taskGrid:
@@ -167,39 +154,72 @@ func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.S
 func (c coordinator) pool(s *state) (err error) {
 	var moments []*options.ScaleAnswer
 	for _, site := range c.Plan.Sites {
-		a := s.Moments[site]
-		if a == nil {
-			continue
-		}
-		moments = append(moments, a)
-		if s.Cells == nil {
-			s.Levels, s.Cells = make([]float64, len(a.Levels)), make([]float64, len(c.Encoding.Columns))
-		}
-		for i, n := range c.Cells(a) {
-			s.Cells[i] += n
-		}
-		for i, n := range a.Levels {
-			s.Levels[i] += n
+		if a := s.Moments[site]; a != nil {
+			moments = append(moments, a)
 		}
 	}
-	s.Unlike = c.Unlike(c.Plan.Sites, s.Moments)
 	if s.Scale, err = c.Pool(moments); err == nil {
 		s.Fit.At = c.begin(s.Scale)
 	}
 	return err
 }
 
-// ask asks all sites for sums.
-func (c coordinator) ask(s *state) ([]method.Task, error) {
-	if c.Options.Random() {
-		return c.askPoints(s)
+// counted is how often each level of each category was observed, and how many cells of each feature.
+func (c coordinator) counted(s *state) (levels, cells []float64) {
+	_, n := c.Counted()
+	levels, cells = make([]float64, n), make([]float64, len(c.Encoding.Columns))
+	for _, site := range c.Plan.Sites {
+		if a := s.Moments[site]; a != nil {
+			floats.Add(levels, a.Levels)
+			floats.Add(cells, c.Cells(a))
+		}
 	}
-	s.Phase = taskSums
+	return levels, cells
+}
+
+// kind is that of the exchanges that make steps.
+func (c coordinator) kind(s *state) string {
+	switch {
+	case !c.Options.Random():
+		return taskSums
+	case s.Search != nil && len(s.Search.Grid) > 0:
+		return taskGrid
+	}
+	return taskMarginal
+}
+
+// ask asks all sites for sums at the next points.
+func (c coordinator) ask(s *state) ([]method.Task, error) {
 	s.Round++
 	clear(s.Sums)
-	return method.Ask(taskSums, c.staying(s), func(string) (any, error) {
-		return Task{Scale: s.Scale, At: density{s.Fit.At.Mean, nil, s.Fit.At.Noise}, First: len(s.Fit.Trace) == 0}, nil
-	})
+	if !c.Options.Random() {
+		return c.askSums(s, taskSums, []glm.MixedPoint{{Weights: s.Fit.At.Mean}})
+	}
+	if s.Search == nil {
+		s.Search = glm.NewSearch(c.random(s.Scale))
+	}
+	return c.askSums(s, c.kind(s), s.Search.Ask())
+}
+
+func (c coordinator) askSums(s *state, kind string, points []glm.MixedPoint) ([]method.Task, error) {
+	s.Phase = kind
+	task := pointsTask{s.Scale, s.Fit.At.Noise, kind == taskSums && len(s.Fit.Trace) == 0, points}
+	return method.Ask(kind, c.staying(s), func(string) (any, error) { return task, nil })
+}
+
+// total adds up what sites answered.
+func (c coordinator) total(s *state, kind string) *answer {
+	answers, total := s.Sums, c.form(kind)
+	if kind == taskNested {
+		answers = s.Nested
+	}
+	for _, site := range c.Plan.Sites {
+		if a := answers[site]; a != nil {
+			method.AddSums(total, a)
+			s.Rows[site] = a.At[0].Rows
+		}
+	}
+	return total
 }
 
 // askQuality asks all sites how well the model predicts.
@@ -211,14 +231,10 @@ func (c coordinator) askQuality(s *state) ([]method.Task, error) {
 
 // advance makes a step of the sites' sums, and asks again or goes on to the assessment.
 func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
-	total := newSums(c.Weights())
+	total := &c.total(s, taskSums).At[0]
 	for _, site := range c.Plan.Sites {
-		if own := s.Sums[site]; own != nil {
-			method.AddSums(total, own)
-			s.Rows[site] = own.Rows
-			if s.Round == 1 {
-				c.byOutcome(&s.ByOutcome, own)
-			}
+		if own := s.Sums[site]; own != nil && s.Round == 1 {
+			c.byOutcome(&s.ByOutcome, &own.At[0])
 		}
 	}
 	s.Classes = total.Classes
@@ -251,12 +267,10 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	switch in.Kind {
 	case options.TaskScale:
 		err = method.Take(s.Moments, in, func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) })
-	case taskSums:
-		err = method.Take(s.Sums, in, c.checkSums)
-	case taskMarginal, taskGrid:
-		err = method.Take(s.Points, in, func(a *pointsAnswer) error { return a.check(len(s.Search.Ask()), c.Weights()) })
+	case taskSums, taskMarginal, taskGrid:
+		err = method.Take(s.Sums, in, func(a *answer) error { return c.checkSums(in.Kind, a) })
 	case taskNested:
-		err = method.Take(s.Nested, in, c.checkNested)
+		err = method.Take(s.Nested, in, func(a *answer) error { return c.checkSums(in.Kind, a) })
 	case options.TaskAssess:
 		err = method.Take(s.Reports, in, c.checkReport)
 	default:
@@ -286,7 +300,6 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	}
 	s.Left = left
 	delete(s.Sums, site)
-	delete(s.Points, site)
 	delete(s.Nested, site)
 	if s.Search != nil {
 		s.Search.Forget()
@@ -325,7 +338,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	for _, name := range c.Plan.Sites {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
 	}
-	m.Counts(s.Levels)
+	levels, _ := c.counted(s)
+	m.Counts(levels)
 	m.BetweenSites = s.Tau
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -24,8 +25,121 @@ import (
 	"parley/study"
 )
 
-// taskSums asks for [Sums].
-const taskSums = "sums"
+// The tasks that ask for [Sums] at points: for a step of the weights; with random intercepts at one point in each step of
+// [glm.Search], and at the end twice at those of its grid; and of likelihoods without each term of the model.
+const (
+	taskSums     = "sums"
+	taskMarginal = "marginal"
+	taskGrid     = "grid"
+	taskNested   = "nested"
+)
+
+// pointsTask asks for sums at points.
+type pointsTask struct {
+	Scale  *options.Scale   `cbor:"scale"`
+	Noise  float64          `cbor:"noise,omitempty"` // of a number, where it is estimated
+	First  bool             `cbor:"first,omitempty"` // of exchanges for steps
+	Points []glm.MixedPoint `cbor:"points"`
+}
+
+// answer has the sums at each point.
+type answer struct {
+	At []Sums `cbor:"at"`
+}
+
+// form is an answer to a task of this kind, all 0.
+func (c common) form(kind string) *answer {
+	points, weights := 1, c.Weights()
+	switch names, _ := c.terms(); kind {
+	case taskMarginal:
+		weights++
+	case taskGrid:
+		points, weights = glm.GridPoints, weights+1
+	case taskNested:
+		points = 1 + len(names)
+	}
+	a := new(answer)
+	for range points {
+		s := newSums(weights)
+		if kind == taskNested {
+			s.Information = nil
+		} else if k := c.classes(); k > 1 {
+			s.Classes = make([]float64, k)
+		}
+		a.At = append(a.At, *s)
+	}
+	return a
+}
+
+// checkPoints refuses a task that no honest coordinator sends.
+func (c common) checkPoints(t *pointsTask, kind string) error {
+	if random := kind == taskMarginal || kind == taskGrid; random != c.Options.Random() || kind == taskNested && !c.tested() {
+		return fmt.Errorf("the plan has no task %q", kind)
+	}
+	if _, err := c.Scaled(t.Scale); err != nil {
+		return err
+	}
+	if want := len(c.form(kind).At); len(t.Points) != want {
+		return fmt.Errorf("%d points where a task has %d", len(t.Points), want)
+	}
+	for _, x := range t.Points {
+		if c.Options.Random() {
+			if err := x.Check(c.Weights()); err != nil {
+				return err
+			}
+		}
+		if len(x.Weights) != c.Weights() || slices.ContainsFunc(x.Weights, func(w float64) bool { return !glm.Inside(w, -options.FactorLargest, options.FactorLargest) }) {
+			return fmt.Errorf("a point of %d weights, or beyond ±%v", len(x.Weights), options.FactorLargest)
+		}
+	}
+	return c.checkNoise(t.Noise)
+}
+
+// checkNoise refuses a variance of a number's noise that is not the plan's.
+func (c common) checkNoise(noise float64) error {
+	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/options.FactorLargest, options.FactorLargest) {
+		return fmt.Errorf("a noise variance of %v", noise)
+	}
+	return nil
+}
+
+// checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made
+// of, and added to what others gave: the information is not negative in any direction,
+// rounding aside.
+func (c common) checkSums(kind string, a *answer) error {
+	if err := method.CheckSums(c.form(kind), a, largestSum); err != nil {
+		return err
+	}
+	for _, s := range a.At {
+		if s.Rows < 1 || s.Rows > options.MostRows {
+			return fmt.Errorf("sums of %d rows", s.Rows)
+		}
+		rows := 0.0
+		for _, n := range s.Classes {
+			if rows += n; n != math.Trunc(n) {
+				return fmt.Errorf("%v rows of a class", n)
+			}
+		}
+		if len(s.Classes) > 0 && rows != float64(s.Rows) {
+			return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
+		}
+		if kind == taskNested {
+			continue
+		}
+		for i := range c.Weights() {
+			if v := s.Information[glm.Packed(i, i)]; kind != taskSums && v < -1e-6*(1+math.Abs(s.Value)) {
+				return fmt.Errorf("information %v of weight %d", v, i) // where quadrature errs, no less
+			}
+			for j := range i + 1 {
+				x := s.Information[glm.Packed(i, j)]
+				if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; kind == taskSums && (!(x*x <= most*1.000001) || i == j && x < 0) {
+					return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
+				}
+			}
+		}
+	}
+	return nil
+}
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
 // count as converged: the optimum is then closer still, as steps shrink. From the step of
@@ -36,13 +150,11 @@ const (
 	settledLate = 5e-3
 )
 
-// Task asks for sums at the mean of a posterior, which then comes without covariance, or how well it predicts.
-// It is what sites get back, too.
+// Task asks how well a posterior predicts. It is what sites get back, too.
 type Task struct {
 	Scale *options.Scale `cbor:"scale"`
 	At    density        `cbor:"at"`
-	First bool           `cbor:"first,omitempty"` // of exchanges of sums
-	Tau   *glm.Spread    `cbor:"tau,omitempty"`   // of a finished model with random intercepts
+	Tau   *glm.Spread    `cbor:"tau,omitempty"` // with random intercepts
 }
 
 // common is what both halves know of a plan.
@@ -295,75 +407,6 @@ func (d density) normal() glm.Normal {
 	return q
 }
 
-// With random intercepts exchanges are others: sites send derivatives of their marginal
-// likelihood by weights and ln τ, at one point in each step of [glm.Search], and at the end
-// twice at the points of its grid.
-const (
-	taskMarginal = "marginal"
-	taskGrid     = "grid"
-)
-
-// pointsTask asks for derivatives at points.
-type pointsTask struct {
-	Scale  *options.Scale   `cbor:"scale"`
-	Points []glm.MixedPoint `cbor:"points"`
-}
-
-// pointsAnswer is a site's derivatives at the points that it was asked for.
-type pointsAnswer struct {
-	Rows int               `cbor:"rows"`
-	At   []glm.Derivatives `cbor:"at"`
-}
-
-// values is how many numbers an answer at so many points has.
-func (c common) values(points int) int {
-	p := c.Weights() + 1
-	return 1 + points*(1+p+glm.Triangle(p))
-}
-
-// check refuses what cannot be added to what others gave.
-func (a *pointsAnswer) check(points, weights int) error {
-	form := &pointsAnswer{}
-	for range points {
-		form.At = append(form.At, *glm.NewDerivatives(weights))
-	}
-	if err := method.CheckSums(form, a, largestSum); err != nil {
-		return err
-	}
-	if a.Rows < 1 || a.Rows > options.MostRows {
-		return fmt.Errorf("derivatives of %d rows", a.Rows)
-	}
-	for _, d := range a.At {
-		// The marginal likelihood is log-concave in the weights.
-		for j := range weights {
-			if v := d.Curvature[glm.Packed(j, j)]; v < -1e-6*(1+math.Abs(d.Value)) {
-				return fmt.Errorf("curvature %v of weight %d", v, j)
-			}
-		}
-	}
-	return nil
-}
-
-// checkPoints refuses points that no honest coordinator sends.
-func (c common) checkPoints(t *pointsTask, kind string) error {
-	if _, err := c.Scaled(t.Scale); err != nil {
-		return err
-	}
-	want := 1
-	if kind == taskGrid {
-		want = glm.GridPoints
-	}
-	if len(t.Points) != want {
-		return fmt.Errorf("%d points where a task has %d", len(t.Points), want)
-	}
-	for _, x := range t.Points {
-		if err := x.Check(c.Weights()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // random is the prior of a model with random intercepts.
 func (c common) random(scale *options.Scale) glm.Prior {
 	return glm.Prior{Weights: c.PriorOf(scale), Tau: glm.TauScale(scale.Outcome)}
@@ -378,48 +421,4 @@ func (c common) checkTau(t *Task) error {
 		return nil
 	}
 	return t.Tau.Check()
-}
-
-// byOutcome are sums over the rows that have each level of the outcome.
-type byOutcome struct {
-	Rows []float64   `cbor:"rows"`
-	Sums [][]float64 `cbor:"sums"` // of each column of the design matrix
-}
-
-// byOutcome takes apart the sums of a site's first exchange, at which all rows have the same activation. The gradient of a class is
-// then Σ [y = k] x + c_k Σ x, where c_k follows from its intercept and the rows of the class, and the information of
-// the intercept has Σ x. Nothing is told where rows have weights or offsets, or outcomes are no classes.
-func (c common) byOutcome(to *byOutcome, s *Sums) {
-	o, width := c.Options, c.Encoding.Width()
-	classes := len(o.Outcome.Levels)
-	if classes < 2 || o.Outcome.Event != "" || o.Weights != nil || c.Encoding.Offset != "" || o.Random() {
-		return
-	}
-	if to.Rows == nil {
-		to.Rows = make([]float64, classes)
-		for range classes {
-			to.Sums = append(to.Sums, make([]float64, width))
-		}
-	}
-	n := float64(s.Rows)
-	sums := func(k int, own float64, add func(j int, with, of float64)) {
-		at := k*width + width - 1 // the intercept
-		base := s.Information[glm.Packed(at, at)]
-		for j := range width {
-			of := n * s.Information[glm.Packed(at, k*width+j)] / base
-			add(j, s.Gradient[k*width+j]-(s.Gradient[at]-own)/n*of, of)
-		}
-	}
-	if c.classes() > 1 {
-		for k, own := range s.Classes {
-			to.Rows[k] += own
-			sums(k, own, func(j int, with, _ float64) { to.Sums[k][j] += with })
-		}
-		return
-	}
-	own := math.Round(s.Gradient[width-1] + n/2) // as at 0 either class has a probability of ½
-	to.Rows[0], to.Rows[1] = to.Rows[0]+n-own, to.Rows[1]+own
-	sums(0, own, func(j int, with, of float64) {
-		to.Sums[0][j], to.Sums[1][j] = to.Sums[0][j]+of-with, to.Sums[1][j]+with
-	})
 }

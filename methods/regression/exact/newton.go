@@ -23,6 +23,9 @@ import (
 // probabilities α the gradient is Σ ([y = k] − α_k) x for each class and the information
 // Σ (diag α − ααᵀ) ⊗ x xᵀ. The weight is Σ ½ (1 − Σ α_k²), that of the squared
 // distances between activations in the information.
+//
+// With random intercepts they are derivatives of the site's marginal likelihood, by ln τ too, without a weight; and
+// where a likelihood is all that is asked for, there is no information.
 type Sums struct {
 	Rows        int         `cbor:"rows"`
 	Value       float64     `cbor:"value" sums:"signed"`

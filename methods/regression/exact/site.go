@@ -3,7 +3,6 @@ package exact
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -28,37 +27,36 @@ func NewSite(s *options.Setup, name string) *site { return &site{common: common{
 
 // Listed is what the site is asked for over the whole study, at most.
 func (h *site) Listed() []privacy.Listed {
-	ask := func(kind string, times, values int, what string) privacy.Listed {
-		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: values}}}}
+	ask := func(kind string, times int, what string) privacy.Listed {
+		form, _ := Form(h.Setup, kind)
+		numbers, _ := method.Flatten(form, form)
+		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
 	}
-	numbers, levels := h.Counted()
-	p := h.Weights()
-	list := []privacy.Listed{ask(options.TaskScale, 1, 3*len(numbers)+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	list := []privacy.Listed{ask(options.TaskScale, 1, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
-		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
-			ask(taskGrid, glm.MostGrid, h.values(glm.GridPoints), what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
+		list = append(list, ask(taskMarginal, h.Options.Rounds, what), ask(taskGrid, glm.MostGrid, what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
 	} else {
-		values, what := 3+p+glm.Triangle(p), "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives by all weights"
-		if k := h.classes(); k > 1 {
-			values, what = values+k, what+"; number of rows with each level of the outcome"
+		what := "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives by all weights"
+		if h.classes() > 1 {
+			what += "; number of rows with each level of the outcome"
 		}
-		list = append(list, ask(taskSums, h.Options.Rounds, values, what))
+		list = append(list, ask(taskSums, h.Options.Rounds, what))
 	}
-	values, says := predict.Values, predict.Says
+	says := predict.Says
 	if h.classes() == 1 {
-		values, says = values+predict.ResidualValues(p), says+"; "+predict.ResidualsDisclosure
+		says += "; " + predict.ResidualsDisclosure
 	}
-	if k := h.periods(); k > 0 {
-		values, says = values+predict.PeriodValues(k, p), says+"; "+predict.PeriodsSay
+	if h.periods() > 0 {
+		says += "; " + predict.PeriodsSay
 	}
 	if !h.Options.Random() {
-		values, says = values+predict.ScatterValues(p), says+"; "+predict.ScatterSays
+		says += "; " + predict.ScatterSays
 	}
-	if names, _ := h.terms(); h.tested() {
-		list = append(list, ask(taskNested, 1, 1+len(names)*(1+p), "log-likelihood of rows, and without each term of the model that and its derivatives by all weights"))
+	if h.tested() {
+		list = append(list, ask(taskNested, 1, "log-likelihood of rows and its derivatives by all weights, with and without each term of the model"))
 	}
-	return append(list, ask(options.TaskAssess, 1, values, says))
+	return append(list, ask(options.TaskAssess, 1, says))
 }
 
 // Run implements [method.Site].
@@ -73,12 +71,10 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		if err = h.CheckRows(ctx, data); err == nil {
 			answer, err = h.Moments(ctx, data)
 		}
-	case taskMarginal, taskGrid:
-		answer, err = h.derive(ctx, t, data)
-	case taskNested:
-		answer, err = h.nested(ctx, t, data)
-	case taskSums, options.TaskAssess:
-		answer, err = h.answer(ctx, t, data)
+	case taskSums, taskMarginal, taskGrid, taskNested:
+		answer, err = h.sums(ctx, t, data)
+	case options.TaskAssess:
+		answer, err = h.assess(ctx, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -88,9 +84,51 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	return method.AnswerTask(t, answer, s.State())
 }
 
-// answer answers what is asked under a posterior.
-func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
-	task, q, err := h.open(t)
+// sums answers with sums at points.
+func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task := new(pointsTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	if err := h.checkPoints(task, t.Kind); err != nil {
+		return nil, err
+	}
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	var marginal *glm.Marginal
+	if h.Options.Random() {
+		if marginal, err = glm.New(h.Likelihood, d); err != nil {
+			return nil, err
+		}
+	}
+	a := new(answer)
+	for _, x := range task.Points {
+		switch {
+		case marginal != nil:
+			at, err := marginal.At(x)
+			if err != nil {
+				return nil, err
+			}
+			a.At = append(a.At, Sums{Rows: d.Rows(), Value: at.Value, Gradient: at.Gradient, Information: at.Curvature})
+		case t.Kind == taskNested:
+			value, gradient := scoreOf(h.at(task.Noise), x.Weights, d)
+			a.At = append(a.At, Sums{Rows: d.Rows(), Value: value, Gradient: gradient})
+		default:
+			a.At = append(a.At, *gather(h.at(task.Noise), x.Weights, task.First, d))
+		}
+	}
+	return a, nil
+}
+
+// assess answers how well a posterior predicts.
+func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task := new(Task)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	q, err := h.check(task)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +137,6 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 		return nil, err
 	}
 	l := h.at(task.At.Noise)
-	if t.Kind == taskSums {
-		return gather(l, q.Mean, task.First, d), nil
-	}
 	b, err := h.own(task, d)
 	if err != nil {
 		return nil, err
@@ -159,23 +194,6 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	return r, err
 }
 
-// open checks a task against the plan: that it is refused does not depend on the site's
-// rows.
-func (c common) open(t method.Task) (*Task, glm.Normal, error) {
-	task := new(Task)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, glm.Normal{}, err
-	}
-	if t.Kind == taskSums && c.Options.Random() {
-		return nil, glm.Normal{}, fmt.Errorf("the plan has no task %q", t.Kind)
-	}
-	if t.Kind == taskSums && len(task.At.Covariance) == 0 {
-		task.At.Covariance = make([]float64, glm.Triangle(len(task.At.Mean)))
-	}
-	q, err := c.check(task)
-	return task, q, err
-}
-
 // check returns the density of a task.
 func (c common) check(t *Task) (glm.Normal, error) {
 	if err := c.checkTau(t); err != nil {
@@ -200,61 +218,7 @@ func (c common) checkDensity(t *Task) (glm.Normal, error) {
 			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j, options.FactorLargest)
 		}
 	}
-	if c.estimated() != (t.At.Noise != 0) || t.At.Noise != 0 && !glm.Inside(t.At.Noise, 1/options.FactorLargest, options.FactorLargest) {
-		return q, fmt.Errorf("a noise variance of %v", t.At.Noise)
-	}
-	return q, nil
-}
-
-// checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made
-// of, and added to what others gave: the information is not negative in any direction,
-// rounding aside.
-func (c common) checkSums(s *Sums) error {
-	if err := method.CheckSums(c.sums(), s, largestSum); err != nil {
-		return err
-	}
-	if s.Rows < 1 || s.Rows > options.MostRows {
-		return fmt.Errorf("sums of %d rows", s.Rows)
-	}
-	rows := 0.0
-	for _, n := range s.Classes {
-		if rows += n; n != math.Trunc(n) {
-			return fmt.Errorf("%v rows of a class", n)
-		}
-	}
-	if len(s.Classes) > 0 && rows != float64(s.Rows) {
-		return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
-	}
-	for i := range s.Gradient {
-		for j := range i + 1 {
-			x := s.Information[glm.Packed(i, j)]
-			if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; !(x*x <= most*1.000001) || i == j && x < 0 {
-				return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
-			}
-		}
-	}
-	return nil
-}
-
-// taskNested asks for the log-likelihood without each term of the model, for tests of ratios of likelihoods.
-const taskNested = "nested"
-
-// nestedTask has the weights of the fit, and then of each model without a term.
-type nestedTask struct {
-	Scale  *options.Scale `cbor:"scale"`
-	Noise  float64        `cbor:"noise"`
-	Points []wire.Vector  `cbor:"points"`
-}
-
-// nestedAnswer has the log-likelihood at each point, and after the first its derivatives by all weights.
-type nestedAnswer struct {
-	Value    wire.Vector   `cbor:"value" sums:"signed"`
-	Gradient []wire.Vector `cbor:"gradient" sums:"signed"`
-}
-
-// checkNested refuses likelihoods that do not belong to the plan's terms.
-func (c common) checkNested(a *nestedAnswer) error {
-	return method.CheckSums(c.likelihoods(), a, largestSum)
+	return q, c.checkNoise(t.At.Noise)
 }
 
 // Form is an answer to a task of this kind with everything that it may have, all 0: see [method.Flatten].
@@ -265,33 +229,12 @@ func Form(s *options.Setup, kind string) (any, error) {
 		names, levels := c.Counted()
 		n := len(names)
 		return &options.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n), Levels: make(wire.Vector, levels)}, nil
-	case taskSums:
-		return c.sums(), nil
-	case taskNested:
-		return c.likelihoods(), nil
+	case taskSums, taskMarginal, taskGrid, taskNested:
+		return c.form(kind), nil
 	case options.TaskAssess:
 		return c.assessment(), nil
 	}
 	return nil, fmt.Errorf("no sums answer task %q", kind)
-}
-
-// sums are those of an exchange.
-func (c common) sums() *Sums {
-	s := newSums(c.Weights())
-	if k := c.classes(); k > 1 {
-		s.Classes = make([]float64, k)
-	}
-	return s
-}
-
-// likelihoods are those without each term.
-func (c common) likelihoods() *nestedAnswer {
-	names, _ := c.terms()
-	a := &nestedAnswer{Value: make(wire.Vector, 1+len(names))}
-	for range names {
-		a.Gradient = append(a.Gradient, make(wire.Vector, c.Weights()))
-	}
-	return a
 }
 
 // assessment is how well the model predicts, with all that is asked of it.

@@ -1,15 +1,11 @@
 package exact
 
 import (
-	"context"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -47,14 +43,13 @@ func (c common) tested() bool {
 
 // askNested asks all sites for the likelihood at the mode without each term, as a parabola about the fit has it.
 func (c coordinator) askNested(s *state) ([]method.Task, error) {
-	s.Phase = taskNested
-	task := nestedTask{s.Scale, s.Fit.At.Noise, []wire.Vector{s.Fit.At.Mean}}
+	points := []glm.MixedPoint{{Weights: s.Fit.At.Mean}}
 	_, terms := c.terms()
 	for _, columns := range terms {
 		mean, _ := conditional(s.Fit.At.normal(), columns)
-		task.Points = append(task.Points, mean)
+		points = append(points, glm.MixedPoint{Weights: mean})
 	}
-	return method.Ask(taskNested, c.staying(s), func(string) (any, error) { return task, nil })
+	return c.askSums(s, taskNested, points)
 }
 
 // conditional is the normal density given that some weights are 0: its mean, and its covariance.
@@ -90,37 +85,6 @@ func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.S
 	return mean, covariance
 }
 
-// nested answers with likelihoods.
-func (h *site) nested(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
-	task := new(nestedTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
-	}
-	names, _ := h.terms()
-	if !h.tested() || len(task.Points) != 1+len(names) {
-		return nil, fmt.Errorf("%d points of a model of %d terms", len(task.Points), len(names))
-	}
-	for _, w := range task.Points {
-		at := density{w, make(wire.Vector, glm.Triangle(len(w))), task.Noise}
-		if _, err := h.checkDensity(&Task{Scale: task.Scale, At: at}); err != nil {
-			return nil, err
-		}
-	}
-	d, err := h.Read(ctx, h.Setup, task.Scale, data)
-	if err != nil {
-		return nil, err
-	}
-	a := new(nestedAnswer)
-	for k, w := range task.Points {
-		value, gradient := scoreOf(h.at(task.Noise), w, d)
-		a.Value = append(a.Value, value)
-		if k > 0 {
-			a.Gradient = append(a.Gradient, gradient)
-		}
-	}
-	return a, nil
-}
-
 // scoreOf is the log-likelihood of the rows of a design, and its gradient.
 func scoreOf(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradient []float64) {
 	k, columns := l.Activations(), d.Columns()
@@ -146,27 +110,13 @@ func scoreOf(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradi
 // to its mode by one more of Newton's steps.
 func (c coordinator) test(s *state) {
 	q, prior := s.Fit.At.normal(), c.PriorOf(s.Scale)
-	names, terms := c.terms()
-	total := make([]float64, 1+len(names))
-	var answers []*nestedAnswer
-	for _, site := range c.Plan.Sites {
-		if a := s.Nested[site]; a != nil {
-			answers = append(answers, a)
-			for k, x := range a.Value {
-				total[k] += x
-			}
-		}
-	}
+	_, terms := c.terms()
+	total := c.total(s, taskNested)
 	s.Ratios = nil
 	for k, columns := range terms {
 		mean, covariance := conditional(q, columns)
 		n := len(mean)
-		gradient, left := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
-		for _, a := range answers {
-			for j, x := range a.Gradient[k] {
-				gradient.SetVec(j, gradient.AtVec(j)+x)
-			}
-		}
+		gradient, left := mat.NewVecDense(n, total.At[1+k].Gradient), mat.NewVecDense(n, nil)
 		for j, l := range prior.Lambda {
 			left.SetVec(j, gradient.AtVec(j)-(l*mean[j]-prior.Eta[j]))
 		}
@@ -176,7 +126,7 @@ func (c coordinator) test(s *state) {
 		for j, l := range prior.Lambda {
 			gain += l * step.AtVec(j) * step.AtVec(j) / 2
 		}
-		s.Ratios = append(s.Ratios, max(2*(total[0]-total[1+k]-max(gain, 0)), 0))
+		s.Ratios = append(s.Ratios, max(2*(total.At[0].Value-total.At[1+k].Value-max(gain, 0)), 0))
 	}
 	clear(s.Nested)
 }
@@ -212,7 +162,7 @@ const fewestSites = 3
 func (c coordinator) siteSums(s *state) (names []string, sums []*Sums) {
 	for _, name := range c.Plan.Sites {
 		if own := s.Sums[name]; own != nil {
-			names, sums = append(names, name), append(sums, own)
+			names, sums = append(names, name), append(sums, &own.At[0])
 		}
 	}
 	if len(names) < fewestSites || len(s.Fit.Last.Mean) == 0 || !s.Fit.Settled {

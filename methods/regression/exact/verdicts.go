@@ -22,7 +22,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 		says = fitted.OutcomeVerdicts(m.Options, pooled)
 	}
 	if len(says) > 0 && s.Fit.Settled { // what else there is follows from that
-		return append(says, s.Unlike...)
+		return append(says, c.Unlike(c.Plan.Sites, s.Moments)...)
 	}
 	if len(says) == 0 {
 		says = slices.Concat(m.HeldBack(), c.oneSided(pooled, m), c.fewEvents(pooled, s.Classes, m))
@@ -37,7 +37,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 	if s.Fit.Settled {
 		says = append(says, fitted.Dispersion(c.Options, pooled, c.Weights())...)
 	}
-	return slices.Concat(says, s.Unlike, c.missingCells(s, m), c.misfits(s, m, pooled), fitted.Undetermined(m))
+	return slices.Concat(says, c.Unlike(c.Plan.Sites, s.Moments), c.missingCells(s, m), c.misfits(s, m, pooled), fitted.Undetermined(m))
 }
 
 // emptyClasses says which levels of the outcome nobody has.
@@ -70,15 +70,16 @@ const oftenMissing = 2
 // by rows, or where these are person-periods by the feature with most cells.
 func (c coordinator) missingCells(s *state, m *fitted.Model) []string {
 	subjects, least := 0.0, ""
+	_, all := c.counted(s)
 	if len(c.Options.Outcome.Cuts) > 0 {
-		subjects, least = slices.Max(append([]float64{0}, s.Cells...)), "at least "
+		subjects, least = slices.Max(append([]float64{0}, all...)), "at least "
 	} else {
 		for _, rows := range s.Rows {
 			subjects += float64(rows)
 		}
 	}
 	var scarce []string
-	for i, cells := range s.Cells {
+	for i, cells := range all {
 		if missing := subjects - cells; missing > oftenMissing*math.Sqrt(subjects) {
 			scarce = append(scarce, fmt.Sprintf("%s (%.0f of %s%.0f subjects)", m.Encoding.Columns[i].Name, missing, least, subjects))
 		}

@@ -25,7 +25,7 @@ type Assessment struct {
 	Count    wire.Vector `cbor:"count"`
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
-	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
+	Ranking  *ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 	// Residuals are what is left of outcomes, where that was asked for: of one activation.
 	Residuals *Residuals `cbor:"residuals,omitempty"`
 	Periods   *Periods   `cbor:"periods,omitempty"` // of person-periods, likewise
@@ -178,19 +178,19 @@ func Form(weights, classes, periods int, scattered bool) *Assessment {
 // quarter wide, from −8 to 8, and whatever is beyond in the last.
 const ranks = 64
 
-// Ranking counts predictions of two classes by their log-odds: how many of those that the
+// ranking counts predictions of two classes by their log-odds: how many of those that the
 // second class was given to turned out to be of it, and how many of the first.
-type Ranking struct {
+type ranking struct {
 	Cases    wire.Vector `cbor:"cases"`
 	Controls wire.Vector `cbor:"controls"`
 }
 
-func newRanking() *Ranking {
-	return &Ranking{make(wire.Vector, ranks), make(wire.Vector, ranks)}
+func newRanking() *ranking {
+	return &ranking{make(wire.Vector, ranks), make(wire.Vector, ranks)}
 }
 
 // check refuses what no rows can give, beyond [method.CheckSums].
-func (r *Ranking) check(rows int) error {
+func (r *ranking) check(rows int) error {
 	n := 0.0
 	for _, x := range slices.Concat(r.Cases, r.Controls) {
 		if n += x; x != math.Trunc(x) {
@@ -204,7 +204,7 @@ func (r *Ranking) check(rows int) error {
 }
 
 // count counts a probability of the second class n times.
-func (r *Ranking) count(p float64, happened bool, n float64) {
+func (r *ranking) count(p float64, happened bool, n float64) {
 	i := 0
 	if odds := math.Log(p) - math.Log1p(-p); odds == odds { // NaN is no whole number
 		i = int(min(max(4*odds+ranks/2, 0), ranks-1))
@@ -217,11 +217,11 @@ func (r *Ranking) count(p float64, happened bool, n float64) {
 }
 
 // Classes returns how many cases and controls there are.
-func (r *Ranking) Classes() (cases, controls float64) { return sum(r.Cases), sum(r.Controls) }
+func (r *ranking) Classes() (cases, controls float64) { return sum(r.Cases), sum(r.Controls) }
 
 // Area is that under the receiver operating characteristic: the probability that a case is given more than a control,
 // in which ties of a bin count one half. NaN if there are no cases or no controls.
-func (r *Ranking) Area() (area float64) {
+func (r *ranking) Area() (area float64) {
 	n, m := sum(r.Cases), sum(r.Controls)
 	y := 0.0
 	for i := ranks - 1; i >= 0; i-- {
@@ -234,7 +234,7 @@ func (r *Ranking) Area() (area float64) {
 
 // Base returns the log-likelihood per row of the base rate: of giving every row the share of
 // cases. NaN if there are no cases or no controls.
-func (r *Ranking) Base() float64 {
+func (r *ranking) Base() float64 {
 	n, m := sum(r.Cases), sum(r.Controls)
 	return (n*math.Log(n/(n+m)) + m*math.Log(m/(n+m))) / (n + m)
 }

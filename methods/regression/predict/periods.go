@@ -27,13 +27,8 @@ type Periods struct {
 
 const scoreBins = 64
 
-// PeriodsSay is what these sums are, and PeriodValues how many numbers, of so many weights.
+// PeriodsSay is what these sums are.
 const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the log-likelihood by all weights times the number of the period, with their covariances by the model, once, times that number and its square"
-
-// PeriodValues is how many numbers there are of so many periods and weights.
-func PeriodValues(periods, weights int) int {
-	return 2*scoreBins*periods + weights + 3*glm.Triangle(weights)
-}
 
 func newPeriods(periods, weights int) *Periods {
 	n := scoreBins * periods

@@ -55,9 +55,6 @@ func bin(x float64) (k int) {
 // ResidualsDisclosure is what residuals are.
 const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model, its inverse and moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
 
-// ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 9 + (2+4*bins)*columns }
-
 func newResiduals(columns int) *Residuals {
 	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector { return make(wire.Vector, bins*columns) }
 	return &Residuals{Score: n(), Bread: n(), BinNet: binned(), BinVariance: binned(), BinXs: binned(), BinSquares: binned()}

@@ -20,9 +20,6 @@ type scatter struct {
 	Meat     wire.Vector `cbor:"meat" sums:"signed"` // Σ s sᵀ, the lower triangle by rows
 }
 
-// ScatterValues is how many numbers that is of so many weights, and ScatterSays what they are.
-func ScatterValues(weights int) int { return 1 + glm.Triangle(weights) }
-
 // ScatterSays is what a scatter tells.
 const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights"
 
