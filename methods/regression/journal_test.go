@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -396,3 +397,39 @@ func TestEachSiteIsLeftOut(t *testing.T) {
 }
 
 // A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and none of studies without
+
+// A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and none of studies without
+// that, nor where most of a site's subjects are of one class.
+func TestOutcomesTheOtherWayRound(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 75))
+		strength := 0.5 + r.Float64()
+		for _, options := range []string{"outcome: {column: died, levels: [\"no\", \"yes\"]}\n", "outcome: {column: falls}\n"} {
+			rows := stays(seed+100, 500, func(age, dose, sex float64) float64 { return 0.3 + strength*age - strength*sex })
+			for i := range rows {
+				v := rows[i].Views[0]
+				rows[i].Subject[2] = fmt.Sprint(5 + strength*((v[0]-60)/10-v[2]) + r.NormFloat64())
+				if i*i%7 == 0 && r.IntN(3) > 0 { // the first site, as among deals them
+					rows[i].Subject[1] = "yes"
+				}
+			}
+			for _, turned := range []bool{false, true} {
+				p := stayPlan(t, options)
+				if turned {
+					for i := range rows {
+						if i*i%7 == 1 {
+							rows[i].Subject[1] = map[string]string{"yes": "no", "no": "yes"}[rows[i].Subject[1]]
+							rows[i].Subject[2] = fmt.Sprint(10 - float(t, rows[i].Subject[2])) // a score from good to bad
+						}
+					}
+				}
+				_, out := run(t, among(t, p, rows))
+				said := strings.Join(out.Result.Verdicts(), "\n")
+				named := strings.Contains(said, "At south outcomes go with the features the other way round")
+				if named && !turned || turned && !named && (strength > 1.4 || !strings.Contains(said, "Sites differ in the effect of")) || strings.Contains(said, "At north outcomes") || strings.Contains(said, "At west outcomes") {
+					t.Errorf("seed %d, strength %v, %s turned %v: %q", seed, strength, options, turned, said)
+				}
+			}
+		}
+	}
+}

@@ -85,6 +85,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Subject[1] = "yes"
 			}
 		}, "Outcomes differ between sites by more than the features explain"},
+		"a site the other way round": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			y := r.NormFloat64() + (row.Views[0][0]-60)/10
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				y = -y
+			}
+			row.Subject[2] = fmt.Sprint(y)
+		}, "At south outcomes go with the features the other way round"},
 		"another unit at a site": {dead, func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[1] = []string{"no", "yes"}[min(1, int(1/(1+math.Exp((row.Views[0][0]-60)/10))+r.Float64()))]
 			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
@@ -285,6 +292,39 @@ func TestOutcomesThatCannotBeUsed(t *testing.T) {
 		if _, err := methods.CheckData(t.Context(), p, data); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", outcome, err, want)
 		}
+	}
+}
+
+// Another end of the time than the event is named with what it counts as.
+func TestOtherEndsOfATime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
+	rows[3].Subject[1] = "transplanted"
+	if _, err := methods.CheckData(t.Context(), p, among(t, p, rows).Data); err == nil || !strings.Contains(err.Error(), `as by another cause, that counts as "no": write it so at all sites, or by levels in mapping.yaml`) {
+		t.Error(err)
+	}
+}
+
+// An effect that turns with time leaves what a bent one leaves, and is told beside it.
+func TestAnEffectThatChangesWithTime(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
+	rows := stays(11, 600, func(age, dose, sex float64) float64 { return 0 })
+	r := rand.New(rand.NewPCG(14, 5))
+	for i := range rows {
+		row := &rows[i]
+		row.Subject[0], row.Subject[1] = "90", "no"
+		for k := range 3 {
+			effect := []float64{2, -1, -2}[k]
+			if r.Float64() < 1/(1+math.Exp(1-effect*(row.Views[0][0]-60)/10)) {
+				row.Subject[0], row.Subject[1] = strconv.Itoa(30*k+15), "yes"
+				break
+			}
+		}
+	}
+	m, _ := run(t, among(t, p, rows))
+	said := strings.Join(m.Cautions().Lines(), "\n")
+	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "The effect of age (falls) changes over time") {
+		t.Errorf("said %q", said)
 	}
 }
 

@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -9,6 +10,7 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -253,4 +255,50 @@ func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Ch
 		sets = append(sets, []int{j})
 	}
 	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
+}
+
+// reversed says at which site outcomes go with the features the other way round: those with the outcome have lower scores
+// than those without, by far more than chance (Mann and Whitney 1947); or a number's slope by what the fit predicts there, beside an
+// intercept of the site's own, is below 0, which one of Newton's steps from the site's sums tells.
+func (c coordinator) reversed(s *state) (says []string) {
+	for _, name := range c.Plan.Sites {
+		if z := c.turned(s, name); z > farTurned {
+			says = append(says, fmt.Sprintf("At %s outcomes go with the features the other way round: where the fit to all sites predicts more, there is less. So it is where the levels of %s stand the other way round in its data, or its numbers run from good to bad. Ask the site; until it is known, leave it out.", name, c.Options.Outcome.Column))
+		}
+	}
+	return says
+}
+
+// farTurned is by how many standard errors a site's scores must be the wrong way.
+const farTurned = 4
+
+// turned is by how many standard errors they are.
+func (c coordinator) turned(s *state, site string) float64 {
+	a, own := s.Reports[site], s.Sums[site]
+	switch {
+	case a != nil && a.Ranking != nil:
+		area := a.Ranking.Area()
+		cases, controls := a.Ranking.Classes()
+		if a.Periods != nil {
+			area = a.Periods.Concordance()
+		}
+		return (0.5 - area) / math.Sqrt((cases+controls+1)/(12*cases*controls))
+	case own != nil && c.Options.Likelihood == options.LikelihoodLinear && len(s.Fit.Last.Mean) > 0:
+		p, groups := c.Weights(), c.Encoding.Groups()
+		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
+		for j, w := range s.Fit.Last.Mean {
+			if ofEverybody(groups[j]) {
+				ones.SetVec(j, 1)
+			} else {
+				along.SetVec(j, w)
+			}
+		}
+		h, g := glm.Symmetric(own.At[0].Information, p), mat.NewVecDense(p, own.At[0].Gradient)
+		a, b, d, score := mat.Inner(along, h, along), mat.Inner(along, h, ones), mat.Inner(ones, h, ones), mat.Dot(along, g)
+		if d > 0 {
+			score, a = score-b/d*mat.Dot(ones, g), a-b/d*b
+		}
+		return -(1 + score/a) * math.Sqrt(a)
+	}
+	return 0
 }

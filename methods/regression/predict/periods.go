@@ -123,6 +123,10 @@ type Change struct {
 	Slope      float64 // of the effect by period, of a single column, in one step from no change
 }
 
+// changeAlarm is the probability with which a study gets the verdict on effects that change over time where none does, at
+// most, over all terms.
+const changeAlarm = 0.01
+
 // Changes tests each set of columns, and all of them together, for effects times the number of the period, beside
 // all weights and their prior: the score test that cox.zph makes of a Cox model (Grambsch and Therneau,
 // Biometrika 1994), whose scale in time decides nothing. Residuals vary over times as much as under the model.
@@ -167,6 +171,11 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 		each, columns = append(each, test(set)), append(columns, set...)
 	}
 	return each, test(columns)
+}
+
+// Matters says whether one of so many changes is beyond chance, and enough to matter with so many events.
+func (c Change) Matters(tests int, events float64) bool {
+	return c.P < changeAlarm/float64(tests) && (c.ChiSquared-float64(c.Free))/events > substantial
 }
 
 // quadratic is uᵀ V⁻¹ u over the directions in which V says anything, and how many these are.
