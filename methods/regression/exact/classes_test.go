@@ -118,32 +118,6 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 	}
 }
 
-// Of 2400 intervals of 90 % of effects in 200 data sets whose features have correlations of .9 about
-// 90 % hold the truth. Beyond .87 to .93 is as far as 3.4 standard deviations if a data set's twelve
-// intervals say as much as six that are independent: one in 1500 seeds fails.
-func TestIntervalsOfClassesHold(t *testing.T) {
-	p := ofClasses(t, "softmax", 4, three)
-	held, of := 0, 0
-	for seed := range uint64(200) {
-		rows := classified(rand.New(rand.NewPCG(seed, 2)), 1500, three, threeWeights, 0.9, nil)
-		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-		for j, e := range fit.Model.Effects {
-			if e.Feature == "intercept" {
-				continue
-			}
-			of++
-			if math.Abs(e.Mean-threeWeights[j/5][j%5]) < fitted.Z90*e.SD {
-				held++
-			}
-		}
-	}
-	share := float64(held) / float64(of)
-	t.Logf("%d of %d intervals hold: %.3f", held, of, share)
-	if share < 0.87 || share > 0.93 {
-		t.Errorf("%.3f of the intervals hold, want 0.90", share)
-	}
-}
-
 // Of two classes a contrast is what a logistic model says, but for the prior and for expectations in
 // place of values at the mode.
 func TestContrastOfTwoClassesIsALogisticCoefficient(t *testing.T) {

@@ -158,29 +158,6 @@ func TestNoiseIsEstimated(t *testing.T) {
 	}
 }
 
-// Intervals of 90 % hold the truth in 87 to 93 % of 200 data sets with five coefficients
-// each. The share of 1000 dependent intervals has a standard error of at most 1.3 %, so that a
-// method that holds 90 % fails by chance with other seeds about once in fifty.
-func TestIntervalsHoldTheTruth(t *testing.T) {
-	p := plan(t, logistic, "one")
-	held, all := 0, 0
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 99))
-		rows, _ := drawn(r, 300, binary(r))
-		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-		for j, e := range fit.Model.Effects {
-			if all++; math.Abs(e.Mean-truth[j]) < fitted.Z90*e.SD {
-				held++
-			}
-		}
-	}
-	share := float64(held) / float64(all)
-	t.Logf("%.1f %% of %d intervals hold", 100*share, all)
-	if share < 0.87 || share > 0.93 {
-		t.Errorf("%.1f %% of intervals hold", 100*share)
-	}
-}
-
 // Classes that a feature parts without error, and counts of sites that are cut short by the
 // plan's rounds, are said not to have settled, first.
 func TestWhatHasNotSettledIsSaidFirst(t *testing.T) {

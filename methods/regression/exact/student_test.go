@@ -13,9 +13,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/internal/testkit"
-	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
 	"parley/study"
 )
@@ -45,60 +43,6 @@ func number(t testing.TB, text string) float64 {
 	t.Helper()
 	x := testkit.Get(strconv.ParseFloat(text, 64))(t)
 	return x
-}
-
-// However few rows there are, intervals of 90 % of six weights and of new outcomes hold the truth. Of
-// 500 studies of each size the share of weights has a standard error of at most 1.3 %, were all of a
-// study one, and .6 % if they are independent, that of five outcomes each no more: it fails by chance
-// at .04 once in 400 runs at most.
-func TestIntervalsOfSmallStudiesHold(t *testing.T) {
-	p := numbers(t, "a, b, c, d, e", "")
-	effects := []float64{0.8, -0.5, 0.3, 0, -1, 2}
-	for _, n := range []int{12, 16, 30, 100} {
-		weights, outcomes, normal := 0, 0, 0
-		const studies, new = 500, 5
-		for seed := range uint64(studies) {
-			r := rand.New(rand.NewPCG(seed, uint64(n)))
-			var rows []dataset.Row
-			for i := range n + new {
-				x, y := make([]float64, 5), effects[5]+r.NormFloat64()
-				for j := range x {
-					x[j] = r.NormFloat64()
-					y += effects[j] * x[j]
-				}
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(y), "1"}})
-			}
-			fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows[:n])))(t)
-			half := fit.Model.Deviate(fitted.Z90)
-			for j, e := range fit.Model.Effects {
-				off := math.Abs(e.Mean-effects[j]) / e.SD
-				if off < half {
-					weights++
-				}
-				if off < fitted.Z90 {
-					normal++
-				}
-			}
-			var judged evaluate.Posterior
-			if err := fit.Infer(&rows[n], &judged); err != nil || judged.Outcome.Free != float64(n-6) {
-				t.Fatalf("%v, %v degrees of freedom", err, judged.Outcome.Free)
-			}
-			var out bytes.Buffer
-			if _, _, err := fit.Model.Predict(t.Context(), table(t, p, rows[n:]), &out, method.PredictOptions{Level: 0.9}); err != nil {
-				t.Fatal(err)
-			}
-			for i, record := range records(t, out.Bytes()) {
-				if y := number(t, rows[n+i].Subject[0]); number(t, record[3]) < y && y < number(t, record[4]) {
-					outcomes++
-				}
-			}
-		}
-		held, predicted := float64(weights)/studies/6, float64(outcomes)/studies/new
-		t.Logf("%d rows: intervals held %.3f of weights, with normal quantiles %.3f, and %.3f of outcomes", n, held, float64(normal)/studies/6, predicted)
-		if math.Abs(held-0.9) > 0.04 || math.Abs(predicted-0.9) > 0.04 {
-			t.Errorf("%d rows: intervals of 90 %% held %.3f of weights and %.3f of outcomes", n, held, predicted)
-		}
-	}
 }
 
 // With a flat prior a study of two sites has the intervals of ordinary least squares wherever they

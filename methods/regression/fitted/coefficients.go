@@ -204,13 +204,13 @@ func decimalIf(x float64) string {
 // correlationsCSV has the correlation of every two effects in the features' own units, as
 // a square table.
 func (m *Model) correlationsCSV() ([]byte, error) {
-	q, n := m.Weights(), len(m.Effects)
+	q, n, own := m.Weights(), len(m.Effects), m.own()
 	records := [][]string{{"feature"}}
 	for i := range n {
 		records[0] = append(records[0], m.Effects[i].Label())
 		r := []string{m.Effects[i].Label()}
 		for j := range n {
-			c := q.Between(m.own(i), m.own(j)) / (m.Effects[i].SD * m.Effects[j].SD)
+			c := q.Between(own[i], own[j]) / (m.Effects[i].SD * m.Effects[j].SD)
 			r = append(r, decimal(min(max(c, -1), 1)))
 		}
 		records = append(records, r)

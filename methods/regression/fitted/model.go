@@ -112,16 +112,15 @@ type outcomeEffect struct {
 
 // Robust puts in robust covariances of the weights; nil if they are not known.
 func (m *Model) Robust(rows, sites []float64) {
-	sd := func(covariance []float64, j int) *float64 {
+	sd := func(covariance []float64, r glm.Row) *float64 {
 		if covariance == nil {
 			return nil
 		}
-		r := m.own(j)
 		x := math.Sqrt(max(glm.Normal{Covariance: covariance}.Between(r, r), 0))
 		return &x
 	}
-	for j := range m.Effects {
-		m.Effects[j].Robust, m.Effects[j].BySite = sd(rows, j), sd(sites, j)
+	for j, r := range m.own() {
+		m.Effects[j].Robust, m.Effects[j].BySite = sd(rows, r), sd(sites, r)
 	}
 }
 
@@ -173,14 +172,17 @@ func (m *Model) Before() (mean, variance []float64) {
 	return mean, variance
 }
 
-// own is effect j in the features' own units as a combination of the weights of its class.
-func (m *Model) own(j int) glm.Row {
-	width := m.Encoding.Width()
-	r := m.Encoding.Own(j % width)
-	for i := range r.Index {
-		r.Index[i] += int32(j / width * width)
+// own are the effects in the features' own units as combinations of the weights of their class.
+func (m *Model) own() (rows []glm.Row) {
+	for k := range m.Options.Classes() {
+		for _, r := range m.Encoding.Own() {
+			for i := range r.Index {
+				r.Index[i] += int32(k * m.Encoding.Width())
+			}
+			rows = append(rows, r)
+		}
 	}
-	return r
+	return rows
 }
 
 // effects brings the posterior to the features' own units.

@@ -207,7 +207,7 @@ func (m *Model) labels() (names []string) {
 // column is an effect as a combination of weights, by its name, and the feature that it is of.
 func (m *Model) column(name string) (r glm.Row, feature string, err error) {
 	if j := slices.Index(m.labels(), name); j >= 0 {
-		return m.own(j), m.Effects[j].Feature, nil
+		return m.own()[j], m.Effects[j].Feature, nil
 	}
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]

@@ -174,23 +174,6 @@ func (e *Encoding) Width() int {
 	return n
 }
 
-// Features names the columns of the design matrix: age, workclass=Private,
-// age × sex=male, period (0, 30], intercept.
-func (e *Encoding) Features() []string {
-	var names []string
-	for i := range e.Columns {
-		names = append(names, e.Columns[i].names()...)
-	}
-	names = append(names, e.termNames()...)
-	for _, p := range e.Periods.Names() {
-		names = append(names, "period "+p)
-	}
-	if e.Intercept {
-		names = append(names, "intercept")
-	}
-	return names
-}
-
 // Code returns a category's level as the number that Encode takes: its place
 // among the levels, or −1 for one that is not declared.
 func (c *Column) Code(level string) float64 { return float64(slices.Index(c.Levels, level)) }
@@ -306,36 +289,9 @@ func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
 		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
 	}
 	out := make([]Effect, 0, len(names))
-	for j := range names {
-		mean, variance := q.Activation(e.Own(j), offset)
+	for j, own := range e.Own() {
+		mean, variance := q.Activation(own, offset)
 		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
 	}
 	return out, nil
-}
-
-// Own is effect j in the features' own units as a combination of weights. Numbers of splines
-// and interactions stay at their centres in that of the intercept, or of a period.
-func (e *Encoding) Own(j int) Row {
-	var scales []float64
-	var centres Row
-	for i := range e.Columns {
-		c := &e.Columns[i]
-		if len(c.Levels) == 0 && c.Centre != 0 && !e.centred(c) {
-			centres.Index, centres.Value = append(centres.Index, int32(len(scales))), append(centres.Value, -c.Centre/c.Scale)
-		}
-		for range c.Width() {
-			scales = append(scales, c.scale())
-		}
-	}
-	for _, t := range e.Interactions {
-		a, b, _, _ := e.pair(t)
-		for range a.Width() * b.Width() {
-			scales = append(scales, a.scale()*b.scale())
-		}
-	}
-	if j < len(scales) {
-		return Row{Index: []int32{int32(j)}, Value: []float64{1 / scales[j]}}
-	}
-	centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, 1)
-	return centres
 }

@@ -8,21 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// densities draws two densities over the same weights.
-func densities(t *rapid.T) (q, p Gaussian) {
-	d := rapid.IntRange(1, 6).Draw(t, "weights")
-	draw := func(name string) Gaussian {
-		g, err := FromMoments(
-			rapid.SliceOfN(rapid.Float64Range(-5, 5), d, d).Draw(t, name+" mean"),
-			rapid.SliceOfN(rapid.Float64Range(0.01, 10), d, d).Draw(t, name+" variance"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
-	return draw("q"), draw("p")
-}
-
 func near(t rapid.TB, what string, want, got []float64, tol float64) {
 	t.Helper()
 	if len(want) != len(got) {
@@ -33,17 +18,6 @@ func near(t rapid.TB, what string, want, got []float64, tol float64) {
 			t.Fatalf("%s: entry %d is %v, want %v", what, i, got[i], want[i])
 		}
 	}
-}
-
-func TestQuotientUndoesProduct(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		q, p := densities(t)
-		back := q.Times(p).Over(p)
-		near(t, "eta", q.Eta, back.Eta, 1e-10)
-		near(t, "lambda", q.Lambda, back.Lambda, 1e-10)
-		twice := q.Power(2)
-		near(t, "square", q.Times(q).Eta, twice.Eta, 0)
-	})
 }
 
 func TestWhatIsNoGaussianIsRefused(t *testing.T) {

@@ -324,44 +324,6 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 	}
 }
 
-// Of 60 studies whose truth is drawn from the prior of τ, intervals of 90 % hold it in as
-// many. With other seeds the bounds would fail a right program once in 10 000: four standard
-// deviations, .0224 for the three weights of 60 studies and .0387 for τ, of which only too
-// few are far off. Tools/measure has more studies.
-func TestIntervalsHoldTheTruth(t *testing.T) {
-	for _, c := range []struct{ family, sites int }{{0, 3}, {1, 5}, {2, 4}} {
-		f, sites, family := c.family, c.sites, families[c.family]
-		r := rand.New(rand.NewPCG(uint64(f), uint64(sites)))
-		weights := []float64{0.5, -1, 0.3}
-		variance := 0.0
-		if l, ok := family.l.(Linear); ok {
-			variance = l.Variance
-		}
-		p := Prior{Weights: Isotropic(3, 0, 4), Tau: TauScale(variance)}
-		held, heldTau := 0, 0
-		const sets = 60
-		for range sets {
-			tau := p.Tau * math.Abs(r.NormFloat64())
-			q, _ := search(t, p, study(t, r, f, sites, 12, weights, tau), 40)
-			at := 0
-			for j, w := range weights {
-				if math.Abs(q.Mean[j]-w) < 1.6449*math.Sqrt(q.Covariance[at]) {
-					held++
-				}
-				at += j + 2
-			}
-			if tau > q.Tau.Low && tau < q.Tau.High {
-				heldTau++
-			}
-		}
-		share, shareTau := float64(held)/(3*sets), float64(heldTau)/sets
-		t.Logf("%s, %d sites: weights %.3f, τ %.3f", family.name, sites, share, shareTau)
-		if math.Abs(share-0.9) > 4*0.0224 || shareTau < 0.9-4*0.0387 {
-			t.Errorf("%s, %d sites: the truth is held in %.3f of weights' intervals and %.3f of those of τ", family.name, sites, share, shareTau)
-		}
-	}
-}
-
 // numbers reads a file of numbers apart by white space.
 func numbers(t *testing.T, name string) (all []float64) {
 	data := testkit.Get(os.ReadFile("testdata/" + name))(t)

@@ -110,57 +110,10 @@ func (c *Column) names() (names []string) {
 	return names
 }
 
-// scale is what a weight is divided by to be in the column's own unit.
-func (c *Column) scale() float64 {
-	if len(c.Levels) > 0 {
-		return 1
-	}
-	return c.Scale
-}
-
 // centred says whether a number's weights mean something only from its centre: where it
 // enters by a spline or an interaction.
 func (e *Encoding) centred(c *Column) bool {
 	return len(c.Knots) > 0 || slices.ContainsFunc(e.Interactions, func(t Interaction) bool { return t[0] == c.Name || t[1] == c.Name })
-}
-
-// termNames names the columns of the design matrix after those of single columns, but for
-// the intercept.
-func (e *Encoding) termNames() (names []string) {
-	for _, t := range e.Interactions {
-		a, b, _, _ := e.pair(t)
-		for _, m := range a.names() {
-			for _, n := range b.names() {
-				names = append(names, m+" × "+n)
-			}
-		}
-	}
-	return names
-}
-
-// Alone is by how much each column of the design matrix varies beyond what those of the same term tell,
-// in units of the term's numbers: 1, but for the functions of a spline, each of which is nearly a
-// combination of the others. A prior of weights that does not allow for that holds curves straight.
-func (e *Encoding) Alone() []float64 {
-	of := func(c *Column) []float64 {
-		if len(c.Knots) > 0 {
-			return c.Knots.alone()
-		}
-		return slices.Repeat([]float64{1}, c.Width())
-	}
-	var alone []float64
-	for i := range e.Columns {
-		alone = append(alone, of(&e.Columns[i])...)
-	}
-	for _, t := range e.Interactions {
-		a, b, _, _ := e.pair(t)
-		for _, x := range of(a) {
-			for _, y := range of(b) {
-				alone = append(alone, x*y)
-			}
-		}
-	}
-	return append(alone, slices.Repeat([]float64{1}, e.Width()-len(alone))...)
 }
 
 // What the columns of the design matrix are of that stand for no feature.
@@ -169,25 +122,95 @@ const (
 	InterceptGroup = "intercept"
 )
 
-// Groups names what every column of the design matrix belongs to: a column, an
-// interaction, the periods or the intercept.
-func (e *Encoding) Groups() (names []string) {
+// designColumn is a column of the design matrix: what it belongs to, and which columns of which columns of the encoding
+// its entries are products of; none of a period or the intercept.
+type designColumn struct {
+	name, group string
+	of          [][2]int
+}
+
+func (e *Encoding) layout() (all []designColumn) {
 	for i := range e.Columns {
-		for range e.Columns[i].Width() {
-			names = append(names, e.Columns[i].Name)
+		for k, name := range e.Columns[i].names() {
+			all = append(all, designColumn{name, e.Columns[i].Name, [][2]int{{i, k}}})
 		}
 	}
 	for _, t := range e.Interactions {
-		a, b, _, _ := e.pair(t)
-		for range a.Width() * b.Width() {
-			names = append(names, a.Name+" × "+b.Name)
+		i, j := e.column(t[0]), e.column(t[1])
+		for k, a := range e.Columns[i].names() {
+			for l, b := range e.Columns[j].names() {
+				all = append(all, designColumn{a + " × " + b, t[0] + " × " + t[1], [][2]int{{i, k}, {j, l}}})
+			}
 		}
 	}
-	for range e.Periods {
-		names = append(names, PeriodGroup)
+	for _, p := range e.Periods.Names() {
+		all = append(all, designColumn{"period " + p, PeriodGroup, nil})
 	}
 	if e.Intercept {
-		names = append(names, InterceptGroup)
+		all = append(all, designColumn{"intercept", InterceptGroup, nil})
+	}
+	return all
+}
+
+// Features names the columns of the design matrix: age, workclass=Private,
+// age × sex=male, period (0, 30], intercept.
+func (e *Encoding) Features() (names []string) {
+	for _, c := range e.layout() {
+		names = append(names, c.name)
 	}
 	return names
+}
+
+// Groups names what every column of the design matrix belongs to: a column, an
+// interaction, the periods or the intercept.
+func (e *Encoding) Groups() (names []string) {
+	for _, c := range e.layout() {
+		names = append(names, c.group)
+	}
+	return names
+}
+
+// Alone is by how much each column of the design matrix varies beyond what those of the same term tell,
+// in units of the term's numbers: 1, but for the functions of a spline, each of which is nearly a
+// combination of the others. A prior of weights that does not allow for that holds curves straight.
+func (e *Encoding) Alone() (alone []float64) {
+	splines := map[int][]float64{}
+	for i := range e.Columns {
+		if t := e.Columns[i].Knots; len(t) > 0 {
+			splines[i] = t.alone()
+		}
+	}
+	for _, c := range e.layout() {
+		x := 1.0
+		for _, at := range c.of {
+			if a := splines[at[0]]; a != nil {
+				x *= a[at[1]]
+			}
+		}
+		alone = append(alone, x)
+	}
+	return alone
+}
+
+// Own are the effects in the features' own units, as combinations of weights. Numbers of splines and interactions stay at
+// their centres in that of the intercept, or of a period.
+func (e *Encoding) Own() (effects []Row) {
+	var centres Row
+	for j, c := range e.layout() {
+		if len(c.of) == 0 {
+			effects = append(effects, Row{Index: append(slices.Clone(centres.Index), int32(j)), Value: append(slices.Clone(centres.Value), 1)})
+			continue
+		}
+		scale := 1.0
+		for _, at := range c.of {
+			if own := &e.Columns[at[0]]; len(own.Levels) == 0 {
+				scale *= own.Scale
+				if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
+					centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, -own.Centre/own.Scale)
+				}
+			}
+		}
+		effects = append(effects, Row{Index: []int32{int32(j)}, Value: []float64{1 / scale}})
+	}
+	return effects
 }

@@ -142,15 +142,8 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 	return says
 }
 
-// otherLevels says which levels of a category a single site has or lacks, and which differ in spelling alone.
+// otherLevels says which levels of a category a single site has or lacks.
 func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int) (says []string) {
-	for l, level := range levels {
-		for _, other := range levels[:l] {
-			if problem.Key(level) == problem.Key(other) {
-				says = append(says, fmt.Sprintf("Levels %q and %q of %s differ in spelling alone. They have coefficients of their own; if they are the same, write them alike.", other, level, name))
-			}
-		}
-	}
 	total, everybody := make([]float64, len(levels)), 0.0
 	for _, a := range all {
 		for l, n := range a.Levels[at:][:len(levels)] {
@@ -176,13 +169,15 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 				lacks = append(lacks, level)
 			}
 		}
-		switch {
-		case len(alone) > 0 && len(lacks) > 0:
-			says = append(says, fmt.Sprintf("At site %s, %s has levels that no other site has, %s, and lacks some that others have, %s. So it is where the same has other names: then write it alike. The effects of these levels are those of the site, too.", sites[k], name, problem.Names(alone), problem.Names(lacks)))
-		case len(alone) > 0:
-			says = append(says, fmt.Sprintf("Site %s alone has these levels of %s: %s. Their effects cannot be told from what else the site differs by.", sites[k], name, problem.Names(alone)))
-		case len(lacks) > 0:
-			says = append(says, fmt.Sprintf("Nobody at site %s has these levels of %s: %s. At other sites they are frequent: see whether the site records them.", sites[k], name, problem.Names(lacks)))
+		var what []string
+		if alone != nil {
+			what = append(what, "has levels that no other site has: "+problem.Names(alone))
+		}
+		if lacks != nil {
+			what = append(what, "lacks "+problem.Names(lacks))
+		}
+		if what != nil {
+			says = append(says, fmt.Sprintf("At site %s, %s %s. See whether the same has other names there: then write it alike. The effects of these levels cannot be told from what else the site differs by.", sites[k], name, strings.Join(what, "; ")))
 		}
 	}
 	return says

@@ -73,10 +73,10 @@ func TestOtherUnitsAreTold(t *testing.T) {
 func TestOtherLevelsAreTold(t *testing.T) {
 	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "g", Levels: []string{"pre", "post", "prä"}}}}}
 	for want, counts := range map[string][3][3]float64{
-		"":                                    {{30, 70, 2}, {25, 60, 1}, {10, 40, 0}},
-		"levels that no other site has, prä,": {{30, 70, 0}, {0, 60, 25}, {10, 40, 0}},
-		"Site b alone has these levels of g: prä": {{30, 70, 0}, {20, 60, 25}, {10, 40, 0}},
-		"Nobody at site b has these levels of g":  {{30, 70, 3}, {0, 60, 4}, {10, 40, 0}},
+		"": {{30, 70, 2}, {25, 60, 1}, {10, 40, 0}},
+		"At site b, g has levels that no other site has: prä; lacks pre.": {{30, 70, 0}, {0, 60, 25}, {10, 40, 0}},
+		"At site b, g has levels that no other site has: prä.":            {{30, 70, 0}, {20, 60, 25}, {10, 40, 0}},
+		"At site b, g lacks pre.":                                         {{30, 70, 3}, {0, 60, 4}, {10, 40, 0}},
 	} {
 		moments := map[string]*ScaleAnswer{}
 		for k, c := range counts {
@@ -89,8 +89,20 @@ func TestOtherLevelsAreTold(t *testing.T) {
 			t.Errorf("of one site: %q", said)
 		}
 	}
-	s.Encoding.Columns[0].Levels = []string{"yes", "YES ", "no"}
-	if said := s.Unlike(nil, nil); len(said) != 1 || !strings.Contains(said[0], "differ in spelling alone") {
+}
+
+// A site that has standardised its numbers by itself is named; nothing is said where none has.
+func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
+	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "x", Scale: 1}, {Name: "y", Scale: 1}, {Name: "z", Scale: 1}}}}
+	moments := map[string]*ScaleAnswer{}
+	for _, site := range []string{"a", "b", "c"} {
+		moments[site] = &ScaleAnswer{N: wire.Vector{300, 300, 300}, Mean: wire.Vector{40, 38, 41}, Squares: wire.Vector{43000, 44000, 45000}}
+	}
+	if said := s.Unlike([]string{"a", "b", "c"}, moments); said != nil {
+		t.Errorf("%q", said)
+	}
+	moments["b"].Mean, moments["b"].Squares = wire.Vector{1e-16, -1e-16, 0}, wire.Vector{300, 300, 300}
+	if said := s.Unlike([]string{"a", "b", "c"}, moments); len(said) != 1 || !strings.Contains(said[0], "Numbers seem to have been standardised at b") {
 		t.Errorf("%q", said)
 	}
 }

@@ -154,33 +154,6 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 	}
 }
 
-// many are residuals of so many sites with 128 features' columns, and an intercept.
-func many(sites int) (list []*Residuals) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range sites {
-		s := newResiduals(129)
-		s.Rows, s.Weight, s.Variance, s.Second, s.Fourth = 50, 50, 50, 50*r.ExpFloat64(), 150
-		for j := range s.Score {
-			s.Score[j], s.Bread[j] = r.NormFloat64(), 50
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
-func BenchmarkThousandSites(b *testing.B) {
-	sites := many(1000)
-	all := pool(sites)
-	b.Run("Differing", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for j := range 128 {
-				CochranQ(sites, all, j, 128, true)
-			}
-		}
-	})
-}
-
 // differs says whether one of three columns' effect does between sites.
 func differs(sites []*Residuals, j int) bool {
 	by, _ := CochranQ(sites, pool(sites), j, 3, false)

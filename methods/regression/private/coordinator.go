@@ -31,19 +31,15 @@ func New(s *options.Setup) (method.Coordinator, error) {
 type state struct {
 	Phase string   `cbor:"phase"`
 	Left  []string `cbor:"left"`
-	// Units are what numbers are brought to, and Histograms of the exchange under way, by site, what tells them: with
-	// the sites that are there then, as later ones have to be in the same units.
-	Units      units                `cbor:"units"`
-	Histograms map[string]*released `cbor:"histograms"`
-	// By site: the first two of those that stay, as the Gram matrix is of the same rows as
-	// gradients are.
-	Totals    map[string]*released           `cbor:"totals"`
-	Products  map[string]*released           `cbor:"products"`
-	Scale     float64                        `cbor:"scale"`     // of the products
-	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
-	Fit       *fit                           `cbor:"fit"`
-	Late      lateSums                       `cbor:"late"`
-	Reports   map[string]*predict.Assessment `cbor:"reports"`
+	Units units    `cbor:"units"` // what numbers are brought to
+	// Sums are by task, gradients of either kind being one, and by site: histograms and gradients of the exchange under
+	// way, of the sites that are there then, and totals and products of those that stay, as the Gram matrix is of the same
+	// rows as gradients are.
+	Sums    map[string]map[string]*released `cbor:"sums"`
+	Scale   float64                         `cbor:"scale"` // of the products
+	Fit     *fit                            `cbor:"fit"`
+	Late    lateSums                        `cbor:"late"`
+	Reports map[string]*predict.Assessment  `cbor:"reports"`
 }
 
 // MarshalBinary implements [method.State].
@@ -51,8 +47,11 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Histograms: map[string]*released{}, Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
-		Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
+	s := &state{Sums: map[string]map[string]*released{}, Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}
+	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
+		s.Sums[kind] = map[string]*released{}
+	}
+	return s, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -61,7 +60,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.Histograms == nil || s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
+	if len(s.Sums) != 4 || s.Reports == nil || s.Fit == nil {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
 	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly, taskLate, options.TaskAssess); err != nil {
@@ -76,21 +75,25 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	d := c.columns.width()
 	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
 	late := float64(len(s.Late.Asked)) * c.columns.longest()
-	for _, x := range []struct {
-		what  string
-		kept  map[string]*released
+	for kind, x := range map[string]struct {
 		many  int
 		times float64
-	}{{"histograms", s.Histograms, bins * len(c.columns.numbers), 1}, {"totals", s.Totals, c.columns.totalsLen(), 1}, {"products", s.Products, glm.Triangle(d), square}, {"gradients", s.Gradients, d, 1}, {"late sums", s.Late.Sums, d, late}} {
-		if err := method.Kept(x.kept, c.Plan.Sites, x.what, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
+	}{taskHistogram: {bins * len(c.columns.numbers), 1}, taskTotals: {c.columns.totalsLen(), 1}, taskProducts: {glm.Triangle(d), square}, taskLate: {d, 1}} {
+		if s.Sums[kind] == nil {
+			return nil, fmt.Errorf("the state has no sums of %q", kind)
+		}
+		if err := method.Kept(s.Sums[kind], c.Plan.Sites, "sums of "+kind, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
 			return nil, err
 		}
+	}
+	if err := method.Kept(s.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error { return r.check(d, late) }); err != nil {
+		return nil, err
 	}
 	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
 		return nil, err
 	}
 	for site := range s.Late.Sums {
-		if s.Totals[site] == nil || s.Products[site] == nil {
+		if s.Sums[taskTotals][site] == nil || s.Sums[taskProducts][site] == nil {
 			return nil, fmt.Errorf("the state has late sums of site %s without its totals and products", site)
 		}
 	}
@@ -99,7 +102,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's late rounds: %w", err)
 		}
 	}
-	if s.Phase == taskProducts || len(s.Products) > 0 {
+	if s.Phase == taskProducts || len(s.Sums[taskProducts]) > 0 {
 		if err := c.checkProducts(s.Scale); err != nil {
 			return nil, fmt.Errorf("the state's products: %w", err)
 		}
@@ -128,14 +131,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	switch s.Phase {
 	case "", taskHistogram:
 		if s.Phase == taskHistogram {
-			var counts released
-			for _, site := range c.Plan.Sites {
-				if own := s.Histograms[site]; own != nil {
-					counts.add(own)
-				}
-			}
+			counts := c.pooled(s, taskHistogram)
 			s.Units = c.tell(&s.Units, &counts)
-			clear(s.Histograms)
+			clear(s.Sums[taskHistogram])
 		}
 		if c.learned() && s.Units.After < histograms {
 			step.Tasks, err = c.ask(s, taskHistogram, columnsTask{c.window(&s.Units)})
@@ -148,18 +146,13 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	case taskProducts:
 		step.Tasks, err = c.gradient(s)
 	case taskEarly, taskLate:
-		if len(s.Gradients) > 0 {
-			var sum released
-			for _, site := range c.Plan.Sites {
-				if own := s.Gradients[site]; own != nil {
-					sum.add(own)
-				}
-			}
+		if gradients := s.Sums[taskLate]; len(gradients) > 0 {
+			sum := c.pooled(s, taskLate)
 			if s.Phase == taskLate {
-				s.Late.take(point{s.Fit.Mean, s.Fit.Clip}, s.Gradients)
+				s.Late.take(point{s.Fit.Mean, s.Fit.Clip}, gradients)
 			}
 			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
-			clear(s.Gradients)
+			clear(gradients)
 			step.Info = method.Info{"root mean square step in activations": s.Fit.Trace[len(s.Fit.Trace)-1]}
 		} else {
 			s.Fit.Round++ // nobody who was asked is still there
@@ -172,7 +165,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	step.Done = s.Phase == method.Done
-	step.Progress = min(s.Units.After+s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
+	step.Progress = min(s.Units.After+s.Fit.Round+min(len(s.Sums[taskTotals]), 1)+min(len(s.Sums[taskProducts]), 1), step.Of)
 	if step.Done {
 		step.Progress = step.Of
 	}
@@ -183,6 +176,16 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error) {
 	s.Phase = kind
 	return method.Ask(kind, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
+}
+
+// pooled adds up what sites gave to a task; it has no values if none gave any.
+func (c coordinator) pooled(s *state, kind string) (all released) {
+	for _, site := range c.Plan.Sites {
+		if own := s.Sums[kind][site]; own != nil {
+			all.add(own)
+		}
+	}
+	return all
 }
 
 // gradient asks for the next one, or goes on to the end.
@@ -203,22 +206,19 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 
 // divisor is what rows are divided by before their products are summed.
 func (c coordinator) divisor(s *state) float64 {
-	var totals released
-	for _, t := range s.Totals {
-		totals.add(t)
-	}
+	totals := c.pooled(s, taskTotals)
 	if totals.Values == nil { // all have left
 		return 1
 	}
 	sum := c.sums.products
-	return scaleOf(totals.Values[len(totals.Values)-1], sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Totals))))
+	return scaleOf(totals.Values[len(totals.Values)-1], sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
 }
 
 // gram is what the sites that stay released of their rows.
 func (c coordinator) gram(s *state) *gram {
 	var totals, products released
 	for _, site := range c.Plan.Sites {
-		if t, p := s.Totals[site], s.Products[site]; t != nil && p != nil {
+		if t, p := s.Sums[taskTotals][site], s.Sums[taskProducts][site]; t != nil && p != nil {
 			totals.add(t)
 			products.add(p)
 		}
@@ -287,25 +287,19 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if err != nil {
 		return nil, err
 	}
-	kept := s.Gradients
-	switch in.Kind {
-	case taskHistogram:
-		kept = s.Histograms
-	case taskTotals:
-		kept = s.Totals
-	case taskProducts:
-		kept = s.Products
-	}
-	answered := kept[in.Site] != nil
 	if in.Kind == options.TaskAssess {
-		answered = s.Reports[in.Site] != nil
-	}
-	if err := method.Once(in, answered); err != nil {
-		return nil, err
-	}
-	if in.Kind == options.TaskAssess {
+		if err := method.Once(in, s.Reports[in.Site] != nil); err != nil {
+			return nil, err
+		}
 		s.Reports[in.Site], err = predict.Noised(sum)
 		return s, err
+	}
+	kept := s.Sums[in.Kind]
+	if in.Kind == taskEarly {
+		kept = s.Sums[taskLate]
+	}
+	if err := method.Once(in, kept[in.Site] != nil); err != nil {
+		return nil, err
 	}
 	r := &released{sum.Floats(0), sum.SD() * sum.SD()}
 	for i, v := range r.Values {
@@ -333,10 +327,9 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	if s.Phase == options.TaskAssess || s.Phase == method.Done {
 		return s, nil
 	}
-	delete(s.Histograms, site)
-	delete(s.Totals, site)
-	delete(s.Products, site)
-	delete(s.Gradients, site)
+	for _, kept := range s.Sums {
+		delete(kept, site)
+	}
 	delete(s.Late.Sums, site)
 	s.Fit.Forget()
 	return s, nil
@@ -386,7 +379,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
-		if t := s.Totals[name]; t != nil {
+		if t := s.Sums[taskTotals][name]; t != nil {
 			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
 		}
 	}

@@ -135,7 +135,7 @@ func (c coordinator) unlike(s *state) []string {
 func (c coordinator) surpluses(s *state) []*surplus {
 	out := make([]*surplus, len(c.Plan.Sites))
 	for i, name := range c.Plan.Sites {
-		if t, p, sum := s.Totals[name], s.Products[name], s.Late.Sums[name]; t != nil && p != nil && sum != nil {
+		if t, p, sum := s.Sums[taskTotals][name], s.Sums[taskProducts][name], s.Late.Sums[name]; t != nil && p != nil && sum != nil {
 			out[i] = s.Late.of(c.gramOf(t, p, s.Scale), sum)
 		}
 	}
