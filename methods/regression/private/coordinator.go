@@ -386,7 +386,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	r.Sections = append(fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding), method.Overview(c.Plan, counted), effects)
+	overview := method.Overview(c.Plan, counted)
+	overview.Items = append(overview.Items, c.baseline(c.gram(s), &m.Encoding))
+	r.Sections = append(fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding), overview, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
