@@ -14,6 +14,7 @@ import (
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/problem"
 )
 
 // Coefficient is one line of a regression table.
@@ -302,7 +303,7 @@ func Coefficients(m *Model) figure.Section {
 			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
 	}
 	if settled && len(only) > 0 {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + problem.Names(only), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
 	}
 	forest, caption := Strongest(m)
