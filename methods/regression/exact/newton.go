@@ -2,6 +2,7 @@ package exact
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -135,6 +136,18 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 	}
 }
 
+// newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be inverted.
+func newton(prior glm.Gaussian, m, gradient, information []float64, classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
+	p, g := slices.Clone(information), mat.NewVecDense(len(m), nil)
+	for j, l := range prior.Lambda {
+		p[glm.Packed(j, j)] += l
+		g.SetVec(j, gradient[j]-(l*m[j]-prior.Eta[j]))
+	}
+	glm.Pin(p, len(m), classes)
+	by, chol = new(mat.VecDense), new(mat.Cholesky)
+	return by, chol, chol.Factorize(glm.Symmetric(p, len(m))) && glm.Usable(chol.SolveVecTo(by, g))
+}
+
 // step is Newton's step from q, for the mode of the posterior: with precision P = Λ₀ + information, the mean
 // moves by P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹, Laplace's approximation. Of several
 // classes it is without what all of them have in common. Moved is how far, in standard deviations: of the weight whose mean
@@ -143,24 +156,13 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 // farthest, and a mean beyond largest is no step.
 func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest, largest float64) (next glm.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
-	p := append([]float64(nil), s.Information...)
-	g := mat.NewVecDense(d, nil)
-	for j, l := range prior.Lambda {
-		p[glm.Packed(j, j)] += l
-		g.SetVec(j, s.Gradient[j]-(l*q.Mean[j]-prior.Eta[j]))
-	}
-	glm.Pin(p, d, classes)
-	var chol mat.Cholesky
-	if !chol.Factorize(glm.Symmetric(p, d)) {
-		return q, 0, false
-	}
-	var by mat.VecDense
+	by, chol, ok := newton(prior, q.Mean, s.Gradient, s.Information, classes)
 	var inverse mat.SymDense
-	if !glm.Usable(chol.SolveVecTo(&by, g)) || !glm.Usable(chol.InverseTo(&inverse)) {
+	if !ok || !glm.Usable(chol.InverseTo(&inverse)) {
 		return q, 0, false
 	}
 	scale := 1.0
-	if far := math.Sqrt(mat.Inner(&by, glm.Symmetric(s.Information, d), &by) / s.Weight); far > farthest {
+	if far := math.Sqrt(mat.Inner(by, glm.Symmetric(s.Information, d), by) / s.Weight); far > farthest {
 		scale = farthest / far
 	}
 	mean := make([]float64, d)

@@ -252,40 +252,34 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 
 // Found says in words what goes with the outcome most surely.
 func Found(m *Model) string {
-	type effect struct {
-		name string
-		mean float64
-		sure float64 // how many standard deviations from 0
-	}
-	mean, variance := m.Posterior.Moments()
-	groups := m.Encoding.Groups()
 	percent, z := 90, m.Deviate(Z90)
 	if m.Options.Joint() { // as the table of coefficients has it
 		percent, z = 95, m.Deviate(Z95)
 	}
-	var clear []effect
+	mean, variance := m.Posterior.Moments()
+	sure := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
+	var clear []int
 	all := 0
-	for j, e := range m.Effects {
-		if g := groups[j%len(groups)]; g == glm.InterceptGroup || g == glm.PeriodGroup {
+	for j, c := range m.Coefficients() {
+		if c.Base {
 			continue // its place is no effect
 		}
-		all++
-		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > z {
-			clear = append(clear, effect{e.Label(), mean[j], sure})
+		if all++; sure(j) > z {
+			clear = append(clear, j)
 		}
 	}
 	outcome := effectOn(m.Options)
 	if len(clear) == 0 {
 		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome, percent)
 	}
-	slices.SortStableFunc(clear, func(a, b effect) int { return cmp.Compare(b.sure, a.sure) })
+	slices.SortStableFunc(clear, func(a, b int) int { return cmp.Compare(sure(b), sure(a)) })
 	var names []string
-	for _, e := range clear[:min(5, len(clear))] {
+	for _, j := range clear[:min(5, len(clear))] {
 		way := "up"
-		if e.mean < 0 {
+		if mean[j] < 0 {
 			way = "down"
 		}
-		names = append(names, e.name+" ("+way+")")
+		names = append(names, m.Effects[j].Label()+" ("+way+")")
 	}
 	have := "have"
 	if len(clear) == 1 {
