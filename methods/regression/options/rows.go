@@ -12,6 +12,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/problem"
+	"parley/study"
 )
 
 // Bind reads rows of the site's data by an encoding.
@@ -181,7 +182,11 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	case u.rows > 0:
 		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
 		if u.empty || s.Options.Missing == string(glm.Refuse) { // a cell may be
-			hint = fmt.Sprintf("complete them, or leave out subjects without a value of %s by complete_cases in the plan; missing features are no fault with missing: neutral", problem.Names(s.labels()))
+			var quoted []string
+			for _, name := range s.labels() {
+				quoted = append(quoted, study.Quote(name))
+			}
+			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
 		}
 		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", u.rows, u.subjects, u.first, u.why), Hint: hint}
 	case u.subjects == 0:
