@@ -34,9 +34,8 @@ type state struct {
 	Fit     fit                             `cbor:"fit"`
 	// ByOutcome is of the first exchange of sums.
 	ByOutcome byOutcome          `cbor:"by_outcome,omitzero"`
-	Sums      map[string]*answer `cbor:"sums"`              // of the exchange under way, and kept of the last
-	Rows      map[string]int     `cbor:"rows"`              // of each site
-	Classes   []float64          `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
+	Rows      map[string]int     `cbor:"rows"` // of each site
 	Nested    map[string]*answer `cbor:"nested"`
 	Ratios    []float64          `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
 	// With random intercepts: the search, and at the end the spread of sites.
@@ -90,18 +89,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
-	if n := len(s.Classes); n > 0 && (n != c.classes() || n == 1) {
-		return nil, fmt.Errorf("the state has counts of %d classes, not %d", n, c.classes())
-	}
-	if err := c.restoreRandom(s); err != nil {
-		return nil, err
-	}
-	for _, n := range s.Classes {
-		if !glm.Inside(n, 0, options.MostRows*float64(len(c.Plan.Sites))) {
-			return nil, fmt.Errorf("the state has a count of %v", n)
-		}
-	}
-	return s, nil
+	return s, c.restoreRandom(s)
 }
 
 // Next implements [method.Coordinator].
@@ -237,7 +225,6 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 			c.byOutcome(&s.ByOutcome, &own.At[0])
 		}
 	}
-	s.Classes = total.Classes
 	before := len(s.Fit.Trace)
 	if total.Rows > 0 {
 		s.Fit.take(c.common, s.Scale, total)
