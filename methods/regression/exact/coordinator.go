@@ -333,23 +333,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	baseline := c.baseline(s, m, sites)
 	people := baseline.Table()
 	m.Hide(baseline.Hidden())
-	files, err := m.Files()
+	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)}, figure.Fact{Name: "exchanges", Value: strconv.Itoa(s.Round)})
 	if err != nil {
 		return nil, err
 	}
-	metrics := map[string]float64{"exchanges": float64(s.Round), "weights": float64(c.Weights()), "converged": 0}
-	settled := "no: do not rely on the estimates"
-	if s.Fit.Settled {
-		metrics["converged"], settled = 1, "yes"
-	}
-	fitted.Metrics(m.Options, pooled, c.Weights(), metrics)
 	if t := s.Tau; t != nil {
-		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
-	}
-	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
-	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, fitted.Headline(m.Options, pooled)...)
-	if t := s.Tau; t != nil {
+		r.Metrics["between_sites"], r.Metrics["between_sites_low_90"], r.Metrics["between_sites_high_90"] = t.Median, t.Low, t.High
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
@@ -366,7 +355,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		effects.Items = append(effects.Items, figure.Item{Table: fitted.Changes(m, each, all)})
 		r.Metrics["proportional_hazards_p"] = all.P
 	}
-	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		data := fitted.Data(c.Plan, c.Options, sites)
 		if people != nil {
