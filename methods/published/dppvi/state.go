@@ -168,22 +168,16 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
 	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled), fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
-	r := &method.Result{Metrics: map[string]float64{"updates": float64(f.Trace.Folded), "weights": float64(len(m.Effects))}}
 	if c.own.Tolerance != nil { // updates are exact, and have an end
-		f.converged(c, m, r, instead)
+		f.converged(c, m, instead)
 	}
-	if r.Files, err = m.Files(); err != nil {
+	r, err := fitted.Result(m, pooled, map[string]float64{"updates": float64(f.Trace.Folded)}, figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
+	if err != nil {
 		return nil, err
 	}
 	for _, site := range m.Sites {
 		r.Metrics["information/"+site.Name] = site.Information
 	}
-	fitted.Metrics(c.Options, pooled, len(m.Effects), r.Metrics)
-	r.Found, r.Sure = fitted.Found(m), fitted.Sure(m, pooled)
-	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: c.Options.Outcome.Column}, figure.Fact{Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
-	r.Headline = append(r.Headline, fitted.Headline(c.Options, pooled)...)
-	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
 	}
@@ -197,21 +191,17 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 }
 
 // converged says whether updates have come to their end.
-func (f *State) converged(c *common, m *fitted.Model, r *method.Result, instead string) {
+func (f *State) converged(c *common, m *fitted.Model, instead string) {
 	left := c.remaining(f.Sites, method.Staying(c.Plan.Sites, f.Left))
 	converged := left <= closeEnough
 	m.Converged = &converged
-	r.Metrics["converged"] = 1
-	fact := figure.Fact{Name: "converged", Value: "yes"}
 	if !converged {
 		far := "their steps have not begun to shrink"
 		if !math.IsInf(left, 1) {
 			far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
 		}
 		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+". Predictions settle before single weights do; do not rely on these. Allow more method.rounds"+instead+".")
-		r.Metrics["converged"], fact.Value = 0, "no: do not rely on single weights"
 	}
-	r.Headline = append(r.Headline, fact)
 }
 
 // assess is what a site without protection answers to how well the model predicts its rows.

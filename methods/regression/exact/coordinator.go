@@ -34,9 +34,8 @@ type state struct {
 	Fit     fit                             `cbor:"fit"`
 	// ByOutcome is of the first exchange of sums.
 	ByOutcome byOutcome          `cbor:"by_outcome,omitzero"`
-	Sums      map[string]*answer `cbor:"sums"`              // of the exchange under way, and kept of the last
-	Rows      map[string]int     `cbor:"rows"`              // of each site
-	Classes   []float64          `cbor:"classes,omitempty"` // how many rows of all sites have each, of several
+	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
+	Rows      map[string]int     `cbor:"rows"` // of each site
 	Nested    map[string]*answer `cbor:"nested"`
 	Ratios    []float64          `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
 	// With random intercepts: the search, and at the end the spread of sites.
@@ -90,18 +89,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
-	if n := len(s.Classes); n > 0 && (n != c.classes() || n == 1) {
-		return nil, fmt.Errorf("the state has counts of %d classes, not %d", n, c.classes())
-	}
-	if err := c.restoreRandom(s); err != nil {
-		return nil, err
-	}
-	for _, n := range s.Classes {
-		if !glm.Inside(n, 0, options.MostRows*float64(len(c.Plan.Sites))) {
-			return nil, fmt.Errorf("the state has a count of %v", n)
-		}
-	}
-	return s, nil
+	return s, c.restoreRandom(s)
 }
 
 // Next implements [method.Coordinator].
@@ -237,7 +225,6 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 			c.byOutcome(&s.ByOutcome, &own.At[0])
 		}
 	}
-	s.Classes = total.Classes
 	before := len(s.Fit.Trace)
 	if total.Rows > 0 {
 		s.Fit.take(c.common, s.Scale, total)
@@ -346,23 +333,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	baseline := c.baseline(s, m, sites)
 	people := baseline.Table()
 	m.Hide(baseline.Hidden())
-	files, err := m.Files()
+	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)}, figure.Fact{Name: "exchanges", Value: strconv.Itoa(s.Round)})
 	if err != nil {
 		return nil, err
 	}
-	metrics := map[string]float64{"exchanges": float64(s.Round), "weights": float64(c.Weights()), "converged": 0}
-	settled := "no: do not rely on the estimates"
-	if s.Fit.Settled {
-		metrics["converged"], settled = 1, "yes"
-	}
-	fitted.Metrics(m.Options, pooled, c.Weights(), metrics)
 	if t := s.Tau; t != nil {
-		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
-	}
-	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
-	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, fitted.Headline(m.Options, pooled)...)
-	if t := s.Tau; t != nil {
+		r.Metrics["between_sites"], r.Metrics["between_sites_low_90"], r.Metrics["between_sites_high_90"] = t.Median, t.Low, t.High
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
@@ -379,7 +355,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		effects.Items = append(effects.Items, figure.Item{Table: fitted.Changes(m, each, all)})
 		r.Metrics["proportional_hazards_p"] = all.P
 	}
-	r.Sections = fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)
 	if pooled != nil {
 		data := fitted.Data(c.Plan, c.Options, sites)
 		if people != nil {

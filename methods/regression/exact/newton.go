@@ -2,6 +2,7 @@ package exact
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -41,84 +42,67 @@ func newSums(weights int) *Sums {
 
 // gather makes the sums over the rows of a design at the weights w. The first ones of counts and of classes
 // have the derivatives of other parabolas: see [beginning] and [commonest].
-func gather(l glm.Likelihood, w []float64, first bool, d *glm.Design) *Sums {
-	if k := l.Activations(); k > 1 {
-		return gatherClasses(l, k, w, first, d)
-	}
-	s := newSums(d.Columns())
+func gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) *Sums {
+	classes, columns := l.Activations(), d.Columns()
+	s := newSums(classes * columns)
 	s.Rows = d.Rows()
-	var begin *beginning
-	if _, counts := l.(glm.Poisson); counts && first {
-		begin = beginningOf(d)
+	_, counts := l.(glm.Poisson)
+	begin, common := beginningOf(d, counts && beginning), commonestOf(d, classes, beginning)
+	a, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, classes)
+	if classes > 1 {
+		s.Classes = make([]float64, classes)
 	}
-	var f, slope [1]float64
 	for i := range d.Rows() {
-		r := d.Row(i)
-		f[0], _ = r.Activation(w, w)
-		value, h := l.LogLik(d.Outcome(i), f[:], slope[:])
-		g := slope[0]
-		if begin != nil {
-			g, h = begin.slopes(d.Outcome(i), r.Offset, f[0])
+		r, y := d.Row(i), d.Outcome(i)
+		for k := range a {
+			a[k], _ = r.Activation(w[k*columns:], w[k*columns:])
 		}
+		value, h := l.LogLik(y, a, first)
 		s.Value += r.Weight * value
-		g, h = r.Weight*g, r.Weight*max(h, 0)
-		s.Weight += h
-		for k, j := range r.Index {
-			x := r.Value[k]
-			s.Gradient[j] += g * x
-			row := s.Information[glm.Packed(int(j), 0):]
-			for m := range k + 1 {
-				row[r.Index[m]] += h * x * r.Value[m]
+		if classes == 1 {
+			if begin != nil {
+				first[0], h = begin.slopes(y, r.Offset, a[0])
+			}
+			h = r.Weight * max(h, 0)
+			s.Weight += h
+			s.addBlock(r, 0, 0, h)
+		} else {
+			for k, g := range first {
+				alpha[k] = -g
+			}
+			alpha[int(y)]++
+			s.Classes[int(y)]++
+			if common != nil {
+				common.slopes(int(y), a, alpha, first)
+			}
+			s.addClasses(r, columns, alpha)
+		}
+		for k, g := range first {
+			g *= r.Weight
+			for m, j := range r.Index {
+				s.Gradient[k*columns+int(j)] += g * r.Value[m]
 			}
 		}
 	}
 	return s
 }
 
-// gatherClasses makes the sums of several classes.
-func gatherClasses(l glm.Likelihood, classes int, w []float64, beginning bool, d *glm.Design) *Sums {
-	columns := d.Columns()
-	s := newSums(classes * columns)
-	s.Rows, s.Classes = d.Rows(), make([]float64, classes)
-	var begin *commonest
-	if beginning {
-		begin = commonestOf(d, classes)
-	}
-	a, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, classes)
-	for i := range d.Rows() {
-		r, y := d.Row(i), int(d.Outcome(i))
-		for k := range a {
-			a[k], _ = r.Activation(w[k*columns:], w[k*columns:])
-		}
-		value, _ := l.LogLik(d.Outcome(i), a, first)
-		s.Value += r.Weight * value
-		for k, g := range first {
-			alpha[k] = -g
-		}
-		alpha[y]++
-		s.Classes[y]++
-		if begin != nil {
-			begin.slopes(y, a, alpha, first)
-		}
-		for k, p := range alpha {
-			own := 0.0 // α_k (1 − α_k), where α_k may be 1 but for rounding
-			for o, other := range alpha {
-				if o == k {
-					continue
-				}
-				own += p * other
-				if o < k {
-					s.addBlock(r, k*columns, o*columns, -r.Weight*p*other)
-				}
+// addClasses adds (diag α − ααᵀ) ⊗ x xᵀ to the information.
+func (s *Sums) addClasses(r glm.Row, columns int, alpha []float64) {
+	for k, p := range alpha {
+		own := 0.0 // α_k (1 − α_k), where α_k may be 1 but for rounding
+		for o, other := range alpha {
+			if o == k {
+				continue
 			}
-			s.addBlock(r, k*columns, k*columns, r.Weight*own)
-			s.Weight += r.Weight * own / 2
-			for m, j := range r.Index {
-				s.Gradient[k*columns+int(j)] += r.Weight * first[k] * r.Value[m]
+			own += p * other
+			if o < k {
+				s.addBlock(r, k*columns, o*columns, -r.Weight*p*other)
 			}
 		}
+		s.addBlock(r, k*columns, k*columns, r.Weight*own)
+		s.Weight += r.Weight * own / 2
 	}
-	return s
 }
 
 // addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not
@@ -135,6 +119,18 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 	}
 }
 
+// newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be inverted.
+func newton(prior glm.Gaussian, m, gradient, information []float64, classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
+	p, g := slices.Clone(information), mat.NewVecDense(len(m), nil)
+	for j, l := range prior.Lambda {
+		p[glm.Packed(j, j)] += l
+		g.SetVec(j, gradient[j]-(l*m[j]-prior.Eta[j]))
+	}
+	glm.Pin(p, len(m), classes)
+	by, chol = new(mat.VecDense), new(mat.Cholesky)
+	return by, chol, chol.Factorize(glm.Symmetric(p, len(m))) && glm.Usable(chol.SolveVecTo(by, g))
+}
+
 // step is Newton's step from q, for the mode of the posterior: with precision P = Λ₀ + information, the mean
 // moves by P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹, Laplace's approximation. Of several
 // classes it is without what all of them have in common. Moved is how far, in standard deviations: of the weight whose mean
@@ -143,24 +139,13 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 // farthest, and a mean beyond largest is no step.
 func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest, largest float64) (next glm.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
-	p := append([]float64(nil), s.Information...)
-	g := mat.NewVecDense(d, nil)
-	for j, l := range prior.Lambda {
-		p[glm.Packed(j, j)] += l
-		g.SetVec(j, s.Gradient[j]-(l*q.Mean[j]-prior.Eta[j]))
-	}
-	glm.Pin(p, d, classes)
-	var chol mat.Cholesky
-	if !chol.Factorize(glm.Symmetric(p, d)) {
-		return q, 0, false
-	}
-	var by mat.VecDense
+	by, chol, ok := newton(prior, q.Mean, s.Gradient, s.Information, classes)
 	var inverse mat.SymDense
-	if !glm.Usable(chol.SolveVecTo(&by, g)) || !glm.Usable(chol.InverseTo(&inverse)) {
+	if !ok || !glm.Usable(chol.InverseTo(&inverse)) {
 		return q, 0, false
 	}
 	scale := 1.0
-	if far := math.Sqrt(mat.Inner(&by, glm.Symmetric(s.Information, d), &by) / s.Weight); far > farthest {
+	if far := math.Sqrt(mat.Inner(by, glm.Symmetric(s.Information, d), by) / s.Weight); far > farthest {
 		scale = farthest / far
 	}
 	mean := make([]float64, d)
@@ -209,8 +194,11 @@ func inside(q glm.Normal, largest float64) bool {
 // gamma prior with shape ½ whose mean is ρ, the counts of the site's rows per exposure.
 type beginning struct{ rate float64 }
 
-// beginningOf counts the rows of a design, and half a count more so that none is no rate of 0.
-func beginningOf(d *glm.Design) *beginning {
+// beginningOf counts the rows of a design, and half a count more so that none is no rate of 0; nil if it is not wanted.
+func beginningOf(d *glm.Design, wanted bool) *beginning {
+	if !wanted {
+		return nil
+	}
 	counts, exposure := 0.5, 0.0
 	for i := range d.Rows() {
 		r := d.Row(i)
@@ -234,7 +222,10 @@ func (b *beginning) slopes(y, offset, a float64) (first, second float64) {
 // counted with the site's rows.
 type commonest struct{ shares []float64 }
 
-func commonestOf(d *glm.Design, classes int) *commonest {
+func commonestOf(d *glm.Design, classes int, wanted bool) *commonest {
+	if !wanted || classes == 1 {
+		return nil
+	}
 	b, sum := &commonest{make([]float64, classes)}, float64(classes)/2
 	for i := range d.Rows() {
 		w := d.Row(i).Weight

@@ -205,47 +205,27 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 	}
 	var all []fitted.LeftOut
 	for i, own := range sums {
-		precision, left := make([]float64, len(total.Information)), mat.NewVecDense(p, nil)
+		gradient, information := make([]float64, p), make([]float64, len(total.Information))
+		for j, x := range total.Gradient {
+			gradient[j] = scale * (x - own.Gradient[j])
+		}
 		for k, x := range total.Information {
-			precision[k] = scale * (x - own.Information[k])
+			information[k] = scale * (x - own.Information[k])
 		}
-		for j, l := range prior.Lambda {
-			precision[glm.Packed(j, j)] += l
-			left.SetVec(j, scale*(total.Gradient[j]-own.Gradient[j])-(l*last[j]-prior.Eta[j]))
-		}
-		glm.Pin(precision, p, c.classes())
-		var chol mat.Cholesky
-		var step mat.VecDense
-		if !chol.Factorize(glm.Symmetric(precision, p)) || !glm.Usable(chol.SolveVecTo(&step, left)) {
+		step, _, ok := newton(prior, last, gradient, information, c.classes())
+		if !ok {
 			return nil
 		}
-		value := mat.Dot(mat.NewVecDense(p, own.Gradient), &step) - mat.Inner(&step, glm.Symmetric(own.Information, p), &step)/2
+		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p), step)/2
 		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
-		for j, name := range c.names() {
-			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); name != "" && math.Abs(moved) > math.Abs(out.Moved) {
-				out.Moved, out.Most = moved, name
+		for j, e := range m.Coefficients() {
+			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !e.Base && math.Abs(moved) > math.Abs(out.Moved) {
+				out.Moved, out.Most = moved, m.Effects[j].Label()
 			}
 		}
 		all = append(all, out)
 	}
 	return all
-}
-
-// names are those of all weights that are effects, "" of others.
-func (c common) names() (names []string) {
-	groups, features := c.Encoding.Groups(), c.Encoding.Features()
-	for _, class := range c.Options.Classes() {
-		for j, name := range features {
-			switch {
-			case ofEverybody(groups[j]):
-				name = ""
-			case class != "":
-				name = class + ": " + name
-			}
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // changes are tests of whether effects change over time, of each column of features and of all together.

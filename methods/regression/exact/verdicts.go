@@ -17,7 +17,11 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it, the worst
 // first. Nothing is said where all is well.
 func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessment) []string {
-	says := c.emptyClasses(s)
+	var classes []float64 // how many have each, of several
+	if c.classes() > 1 {
+		classes = c.total(s, taskSums).At[0].Classes
+	}
+	says := c.emptyClasses(classes)
 	if len(says) == 0 {
 		says = fitted.OutcomeVerdicts(m.Options, pooled)
 	}
@@ -25,7 +29,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 		return append(says, c.Unlike(c.Plan.Sites, s.Moments)...)
 	}
 	if len(says) == 0 {
-		says = slices.Concat(m.HeldBack(), c.oneSided(pooled, m), c.fewEvents(pooled, s.Classes, m))
+		says = slices.Concat(m.HeldBack(), c.oneSided(pooled, m), c.fewEvents(pooled, classes, m))
 	}
 	if !s.Fit.Settled {
 		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
@@ -41,10 +45,10 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 }
 
 // emptyClasses says which levels of the outcome nobody has.
-func (c coordinator) emptyClasses(s *state) (says []string) {
+func (c coordinator) emptyClasses(classes []float64) (says []string) {
 	var none []string
 	y := c.Options.Outcome
-	for k, n := range s.Classes {
+	for k, n := range classes {
 		if n == 0 {
 			none = append(none, y.Levels[k])
 		}

@@ -260,7 +260,7 @@ func Coefficients(m *Model) figure.Section {
 		table.Caption += " p is that of Wald's test against 0."
 	}
 	table.Caption += termsCaption(m.Options)
-	word, beside, marked, bends, z := m.Ratio(), false, false, partOfSpline(m), m.Deviate(Z95)
+	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(Z95)
 	var only []string
 	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)", "standard error", "p", "robust standard error", word+" (95 %)", "known from")
 	for j, c := range m.Coefficients() {
@@ -273,9 +273,7 @@ func Coefficients(m *Model) figure.Section {
 		}
 		if c.PriorOnly {
 			note = "the prior alone"
-			if marked = true; !bends(c.Feature) {
-				only = append(only, m.Effects[j].Label())
-			}
+			marked, only = true, append(only, m.Effects[j].Label())
 		}
 		digits := meaningful(c.SE)
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
@@ -349,23 +347,6 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 		}
 	}
 	return forest, caption
-}
-
-// partOfSpline says whether a coefficient is of one function of a spline, which is no effect by
-// itself: whether a spline as a whole is known is a verdict of its own.
-func partOfSpline(m *Model) func(feature string) bool {
-	functions := map[string]bool{}
-	at := 0
-	for i := range m.Encoding.Columns {
-		c := &m.Encoding.Columns[i]
-		for range c.Width() {
-			functions[m.Effects[at].Feature] = len(c.Knots) > 0
-			at++
-		}
-	}
-	return func(feature string) bool {
-		return slices.ContainsFunc(strings.Split(feature, " × "), func(part string) bool { return functions[part] })
-	}
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.

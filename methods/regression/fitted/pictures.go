@@ -177,9 +177,9 @@ func calibration(a *predict.Assessment) *figure.Figure {
 		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
 }
 
-// Verdicts comes first in a report: what speaks against relying on the result, each with its
+// verdicts comes first in a report: what speaks against relying on the result, each with its
 // first words, up to a colon or a full stop that is in no name of the outcome or the features, as its title.
-func Verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
+func verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
 	names := slices.Concat(e.Features(), o.Levels, []string{o.Column})
 	for _, c := range e.Columns {
 		names = append(names, c.Name)

@@ -112,9 +112,31 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 	return []string{fmt.Sprintf("%s. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. %s", what, wrong, root, advice)}
 }
 
-// Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
+// Result is what every fit leaves: its files, what it found in numbers and words, and what speaks against relying on it as
+// its first section. The metrics and facts are the method's own.
+func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64, facts ...figure.Fact) (*method.Result, error) {
+	files, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	metrics["weights"] = float64(len(m.Effects))
+	addMetrics(m.Options, pooled, len(m.Effects), metrics)
+	r := &method.Result{Files: files, Metrics: metrics, Found: found(m), Sure: sure(m, pooled), Sections: verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)}
+	if m.Converged != nil {
+		settled := "no: do not rely on the estimates"
+		if metrics["converged"] = 0; *m.Converged {
+			metrics["converged"], settled = 1, "yes"
+		}
+		r.Headline = append(r.Headline, figure.Fact{Name: "converged", Value: settled})
+	}
+	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column}, figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
+	r.Headline = slices.Concat(r.Headline, facts, headline(m.Options, pooled))
+	return r, nil
+}
+
+// addMetrics adds how well outcomes are predicted, of a model with so many weights; nothing if
 // pooled is nil.
-func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
+func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
 	if pooled == nil {
 		return
 	}
@@ -144,8 +166,8 @@ func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out ma
 	}
 }
 
-// Headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
-func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
+// headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
+func headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 	if pooled == nil {
 		return nil
 	}
@@ -240,7 +262,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = Verdicts(says, s.Options.Outcome, e)
+	r.Sections = verdicts(says, s.Options.Outcome, e)
 	if missing != "" {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})
 	}
@@ -250,42 +272,36 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	return r, nil
 }
 
-// Found says in words what goes with the outcome most surely.
-func Found(m *Model) string {
-	type effect struct {
-		name string
-		mean float64
-		sure float64 // how many standard deviations from 0
-	}
-	mean, variance := m.Posterior.Moments()
-	groups := m.Encoding.Groups()
+// found says in words what goes with the outcome most surely.
+func found(m *Model) string {
 	percent, z := 90, m.Deviate(Z90)
 	if m.Options.Joint() { // as the table of coefficients has it
 		percent, z = 95, m.Deviate(Z95)
 	}
-	var clear []effect
+	mean, variance := m.Posterior.Moments()
+	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
+	var clear []int
 	all := 0
-	for j, e := range m.Effects {
-		if g := groups[j%len(groups)]; g == glm.InterceptGroup || g == glm.PeriodGroup {
+	for j, c := range m.Coefficients() {
+		if c.Base {
 			continue // its place is no effect
 		}
-		all++
-		if sure := math.Abs(mean[j]) / math.Sqrt(variance[j]); sure > z {
-			clear = append(clear, effect{e.Label(), mean[j], sure})
+		if all++; deviations(j) > z {
+			clear = append(clear, j)
 		}
 	}
 	outcome := effectOn(m.Options)
 	if len(clear) == 0 {
 		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome, percent)
 	}
-	slices.SortStableFunc(clear, func(a, b effect) int { return cmp.Compare(b.sure, a.sure) })
+	slices.SortStableFunc(clear, func(a, b int) int { return cmp.Compare(deviations(b), deviations(a)) })
 	var names []string
-	for _, e := range clear[:min(5, len(clear))] {
+	for _, j := range clear[:min(5, len(clear))] {
 		way := "up"
-		if e.mean < 0 {
+		if mean[j] < 0 {
 			way = "down"
 		}
-		names = append(names, e.name+" ("+way+")")
+		names = append(names, m.Effects[j].Label()+" ("+way+")")
 	}
 	have := "have"
 	if len(clear) == 1 {
@@ -294,8 +310,8 @@ func Found(m *Model) string {
 	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
 }
 
-// Sure says in words how well outcomes are predicted; pooled is nil if no site said so.
-func Sure(m *Model, pooled *predict.Assessment) string {
+// sure says in words how well outcomes are predicted; pooled is nil if no site said so.
+func sure(m *Model, pooled *predict.Assessment) string {
 	if pooled == nil {
 		return "No site said how well its outcomes are predicted: that would have been a further release."
 	}

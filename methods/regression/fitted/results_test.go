@@ -46,7 +46,7 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 // A name with a full stop or a colon does not end the title of what is said of it.
 func TestTitlesKeepNamesWhole(t *testing.T) {
 	e := &glm.Encoding{Columns: []glm.Column{{Name: "No. of visits"}, {Name: "grade: last", Levels: []string{"a", "b. x"}}}}
-	notes := Verdicts([]string{"The effect of No. of visits is not straight. See.", "One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
+	notes := verdicts([]string{"The effect of No. of visits is not straight. See.", "One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
 	for i, want := range []string{"The effect of No. of visits is not straight", "One site has grade: last=b. x alone"} {
 		if got := notes[i].Note.Title; got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -131,25 +131,16 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	return a, nil
 }
 
-// Reader returns a function that reads rows as the plan says; not ok is a row that
-// contributes nothing. The row that it returns is valid until the next one.
-func (s *Setup) Reader(b *glm.Binding) func(*dataset.Row) (x glm.Row, y float64, ok bool) {
+// OverRows makes what rows of a design contribute into what rows of data do; one that cannot be read as the plan says
+// contributes nothing.
+func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
 	var x glm.Row
-	return func(row *dataset.Row) (glm.Row, float64, bool) {
+	return func(row *dataset.Row, v []float64) int {
 		y, err := b.Outcome(s.Likelihood, row)
 		if err == nil {
 			err = b.Row(row, &x)
 		}
-		return x, y, err == nil
-	}
-}
-
-// OverRows makes what rows of a design contribute into what rows of data do.
-func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
-	read := s.Reader(b)
-	return func(row *dataset.Row, v []float64) int {
-		x, y, ok := read(row)
-		if !ok {
+		if err != nil {
 			return -1
 		}
 		contribution(x, y, v)

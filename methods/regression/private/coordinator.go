@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -364,16 +363,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fit.Round, Left: slices.Contains(s.Left, name)})
 	}
 	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack(), c.divided(s, m))
-	files, err := m.Files()
+	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(s.Fit.Round), "width_by_noise": width},
+		figure.Fact{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)})
 	if err != nil {
 		return nil, err
 	}
-	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
-	metrics := map[string]float64{"gradients": float64(s.Fit.Round), "weights": float64(c.columns.width()), "width_by_noise": width}
-	fitted.Metrics(m.Options, pooled, c.columns.width(), metrics)
-	r := &method.Result{Files: files, Metrics: metrics, Found: fitted.Found(m), Sure: fitted.Sure(m, pooled)}
-	r.Headline = append([]figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
-		{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)}}, fitted.Headline(m.Options, pooled)...)
 	effects := fitted.Coefficients(m)
 	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
 		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
@@ -388,7 +383,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	overview := method.Overview(c.Plan, counted)
 	overview.Items = append(overview.Items, c.baseline(c.gram(s), &m.Encoding))
-	r.Sections = append(fitted.Verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding), overview, effects)
+	r.Sections = append(r.Sections, overview, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
