@@ -87,7 +87,6 @@ type Kind string
 const (
 	OnLinks       Kind = "views that nobody connects, and subjects who do not count"
 	OnScale       Kind = "values far apart"
-	OnRanges      Kind = "ranges"
 	OnSites       Kind = "sites that differ"
 	OnPrediction  Kind = "views that are not predicted"
 	OnIntervals   Kind = "intervals"

@@ -94,9 +94,8 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	if err != nil {
 		return err
 	}
-	uncounted, err := c.uncounted(s)
-	m.Warn(c.beyondVerdict(own(s).Beyond), c.stillVerdict(own(s).Still), verdictOf(gains), c.worseVerdict(own(s).Worse), c.apartVerdict(own(s)), uncounted)
-	return err
+	m.Warn(verdictOf(gains), c.apartVerdict(own(s)))
+	return nil
 }
 
 // overview shows who has what, by the sites' noised counts.
@@ -132,9 +131,10 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
-			{Note: &figure.Note{Title: "Not every range that cuts values off is seen",
-				Text: "A feature is named where noised means and variances show that its values are crowded at an end of the plan's range, or at both. Where a third of them lie beyond the two ends together, what is left looks like a score of a few steps, and nothing is said. parley plan check --data tells each site exactly how many of its values lie beyond."}}}}
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only means that are far apart are seen beyond that noise; a scale that runs the other way at one site, or ids that were mixed up there, are not, and blur the model of all. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
+			{Note: &figure.Note{Title: "Values beyond their ranges are not seen here",
+				Text: "They count at the ends of the ranges. Each site's own page, and parley plan check --data there, says " +
+					"exactly how many they are, and which features take up little of their range."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
