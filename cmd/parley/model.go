@@ -26,7 +26,8 @@ func modelCommand() *cobra.Command {
 			"DATA is a data set with the views and columns of the fit, in the same units.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
-		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand())
+		modelSampleCommand(), modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand(),
+		former("export", "results have model/model.json and model/loadings.csv; parley model summary --json prints all of a model"))
 	return cmd
 }
 
@@ -202,40 +203,6 @@ func modelSampleCommand() *cobra.Command {
 	return cmd
 }
 
-func modelExportCommand() *cobra.Command {
-	var format, out string
-	var force bool
-	var as form
-	cmd := &cobra.Command{
-		Use:   "export MODEL --format csv --out DIR",
-		Short: "Write all parameters for other programs",
-		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := checkFolder(out); err != nil {
-				return err
-			}
-			m, err := openModel[method.Exporter](a[0], "exported")
-			if err != nil {
-				return err
-			}
-			files, err := m.Export(format)
-			if err != nil {
-				return err
-			}
-			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
-				return err
-			}
-			return printWritten(cmd, as, out, "files", len(files), nil)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&format, "format", "csv", "csv")
-	f.StringVar(&out, "out", "", "folder to write to")
-	f.BoolVar(&force, "force", false, forceUsage)
-	as.flag(cmd, "print what was written as JSON")
-	cmd.MarkFlagRequired("out")
-	return cmd
-}
-
 func modelContrastCommand() *cobra.Command {
 	var as form
 	return as.flag(&cobra.Command{
@@ -320,7 +287,7 @@ func uses(m method.Model) string {
 		has     bool
 	}{
 		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)}, {"predict", does[method.Predictor](m)}, {"sample", does[method.Sampler](m)},
-		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)}, {"export", does[method.Exporter](m)},
+		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)},
 		{"summary", does[method.Summariser](m)},
 	} {
 		if u.has {

@@ -3,7 +3,6 @@ package fitted
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -146,37 +145,21 @@ func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 	}
 }
 
-// exported returns the files of an export by name.
-func exported(t testing.TB, m *Model, format string) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	for _, f := range factorstest.Must(m.Export(format))(t) {
-		files[f.Name] = f.Data
-	}
-	return files
-}
-
-// TestLoadingsAreRanked: each factor's, by the size of the unit-free loading.
+// The loadings of each factor are ranked by their size without a unit.
 func TestLoadingsAreRanked(t *testing.T) {
 	r := rand.New(rand.NewPCG(112, 1))
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
-	files := exported(t, m, exportCSV)
-	for _, name := range []string{"loadings.csv", "features.csv", "factors.csv", "views.csv", "sites.csv"} {
-		if len(files[name]) == 0 {
-			t.Errorf("%s is missing", name)
-		}
-	}
-	lines := factorstest.Must(csv.NewReader(bytes.NewReader(files["loadings.csv"])).ReadAll())(t)
-	if strings.Join(lines[0], ",") != "factor,rank,view,feature,unit,standardised,scaled,own" || len(lines) != 1+2*7 {
-		t.Fatalf("%d lines under %v", len(lines), lines[0])
-	}
+	table := m.loadingTable(7)
 	last := 0.0
-	for i, line := range lines[1:] {
-		size := math.Abs(cellNumber(t, line[5]))
-		if line[0] != fmt.Sprint(i/7+1) || line[1] != fmt.Sprint(i%7+1) || size > 1 || i%7 > 0 && size > last {
-			t.Errorf("line %v after %v", line, last)
+	for i, x := range table.Columns[5].Numbers {
+		if size := math.Abs(x); table.Columns[1].Numbers[i] != float64(i%7+1) || size > 1 || i%7 > 0 && size > last {
+			t.Errorf("line %d: %v after %v", i, x, last)
+		} else {
+			last = size
 		}
-		last = size
+	}
+	if table.Len() != 2*7 {
+		t.Errorf("%d lines", table.Len())
 	}
 }
 
@@ -211,8 +194,6 @@ var (
 	_ method.Transformer = (*Model)(nil)
 	_ method.Imputer     = (*Model)(nil)
 	_ method.Sampler     = (*Model)(nil)
-	_ method.Exporter    = (*Model)(nil)
-	_ method.Comparer    = (*Model)(nil)
 	_ method.Associater  = (*Model)(nil)
 )
 

@@ -285,7 +285,6 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	_, none := m.Sample(0, 1, nil)
 	_, strange := m.Sample(1, 1, []string{"other"})
-	_, format := m.Export("hdf5")
 	for want, err := range map[string]error{
 		"there are no subjects in them": noOne,
 		"0 is not between 0 and 1":      impute(method.ImputeOptions{}),
@@ -293,7 +292,6 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 		"hint: did you mean view1?":     impute(method.ImputeOptions{Level: 0.5, Views: []string{"vew1"}}),
 		"0 subjects cannot be drawn":    none,
 		"hint: one of view0, view1":     strange,
-		"hint: one of csv":              format,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -400,13 +398,7 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 	if n, _, err := m.Impute(context.Background(), data.Without(0), &values, method.ImputeOptions{Level: 0.9}); err != nil || n != 6 {
 		t.Errorf("%d values were imputed, %v", n, err)
 	}
-	for _, format := range m.ExportFormats() {
-		if _, err := m.Export(format); err != nil {
-			t.Error(err)
-		}
-	}
 	factorstest.Must(json.Marshal(factorstest.Must(m.Summary(3))(t).Value))(t)
-	factorstest.Must(json.Marshal(factorstest.Must(m.Compare(m))(t).Value))(t)
 }
 
 func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
@@ -472,11 +464,6 @@ func FuzzUseModel(f *testing.F) {
 		}
 		if _, err := m.Summary(2); err != nil {
 			t.Fatal(err)
-		}
-		for _, format := range m.ExportFormats() {
-			if _, err := m.Export(format); err != nil {
-				t.Fatal(err)
-			}
 		}
 		if m.Adjusts() {
 			m.AdjustedSection()

@@ -7,46 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
-	"parley/method"
 	"parley/methods/factors/options"
-	"parley/problem"
 )
-
-// exportCSV is the format of Export.
-const exportCSV = "csv"
-
-// ExportFormats implements [method.Exporter].
-func (m *Model) ExportFormats() []string { return []string{exportCSV} }
-
-// Export implements [method.Exporter]. Loadings come in three units: scaled, as
-// fitted; own, the feature's unit for one standard deviation of the factor; and
-// standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
-// population of the model, which has no unit and is between −1 and 1. What a
-// model does not know is empty.
-//
-// Of a rotated model everything is on the rotated axes.
-func (m *Model) Export(format string) ([]method.File, error) {
-	m = m.shown()
-	if format != exportCSV {
-		return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
-	}
-	var files []method.File
-	tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
-	if m.Adjusts() {
-		tables = append(tables, m.covariateTable())
-	}
-	for _, t := range tables {
-		var b bytes.Buffer
-		if err := t.CSV(&b); err != nil {
-			return nil, err
-		}
-		files = append(files, method.File{Name: t.ID + ".csv", Data: b.Bytes()})
-	}
-	return files, nil
-}
 
 // inUnits turns a number in scaled units into the feature's own: loadings and
 // standard deviations with power 1, variances with power 2. It is not
@@ -96,23 +60,6 @@ func (m *Model) loadingTable(top int) figure.Table {
 	return t
 }
 
-// featureTable has what belongs to one feature. Standard deviations are those
-// of the whole population and of the noise alone.
-func (m *Model) featureTable() figure.Table {
-	t := figure.Table{ID: "features", Columns: []figure.Column{{Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
-	for _, name := range []string{"scale_shift", "scale_factor", "mean_scaled", "mean_own", "sd_own", "noise_variance_scaled", "noise_sd_own", "noise_variance_sd_between_sites"} {
-		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
-	}
-	for _, v := range m.Views {
-		for i := range v.Features {
-			f := &v.Features[i]
-			t.Add(v.Name, f.Name, f.Unit, f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1)+f.Shift, m.inUnits(f, f.overall(), 1),
-				f.Noise, m.inUnits(f, math.Sqrt(f.Noise), 1), value(f.NoiseSD))
-		}
-	}
-	return t
-}
-
 // factorTable has each factor's strength, and its R² by itself in each view or, of a
 // rotated factor, the share of the view's population variance that it explains by itself.
 func (m *Model) factorTable() figure.Table {
@@ -141,31 +88,6 @@ func (m *Model) viewTable() figure.Table {
 			values, sites = math.NaN(), math.NaN()
 		}
 		t.Add(v.Name, len(v.Features), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD))
-	}
-	return t
-}
-
-// siteTable has who took part and the law of the factors at each site.
-func (m *Model) siteTable() figure.Table {
-	t := figure.Table{ID: "sites", Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects", Format: figure.Count}}}
-	q := len(m.Factors)
-	for a := range q {
-		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("mean_%d", a+1)})
-	}
-	for a := range q {
-		for b := a; b < q; b++ {
-			t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("cov_%d_%d", a+1, b+1)})
-		}
-	}
-	for _, s := range m.Sites {
-		t.Add(s.Name, strings.Join(s.Views, " "), s.Subjects)
-		numbers := slices.Clone(s.LatentMean)
-		for a := range q {
-			numbers = append(numbers, s.LatentCov[a][a:]...)
-		}
-		for j, x := range numbers {
-			t.Columns[3+j].Numbers = append(t.Columns[3+j].Numbers, x)
-		}
 	}
 	return t
 }
