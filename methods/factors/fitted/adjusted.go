@@ -1,14 +1,11 @@
 package fitted
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
 	"parley/figure"
@@ -39,13 +36,11 @@ func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
 	for k := range m.Views {
 		for i := range m.Views[k].Features {
 			f := &m.Views[k].Features[i]
-			f.BeforeSD, f.EffectDF = e.FeatureSD[j], e.DF[j]
-			for t := range at {
-				b, se := math.NaN(), math.NaN()
-				if e.Told(j, t) {
-					b, se = e.Effects.Slopes.Data[j*at+t], e.SE.Data[j*at+t]
+			for _, b := range e.Effects.Slopes.Data[j*at:][:at] {
+				if b == 0 { // could not be told
+					b = math.NaN()
 				}
-				f.Effects, f.EffectSE = append(f.Effects, b), append(f.EffectSE, se)
+				f.Effects = append(f.Effects, b)
 			}
 			j++
 		}
@@ -100,13 +95,8 @@ func (m *Model) checkAdjusted(d int) error {
 	}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
-			if len(f.Effects) != p || len(f.EffectSE) != p {
-				return fmt.Errorf("feature %s: %d effects and %d standard errors for %d covariates", f.Name, len(f.Effects), len(f.EffectSE), p)
-			}
-			for t, b := range f.Effects {
-				if !math.IsNaN(b) && !(f.EffectDF >= 1 && f.EffectDF <= ppca.Largest && f.EffectSE[t] >= 0 && f.EffectSE[t] <= ppca.Largest && f.BeforeSD >= 0 && f.BeforeSD <= ppca.Largest) {
-					return fmt.Errorf("feature %s: an effect with %v degrees of freedom and a standard error of %v, of values with a standard deviation of %v", f.Name, f.EffectDF, f.EffectSE[t], f.BeforeSD)
-				}
+			if len(f.Effects) != p {
+				return fmt.Errorf("feature %s: %d effects of %d covariates", f.Name, len(f.Effects), p)
 			}
 		}
 	}
@@ -303,51 +293,10 @@ func (m *Model) adjustedFact() []figure.Fact {
 	return []figure.Fact{{Name: "adjusted for", Value: options.AdjustedFor(m.adjustedFor())}}
 }
 
-// covariateTable has what covariates add to features, in the features' own units, with intervals of 90 %: standardised in
-// standard deviations of the feature, for one of a number or for a level.
-func (m *Model) covariateTable() figure.Table {
-	t := figure.Table{ID: "covariate-effects", Columns: []figure.Column{{Name: "covariate"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
-	for _, name := range []string{"effect", "low", "high", "standardised"} {
-		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
-	}
-	term := 0
-	for i, c := range m.Covariates {
-		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
-			for _, v := range m.Views {
-				for _, f := range v.Features {
-					b := f.Effects[term]
-					if math.IsNaN(b) || f.BeforeSD == 0 {
-						continue
-					}
-					half, size := distuv.StudentsT{Sigma: 1, Nu: f.EffectDF}.Quantile(0.95)*f.EffectSE[term], b/f.BeforeSD
-					if len(c.Levels) == 0 {
-						size *= c.WithinSD[k]
-					}
-					t.Add(name, v.Name, f.Name, f.Unit, b, b-half, b+half, size)
-				}
-			}
-			term++
-		}
-	}
-	return t
-}
-
-// EffectsCSV is what every covariate adds to every feature as a table for other programs;
-// nil where the model is not adjusted for any.
-func (m *Model) EffectsCSV() ([]byte, error) {
-	if !m.Adjusts() {
-		return nil, nil
-	}
-	var b bytes.Buffer
-	t := m.covariateTable()
-	err := t.CSV(&b)
-	return b.Bytes(), err
-}
-
 // AdjustedSection says what the factors are adjusted for.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())
-	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/covariate-effects.csv has the effects.",
+	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/model.json has the effects.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)

@@ -447,8 +447,8 @@ func FuzzUseModel(f *testing.F) {
 	m := modelOf(f, factorstest.NewTruth(r, factorstest.Shape(f, ppca.NoisePerFeature, 2, 1), 1, 0.5), r)
 	f.Add(factorstest.Must(m.Encode())(f))
 	m.PutAdjusted([]options.Covariate{{Column: "age"}, {Column: "sex", Levels: []string{"f", "m"}}}, &options.Estimates{
-		Effects: options.Effects{Centre: []float64{60, 0.5}, Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
-		SE:      wire.Matrix{Rows: 3, Cols: 2, Data: []float64{0.1, 0.1, 0.1, 0, 0.1, 0.1}}, DF: []float64{9, 9, 3}, CovariateSD: []float64{10, 0.5}, FeatureSD: []float64{1, 2, 3}, Subjects: 20})
+		Effects:     options.Effects{Centre: []float64{60, 0.5}, Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
+		CovariateSD: []float64{10, 0.5}, Subjects: 20})
 	f.Add(factorstest.Must(m.Encode())(f))
 	f.Add([]byte(`{"format": "parley/mvppca-model/1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
