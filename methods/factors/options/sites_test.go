@@ -262,39 +262,3 @@ func TestOutliersOfManyRows(t *testing.T) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }
-
-// A decimal point that was moved is named as such, with the value that was meant; errors of other kinds, and values on
-// either side of 0, are not.
-func TestMovedDecimalPointsAreNamed(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 4)
-	named, wrong, others := 0, 0, 0
-	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		var rows [][]float64
-		for range 120 {
-			rows = append(rows, []float64{70 + 8*r.NormFloat64(), 1.2 + 0.15*r.NormFloat64(), 140 + 4*r.NormFloat64(), r.NormFloat64()})
-		}
-		power := []float64{10, 0.1, 100, 1000}[seed%4]
-		meant := rows[7][seed%3]
-		rows[7][seed%3] *= power
-		rows[50][1], rows[60][3] = -9-40*r.Float64(), 300*r.NormFloat64() // errors of other kinds
-		o := factorstest.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
-		for i, x := range rows {
-			found := o.slips(0, x)
-			if i == 7 {
-				for _, s := range found {
-					if s.Feature == int(seed%3) && math.Abs(s.Like/meant-1) < 1e-9 {
-						named++
-					} else {
-						wrong++
-					}
-				}
-			} else {
-				others += len(found)
-			}
-		}
-	}
-	if named < 45 || wrong > 0 || others > 0 {
-		t.Errorf("%d of 50 are named, %d with another value, and %d others", named, wrong, others)
-	}
-}

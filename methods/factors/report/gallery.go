@@ -23,8 +23,7 @@ type gallery struct {
 	mean     string // whose mean the model has: in words
 	subjects int
 	kept     []keptSubject
-	every    int                  // one subject in so many is kept
-	tests    *fitted.Associations // of the factors against the label columns
+	every    int // one subject in so many is kept
 }
 
 // keptSubject is a subject that is drawn.
@@ -40,13 +39,10 @@ const maxPoints = 3000
 
 // look reads the rows once.
 func look(ctx context.Context, s *scores) (*gallery, error) {
-	g := &gallery{scores: s, every: 1, tests: fitted.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank)}
+	g := &gallery{scores: s, every: 1}
 	z := make([]float64, s.rank)
 	return g, fitted.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
-		if len(values) > 0 {
-			g.tests.Add(row.Subject, z)
-		}
 		g.keep(row, z)
 		return nil
 	})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -30,17 +28,8 @@ func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *p
 	return &method.Result{
 		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return scores.write(ctx, w) }}},
 		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(scores.rank)}},
-		Sections: g.sections(),
+		Sections: []figure.Section{Reading(), g.scoreSection()},
 	}, nil
-}
-
-// sections draws the site's own report.
-func (g *gallery) sections() []figure.Section {
-	list := []figure.Section{Reading(), g.scoreSection()}
-	if len(g.columns()) > 0 {
-		list = append(list, g.associationSection())
-	}
-	return list
 }
 
 // drawnColumns is how many label columns get pictures of their own: the first of few values.
@@ -50,11 +39,7 @@ const drawnColumns = 4
 func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
 		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
-	drawings := []func(string, string, []string, []int) *figure.Figure{g.planeFigure, g.stripsFigure}
-	if g.scores.rank == 1 {
-		drawings = drawings[1:]
-	}
-	drawn, items := 0, make([][]figure.Item, len(drawings)) // those of a kind stand together
+	drawn := 0
 	for i, c := range append(g.columns(), dataset.Column{}) {
 		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
 		if i < len(g.columns()) {
@@ -68,30 +53,9 @@ func (g *gallery) scoreSection() figure.Section {
 		if drawn++; drawn > 1 {
 			suffix = fmt.Sprintf("-%d", drawn)
 		}
-		for k, draw := range drawings {
-			items[k] = append(items[k], figure.Item{Figure: draw(by, suffix, names, of)})
-		}
+		sec.Items = append(sec.Items, figure.Item{Figure: g.stripsFigure(by, suffix, names, of)})
 	}
-	sec.Items = slices.Concat(items...)
 	return sec
-}
-
-// planeFigure draws the subjects on two factors, in groups: by says what these are, and suffix
-// tells the picture from those of other groups.
-func (g *gallery) planeFigure(by, suffix string, names []string, of []int) *figure.Figure {
-	chart := figure.Scatter{X: figure.Axis{Label: "score on factor 1"}, Y: figure.Axis{Label: "score on factor 2"}, Groups: make([]figure.Group, len(names))}
-	for i, name := range names {
-		chart.Groups[i].Name = name
-	}
-	for i, s := range g.kept {
-		group := &chart.Groups[of[i]]
-		group.X, group.Y = append(group.X, s.z[0]), append(group.Y, s.z[1])
-	}
-	return &figure.Figure{
-		ID: "plane" + suffix, Title: "Subjects on factors 1 and 2" + by, Chart: chart, Choice: "Two factors",
-		Caption: "Subjects close to each other show these two factors alike.",
-		Alt:     "Scatter of this site's subjects on the first two factors" + by + ".",
-	}
 }
 
 // stripsFigure draws the subjects on every factor by itself.
@@ -105,43 +69,14 @@ func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *fig
 		strips.Panels = append(strips.Panels, panel)
 	}
 	return &figure.Figure{
-		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips, Choice: "Each factor",
+		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips,
 		Caption: "One mark for each subject. The box spans the middle half of a group and the thick stroke is its median; groups whose boxes lie apart differ on the factor.",
 		Alt:     "Strips of the subjects' scores on each factor" + by + ".",
 	}
 }
 
-// associationSection tests every factor against every label column.
-func (g *gallery) associationSection() figure.Section {
-	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
-		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
-	var notes method.Notes
-	t, f, untested := g.tests.Shown(&notes)
-	for _, p := range untested {
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
-	}
-	if t.Len() == 0 {
-		return sec
-	}
-	t.ID, t.Title = "associations", "Factors and subject columns"
-	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
-		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
-	})
-	sec.Items = append([]figure.Item{{Figure: &f}, {Table: &t}}, sec.Items...)
-	for _, n := range notes {
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
-	}
-	return sec
-}
-
 // columns lists the label columns.
 func (g *gallery) columns() []dataset.Column { return g.scores.data.Schema().Subject }
-
-// sentence makes one line of an error's first.
-func sentence(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not
 // describe because they are far from all others there. It adds nothing if there are none.
@@ -149,31 +84,18 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 	if len(found) == 0 {
 		return
 	}
-	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}, {Name: "decimal point"}}}
-	slips := 0
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
 	for _, o := range found {
 		var views []string
 		for _, k := range o.Views {
 			views = append(views, set.Plan.Views[k].Name)
 		}
-		var moved []string
-		for _, s := range o.Slips {
-			_, feature := set.Feature(s.Feature)
-			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", feature.Name, s.Is, s.Like))
-		}
-		if slips += len(moved); len(moved) == 0 {
-			moved = []string{"–"}
-		}
-		t.Add(o.ID, strings.Join(views, ", "), strings.Join(moved, "; "))
-	}
-	look := "Look for wrong units, codes for missing values and mixed-up columns."
-	if slips > 0 {
-		look = fmt.Sprintf("%s if the decimal point is moved, which the table names. Of the rest, look for wrong units, codes for missing values and mixed-up columns.", figure.Plural(slips, "value")+" would lie with the others")
+		t.Add(o.ID, strings.Join(views, ", "))
 	}
 	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
-			Text: look + " The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+			Text: "Look for wrong units, missing decimal points, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
 }
