@@ -107,13 +107,6 @@ type PredictOptions struct {
 	Level float64 // of the intervals of numbers, between 0 and 1
 }
 
-// Sampler draws new subjects.
-type Sampler interface {
-	// Sample returns a data set of n subjects that depends on the seed alone and
-	// says of itself that it was drawn. They have the given views; all if empty.
-	Sample(n int, seed uint64, views []string) (dataset.Source, error)
-}
-
 // Rotator shows a model's factors on other axes, which changes nothing that it predicts.
 type Rotator interface {
 	// Rotate returns the files of a model folder, model.json among them, of the model

@@ -185,7 +185,6 @@ var examples = map[string][]string{
 	"model predict":          {`model predict results/fit sites/north --out predicted.csv`},
 	"model refit":            {`model refit results/private --latent 3 --out results/three`},
 	"model rotate":           {`model rotate results/fit --to varimax --out results/varimax`},
-	"model sample":           {`model sample results/fit --n 100 --out results/drawn`},
 	"model summary":          {`model summary results/fit --top 3`},
 	"model transform":        {`model transform results/fit sites/north --out scores.csv`},
 	"plan check":             {`plan check plan.yaml --data`},

@@ -210,9 +210,6 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := m.Sample(3, 1, nil); err == nil || !strings.Contains(err.Error(), "is adjusted for age, sex") {
-		t.Errorf("drawing: %v", err)
-	}
 	account, _, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
 	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
 		t.Errorf("associating: %v, %v", account, err)
