@@ -45,7 +45,7 @@ func Example() {
 			}
 		}
 		blocks := a.Blocks()
-		said, err := ppca.Describe(layout, nil, blocks, 0)
+		said, err := ppca.Describe(layout, nil, blocks)
 		if err != nil {
 			panic(err)
 		}
