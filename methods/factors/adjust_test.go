@@ -366,20 +366,3 @@ func levels(n int) string {
 	}
 	return strings.Join(list, ", ")
 }
-
-// A code among the covariates of new subjects is named, and nothing is of those of the fit.
-func TestCodesAmongCovariatesOfNewSubjects(t *testing.T) {
-	s := agedSites(t, ageAndSex, nil)
-	m, _, _ := modelOf(t, s)
-	for age, want := range map[string]string{"": "", "999": "1 subject has a covariate far from", "-9": "1 subject has a covariate far from"} {
-		rows := tableRows(s, "site-0")
-		if age != "" {
-			rows[3].Subject = append([]string{age}, rows[3].Subject[1:]...)
-		}
-		data := factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
-		_, notes, err := m.Transform(t.Context(), data, &bytes.Buffer{}, method.TransformOptions{})
-		if said := strings.Join(notes.Lines(), "\n"); err != nil || !strings.Contains(said, want) || want == "" && strings.Contains(said, "covariate") {
-			t.Errorf("age %q: %q, %v", age, said, err)
-		}
-	}
-}

@@ -105,35 +105,27 @@ func (m *Model) checkAdjusted(d int) error {
 
 // adjusted is data less what the covariates of each subject add; nil where the model is not
 // adjusted for any. It is an error if a subject lacks one: nothing is expected of such a
-// subject. far counts the subjects with a number far from those of the fit or of the others,
-// or like a code for a missing value. The rows are read once to find out.
-func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *options.Rows, far int, err error) {
+// subject. The rows are read once to find out.
+func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*options.Rows, error) {
 	if !m.Adjusts() {
-		return nil, 0, nil
+		return nil, nil
 	}
 	design, err := options.Bind(m.adjustedFor(), data.Schema().Subject)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	subjects, x := 0, make([]float64, design.Terms())
 	var lacking []string
-	var seen []float64
-	beyond := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		known, err := design.Read(row, x)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if subjects++; !known {
 			lacking = append(lacking, row.ID)
-			continue
-		}
-		seen = append(seen, x...)
-		if m.beyondFit(x) {
-			beyond++
 		}
 	}
 	if len(lacking) > 0 {
@@ -142,26 +134,10 @@ func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *option
 		if more := len(lacking) - shown; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		return nil, 0, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
+		return nil, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
 			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
 	}
-	return options.Remove(design, m.effects(), data), max(beyond, int(design.Far(seen))), nil
-}
-
-// farFromFit is how many times its standard deviation within sites a number is from the mean
-// of the fit where no subject of it is likely to be.
-const farFromFit = 20
-
-// beyondFit says whether a number among the covariates of a subject is that far.
-func (m *Model) beyondFit(x []float64) bool {
-	at := 0
-	for _, c := range m.Covariates {
-		if len(c.Levels) == 0 && math.Abs(x[at]-c.Mean[0]) > farFromFit*c.WithinSD[0] {
-			return true
-		}
-		at += len(c.Mean)
-	}
-	return false
+	return options.Remove(design, m.effects(), data), nil
 }
 
 // AdjustModel makes of a model of adjusted features one of features as they were measured,
@@ -321,26 +297,5 @@ func (m *Model) AdjustedSection() figure.Section {
 			}
 		}
 	}
-	sec.Items = append(sec.Items, m.untoldEffects()...)
 	return sec
-}
-
-// untoldEffects says of how many features the effect of a covariate could not be told that
-// could be of others.
-func (m *Model) untoldEffects() (items []figure.Item) {
-	for t, name := range options.Terms(m.adjustedFor()) {
-		untold, all := 0, 0
-		for _, v := range m.Views {
-			for _, f := range v.Features {
-				if all++; math.IsNaN(f.Effects[t]) {
-					untold++
-				}
-			}
-		}
-		if 0 < untold && untold < all {
-			items = append(items, figure.Item{Note: &figure.Note{Title: fmt.Sprintf("%d of %d features could not be adjusted for %s", untold, all, name), Warning: true,
-				Text: "Among the subjects of one site who have these features it does not vary, or follows from the other covariates, or they are too few. Its effect on them was taken as 0."}})
-		}
-	}
-	return items
 }

@@ -66,9 +66,6 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	warnings := m.verdictNotes(func(v *Verdict) bool {
 		return slices.ContainsFunc(v.Views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
 	})
-	if written > 0 {
-		notes = append(notes, m.Biases.unseen(opts.Site, opts.NewSite, opts.Views)...)
-	}
 	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
 
