@@ -320,11 +320,11 @@ func (m *Model) Files() ([]method.File, error) {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
-	means, err := m.SiteMeansCSV()
-	if err != nil {
-		return nil, err
-	}
-	if len(means) > 0 {
+	if m.Separate() {
+		means, err := m.siteMeansCSV()
+		if err != nil {
+			return nil, err
+		}
 		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
 	}
 	return files, nil

@@ -100,38 +100,6 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 	}}}, r.Sections...)
 }
 
-// AddAdjusted says in a site's own report what the features are adjusted for, and how many of
-// its subjects are therefore not on the page: all has them, and adjusted has not.
-func AddAdjusted(ctx context.Context, set options.Setup, r *method.Result, all, adjusted dataset.Source) error {
-	with, err := count(ctx, adjusted)
-	if err != nil {
-		return err
-	}
-	subjects, err := count(ctx, all)
-	if err != nil {
-		return err
-	}
-	note := figure.Note{Title: "Factors are adjusted for " + options.AdjustedFor(set.Options.Adjust),
-		Text: "Scores, and values that are expected, compare a subject with others of the same " + options.AdjustedFor(set.Options.Adjust) + ", as a linear regression has it."}
-	items := []figure.Item{{Note: &note}}
-	if lacking := subjects - with; lacking > 0 {
-		items = append(items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("%d of %d subjects here took no part", lacking, subjects),
-			Text: "One of the covariates that the features are adjusted for is not known of them. They are not on this page."}})
-	}
-	r.Sections[0].Items = append(r.Sections[0].Items, items...)
-	return nil
-}
-
-func count(ctx context.Context, data dataset.Source) (n int, err error) {
-	for _, err := range data.Rows(ctx) {
-		if err != nil {
-			return 0, err
-		}
-		n++
-	}
-	return n, nil
-}
-
 // AddUncounted opens a site's own report with how many of its subjects count for nothing in a
 // private study, for want of a set of views that the plan states. It adds nothing if all count.
 func AddUncounted(r *method.Result, without, all int) {
