@@ -45,23 +45,20 @@ type effect struct {
 	SE       float64 `json:"standard_error"`
 }
 
-// columnTests test factors against subject columns, subject by subject.
+// columnTests test factors against subject columns.
 type columnTests struct {
-	q                    int
-	adjust               []*columnTest // what is adjusted for, in the order of the columns
-	tests                []*columnTest
-	complete, incomplete int // subjects with, and without, all that is adjusted for
+	q          int
+	adjust     []*columnTest // what is adjusted for, in the order of the columns
+	tests      []*columnTest
+	z          []float64 // q of each subject with all that is adjusted for
+	incomplete int       // subjects without
 }
 
 // columnTest is a column and, if it is tested, how.
 type columnTest struct {
 	*covariate
-	at         int // of the columns
-	regression *regression
-	fit        *fittedRegression // nil while there is none, and where there can be none
-
-	number float64 // of the subject that is added, as a number and as the place of its level
-	place  int
+	at  int               // of the columns
+	fit *fittedRegression // nil while there is none, and where there can be none
 }
 
 // newColumnTests prepares tests of q factors against the columns that are not adjusted for.
@@ -72,7 +69,6 @@ func newColumnTests(schema []dataset.Column, categories, adjust []string, q int)
 		if slices.Contains(adjust, c.Name) {
 			a.adjust = append(a.adjust, t)
 		} else {
-			t.regression = newRegression(q)
 			a.tests = append(a.tests, t)
 		}
 	}
@@ -86,25 +82,15 @@ func (a *columnTests) Add(cells []string, z []float64) bool {
 		a.incomplete++
 		return false
 	}
-	a.complete++
-	for _, t := range a.adjust {
-		t.number, t.place = t.look(cells[t.at])
+	for _, t := range slices.Concat(a.adjust, a.tests) {
+		t.add(cells[t.at])
 	}
-	for _, t := range a.tests {
-		if dataset.IsMissing(cells[t.at]) {
-			continue
-		}
-		t.number, t.place = t.look(cells[t.at])
-		for i, c := range append(a.adjust[:len(a.adjust):len(a.adjust)], t) {
-			t.regression.put(i, asNumber, c.number)
-			if c.place >= 0 {
-				t.regression.put(i, c.place, 1)
-			}
-		}
-		t.regression.add(z)
-	}
+	a.z = append(a.z, z...)
 	return true
 }
+
+// complete counts the subjects with all that is adjusted for.
+func (a *columnTests) complete() int { return len(a.z) / a.q }
 
 // run fits a regression, or says why it cannot be.
 func (a *columnTests) run(t *columnTest) *problem.Problem {
@@ -118,7 +104,7 @@ func (a *columnTests) run(t *columnTest) *problem.Problem {
 	if p := t.untestable(); p != nil {
 		return p
 	}
-	fit := t.regression.fit(before, t.covariate)
+	fit := fitTo(a.z, a.q, before, t.covariate)
 	if fit.df[0] == 0 {
 		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()), Hint: "leave one of them out of --adjust"}
 	}
@@ -167,7 +153,7 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 			untested.Add(*p)
 			continue
 		}
-		if missing := a.complete - t.n; missing > 0 {
+		if missing := a.complete() - t.n; missing > 0 {
 			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
 		}
 		if !t.category && !t.fraction && len(t.names) <= fewCodes {
@@ -273,8 +259,9 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // Subjects without the column, without one that is adjusted for or without any value are
 // left out. A posterior mean is drawn towards 0 the more, the less was observed of the
 // subject: estimates are those of the factor itself times about the reliability that is
-// stated. Subjects of a site of the fit are scored about that site's means, where sites have means
-// of their own: otherwise scores would depend on which views a subject lacks.
+// stated. Of each subject the factors' means are kept, with a number and a level of each column. Subjects of a
+// site of the fit are scored about that site's means, where sites have means of their own: otherwise scores would
+// depend on which views a subject lacks.
 //
 // With opts.Share it returns what may be combined with other sites' tables. Under
 // differential privacy there is no such table, and groups under [association.Minimum]
@@ -316,7 +303,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 		return nil, nil, err
 	}
 	for a := range reliability {
-		reliability[a] /= float64(tests.complete)
+		reliability[a] /= float64(tests.complete())
 	}
 	if empty > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without any value of the model's views were left out", empty)})

@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -197,9 +196,7 @@ func (m *Model) siteMeansCSV() ([]byte, error) {
 		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
 		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1), m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
 	}
-	var b bytes.Buffer
-	err := t.CSV(&b)
-	return b.Bytes(), err
+	return asCSV(t)
 }
 
 // z90 is the normal quantile of intervals of 90 %.

@@ -76,7 +76,7 @@ func (m *Model) share(a *columnTests, list []tested, reliability []float64) (*as
 	if err != nil {
 		return nil, err
 	}
-	t.Adjusted, t.Subjects, t.Reliability = a.adjusted(), a.complete, reliability
+	t.Adjusted, t.Subjects, t.Reliability = a.adjusted(), a.complete(), reliability
 	var wrong problem.List
 	for _, test := range a.tests {
 		if p := test.tooSmall(); p != nil {

@@ -3,7 +3,6 @@ package fitted
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"slices"
@@ -94,40 +93,34 @@ func (m *Model) viewTable() figure.Table {
 
 // LoadingsCSV is the loadings as a table for other programs, with their standard errors where these are known.
 func (m *Model) LoadingsCSV() ([]byte, error) {
-	errors := m.hasErrors()
+	errors, t := m.hasErrors(), figure.Table{Columns: figure.TextColumns("view", "feature", "mean", "noise_variance")}
 	m = m.shown()
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	header := []string{"view", "feature", "mean", "noise_variance"}
-	names := []string{"factor_%d", "se_%d"}
-	if !errors {
-		names = names[:1]
-	}
-	for _, name := range names {
+	for _, name := range []string{"factor_%d", "se_%d"}[:map[bool]int{false: 1, true: 2}[errors]] {
 		for a := range m.Factors {
-			header = append(header, fmt.Sprintf(name, a+1))
+			t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf(name, a+1)})
 		}
 	}
-	records := [][]string{header}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
-			record := []string{v.Name, f.Name, Number(f.Mean), Number(f.Noise)}
+			cells := []any{v.Name, f.Name, f.Mean, f.Noise}
 			for _, x := range f.Loadings {
-				record = append(record, Number(x))
+				cells = append(cells, x)
 			}
-			for a := range m.Factors {
-				switch {
-				case errors && f.LoadingSE[a] > 0:
-					record = append(record, Number(f.LoadingSE[a]))
-				case errors:
-					record = append(record, "")
+			for a := 0; errors && a < len(m.Factors); a++ {
+				se := f.LoadingSE[a]
+				if se == 0 { // nothing is known
+					se = math.NaN()
 				}
+				cells = append(cells, se)
 			}
-			records = append(records, record)
+			t.Add(cells...)
 		}
 	}
-	if err := w.WriteAll(records); err != nil {
-		return nil, fmt.Errorf("writing loadings.csv: %w", err)
-	}
-	return b.Bytes(), nil
+	return asCSV(t)
+}
+
+func asCSV(t figure.Table) ([]byte, error) {
+	var b bytes.Buffer
+	err := t.CSV(&b)
+	return b.Bytes(), err
 }
