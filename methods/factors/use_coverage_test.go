@@ -238,25 +238,6 @@ func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 	}
 }
 
-// TestTinySitesAccuseNoHugeOne: three subjects can lie close to the model by chance, which says nothing
-// of 1500 others. The verdicts may come once in a hundred studies, each.
-func TestTinySitesAccuseNoHugeOne(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 74))
-		x := paperWorld(r)
-		var sites []dataset.Source
-		for i, n := range []int{1500, 3, 1} {
-			table := testkit.Get(dataset.NewTable(x.schema(), x.draw(r, string(rune('a'+i)), n, nil)))(t)
-			sites = append(sites, table)
-		}
-		for _, v := range fit(t, x.schema(), sites, x.q, "").Verdicts {
-			if strings.Contains(v.Says, "as they do elsewhere") {
-				t.Errorf("draw %d: %s", seed, v.Says)
-			}
-		}
-	}
-}
-
 // TestIntervalsHoldAtASiteNeverSeen draws sites whose loadings and means
 // differ by 5 and by 20 % of the loadings' size, fits three of them, and
 // imputes at six others: with what sites differ by, 90 % intervals hold 86 to

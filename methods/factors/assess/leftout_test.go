@@ -159,27 +159,6 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 	}
 }
 
-// The bin of a value is that of its probability, also at the ends and next to the edges.
-func TestCalibrationBinIsThatOfTheProbability(t *testing.T) {
-	check := func(z float64) {
-		p := math.Erfc(-z/math.Sqrt2) / 2
-		if want := min(int(p*CalibrationBins), CalibrationBins-1); calibrationBin(z) != want {
-			t.Fatalf("%v, of probability %v, is in bin %d, want %d", z, p, calibrationBin(z), want)
-		}
-	}
-	r := rand.New(rand.NewPCG(4, 4))
-	for range 100_000 {
-		check(2 * r.NormFloat64())
-	}
-	for _, x := range quantiles {
-		check(x - 1e-12)
-		check(x + 1e-12)
-	}
-	for _, z := range []float64{math.Inf(-1), -40, -2, 2, 40, math.Inf(1)} {
-		check(z)
-	}
-}
-
 // The bias is found where the value itself decides, and none where chance or a factor decides, in
 // 20 studies of two sites each. Of the 40 without bias, more than three
 // would get one in one of 1000 suites.

@@ -340,36 +340,6 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 	}
 }
 
-// TestPosteriorsOfEverySubjectAreNotAllKept: single missing cells give every
-// subject a pattern of its own, and memory must not grow with subjects.
-func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
-	r := rand.New(rand.NewPCG(85, 1))
-	l := factorstest.Shape(t, ppca.NoisePerView, 40000)
-	m := modelOf(t, factorstest.NewTruth(r, l, 1, 0.5), r)
-	read, _, err := m.use(Population{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, limit := read.predictor.Kept()
-	limit++
-	rows := make([][]float64, limit+5)
-	for i := range rows {
-		rows[i] = slices.Repeat([]float64{math.NaN()}, 40000)
-		rows[i][i] = 0
-	}
-	most := 0
-	if _, err := read.each(context.Background(), ownUnits(m, rows), func(*dataset.Row, *ppca.Posterior, []float64) error {
-		kept, _ := read.predictor.Kept()
-		most = max(most, kept)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if most > limit || most < limit/2 {
-		t.Errorf("%d posteriors were kept, and %d may be", most, limit)
-	}
-}
-
 // TestAViewThatNobodyHadIsNotDescribed: it is never imputed, and values of it
 // are passed over.
 func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {

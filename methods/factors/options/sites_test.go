@@ -7,35 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
-
-func TestRunsAreTheirOwnInverse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
-		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
-		back, err := FeaturesOf(runsOf(list), l)
-		if len(list) == 0 {
-			if err == nil {
-				t.Fatal("no features were accepted")
-			}
-			return
-		}
-		if err != nil || !slices.Equal(back, list) {
-			t.Fatalf("%v became %v (%v)", list, back, err)
-		}
-	})
-	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := FeaturesOf(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
-			t.Errorf("%v was accepted as %v", wrong, list)
-		}
-	}
-}
 
 // A view that lies apart is named with its site, however sites are scaled; sites that differ
 // as sites do are not.
@@ -124,27 +100,6 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		dense, other := factorstest.Moments(got), factorstest.Moments(want[i]) // in one form, whatever theirs is
 		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean), factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
-		}
-	}
-}
-
-func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
-	for _, extremes := range []bool{false, true} {
-		all, merged := newFeatureSums(2), newFeatureSums(2)
-		for _, part := range [][]float64{{1e3, 1e3 + 2, 1e3 - 5}, {}, {1e3 + 7}, {1e3, 1e3}} {
-			one := newFeatureSums(2)
-			for _, x := range part {
-				all.add(0, x, extremes)
-				one.add(0, x, extremes)
-			}
-			testkit.Do(t, one.Check(2, extremes))
-			merged.Merge(one, extremes)
-		}
-		if all.N[0] != 6 || merged.N[0] != 6 || all.N[1] != 0 || merged.N[1] != 0 {
-			t.Fatalf("counts %v and %v", all.N, merged.N)
-		}
-		if w := max(factorstest.Worst(all.A, merged.A), factorstest.Worst(all.B, merged.B)); w > 1e-12 {
-			t.Errorf("extremes %v: %v and %v", extremes, all, merged)
 		}
 	}
 }
