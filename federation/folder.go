@@ -196,7 +196,7 @@ func find(name string, digests []string, plan func(digest string) (*study.Plan, 
 
 // protocol is the version of everything that passes between a coordinator and a
 // site. Both ends must have the same one.
-const protocol = 3
+const protocol = 4
 
 // Control is the bucket of what does not belong to a study.
 const Control = "control"

@@ -329,16 +329,22 @@ func (s *running) run(ctx context.Context) error {
 		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
-	for _, site := range s.plan.Sites {
-		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
-			return fmt.Errorf("site %s: %w", site, err)
-		}
-		c.Links[site] = s.links[site]
-	}
 	if began.Rebuild {
 		if c.Follow, err = s.histories(ctx); err != nil {
 			return err
 		}
+	}
+	for _, site := range s.plan.Sites {
+		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+		most := 0
+		for _, l := range c.Requests[site] {
+			most = max(most, l.Request.MaxBytes())
+		}
+		s.links[site].most = most
+		d.conn.Limit(wire.AnswerKey(s.digest, site), min(most, wire.PartBytes)+envelope)
+		c.Links[site] = s.links[site]
 	}
 	s.mu.Lock()
 	s.engine = c
