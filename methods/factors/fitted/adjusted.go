@@ -173,54 +173,37 @@ type adjustedModel struct {
 	x, part, values []float64 // scratch
 }
 
-// less is a row less what its covariates add, which is left in part.
-func (m *adjustedModel) less(row *dataset.Row) (*dataset.Row, error) {
+// of says of a row, less what its covariates add, what the inner model does, and adds it to what is expected.
+func (m *adjustedModel) of(row *dataset.Row, dst *evaluate.Posterior, inner func(*dataset.Row) error) error {
 	known, err := m.design.Read(row, m.x)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !known {
 		copy(m.x, m.effects.Centre)
 	}
 	m.effects.Part(m.x, m.part)
-	return &dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}, nil
-}
-
-// add adds the covariates' part to what is expected.
-func (m *adjustedModel) add(dst *evaluate.Posterior) {
+	if err := inner(&dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}); err != nil {
+		return err
+	}
 	j := 0
-	for k := range dst.Mean {
-		for i := range dst.Mean[k] {
-			dst.Mean[k][i] += m.part[j]
+	for _, view := range dst.Mean {
+		for i := range view {
+			view[i] += m.part[j]
 			j++
 		}
 	}
+	return nil
 }
 
 // Infer implements [evaluate.Model].
 func (m *adjustedModel) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	less, err := m.less(row)
-	if err != nil {
-		return err
-	}
-	if err := m.inner.Infer(less, dst); err != nil {
-		return err
-	}
-	m.add(dst)
-	return nil
+	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Infer(less, dst) })
 }
 
 // Predict implements [evaluate.Predictive].
 func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
-	less, err := m.less(row)
-	if err != nil {
-		return err
-	}
-	if err := m.inner.Predict(less, dst, sd); err != nil {
-		return err
-	}
-	m.add(dst)
-	return nil
+	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Predict(less, dst, sd) })
 }
 
 // AdjustmentVerdicts say which covariates could not be adjusted for, whether some are no

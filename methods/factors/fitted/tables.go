@@ -27,33 +27,37 @@ func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
 // standardised returns the unit-free loading of feature f on factor a.
 func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
 
-// loadingTable ranks the features of each factor by the size of their
-// standardised loadings, the first top of each; all if top is 0.
-func (m *Model) loadingTable(top int) figure.Table {
-	type entry struct {
-		view string
-		f    *ModelFeature
-	}
-	var all []entry
+// loading is a feature that a factor may be made of.
+type loading struct {
+	view string
+	*ModelFeature
+}
+
+// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top is 0.
+func (m *Model) ranked(a, top int) (all []loading) {
 	for _, v := range m.Views {
 		for i := range v.Features {
 			if v.Features[i].Noise != 0 {
-				all = append(all, entry{v.Name, &v.Features[i]})
+				all = append(all, loading{v.Name, &v.Features[i]})
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(x, y loading) int {
+		return cmp.Compare(math.Abs(y.standardised(a)), math.Abs(x.standardised(a)))
+	})
+	if top > 0 {
+		all = all[:min(top, len(all))]
+	}
+	return all
+}
+
+// loadingTable has the first top features of each factor; all if top is 0.
+func (m *Model) loadingTable(top int) figure.Table {
 	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
 		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
 	for a := range m.Factors {
-		ranked := slices.Clone(all)
-		slices.SortStableFunc(ranked, func(x, y entry) int {
-			return cmp.Compare(math.Abs(y.f.standardised(a)), math.Abs(x.f.standardised(a)))
-		})
-		for i, e := range ranked {
-			if top > 0 && i == top {
-				break
-			}
-			t.Add(a+1, i+1, e.view, e.f.Name, e.f.Unit, e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1))
+		for i, e := range m.ranked(a, top) {
+			t.Add(a+1, i+1, e.view, e.Name, e.Unit, e.standardised(a), e.Loadings[a], m.inUnits(e.ModelFeature, e.Loadings[a], 1))
 		}
 	}
 	return t
