@@ -70,7 +70,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64) {
 const mostGroups = 8
 
 // grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
-// apart, as of numbers, whose place is the table of associations.
+// apart, as of numbers.
 func (g *gallery) grouping(column int) (names []string, of []int) {
 	number := func(s string) float64 {
 		x, err := strconv.ParseFloat(s, 64)
