@@ -225,6 +225,7 @@ func TestReleasesInParts(t *testing.T) {
 		"too long":  {[]up{{Say: sayRelease, Body: []byte("one"), Size: 7}}, 6, "more than the 6 bytes"},
 		"longer":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("four"), Size: 6}}, 9, "context"},
 		"unlike":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("two"), Size: 8}}, 9, "context"},
+		"crumbs":    {[]up{{Say: sayRelease, Body: []byte("o"), Size: 99}}, 99, "in parts of 1"},
 		"empty":     {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Size: 6}}, 9, "context"},
 		"forgotten": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayBehind}, {Say: sayRelease, Body: []byte("onetwo"), Size: 6}}, 6, "onetwo"},
 	} {

@@ -95,6 +95,9 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 	}
 }
 
+// mostParts is how many parts a release may have.
+const mostParts = 64
+
 var errParts = errors.New("the parts of a release do not fit together")
 
 // whole asks for the rest of a release, part by part, of which an answer has the first.
@@ -102,19 +105,19 @@ func (l *Link) whole(ctx context.Context, name []byte, first up) ([]byte, error)
 	if most := cmp.Or(l.Most, encoding.MaxBytes); max(first.Size, len(first.Body)) > most {
 		return nil, &engine.Refusal{Public: fmt.Sprintf("its release has more than the %d bytes that the plan needs", most)}
 	}
+	if first.Size > mostParts*len(first.Body) { // each would be a put of this end
+		return nil, &engine.Refusal{Public: fmt.Sprintf("its release of %d bytes comes in parts of %d", first.Size, len(first.Body))}
+	}
 	release := first.Body
 	for len(release) < first.Size {
 		next, err := l.ask(ctx, down{Say: sayMore, Body: partOf(name, len(release))})
 		if err != nil {
 			return nil, err
 		}
-		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) == 0 {
+		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) != min(len(first.Body), first.Size-len(release)) {
 			return nil, errParts
 		}
 		release = append(release, next.Body...)
-	}
-	if len(release) > max(first.Size, len(first.Body)) {
-		return nil, errParts
 	}
 	return release, nil
 }
