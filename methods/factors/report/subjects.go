@@ -1,9 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"context"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -17,32 +23,38 @@ import (
 // Subjects shows a site's own people their subjects on the factors of a model, as the
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
 func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
-	scores := &scores{predictor: predictor, scale: scale, rank: predictor.Rank(), data: data}
-	g, err := look(ctx, scores)
+	g := &gallery{predictor: predictor, scale: scale, data: data, rank: predictor.Rank(), every: 1}
+	z := make([]float64, g.rank)
+	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		g.keep(row, z)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}
-	if g.mean = "the study"; own {
-		g.mean = "this site"
+	mean := "the study"
+	if own {
+		mean = "this site"
 	}
 	return &method.Result{
-		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return scores.write(ctx, w) }}},
-		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(scores.rank)}},
-		Sections: []figure.Section{Reading(), g.scoreSection()},
+		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return g.write(ctx, w) }}},
+		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(g.rank)}},
+		Sections: []figure.Section{Reading(), g.scoreSection(mean)},
 	}, nil
 }
 
 // drawnColumns is how many label columns get pictures of their own: the first of few values.
 const drawnColumns = 4
 
-// scoreSection shows the subjects on the factors, by label columns of few values.
-func (g *gallery) scoreSection() figure.Section {
+// scoreSection shows the subjects on the factors, by label columns of few values; mean says whose mean is 0.
+func (g *gallery) scoreSection(mean string) figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
-		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
-	drawn := 0
-	for i, c := range append(g.columns(), dataset.Column{}) {
+		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
+	drawn, columns := 0, g.data.Schema().Subject
+	for i, c := range append(slices.Clone(columns), dataset.Column{}) {
 		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
-		if i < len(g.columns()) {
+		if i < len(columns) {
 			names, of = g.grouping(i)
 		} else if by = ""; drawn > 0 {
 			break
@@ -61,7 +73,7 @@ func (g *gallery) scoreSection() figure.Section {
 // stripsFigure draws the subjects on every factor by itself.
 func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *figure.Figure {
 	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(g.scores.rank, fitted.DrawnFactors) {
+	for a := range min(g.rank, fitted.DrawnFactors) {
 		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
 		for i, s := range g.kept {
 			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
@@ -75,8 +87,108 @@ func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *fig
 	}
 }
 
-// columns lists the label columns.
-func (g *gallery) columns() []dataset.Column { return g.scores.data.Schema().Subject }
+// gallery is what one reading of a site's subjects keeps for the pictures of
+// its own report.
+type gallery struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	data      dataset.Source
+	rank      int
+	subjects  int
+	kept      []keptSubject
+	every     int // one subject in so many is kept
+}
+
+// keptSubject is a subject that is drawn.
+type keptSubject struct {
+	id     string
+	labels []string
+	z      []float64
+}
+
+// maxPoints bounds the subjects that are drawn: of more, every second is kept,
+// or every fourth, and so on.
+const maxPoints = 3000
+
+// keep keeps a subject if it is one of those that are drawn.
+func (g *gallery) keep(row *dataset.Row, z []float64) {
+	g.subjects++
+	if (g.subjects-1)%g.every != 0 {
+		return
+	}
+	if len(g.kept) == maxPoints {
+		for i := range maxPoints / 2 {
+			g.kept[i] = g.kept[2*i]
+		}
+		g.kept, g.every = g.kept[:maxPoints/2], 2*g.every
+		if (g.subjects-1)%g.every != 0 {
+			return
+		}
+	}
+	g.kept = append(g.kept, keptSubject{row.ID, slices.Clone(row.Subject), slices.Clone(z)})
+}
+
+// mostGroups is how many groups a picture can tell apart.
+const mostGroups = 8
+
+// grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
+// apart, as of numbers.
+func (g *gallery) grouping(column int) (names []string, of []int) {
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return math.Inf(1)
+		}
+		return x
+	}
+	label := func(s keptSubject) string {
+		if dataset.IsMissing(s.labels[column]) {
+			return "unknown"
+		}
+		return s.labels[column]
+	}
+	for _, s := range g.kept {
+		if name := label(s); !slices.Contains(names, name) {
+			if names = append(names, name); len(names) > mostGroups {
+				return nil, nil
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
+	for _, s := range g.kept {
+		of = append(of, slices.Index(names, label(s)))
+	}
+	return names, of
+}
+
+// write writes a line for each subject: the scores, and their standard
+// deviations given what was measured of the subject.
+func (g *gallery) write(ctx context.Context, to io.Writer) error {
+	w := csv.NewWriter(to)
+	header := []string{"id"}
+	for _, name := range []string{"factor_%d", "sd_%d"} {
+		for a := range g.rank {
+			header = append(header, fmt.Sprintf(name, a+1))
+		}
+	}
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	z, record := make([]float64, g.rank), make([]string, 0, len(header))
+	err := fitted.EachSubject(ctx, g.predictor, g.scale, g.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		record = append(record[:0], row.ID)
+		for _, x := range z {
+			record = append(record, fitted.Number(x))
+		}
+		for a := range z {
+			record = append(record, fitted.Number(math.Sqrt(post.Cov[a*g.rank+a])))
+		}
+		return w.Write(record)
+	})
+	w.Flush()
+	return errors.Join(err, w.Error())
+}
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not
 // describe because they are far from all others there. It adds nothing if there are none.
