@@ -126,8 +126,8 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 					t.Fatalf("line %d of scores.csv: %v", i, rec)
 				}
 			}
-			strips, ok := pictures(r)["subjects"].Chart.(figure.Strips)
-			if !ok || len(strips.Groups) != 1 || len(strips.Panels) == 0 || len(strips.Panels[0].Values[0]) != 20 {
+			scores, ok := pictures(r)["subjects"].Chart.(figure.Scatter)
+			if !ok || len(scores.Groups) != 1 || len(scores.Groups[0].X) != 20 {
 				t.Errorf("the chart of scores has other than the site's subjects")
 			}
 			if _, err := half.Report(context.Background(), shared[:len(shared)-1], s.data[site]); err == nil {

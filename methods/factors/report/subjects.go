@@ -65,25 +65,29 @@ func (g *gallery) scoreSection(mean string) figure.Section {
 		if drawn++; drawn > 1 {
 			suffix = fmt.Sprintf("-%d", drawn)
 		}
-		sec.Items = append(sec.Items, figure.Item{Figure: g.stripsFigure(by, suffix, names, of)})
+		sec.Items = append(sec.Items, figure.Item{Figure: g.scatterFigure(by, suffix, names, of)})
 	}
 	return sec
 }
 
-// stripsFigure draws the subjects on every factor by itself.
-func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *figure.Figure {
-	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(g.rank, fitted.DrawnFactors) {
-		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
-		for i, s := range g.kept {
-			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
+// scatterFigure draws the subjects on the first two factors; on the only one in the order of the site's rows.
+func (g *gallery) scatterFigure(by, suffix string, names []string, of []int) *figure.Figure {
+	x, y, title := figure.Axis{Label: "factor 1"}, figure.Axis{Label: "factor 2"}, "Scores on the first two factors"
+	if g.rank == 1 {
+		x, y, title = figure.Axis{Label: "row"}, x, "Scores in the order of the rows"
+	}
+	groups := make([]figure.Group, len(names))
+	for i, s := range g.kept {
+		to, at := &groups[of[i]], s.z
+		if g.rank == 1 {
+			at = []float64{float64(i*g.every + 1), s.z[0]}
 		}
-		strips.Panels = append(strips.Panels, panel)
+		to.Name, to.X, to.Y = names[of[i]], append(to.X, at[0]), append(to.Y, at[1])
 	}
 	return &figure.Figure{
-		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips,
-		Caption: "One mark for each subject. The box spans the middle half of a group and the thick stroke is its median; groups whose boxes lie apart differ on the factor.",
-		Alt:     "Strips of the subjects' scores on each factor" + by + ".",
+		ID: "subjects" + suffix, Title: title + by, Chart: figure.Scatter{X: x, Y: y, Groups: groups},
+		Caption: "One mark for each subject. Groups that lie apart differ on a factor; scores.csv has the others.",
+		Alt:     "Marks of the subjects' scores" + by + ".",
 	}
 }
 
